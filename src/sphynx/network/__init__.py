@@ -1,0 +1,1 @@
+"""Designs as torch modules: Sphynx networks, the micro-search network, ResNet18 and VGG11."""

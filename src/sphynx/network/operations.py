@@ -1,0 +1,75 @@
+"""The operations of the Sphynx space as torch modules; `space.operations` states their conventions and counts them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sphynx.space.operations import Convolution, ConvStack, convolution_steps, is_convolution
+
+
+class FactorizedReduction(nn.Module):
+    """Halves the resolution: two 1x1 stride-2 convolutions, the second one pixel off, side by side. Any C, any H."""
+
+    def __init__(self, channels_in: int, channels: int, *, affine: bool) -> None:
+        super().__init__()
+        self.even = nn.Conv2d(channels_in, channels // 2, 1, stride=2, bias=False)
+        self.odd = nn.Conv2d(channels_in, channels - channels // 2, 1, stride=2, bias=False)
+        self.norm = nn.BatchNorm2d(channels, affine=affine)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # One zero beyond the edge, so that an odd length gives the odd half as many pixels as the even half.
+        shifted = functional.pad(x, (0, x.shape[-1] % 2, 0, x.shape[-2] % 2))[:, :, 1:, 1:]
+        if self.even.out_channels == 0:
+            return self.norm(self.odd(shifted))  # type: ignore[no-any-return]
+        return self.norm(torch.cat([self.even(x), self.odd(shifted)], dim=1))  # type: ignore[no-any-return]
+
+
+def pointwise(channels_in: int, channels: int, *, affine: bool) -> nn.Sequential:
+    """Linear Conv1x1-BN: how a cell takes its inputs in, and how it joins its nodes."""
+    return nn.Sequential(
+        nn.Conv2d(channels_in, channels, 1, bias=False), nn.BatchNorm2d(channels, affine=affine)
+    )
+
+
+def build_operation(
+    operation: str,
+    channels: int,
+    *,
+    stride: int,
+    conv_stack: ConvStack = "paper",
+    convolution: Convolution = "vanilla",
+    inner_relus: bool = False,
+    affine: bool = True,
+) -> nn.Module:
+    """One edge's operation. `affine` is off in supernets, where a scale would compete with the edge's weight."""
+    if is_convolution(operation):
+        layers: list[nn.Module] = []
+        for step in convolution_steps(operation, stride, conv_stack):
+            if inner_relus:
+                layers.append(nn.ReLU())
+            layers.append(
+                nn.Conv2d(
+                    channels,
+                    channels,
+                    step.kernel,
+                    stride=step.stride,
+                    padding=step.padding,
+                    dilation=step.dilation,
+                    groups=channels if convolution == "separable" else 1,
+                    bias=False,
+                )
+            )
+            if convolution == "separable":
+                layers.append(nn.Conv2d(channels, channels, 1, bias=False))
+            layers.append(nn.BatchNorm2d(channels, affine=affine))
+        return nn.Sequential(*layers)
+    if operation == "avg_pool":
+        return nn.Sequential(
+            nn.AvgPool2d(3, stride=stride, padding=1, count_include_pad=False),
+            nn.BatchNorm2d(channels, affine=affine),
+        )
+    if operation == "skip":
+        return nn.Identity() if stride == 1 else FactorizedReduction(channels, channels, affine=affine)
+    raise ValueError(f"not an operation of the Sphynx space: {operation}")

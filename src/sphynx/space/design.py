@@ -1,0 +1,192 @@
+"""A design: everything that says which Sphynx network to build. The artifact `design.json`.
+
+    genotype + channels (the paper's C) + depth (D) + reduce positions + image shape + classes  ->  one network
+
+ReLU balancing multiplies the channels by 4 at each reduce cell, so every cell has H0*W0*C ReLUs and a network with the
+small-image stem has exactly H0*W0*C*D. FLOP balancing multiplies by 2 (the paper's ablation).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from sphynx.errors import InputError, join_faults
+from sphynx.space.genotype import Genotype, genotype_from_json, read_json
+from sphynx.space.operations import Convolution, ConvStack
+from sphynx.space.tally import Shape
+
+Balancing = Literal["relu", "flop"]
+Stem = Literal["small", "imagenet"]
+
+FORMAT = "sphynx-design/1"
+CHANNEL_FACTOR: dict[Balancing, int] = {"relu": 4, "flop": 2}
+
+_REMEDY = "`sphynx plan` lists working designs; `sphynx show DESIGN --json` prints one as a file."
+
+
+@dataclass(frozen=True)
+class Design:
+    genotype: Genotype
+    channels: int
+    depth: int
+    reduce_positions: tuple[int, ...]
+    image: Shape = Shape(3, 32, 32)
+    classes: int = 100
+    stem: Stem = "small"
+    balancing: Balancing = "relu"
+    conv_stack: ConvStack = "paper"
+    convolution: Convolution = "vanilla"
+    inner_relus: bool = False
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        faults = _faults(self)
+        if faults:
+            raise InputError(join_faults(faults), where=self.name or "design", remedy=_REMEDY)
+
+    @property
+    def feature_map(self) -> Shape:
+        """What enters cell 0 at full resolution: H0 x W0 and the stem's channels."""
+        if self.stem == "imagenet":
+            return Shape(self.channels, *(_eighth(n) for n in (self.image.height, self.image.width)))
+        return self.image.with_channels(3 * self.channels)
+
+    def cell_channels(self, position: int) -> int:
+        reductions = sum(p <= position for p in self.reduce_positions)
+        return int(self.channels * CHANNEL_FACTOR[self.balancing] ** reductions)
+
+    def older_input_is_larger(self, position: int) -> bool:
+        """Whether the output of cell k-2 still has the resolution before a reduction at cell k-1."""
+        if position == 0:
+            return self.stem == "imagenet"
+        return position - 1 in self.reduce_positions
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "channels": self.channels,
+            "depth": self.depth,
+            "reduce_positions": list(self.reduce_positions),
+            "image": list(self.image),
+            "classes": self.classes,
+            "stem": self.stem,
+            "balancing": self.balancing,
+            "conv_stack": self.conv_stack,
+            "convolution": self.convolution,
+            "inner_relus": self.inner_relus,
+            "genotype": self.genotype.to_json(),
+        }
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(self.to_json(), indent=2) + "\n")
+
+
+def default_reduce_positions(depth: int) -> tuple[int, ...]:
+    """D/3 and 2D/3, the places that conventional cell search fixes; one place only where the two fall together."""
+    return tuple(sorted({depth // 3, 2 * depth // 3}))
+
+
+def load_design(path: Path) -> Design:
+    return design_from_json(read_json(path), where=str(path))
+
+
+def design_from_json(data: Any, where: str = "design") -> Design:
+    if not isinstance(data, Mapping):
+        raise InputError("it is not a JSON object", where=where, remedy=_REMEDY)
+    if data.get("format") != FORMAT:
+        raise InputError(
+            f"its format is {data.get('format')!r}; this version reads {FORMAT!r}",
+            where=where,
+            remedy=_REMEDY,
+        )
+    keys = [
+        "channels", "depth", "reduce_positions", "image", "classes", "stem",
+        "balancing", "conv_stack", "convolution", "inner_relus", "genotype",
+    ]  # fmt: skip
+    missing = [key for key in keys if key not in data]
+    if missing:
+        raise InputError(f"it lacks {', '.join(missing)}", where=where, remedy=_REMEDY)
+    faults = [
+        f"{key} is {data[key]!r}, not a whole number"
+        for key in ("channels", "depth", "classes")
+        if not _is_int(data[key])
+    ]
+    faults += [
+        f"{key} is {data[key]!r}, not a list of whole numbers"
+        for key in ("reduce_positions", "image")
+        if not (isinstance(data[key], Sequence) and all(_is_int(item) for item in data[key]))
+    ]
+    if not isinstance(data["inner_relus"], bool):
+        faults.append(f"inner_relus is {data['inner_relus']!r}, not true or false")
+    if not faults and len(data["image"]) != 3:
+        faults.append(f"image is {data['image']!r}, not [channels, height, width]")
+    if faults:
+        raise InputError(join_faults(faults), where=where, remedy=_REMEDY)
+    values = {key: data[key] for key in keys if key not in ("genotype", "image", "reduce_positions")}
+    try:
+        return Design(
+            genotype=genotype_from_json(data["genotype"], where=f"{where}, genotype"),
+            reduce_positions=tuple(data["reduce_positions"]),
+            image=Shape(*data["image"]),
+            name=str(data.get("name", "")),
+            **values,
+        )
+    except InputError as error:
+        if error.where.startswith(where):
+            raise
+        raise InputError(error.what, where=where, remedy=error.remedy) from None
+
+
+def _eighth(length: int) -> int:
+    for _ in range(3):
+        length = (length + 1) // 2
+    return length
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _faults(design: Design) -> list[str]:
+    faults = []
+    for label, value in (
+        ("channels", design.channels),
+        ("depth", design.depth),
+        ("classes", design.classes),
+        ("image channels", design.image.channels),
+        ("image height", design.image.height),
+        ("image width", design.image.width),
+    ):
+        if value < 1:
+            faults.append(f"{label} must be at least 1, not {value}")
+    for label, chosen, allowed in (
+        ("stem", design.stem, get_args(Stem)),
+        ("balancing", design.balancing, get_args(Balancing)),
+        ("conv_stack", design.conv_stack, get_args(ConvStack)),
+        ("convolution", design.convolution, get_args(Convolution)),
+    ):
+        if chosen not in allowed:
+            faults.append(f"{label} must be one of {', '.join(allowed)}, not {chosen!r}")
+    if design.genotype.space != "sphynx":
+        faults.append(
+            f"genotype {design.genotype.name!r} is of the {design.genotype.space} space; convert it first"
+        )
+    positions = design.reduce_positions
+    for position in positions:
+        if not 0 <= position < design.depth:
+            faults.append(
+                f"reduce position {position} is outside 0 .. {design.depth - 1} (depth {design.depth})"
+            )
+    repeated = sorted({p for p in positions if positions.count(p) > 1})
+    for position in repeated:
+        faults.append(f"reduce position {position} is given twice")
+    if not repeated and list(positions) != sorted(positions):
+        faults.append(f"reduce positions {positions} are not in ascending order")
+    if design.stem == "imagenet" and design.channels < 2:
+        faults.append("the ImageNet stem starts with C/2 channels: channels must be at least 2")
+    return faults
