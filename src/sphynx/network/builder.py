@@ -31,9 +31,7 @@ class SphynxNetwork(nn.Module):
         # The head that helps training reads the cell two thirds of the way down; it is never part of inference.
         self.auxiliary_position = 2 * design.depth // 3
         self.auxiliary = (
-            AuxiliaryHead(
-                design.cell_channels(self.auxiliary_position), design.classes, self._auxiliary_size()
-            )
+            AuxiliaryHead(design.cell_channels(self.auxiliary_position), design.classes, self._auxiliary_size())
             if auxiliary
             else None
         )

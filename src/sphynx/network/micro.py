@@ -44,9 +44,7 @@ class MicroCell(nn.Module):
         self.input_older = _input(
             channels_older, channels, relu=design.older_input_has_relu(position), reduction=reduction
         )
-        self.input_newer = _input(
-            channels_newer, channels, relu=design.preprocessing_relus == "all", reduction=False
-        )
+        self.input_newer = _input(channels_newer, channels, relu=design.preprocessing_relus == "all", reduction=False)
         self.sources = [edge.source for edge in edges]
         self.behind_relu = [reads_through_relu(*pair) for pair in zip(edges, strides, strict=True)]
         self.share_relus = design.share_relus
@@ -59,9 +57,7 @@ class MicroCell(nn.Module):
         nodes = [self.input_older(older), self.input_newer(newer)]
         shared: dict[int, Tensor] = {}
         for number in range(0, len(self.edges), 2):
-            first, second = (
-                self.edges[edge](self._source(edge, nodes, shared)) for edge in (number, number + 1)
-            )
+            first, second = (self.edges[edge](self._source(edge, nodes, shared)) for edge in (number, number + 1))
             nodes.append(first + second)
         return torch.cat(nodes[INPUT_NODES:], dim=1)
 

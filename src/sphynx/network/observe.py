@@ -17,9 +17,9 @@ from sphynx.space.tally import Shape, Tally
 aten = torch.ops.aten
 
 
-class _Observer(TorchDispatchMode):
+class _Observer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.seen = Tally()
 
     def __torch_dispatch__(
@@ -50,7 +50,8 @@ def observe(network: nn.Module, image: Shape) -> Tally:
     network.eval()
     try:
         parameter = next(network.parameters())
-        with torch.no_grad(), _Observer() as observer:
+        observer = _Observer()
+        with torch.no_grad(), observer:
             network(torch.zeros(1, *image, device=parameter.device, dtype=parameter.dtype))
     finally:
         network.train(training)

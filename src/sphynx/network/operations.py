@@ -28,9 +28,7 @@ class FactorizedReduction(nn.Module):
 
 def pointwise(channels_in: int, channels: int, *, affine: bool) -> nn.Sequential:
     """Linear Conv1x1-BN: how a cell takes its inputs in, and how it joins its nodes."""
-    return nn.Sequential(
-        nn.Conv2d(channels_in, channels, 1, bias=False), nn.BatchNorm2d(channels, affine=affine)
-    )
+    return nn.Sequential(nn.Conv2d(channels_in, channels, 1, bias=False), nn.BatchNorm2d(channels, affine=affine))
 
 
 def build_operation(

@@ -1,4 +1,4 @@
-"""ResNet18 and VGG11 (with batch norm) with a width parameter, in torch; `space.reference` describes and counts them."""
+"""ResNet18 and VGG11 (with batch norm) of any width, in torch; `space.reference` describes and counts them."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ class BasicBlock(nn.Module):
             nn.BatchNorm2d(channels),
             nn.ReLU(),
         )
-        self.second = nn.Sequential(
-            nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels)
-        )
+        self.second = nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels))
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or channels_in != channels:
             self.shortcut = nn.Sequential(

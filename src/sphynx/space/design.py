@@ -173,15 +173,11 @@ def _faults(design: Design) -> list[str]:
         if chosen not in allowed:
             faults.append(f"{label} must be one of {', '.join(allowed)}, not {chosen!r}")
     if design.genotype.space != "sphynx":
-        faults.append(
-            f"genotype {design.genotype.name!r} is of the {design.genotype.space} space; convert it first"
-        )
+        faults.append(f"genotype {design.genotype.name!r} is of the {design.genotype.space} space; convert it first")
     positions = design.reduce_positions
     for position in positions:
         if not 0 <= position < design.depth:
-            faults.append(
-                f"reduce position {position} is outside 0 .. {design.depth - 1} (depth {design.depth})"
-            )
+            faults.append(f"reduce position {position} is outside 0 .. {design.depth - 1} (depth {design.depth})")
     repeated = sorted({p for p in positions if positions.count(p) > 1})
     for position in repeated:
         faults.append(f"reduce position {position} is given twice")

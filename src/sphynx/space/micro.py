@@ -37,9 +37,7 @@ class MicroDesign:
         if min(self.channels, self.depth, self.classes, *self.image) < 1:
             faults.append("channels, depth, classes and image sizes must be at least 1")
         if faults:
-            raise InputError(
-                join_faults(faults), where="micro design", remedy="Use a DARTS or PC-DARTS genotype."
-            )
+            raise InputError(join_faults(faults), where="micro design", remedy="Use a DARTS or PC-DARTS genotype.")
 
     @property
     def reduce_positions(self) -> tuple[int, ...]:

@@ -68,8 +68,7 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
     Reduce cells stand at D/3 and 2D/3 here: their places do not change the ReLU count, and are searched for later.
     """
     plans = [
-        _plan_of(_with_size(template, channels, depth))
-        for channels, depth in _sizes(template, relu_budget, tolerance)
+        _plan_of(_with_size(template, channels, depth)) for channels, depth in _sizes(template, relu_budget, tolerance)
     ]
     if not plans:
         nearest = min(_neighbours(template, relu_budget), key=lambda p: abs(p.relus - relu_budget))
@@ -138,9 +137,7 @@ def _largest_channels(template: Design, depth: int, relus: int) -> int:
 
 
 def _with_size(template: Design, channels: int, depth: int) -> Design:
-    return replace(
-        template, channels=channels, depth=depth, reduce_positions=default_reduce_positions(depth), name=""
-    )
+    return replace(template, channels=channels, depth=depth, reduce_positions=default_reduce_positions(depth), name="")
 
 
 def _plan_of(design: Design) -> Plan:

@@ -73,10 +73,7 @@ def into_sphynx_space(genotype: Genotype) -> Genotype:
 
     def converted(nodes: Cell) -> Cell:
         return tuple(
-            (Edge(_INTO_SPHYNX[a.operation], a.source), Edge(_INTO_SPHYNX[b.operation], b.source))
-            for a, b in nodes
+            (Edge(_INTO_SPHYNX[a.operation], a.source), Edge(_INTO_SPHYNX[b.operation], b.source)) for a, b in nodes
         )
 
-    return Genotype(
-        converted(genotype.normal), converted(genotype.reduce), "sphynx", f"{genotype.name}-in-sphynx"
-    )
+    return Genotype(converted(genotype.normal), converted(genotype.reduce), "sphynx", f"{genotype.name}-in-sphynx")

@@ -1,6 +1,6 @@
 """Exact accounts of the reference networks, ResNet18 (He et al. 2016) and VGG11 with batch norm (Simonyan 2015).
 
-`width` is the number of channels of the first stage (64 in the originals). `network.reference` builds the same in torch.
+`width` is the number of channels of the first stage (64 in the originals). `network.reference` builds the same.
 """
 
 from __future__ import annotations
