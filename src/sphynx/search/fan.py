@@ -1,0 +1,149 @@
+"""All candidate operations on all edges that leave one node of a supernet cell.
+
+Convolutions with equal kernels that leave one node for T targets run as one convolution with T times the channels
+(a second convolution as a grouped one); batch norm here has no scale and works channel by channel, so this is exactly
+what T separate operations of `network.operations` would give. Average pooling is the same for all targets: once.
+
+Batch norm always uses the statistics of the batch: an operation's input distribution changes with the mixture, so
+running averages would describe none of them.
+
+Partial channels (PC-DARTS, Xu et al. 2020): only 1/K of the channels pass through the operations, the rest goes
+around them, and a shuffle lets the next edges see other channels. Around a stride of 2 the rest is average pooled
+(the original takes the maximum, which the Sphynx space leaves out).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sphynx.search.cellspace import ZERO
+from sphynx.space.operations import ConvStack, convolution_steps, is_convolution
+
+
+def normalise(x: Tensor) -> Tensor:
+    return functional.batch_norm(x, None, None, training=True)
+
+
+class StackedConvolution(nn.Module):
+    def __init__(self, operation: str, channels: int, targets: int, *, stride: int, conv_stack: ConvStack) -> None:
+        super().__init__()
+        self.channels, self.targets = channels, targets
+        self.steps = convolution_steps(operation, stride, conv_stack)
+        self.weights = nn.ParameterList(
+            _initial(targets * channels, channels, step.kernel, step.kernel) for step in self.steps
+        )
+
+    def forward(self, x: Tensor, target: int | None = None) -> Tensor:
+        """(B, T*C, H, W) for all targets, or (B, C, H, W) for one."""
+        for number, (step, weight) in enumerate(zip(self.steps, self.weights, strict=True)):
+            groups = 1 if number == 0 or target is not None else self.targets
+            if target is not None:
+                weight = weight[target * self.channels : (target + 1) * self.channels]
+            x = normalise(functional.conv2d(x, weight, None, step.stride, step.padding, step.dilation, groups))
+        return x
+
+
+class StackedReduction(nn.Module):
+    """The skip at stride 2: factorized reductions of all targets, the even and the odd halves stacked each."""
+
+    def __init__(self, channels: int, targets: int) -> None:
+        super().__init__()
+        self.targets = targets
+        self.even = _initial(targets, channels // 2, channels, 1, 1)
+        self.odd = _initial(targets, channels - channels // 2, channels, 1, 1)
+
+    def forward(self, x: Tensor, target: int | None = None) -> Tensor:
+        shifted = functional.pad(x, (0, x.shape[-1] % 2, 0, x.shape[-2] % 2))[:, :, 1:, 1:]
+        which = slice(None) if target is None else slice(target, target + 1)
+        halves = [
+            functional.conv2d(half, weight[which].flatten(0, 1), stride=2).unflatten(1, (-1, weight.shape[1]))
+            for half, weight in ((x, self.even), (shifted, self.odd))
+            if weight.shape[1] > 0
+        ]
+        return normalise(torch.cat(halves, dim=2).flatten(1, 2))
+
+
+class Fan(nn.Module):
+    shuffle: Tensor
+
+    def __init__(
+        self,
+        candidates: tuple[str, ...],
+        channels: int,
+        targets: int,
+        *,
+        stride: int,
+        conv_stack: ConvStack = "paper",
+        channel_divisor: int = 1,
+    ) -> None:
+        super().__init__()
+        self.candidates, self.targets, self.stride = candidates, targets, stride
+        self.part = max(1, channels // channel_divisor)
+        self.partial = self.part < channels
+        self.modules_by_operation = nn.ModuleDict()
+        for operation in candidates:
+            if is_convolution(operation):
+                self.modules_by_operation[operation] = StackedConvolution(
+                    operation, self.part, targets, stride=stride, conv_stack=conv_stack
+                )
+            elif operation == "skip" and stride == 2:
+                self.modules_by_operation[operation] = StackedReduction(self.part, targets)
+        self.register_buffer("shuffle", _shuffled(channels, channel_divisor), persistent=False)
+
+    def mix(self, x: Tensor, weights: Tensor, edges: Tensor | None) -> tuple[Tensor, ...]:
+        """What reaches each target: all operations, weighted by (T, operations + zero)."""
+        part = x[:, : self.part] if self.partial else x
+        total: Tensor | None = None
+        for column, operation in enumerate(self.candidates):
+            if operation == ZERO:
+                continue
+            stacked = self._operate(operation, part, None)
+            y = stacked.unflatten(1, (-1, self.part))
+            weight = weights[:, column].to(y.dtype).view(-1, 1, 1, 1)
+            total = y * weight if total is None else torch.addcmul(total, y, weight)
+        assert total is not None  # a space has operations other than zero
+        if self.partial:
+            rest = self._around(x[:, self.part :]).unsqueeze(1).expand(-1, self.targets, -1, -1, -1)
+            total = torch.cat([total, rest.to(total.dtype)], dim=2).index_select(2, self.shuffle)
+        if edges is not None:
+            total = total * edges.to(total.dtype).view(-1, 1, 1, 1)
+        return total.unbind(1)
+
+    def one(self, x: Tensor, column: int, target: int) -> Tensor:
+        """One operation on one edge; (B, C, H, W)."""
+        y = self._operate(self.candidates[column], x[:, : self.part] if self.partial else x, target)
+        if self.partial:
+            y = torch.cat([y, self._around(x[:, self.part :]).to(y.dtype)], dim=1).index_select(1, self.shuffle)
+        return y
+
+    def _operate(self, operation: str, x: Tensor, target: int | None) -> Tensor:
+        """(B, T*C, H, W); (B, C, H, W) for one target or where all targets get the same."""
+        if operation in self.modules_by_operation:
+            return self.modules_by_operation[operation](x, target)  # type: ignore[no-any-return]
+        if operation == "skip":
+            return x
+        if operation == "avg_pool":
+            return normalise(functional.avg_pool2d(x, 3, self.stride, padding=1, count_include_pad=False))
+        raise ValueError(f"not an operation of the Sphynx space: {operation}")
+
+    def _around(self, x: Tensor) -> Tensor:
+        if self.stride == 1:
+            return x
+        return functional.avg_pool2d(x, 2, 2, ceil_mode=True, count_include_pad=False)
+
+
+def _initial(*shape: int) -> nn.Parameter:
+    """Torch's default for convolutions: uniform within 1 / sqrt(fan_in)."""
+    bound = 1 / math.sqrt(math.prod(shape[-3:]))
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+
+
+def _shuffled(channels: int, groups: int) -> Tensor:
+    """ShuffleNet's channel shuffle with `groups` groups, for any number of channels."""
+    width = math.ceil(channels / groups)
+    order = torch.arange(width * groups).view(groups, width).t().flatten()
+    return order[order < channels]

@@ -1,0 +1,141 @@
+"""The supernet over the Sphynx space: every cell holds all edges and operations; a mixture says how they are used.
+
+The skeleton (depth, channels, reduce positions, image, classes, stem, conv_stack) comes from a `Design`; its genotype
+plays no part. All cells of a kind share the mixture, none their weights. Batch norm has no scale inside cells, where
+it would compete with the mixture, and uses batch statistics throughout (`fan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from sphynx.network.builder import build_stem
+from sphynx.network.cell import build_inputs
+from sphynx.network.operations import pointwise
+from sphynx.search.cellspace import CellSpace, Kind
+from sphynx.search.fan import Fan
+from sphynx.search.mixture import Mixture, Mixtures
+from sphynx.space.design import Design
+from sphynx.space.genotype import INPUT_NODES
+
+
+class Supernet(nn.Module):
+    def __init__(self, skeleton: Design, space: CellSpace, *, channel_divisor: int = 1) -> None:
+        super().__init__()
+        self.skeleton, self.space = skeleton, space
+        self.stem = build_stem(skeleton)
+        self.kinds = [_kind(skeleton, position) for position in range(skeleton.depth)]
+        self.cells = nn.ModuleList()
+        older = newer = skeleton.feature_map.channels
+        for position in range(skeleton.depth):
+            self.cells.append(SupernetCell(skeleton, position, older, newer, space, channel_divisor))
+            older, newer = newer, skeleton.cell_channels(position)
+        self.head = nn.Linear(newer, skeleton.classes)
+        _use_batch_statistics(self)
+
+    @property
+    def cell_counts(self) -> dict[Kind, int]:
+        reducing = len(self.skeleton.reduce_positions)
+        return {"normal": self.skeleton.depth - reducing, "reduce": reducing}
+
+    def forward(self, x: Tensor, mixtures: Mixtures) -> Tensor:
+        older, newer = self.stem(x)
+        for kind, cell in zip(self.kinds, self.cells, strict=True):
+            older, newer = newer, cell(older, newer, mixtures[kind])
+        return self.head(newer.mean(dim=(2, 3)))  # type: ignore[no-any-return]
+
+
+class SupernetCell(nn.Module):
+    by_source: Tensor
+
+    def __init__(
+        self,
+        skeleton: Design,
+        position: int,
+        channels_older: int,
+        channels_newer: int,
+        space: CellSpace,
+        channel_divisor: int,
+    ) -> None:
+        super().__init__()
+        channels = skeleton.cell_channels(position)
+        self.kind = _kind(skeleton, position)
+        self.space = space
+        self.input_older, self.input_newer = build_inputs(
+            channels_older, channels_newer, channels, older_is_larger=skeleton.older_input_is_larger(position)
+        )
+        # The targets of node s, in order; the last intermediate node has none.
+        self.targets = [[t for t in space.intermediates if t > s] for s in range(space.intermediates[-1])]
+        self.fans = nn.ModuleList(
+            Fan(
+                space.candidates,
+                channels,
+                len(targets),
+                stride=2 if self.kind == "reduce" and source < INPUT_NODES else 1,
+                conv_stack=skeleton.conv_stack,
+                channel_divisor=channel_divisor,
+            )
+            for source, targets in enumerate(self.targets)
+        )
+        order = [space.edge_number(s, t) for s, targets in enumerate(self.targets) for t in targets]
+        self.register_buffer("by_source", torch.tensor(order), persistent=False)
+        self.output = pointwise(len(space.intermediates) * channels, channels, affine=False)
+        self.activation = nn.ReLU()
+
+    def forward(self, older: Tensor, newer: Tensor, mixture: Mixture) -> Tensor:
+        inputs = [self.input_older(older), self.input_newer(newer)]
+        nodes = self._all(inputs, mixture) if mixture.paths is None else self._chosen(inputs, mixture)
+        return self.activation(self.output(torch.cat(nodes[INPUT_NODES:], dim=1)))  # type: ignore[no-any-return]
+
+    def _all(self, nodes: list[Tensor], mixture: Mixture) -> list[Tensor]:
+        assert mixture.weights is not None  # without paths, the weights are what says anything at all
+        sizes = [len(targets) for targets in self.targets]
+        weights = torch.split(mixture.weights.index_select(0, self.by_source), sizes)
+        edges: Sequence[Tensor | None] = [None] * len(sizes)
+        if mixture.edges is not None:
+            edges = torch.split(mixture.edges.index_select(0, self.by_source), sizes)
+        arriving: dict[int, Tensor] = {}
+        for source, targets in enumerate(self.targets):
+            if source >= INPUT_NODES:
+                nodes.append(arriving[source])
+            parts = self.fans[source].mix(nodes[source], weights[source], edges[source])  # type: ignore[operator]
+            for target, part in zip(targets, parts, strict=True):
+                arriving[target] = arriving[target] + part if target in arriving else part
+        return [*nodes, arriving[len(nodes)]]
+
+    def _chosen(self, nodes: list[Tensor], mixture: Mixture) -> list[Tensor]:
+        assert mixture.paths is not None
+        scales = None if mixture.edges is None else mixture.edges.unbind()
+        for target in self.space.intermediates:
+            total: Tensor | None = None
+            for source, edge in enumerate(self.space.incoming(target)):
+                for column in mixture.paths[edge]:
+                    if column == len(self.space.operations):  # zero
+                        continue
+                    fan = self.fans[source]
+                    y = fan.one(nodes[source], column, self.targets[source].index(target))  # type: ignore[operator]
+                    if scales is not None:
+                        y = y * scales[edge].to(y.dtype)
+                    total = y if total is None else total + y
+            nodes.append(self._nothing(nodes[0]) if total is None else total)
+        return nodes
+
+    def _nothing(self, x: Tensor) -> Tensor:
+        """A node all of whose edges carry zero."""
+        if self.kind == "reduce":
+            return torch.zeros_like(x[:, :, ::2, ::2])
+        return torch.zeros_like(x)
+
+
+def _kind(skeleton: Design, position: int) -> Kind:
+    return "reduce" if position in skeleton.reduce_positions else "normal"
+
+
+def _use_batch_statistics(module: nn.Module) -> None:
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.track_running_stats = False
+            part.running_mean = part.running_var = part.num_batches_tracked = None
