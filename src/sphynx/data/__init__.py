@@ -1,0 +1,1 @@
+"""Image data sets: opening them, splitting them, and batches augmented on the training device."""

@@ -1,0 +1,213 @@
+"""Batches, shuffled and augmented on the training device by whole-batch tensor operations.
+
+All random numbers of an epoch (order, crops, mirrors, cutouts, mixes) are drawn at its start on the host from
+(seed, epoch) alone: the same on every device, and a position within an epoch is enough to continue it bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sphynx.data.images import ImageSet, Statistics
+
+_CHUNK_IMAGES = 4096  # augmented at once: few launches, little memory
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    crop: bool = False  # pad by an eighth of the size (4 at 32) with black, crop at a random place
+    flip: bool = False  # mirror left-right with probability 1/2
+    cutout: int = 0  # side of a square set to the mean, centred anywhere (so it may be cut by the border); 0 = none
+    mixup: float = 0.0  # a: a batch is mixed with itself, shifted by one, with weight Beta(a, a); 0 = none
+
+
+PLAIN = Augmentation()
+
+
+@dataclass(frozen=True, eq=False)
+class EpochDraws:
+    """The random numbers of one epoch, one row per image in the order of use, one mix per batch."""
+
+    order: Tensor  # int64 [n]
+    offsets: Tensor  # int64 [n, 2]: row and column of the crop in the padded image
+    mirrors: Tensor  # bool [n]
+    centres: Tensor  # int64 [n, 2]: of the cutout
+    mixes: tuple[float, ...]  # per batch
+
+
+def draw_epoch(
+    n: int, size: tuple[int, int], batches: int, augmentation: Augmentation, seed: int, epoch: int
+) -> EpochDraws:
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(n)
+    offsets = random.integers(0, [2 * padding(length) + 1 for length in size], size=(n, 2))
+    mirrors = random.random(n) < 0.5
+    centres = random.integers(0, size, size=(n, 2))
+    alpha = augmentation.mixup
+    mixes = random.beta(alpha, alpha, size=batches) if alpha > 0 else np.ones(batches)
+    return EpochDraws(
+        torch.from_numpy(order), torch.from_numpy(offsets), torch.from_numpy(mirrors), torch.from_numpy(centres),
+        tuple(mixes.tolist()),
+    )  # fmt: skip
+
+
+def padding(length: int) -> int:
+    """4 at 32, and in proportion; at least 1."""
+    return max(1, length // 8)
+
+
+class Batches:
+    """Iterating gives one epoch of (x float32 [b, c, h, w], y int64 [b]) on the device, or what is left of it.
+
+    With mixup, y is float32 [b, classes]: the weights of the two classes. With `shard` = (rank, world) each batch is
+    that rank's share of the global batch. The state is (epoch, position) behind the last batch handed out: an
+    epoch that is left early continues where it stopped.
+    """
+
+    def __init__(
+        self,
+        images: ImageSet,
+        batch_size: int,
+        *,
+        device: torch.device | str,
+        augmentation: Augmentation = PLAIN,
+        mean: Statistics,
+        std: Statistics,
+        seed: int = 0,
+        drop_last: bool = True,
+        shard: tuple[int, int] = (0, 1),
+    ) -> None:
+        self.images = images.to(device)
+        self.batch_size = min(batch_size, len(images))  # a set smaller than a batch is one batch
+        self.augmentation = augmentation
+        self.seed = seed
+        self.drop_last = drop_last
+        self.shard = shard
+        self.epoch, self.position = 0, 0
+        self._normalise = Normalise(mean, std, self.images.images.device)
+        self._draws: tuple[int, EpochDraws] | None = None
+        rank, world = shard
+        if self.batch_size % world:
+            raise ValueError(f"a batch of {self.batch_size} does not divide among {world} processes")
+        if world > 1 and not drop_last:
+            raise ValueError("processes need equal batches: drop_last must be on")
+        self._share = slice(rank * self.batch_size // world, (rank + 1) * self.batch_size // world)
+
+    def __len__(self) -> int:
+        """Batches in a whole epoch."""
+        n = len(self.images)
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def state_dict(self) -> dict[str, int]:
+        return {"seed": self.seed, "epoch": self.epoch, "position": self.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.seed, self.epoch, self.position = state["seed"], state["epoch"], state["position"]
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        draws = self._current_draws()
+        per_chunk = max(1, _CHUNK_IMAGES // self.batch_size)
+        while True:
+            first = self.position
+            batches = range(first, min(first + per_chunk, len(self)))
+            rows = [self._rows(batch) for batch in batches]
+            x, y = self._augmented(draws, torch.cat(rows))
+            start = 0
+            for batch, row in zip(batches, rows, strict=True):
+                part = slice(start, start + len(row))
+                start += len(row)
+                ends = batch + 1 == len(self)
+                self.epoch, self.position = (self.epoch + 1, 0) if ends else (self.epoch, batch + 1)
+                yield self._mixed(x[part], y[part], draws.mixes[batch])
+                if ends:
+                    return
+
+    def _rows(self, batch: int) -> Tensor:
+        return torch.arange(batch * self.batch_size, min((batch + 1) * self.batch_size, len(self.images)))[self._share]
+
+    def _current_draws(self) -> EpochDraws:
+        if self._draws is None or self._draws[0] != self.epoch:
+            size = self.images.shape[1:]
+            draws = draw_epoch(len(self.images), size, len(self), self.augmentation, self.seed, self.epoch)
+            self._draws = (self.epoch, draws)
+        return self._draws[1]
+
+    def _augmented(self, draws: EpochDraws, rows: Tensor) -> tuple[Tensor, Tensor]:
+        device = self.images.images.device
+        chosen = draws.order[rows].to(device)
+        pixels, labels = self.images.images[chosen], self.images.labels[chosen]
+        if self.augmentation.crop or self.augmentation.flip:
+            height, width = self.images.shape[1:]
+            centred = torch.tensor([padding(height), padding(width)]).expand(len(rows), 2)
+            offsets = draws.offsets[rows] if self.augmentation.crop else centred
+            mirrors = draws.mirrors[rows] if self.augmentation.flip else torch.zeros(len(rows), dtype=torch.bool)
+            pixels = crop_and_flip(pixels, offsets.to(device), mirrors.to(device))
+        x = self._normalise(pixels)
+        if self.augmentation.cutout:
+            x = cut_out(x, draws.centres[rows].to(device), self.augmentation.cutout)
+        return x, labels
+
+    def _mixed(self, x: Tensor, y: Tensor, weight: float) -> tuple[Tensor, Tensor]:
+        if not self.augmentation.mixup:
+            return x, y
+        soft = functional.one_hot(y, len(self.images.class_names)).float()
+        return mix(x, weight), mix(soft, weight)
+
+
+class Normalise:
+    """uint8 pixels to float32 with mean 0 and deviation 1 per channel."""
+
+    def __init__(self, mean: Statistics, std: Statistics, device: torch.device) -> None:
+        shape = (1, len(mean), 1, 1)
+        deviation = torch.tensor(std, dtype=torch.float64)
+        self.scale = (1 / (255 * deviation)).float().view(shape).to(device)
+        self.shift = (torch.tensor(mean, dtype=torch.float64) / deviation).float().view(shape).to(device)
+
+    def __call__(self, pixels: Tensor) -> Tensor:
+        return pixels.float() * self.scale - self.shift
+
+
+def crop_and_flip(pixels: Tensor, offsets: Tensor, mirrors: Tensor) -> Tensor:
+    """Pads with black, takes each image's window at its own offset and mirrors it where asked: one gather."""
+    count, channels, height, width = pixels.shape
+    pad_y, pad_x = padding(height), padding(width)
+    padded = functional.pad(pixels, (pad_x, pad_x, pad_y, pad_y))
+    device = pixels.device
+    columns = torch.arange(width, device=device).expand(count, width)
+    columns = torch.where(mirrors[:, None], width - 1 - columns, columns) + offsets[:, 1:]
+    rows = torch.arange(height, device=device) + offsets[:, :1]
+    return padded[
+        torch.arange(count, device=device)[:, None, None, None],
+        torch.arange(channels, device=device)[None, :, None, None],
+        rows[:, None, :, None],
+        columns[:, None, None, :],
+    ]
+
+
+def cut_out(x: Tensor, centres: Tensor, side: int) -> Tensor:
+    """Sets rows centre - side/2 .. centre + side/2 - 1, and the same columns, to 0, the mean."""
+    height, width = x.shape[-2:]
+    rows = torch.arange(height, device=x.device) - (centres[:, :1] - side // 2)
+    columns = torch.arange(width, device=x.device) - (centres[:, 1:] - side // 2)
+    cut_rows, cut_columns = (rows >= 0) & (rows < side), (columns >= 0) & (columns < side)
+    return x.masked_fill((cut_rows[:, :, None] & cut_columns[:, None, :])[:, None], 0.0)
+
+
+def mix(values: Tensor, weight: float) -> Tensor:
+    return weight * values + (1 - weight) * values.roll(1, 0)
+
+
+def plain_batches(
+    images: ImageSet, batch_size: int, *, device: torch.device | str, mean: Statistics, std: Statistics
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """All images once, in order, normalised only: for evaluation."""
+    normalise = Normalise(mean, std, torch.device(device))
+    for start in range(0, len(images), batch_size):
+        part = slice(start, start + batch_size)
+        yield normalise(images.images[part].to(device)), images.labels[part].to(device)

@@ -1,0 +1,85 @@
+"""Encoded images (PNG, JPEG, ...) into one uint8 tensor, in threads; a file that cannot be used is named."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from sphynx.errors import InputError
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
+_GREY_MODES = ("1", "L")
+_SHOWN = 3
+
+Pixels = NDArray[np.uint8]
+Encoded = Path | bytes
+
+
+def is_image(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+
+
+def decode_all(encoded: Sequence[Encoded], name: Callable[[int], str], *, size: int | None = None) -> Tensor:
+    """[n, c, h, w]; one channel where all images are grey, else three. `name(i)` says which one failed.
+
+    `size` resizes the shorter side and takes the middle square; without it all images must have the same size.
+    """
+    if not encoded:
+        return torch.empty(0, 1, 1, 1, dtype=torch.uint8)
+
+    def decode(index: int) -> Pixels:
+        return decode_image(encoded[index], name(index), size=size)
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        arrays = list(threads.map(decode, range(len(encoded))))
+    expected = arrays[0].shape[:2]
+    odd = [index for index, array in enumerate(arrays) if array.shape[:2] != expected]
+    if odd:
+        shown = ", ".join(f"{name(i)} is {arrays[i].shape[1]}x{arrays[i].shape[0]}" for i in odd[:_SHOWN])
+        raise InputError(
+            f"the images have different sizes: {shown}"
+            + (f" and {len(odd) - _SHOWN} more differ" if len(odd) > _SHOWN else ""),
+            where=f"{name(0)} ({expected[1]}x{expected[0]})",
+            remedy="Give --image-size N to resize them all to N x N.",
+        )
+    channels = max(1 if array.ndim == 2 else 3 for array in arrays)
+    images = np.empty((len(arrays), channels, *expected), np.uint8)
+    for index, array in enumerate(arrays):
+        images[index] = array if array.ndim == 2 else array.transpose(2, 0, 1)
+    return torch.from_numpy(images)
+
+
+def decode_image(encoded: Encoded, name: str, *, size: int | None = None) -> Pixels:
+    """[h, w] for a grey image, [h, w, 3] for any other."""
+    try:
+        with Image.open(io.BytesIO(encoded) if isinstance(encoded, bytes) else encoded) as image:
+            grey = image.mode in _GREY_MODES
+            picture = image.convert("L" if grey else "RGB")
+    except Exception as error:  # Pillow's readers raise many kinds on hostile bytes: all mean "not a usable image"
+        raise InputError(
+            f"the image cannot be read ({type(error).__name__}: {error})",
+            where=name,
+            remedy="Replace or remove this file.",
+        ) from error
+    if size is not None:
+        picture = fit(picture, size)
+    return np.asarray(picture)
+
+
+def fit(picture: Image.Image, size: int) -> Image.Image:
+    """The shorter side to `size`, then the middle square."""
+    width, height = picture.size
+    scale = size / min(width, height)
+    wide, high = max(size, round(width * scale)), max(size, round(height * scale))
+    picture = picture.resize((wide, high), Image.Resampling.BILINEAR)
+    left, top = (wide - size) // 2, (high - size) // 2
+    return picture.crop((left, top, left + size, top + size))

@@ -1,0 +1,140 @@
+"""Labelled images in memory, and their explicit, seeded splits.
+
+Search and placement work on the two `halves` of the training images, selection on what `split` held out of them; the
+test images are touched once, at the end. Both splits are stratified by class: image folders come sorted by class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sphynx.errors import InputError, join_faults
+
+Statistics = tuple[float, ...]  # one number per channel, in units of the full pixel range (0 .. 1)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    images: Tensor  # uint8 [n, channels, height, width]
+    labels: Tensor  # int64 [n]
+    class_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.images.dtype != torch.uint8 or self.images.ndim != 4:
+            raise ValueError(f"images must be uint8 [n, c, h, w], not {self.images.dtype} {tuple(self.images.shape)}")
+        if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
+            raise ValueError("labels must be int64, one per image")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height, width."""
+        _, channels, height, width = self.images.shape
+        return channels, height, width
+
+    def subset(self, indices: Tensor) -> ImageSet:
+        where = indices.to(self.images.device)
+        return ImageSet(self.images[where], self.labels[where], self.class_names)
+
+    def halves(self, seed: int) -> tuple[ImageSet, ImageSet]:
+        return self.split(0.5, seed)
+
+    def split(self, fraction: float, seed: int) -> tuple[ImageSet, ImageSet]:
+        """The second set holds `fraction` of each class (up to one image), the first the rest."""
+        rest, held_out = stratified(self.labels, fraction, seed)
+        return self.subset(rest), self.subset(held_out)
+
+    def to(self, device: torch.device | str) -> ImageSet:
+        return ImageSet(self.images.to(device), self.labels.to(device), self.class_names)
+
+    def statistics(self) -> tuple[Statistics, Statistics]:
+        """Mean and standard deviation of each channel, exactly: from a histogram of the 256 values."""
+        means, deviations = [], []
+        values = torch.arange(256, dtype=torch.float64) / 255
+        for channel in range(self.shape[0]):
+            counts = torch.bincount(self.images[:, channel].flatten(), minlength=256).cpu().double()
+            mean = float((counts * values).sum() / counts.sum())
+            variance = float((counts * (values - mean) ** 2).sum() / counts.sum())
+            means.append(mean)
+            deviations.append(max(variance**0.5, 1 / 255))  # a constant channel must not divide by zero
+        return tuple(means), tuple(deviations)
+
+
+class AnyImages(Protocol):
+    """What images in memory and images streamed from a folder have in common."""
+
+    @property
+    def labels(self) -> Tensor: ...
+    @property
+    def class_names(self) -> tuple[str, ...]: ...
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A data set, opened. `mirrored` says whether a mirrored image keeps its class (digits do not)."""
+
+    name: str
+    train: ImageSet
+    test: ImageSet
+    mean: Statistics
+    std: Statistics
+    mirrored: bool = field(default=True, kw_only=True)
+
+    @property
+    def classes(self) -> int:
+        return len(self.train.class_names)
+
+    def identity(self) -> dict[str, object]:
+        """What a run records of its data: enough to tell another data set apart."""
+        return {
+            "name": self.name,
+            "train": len(self.train),
+            "test": len(self.test),
+            "image": list(self.train.shape),
+            "classes": self.classes,
+            "mean": [round(value, 6) for value in self.mean],
+        }
+
+
+def make_data(name: str, train: ImageSet, test: ImageSet, *, where: str, mirrored: bool = True) -> Data:
+    """Normalises by the training images and refuses sets that cannot be trained on."""
+    faults = []
+    for split, images in (("train", train), ("test", test)):
+        if len(images) == 0:
+            faults.append(f"there are no {split} images")
+            continue
+        counts = torch.bincount(images.labels.cpu(), minlength=len(images.class_names))
+        empty = [images.class_names[int(label)] for label in (counts == 0).nonzero().flatten()]
+        if empty and split == "train":
+            shown = ", ".join(empty[:5]) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
+            faults.append(f"no {split} image is of class {shown}")
+    if not faults and train.shape != test.shape:
+        faults.append(f"train images are {train.shape} and test images {test.shape} (channels, height, width)")
+    if not faults and len(train.class_names) < 2:
+        faults.append("there is only one class")
+    if faults:
+        raise InputError(join_faults(faults), where=where, remedy="Every class needs images, all of one size.")
+    mean, std = train.statistics()
+    return Data(name, train, test, mean, std, mirrored=mirrored)
+
+
+def stratified(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Two ascending index lists; the second has floor(n * fraction) images, spread evenly over the classes."""
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"a fraction must be between 0 and 1, not {fraction}")
+    order = np.random.default_rng(seed).permutation(len(labels))
+    by_class = order[np.argsort(labels.cpu().numpy()[order], kind="stable")]
+    # Walking through the images class by class, one goes to the second list each time n * fraction gains a whole.
+    gains = np.floor(np.arange(len(labels) + 1) * fraction + 1e-9)
+    taken = np.diff(gains) > 0
+    return torch.from_numpy(np.sort(by_class[~taken])), torch.from_numpy(np.sort(by_class[taken]))

@@ -1,0 +1,88 @@
+"""Opens a data set by a word or a path whose kind is recognised by what lies there.
+
+digits                    scikit-learn's 8x8 digits, part of that library: no download
+cifar10, cifar100, ...    what `sphynx data get NAME` fetched
+PATH                      CIFAR archive or folder, Tiny-ImageNet, idx files, packed parts, or any image folder
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from sphynx.data.catalogue import CATALOGUE, data_home
+from sphynx.data.cifar import is_cifar_folder, open_cifar
+from sphynx.data.folders import is_tiny_imagenet, open_image_folder, open_tiny_imagenet
+from sphynx.data.idx import is_idx_folder, open_idx
+from sphynx.data.images import Data, ImageSet, make_data
+from sphynx.data.packed import is_packed_folder, open_packed
+from sphynx.errors import InputError, MissingPartError
+
+DIGITS = "digits"
+DIGITS_TEST_FRACTION, DIGITS_SEED = 0.2, 0
+KINDS = "a CIFAR archive, a Tiny-ImageNet folder, idx files, packed .npz parts, or a folder of class folders"
+
+
+def open_data(spec: str, *, image_size: int | None = None) -> Data:
+    """`image_size` resizes the images of a folder (shorter side, then the middle square)."""
+    if spec == DIGITS:
+        return _open_digits()
+    path = Path(spec)
+    if spec in CATALOGUE and not path.exists():
+        path = data_home() / CATALOGUE[spec].opens
+        if not path.exists():
+            raise InputError(
+                f"{spec} is not on this machine", where=str(path), remedy=f"Fetch it with: sphynx data get {spec}"
+            )
+    if not path.exists():
+        raise InputError(
+            "there is no such file or folder, and no data set of that name",
+            where=spec,
+            remedy=f"Give {KINDS}, or one of {', '.join((DIGITS, *CATALOGUE))}.",
+        )
+    if path.is_file():
+        if tarfile_like(path):
+            return open_cifar(path)
+        raise InputError("the kind of this file is not known", where=spec, remedy=f"Give {KINDS}.")
+    return _open_folder(path, image_size)
+
+
+def _open_folder(path: Path, image_size: int | None) -> Data:
+    kinds: tuple[tuple[Callable[[Path], bool], Callable[[], Data]], ...] = (
+        (is_cifar_folder, lambda: open_cifar(path)),
+        (is_tiny_imagenet, lambda: open_tiny_imagenet(path, image_size)),
+        (is_idx_folder, lambda: open_idx(path)),
+        (is_packed_folder, lambda: open_packed(path, image_size)),
+    )
+    for recognises, opens in kinds:
+        if recognises(path):
+            return opens()
+    if any(child.is_dir() for child in path.iterdir()):
+        return open_image_folder(path, image_size)
+    raise InputError("nothing in this folder is a known kind of data", where=str(path), remedy=f"Give {KINDS}.")
+
+
+def tarfile_like(path: Path) -> bool:
+    """By its name, so that a truncated archive is reported as truncated, not as unknown; else by its content."""
+    return path.name.endswith((".tar", ".tar.gz", ".tgz")) or tarfile.is_tarfile(path)
+
+
+def _open_digits() -> Data:
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise MissingPartError(
+            "the digits are part of scikit-learn, which is not installed", remedy="pip install scikit-learn"
+        ) from None
+    bunch = load_digits()
+    pixels = np.round(bunch.images * (255 / 16)).astype(np.uint8)
+    names = tuple(str(name) for name in bunch.target_names)
+    everything = ImageSet(
+        torch.from_numpy(pixels)[:, None].contiguous(), torch.from_numpy(bunch.target.astype(np.int64)), names
+    )
+    train, test = everything.split(DIGITS_TEST_FRACTION, DIGITS_SEED)
+    return make_data(DIGITS, train, test, where=DIGITS, mirrored=False)

@@ -1,0 +1,1 @@
+"""Run folders: what a long piece of work leaves behind, how it is stopped, resumed and watched."""

@@ -1,0 +1,71 @@
+"""What a run ran on: versions, device, threads and the exact source, for `environment.json`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import torch
+
+import sphynx
+
+_PACKAGES = ("numpy", "torch", "pillow", "safetensors", "scikit-learn")
+
+
+def describe_environment(device: torch.device | str = "cpu") -> dict[str, object]:
+    return {
+        "sphynx": sphynx.__version__,
+        "source_sha256": source_hash(),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "device": device_name(device),
+        "cuda": torch.version.cuda,
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "command": sys.argv,
+    }
+
+
+def device_name(device: torch.device | str) -> str:
+    device = torch.device(device)
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} {device.type}, {torch.get_num_threads()} threads"
+
+
+def source_hash() -> str:
+    """A hash of the package's Python source: the same number means the same program, with or without git."""
+    root = Path(sphynx.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _commit() -> str | None:
+    folder = Path(sphynx.__file__).parent
+    try:
+        shown = subprocess.run(
+            ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return shown.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,138 @@
+"""The folder of one run: everything needed to read, trust and continue it.
+
+    config.json        resolved settings          environment.json   versions, device, threads, source
+    metrics.jsonl      one line per epoch         checkpoint.pt      the last complete state
+    result.json, model.safetensors, design.json   figures/
+
+A checkpoint is written beside the old one, flushed to the disk and renamed over it: at any instant, also under kill -9,
+the folder holds one complete checkpoint. It names what it belongs to (a hash of design and settings); one that belongs
+to something else is refused. Checkpoints hold tensors and plain values only and are read without running any code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sphynx.errors import InputError, SphynxError
+
+CHECKPOINT = "checkpoint.pt"
+METRICS = "metrics.jsonl"
+FORMAT = "sphynx-checkpoint/1"
+
+
+def fingerprint(*values: Any) -> str:
+    """A short hash of JSON values: what a checkpoint belongs to."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class RunFolder:
+    """Opens the folder, and makes it where there is none. `belongs_to` is what its checkpoints must belong to."""
+
+    def __init__(self, path: Path | str, *, belongs_to: str = "") -> None:
+        self.path = Path(path)
+        self.belongs_to = belongs_to
+        try:
+            (self.path / "figures").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"cannot make the run folder ({error.strerror})", where=str(path), remedy="Choose another --out."
+            ) from error
+
+    @property
+    def figures(self) -> Path:
+        return self.path / "figures"
+
+    @property
+    def has_checkpoint(self) -> bool:
+        return (self.path / CHECKPOINT).exists()
+
+    def append_metrics(self, values: Mapping[str, Any]) -> None:
+        with (self.path / METRICS).open("a") as file:
+            file.write(json.dumps(values) + "\n")
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """All complete lines; a line that was cut off by a kill is left out."""
+        path = self.path / METRICS
+        if not path.exists():
+            return []
+        rows = []
+        for line in path.read_text().splitlines():
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+        return rows
+
+    def keep_metrics(self, rows: list[dict[str, Any]]) -> None:
+        """Replaces the metrics: a resumed run drops the rows of epochs after its checkpoint."""
+        self._write(METRICS, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+    def write_json(self, name: str, value: Any) -> None:
+        self._write(name, (json.dumps(value, indent=2) + "\n").encode())
+
+    def read_json(self, name: str) -> Any:
+        path = self.path / name
+        try:
+            return json.loads(path.read_text())
+        except FileNotFoundError:
+            raise InputError("there is no such file", where=str(path), remedy="Is it a finished run?") from None
+        except ValueError as error:
+            raise InputError(f"it is not JSON ({error})", where=str(path), remedy="Run the stage again.") from None
+
+    def save_checkpoint(self, state: Mapping[str, Any]) -> None:
+        temporary = self.path / (CHECKPOINT + ".new")
+        with temporary.open("wb") as file:
+            torch.save({"format": FORMAT, "belongs_to": self.belongs_to, "state": dict(state)}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        self._rename(temporary, CHECKPOINT)
+
+    def load_checkpoint(self) -> dict[str, Any] | None:
+        """The state last saved, its tensors on the CPU; None where nothing was saved."""
+        path = self.path / CHECKPOINT
+        if not path.exists():
+            return None
+        try:
+            saved = torch.load(path, map_location="cpu", weights_only=True)
+        except (RuntimeError, EOFError, ValueError, OSError, pickle.UnpicklingError) as error:
+            raise SphynxError(
+                f"the checkpoint cannot be read ({type(error).__name__})",
+                where=str(path),
+                remedy="Remove it to start the run again.",
+            ) from error
+        if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+            raise InputError("it is not a checkpoint of a run", where=str(path), remedy="Remove it to start again.")
+        if saved["belongs_to"] != self.belongs_to:
+            raise InputError(
+                f"the checkpoint belongs to another design or other settings ({saved['belongs_to'] or 'unnamed'}, "
+                f"not {self.belongs_to or 'unnamed'})",
+                where=str(path),
+                remedy="Give the design, data and recipe that the run was started with, or another --out folder.",
+            )
+        state: dict[str, Any] = saved["state"]
+        return state
+
+    def _write(self, name: str, content: bytes) -> None:
+        temporary = self.path / (name + ".new")
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        self._rename(temporary, name)
+
+    def _rename(self, temporary: Path, name: str) -> None:
+        temporary.replace(self.path / name)
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # makes the new name durable, not only the new bytes
+        finally:
+            os.close(folder)

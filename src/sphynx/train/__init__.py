@@ -1,0 +1,1 @@
+"""Training and distillation of a design: recipes, one visible loop, evaluation."""
