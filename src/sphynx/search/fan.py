@@ -60,7 +60,7 @@ class StackedReduction(nn.Module):
         shifted = functional.pad(x, (0, x.shape[-1] % 2, 0, x.shape[-2] % 2))[:, :, 1:, 1:]
         which = slice(None) if target is None else slice(target, target + 1)
         halves = [
-            functional.conv2d(half, weight[which].flatten(0, 1), stride=2).unflatten(1, (-1, weight.shape[1]))
+            _by_target(functional.conv2d(half, weight[which].flatten(0, 1), stride=2), weight.shape[1])
             for half, weight in ((x, self.even), (shifted, self.odd))
             if weight.shape[1] > 0
         ]
@@ -101,8 +101,7 @@ class Fan(nn.Module):
         for column, operation in enumerate(self.candidates):
             if operation == ZERO:
                 continue
-            stacked = self._operate(operation, part, None)
-            y = stacked.unflatten(1, (-1, self.part))
+            y = _by_target(self._operate(operation, part, None), self.part)
             weight = weights[:, column].to(y.dtype).view(-1, 1, 1, 1)
             total = y * weight if total is None else torch.addcmul(total, y, weight)
         assert total is not None  # a space has operations other than zero
@@ -134,6 +133,11 @@ class Fan(nn.Module):
         if self.stride == 1:
             return x
         return functional.avg_pool2d(x, 2, 2, ceil_mode=True, count_include_pad=False)
+
+
+def _by_target(x: Tensor, channels: int) -> Tensor:
+    """(B, T*C, H, W) as (B, T, C, H, W)."""
+    return x.view(x.shape[0], -1, channels, *x.shape[2:])
 
 
 def _initial(*shape: int) -> nn.Parameter:

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from sphynx.config import read_settings
 from sphynx.errors import InputError
 from sphynx.space.operations import ConvStack
 
 Selection = Literal["strength", "perturbation"]
+Recipe = TypeVar("Recipe")
+
 RECIPES = ("paper", "fast", "smoke")
 
 
@@ -36,8 +38,8 @@ class SearchRecipe:
     nesterov: bool = True
     weight_decay: float = 3e-4
     gradient_clip: float = 5.0
-    flip: bool = True
-    crop_padding: int = 4
+    flip: bool = True  # where a mirrored image keeps its class
+    crop: bool = True
     autocast: bool = False  # bf16
     # The architecture parameters (the paper's theta, DARTS's alpha): Adam.
     architecture_learning_rate: float = 3e-4
@@ -102,18 +104,23 @@ class SearchRecipe:
 
 def load_recipe(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> SearchRecipe:
     """A recipe by its name or from a TOML file, with flags laid over it."""
+    return read_recipe(SearchRecipe, "search", name_or_path, overrides or {})
+
+
+def read_recipe(kind: type[Recipe], stage: str, name_or_path: str, overrides: Mapping[str, Any]) -> Recipe:
+    """Named recipes of a stage lie in recipes/STAGE-NAME.toml."""
     if name_or_path in RECIPES:
-        text = resources.files("sphynx.search").joinpath("recipes", f"{name_or_path}.toml").read_text()
+        text = resources.files("sphynx.search").joinpath("recipes", f"{stage}-{name_or_path}.toml").read_text()
     else:
         try:
             text = Path(name_or_path).read_text()
         except OSError:
             raise InputError(
-                f"there is no search recipe {name_or_path!r}",
+                f"there is no {stage} recipe {name_or_path!r}",
                 remedy=f"Use one of {', '.join(RECIPES)}, or the path of a TOML file.",
             ) from None
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"it is not valid TOML: {error}", where=name_or_path, remedy="Mend that line.") from None
-    return read_settings(SearchRecipe, {**table, **(overrides or {})}, where=name_or_path)
+    return read_settings(kind, {**table, **overrides}, where=f"{stage} recipe {name_or_path}")

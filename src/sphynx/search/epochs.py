@@ -1,0 +1,144 @@
+"""The loop that cell search and placement share: epochs over two halves, one checkpoint after each.
+
+A batch's random numbers come from (seed, epoch) and samples from one host generator, so a run that is continued from
+its checkpoint gives, on a CPU with the same number of threads, the same bits as one that was never stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from sphynx.data.batches import Augmentation, Batches, plain_batches
+from sphynx.data.images import Data, ImageSet
+from sphynx.errors import InputError, SphynxError
+from sphynx.run.folder import RunFolder
+from sphynx.run.interrupt import Interrupt, InterruptedWorkError
+from sphynx.run.progress import Progress
+from sphynx.search.objective import Batch
+
+EVALUATION_BATCH = 500
+
+
+class Halves:
+    """The training images in two stratified halves: weights learn from one, the architecture from the other."""
+
+    def __init__(
+        self, data: Data, batch_size: int, *, flip: bool, crop: bool, seed: int, device: torch.device | str
+    ) -> None:
+        if len(data.train) < 4:
+            raise InputError(
+                f"{data.name} has {len(data.train)} training images: too few for two halves",
+                remedy="Use more images.",
+            )
+        self._data, self._device = data, device
+        first, self._second = data.train.halves(seed)
+        augmentation = Augmentation(crop=crop, flip=flip and data.mirrored)
+
+        def batches(images: ImageSet, own_seed: int) -> Batches:
+            return Batches(
+                images, batch_size, device=device, augmentation=augmentation,
+                mean=data.mean, std=data.std, seed=own_seed,
+            )  # fmt: skip
+
+        self._train, self._held_out = batches(first, 2 * seed), batches(self._second, 2 * seed + 1)
+        self.steps = min(len(self._train), len(self._held_out))
+
+    def pairs(self, epoch: int) -> Iterator[tuple[Batch, Batch]]:
+        """(training batch, held-out batch), as many as the shorter half has."""
+        return zip(_epoch_of(self._train, epoch), _epoch_of(self._held_out, 2 * epoch), strict=False)
+
+    def held_out(self, epoch: int) -> Iterator[Batch]:
+        """A further pass over the held-out half, in another order."""
+        return _epoch_of(self._held_out, 2 * epoch + 1)
+
+    def evaluation(self) -> Iterator[Batch]:
+        """The held-out half as it is."""
+        return plain_batches(
+            self._second, EVALUATION_BATCH, device=self._device, mean=self._data.mean, std=self._data.std
+        )
+
+
+def _epoch_of(batches: Batches, epoch: int) -> Iterator[Batch]:
+    batches.load_state_dict({"seed": batches.seed, "epoch": epoch, "position": 0})
+    return iter(batches)
+
+
+class Learner(Protocol):
+    def start_epoch(self, epoch: int) -> None: ...
+    def step(self, train: Batch, held_out: Batch) -> Tensor: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Where a run is kept and shown. `resume` is the command that continues it."""
+
+    folder: RunFolder
+    title: str
+    columns: tuple[str, ...]
+    resume: str = ""
+    quiet: bool = False
+
+
+# After an epoch: what to record of it, and whether to stop. `rows` are the records of all epochs before.
+Finish = Callable[[int, list[dict[str, Any]]], tuple[dict[str, Any], bool]]
+
+
+def run_epochs(
+    learner: Learner, halves: Halves, generator: torch.Generator, watch: Watch, *, epochs: int, finish: Finish
+) -> list[dict[str, Any]]:
+    """Runs, or continues, until `epochs` or until `finish` says stop; the records of all epochs."""
+    folder = watch.folder
+    rows: list[dict[str, Any]] = []
+    saved = folder.load_checkpoint()
+    if saved is not None:
+        learner.load_state_dict(saved["learner"])
+        generator.set_state(saved["generator"])
+        rows = saved["rows"]
+    folder.keep_metrics(rows)
+    if saved is not None and saved["stopped"]:
+        return rows
+    total = epochs * halves.steps
+    with (
+        Interrupt() as interrupt,
+        Progress(
+            watch.title, total=total, done=len(rows) * halves.steps, columns=watch.columns, quiet=watch.quiet
+        ) as progress,
+    ):
+        for epoch in range(len(rows), epochs):
+            learner.start_epoch(epoch)
+            losses = torch.zeros((), dtype=torch.float64)
+            for number, (train, held_out) in enumerate(halves.pairs(epoch)):
+                loss = learner.step(train, held_out)
+                losses = loss.double() if number == 0 else losses + loss
+                progress.advance()
+                if interrupt.requested:
+                    raise InterruptedWorkError(resume=watch.resume, where=f"{watch.title}, epoch {epoch}")
+            mean_loss = float(losses) / halves.steps  # the one place where an epoch waits for the device
+            if mean_loss != mean_loss or mean_loss in (float("inf"), float("-inf")):
+                raise SphynxError(
+                    f"the loss became {mean_loss} in epoch {epoch}",
+                    where=watch.title,
+                    remedy=f"Lower the learning rate. The last good checkpoint is in {folder.path}.",
+                )
+            record, stop = finish(epoch, rows)
+            rows.append({"epoch": epoch, "loss": mean_loss, **record})
+            folder.append_metrics(rows[-1])
+            folder.save_checkpoint(
+                {
+                    "learner": learner.state_dict(),
+                    "generator": generator.get_state(),
+                    "rows": rows,
+                    "stopped": stop,
+                }
+            )
+            progress.row(**{name: rows[-1].get(name) for name in watch.columns})
+            if stop:
+                break
+    return rows

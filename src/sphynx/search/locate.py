@@ -1,0 +1,136 @@
+"""Runs Algorithm 1 on a data set: candidate networks, halves, run folder; beta over time as `beta.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from sphynx.data.images import Data
+from sphynx.errors import InputError
+from sphynx.network.builder import SphynxNetwork
+from sphynx.run.environment import describe_environment
+from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.search.epochs import Halves, Watch, run_epochs
+from sphynx.search.location import LocationRecipe, Placement, PlacementSearch
+from sphynx.search.objective import Batch
+from sphynx.space.design import Design
+
+FORMAT = "sphynx-location/1"
+
+
+@dataclass(frozen=True)
+class LocationResult:
+    placements: tuple[Placement, ...]
+    beta_hat: tuple[tuple[float, ...], ...]  # per epoch, per placement
+    held_out_accuracy: tuple[float, ...]  # per placement, with the weights it has after the search
+    accuracy: tuple[float, ...] | None = None  # per placement, trained by itself (exhaustive)
+
+    @property
+    def best(self) -> Placement:
+        final = self.beta_hat[-1]
+        return self.placements[max(range(len(final)), key=lambda number: final[number])]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "best": list(self.best),
+            "placements": [list(placement) for placement in self.placements],
+            "beta_hat": [list(row) for row in self.beta_hat],
+            "held_out_accuracy": list(self.held_out_accuracy),
+            "accuracy": None if self.accuracy is None else list(self.accuracy),
+        }
+
+
+def candidate_networks(design: Design, placements: Sequence[Placement]) -> tuple[nn.ModuleList, nn.Module]:
+    """One network per placement, without auxiliary head or drop-path, and the stem that they share."""
+    networks = nn.ModuleList(SphynxNetwork(replace(design, reduce_positions=p, name="")) for p in placements)
+    stem = networks[0].stem
+    for network in networks:
+        network.stem = stem
+    assert isinstance(stem, nn.Module)
+    return networks, stem
+
+
+def locate(
+    design: Design,
+    data: Data,
+    recipe: LocationRecipe,
+    placements: Sequence[Placement],
+    out: Path,
+    *,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    resume: str = "",
+    quiet: bool = False,
+) -> LocationResult:
+    """Searches, or continues the search in `out`. The design's own reduce positions play no part."""
+    require_fit(design, data)
+    belongs_to = fingerprint(design.to_json(), data.identity(), recipe.to_json(), [list(p) for p in placements], seed)
+    folder = RunFolder(out, belongs_to=belongs_to)
+    folder.write_json("config.json", {"stage": "locate", "seed": seed, "recipe": recipe.to_json(),
+                                      "design": design.to_json(), "data": data.identity()})  # fmt: skip
+    folder.write_json("environment.json", describe_environment(device))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        networks, stem = candidate_networks(design, placements)
+    networks.to(device)
+    halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
+    generator = torch.Generator().manual_seed(seed)
+    search = PlacementSearch(list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator)
+
+    def finish(epoch: int, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool]:
+        del epoch, rows
+        beta_hat = search.beta_hat
+        best = int(beta_hat.argmax())
+        return {
+            "best": str(placements[best]),
+            "beta_hat_best": float(beta_hat[best]),
+            "tau": search.tau,
+            "beta_hat": beta_hat.tolist(),
+        }, False
+
+    watch = Watch(folder, "locate", ("epoch", "loss", "tau", "best", "beta_hat_best"), resume, quiet)
+    rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
+    result = LocationResult(
+        tuple(placements),
+        tuple(tuple(row["beta_hat"]) for row in rows),
+        tuple(_accuracy(network, halves.evaluation(), device) for network in networks),
+    )
+    folder.write_json("beta.json", result.to_json())
+    replace(design, reduce_positions=result.best).save(folder.path / "design.json")
+    return result
+
+
+def with_exhaustive(
+    result: LocationResult, design: Design, train_design: Callable[[Design], float], out: Path
+) -> LocationResult:
+    """The paper's grid search: every placement trained by itself with the trainer that is passed in."""
+    accuracy = tuple(train_design(replace(design, reduce_positions=p, name="")) for p in result.placements)
+    result = replace(result, accuracy=accuracy)
+    RunFolder(out).write_json("beta.json", result.to_json())
+    return result
+
+
+def require_fit(design: Design, data: Data) -> None:
+    if tuple(design.image) != data.train.shape or design.classes != data.classes:
+        raise InputError(
+            f"the design takes {design.image} images of {design.classes} classes; {data.name} has "
+            f"{'x'.join(map(str, data.train.shape))} images of {data.classes} classes",
+            remedy="Plan the design for this data set.",
+        )
+
+
+@torch.no_grad()
+def _accuracy(network: nn.Module, batches: Iterable[Batch], device: torch.device | str) -> float:
+    network.eval()
+    right, count = torch.zeros((), device=device), 0
+    for x, y in batches:
+        right += (network(x).argmax(dim=1) == y).sum()
+        count += len(y)
+    network.train()
+    return float(right) / max(count, 1)

@@ -1,0 +1,205 @@
+"""Where the reduce cells go: the Sphynx paper's Algorithm 1.
+
+Each candidate placement i is a whole network f_i with its own weights (the stem is shared). F = sum_i g_i f_i with a
+one-hot g drawn for each batch by Gumbel-max from beta_hat = softmax(beta): only the drawn network runs. The paper
+alternates a step on w with a batch of one half of the training images and a step on beta with a batch of the other.
+beta's gradient is the straight-through Gumbel-softmax one (in the paper's relaxation, log g_i is log beta_hat_i); since
+f_k does not depend on beta, the loss's gradient at the gate g_k is <dL/dF, f_k>, and one forward pass gives it.
+tau shapes this gradient only. At the end the most likely placement is taken, without noise.
+
+Adam moves a parameter by about its rate per step, whatever the gradient's size. So a schedule that has fewer steps than
+the paper's (600 epochs of half CIFAR-100 in batches of 64) raises beta's rate in proportion, up to `beta_rate_limit`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sphynx.errors import InputError
+from sphynx.search.gumbel import gumbel_max, linear
+from sphynx.search.objective import Batch
+from sphynx.search.recipe import read_recipe
+
+Candidates = Literal["all", "paper"]
+Placement = tuple[int, ...]
+
+PAPER_STEPS = 600 * (25_000 // 64)
+
+
+@dataclass(frozen=True)
+class LocationRecipe:
+    """The defaults are the paper's (appendix, table of location search)."""
+
+    epochs: int = 600
+    batch_size: int = 64
+    learning_rate: float = 0.025
+    final_learning_rate: float = 0.001
+    momentum: float = 0.9
+    nesterov: bool = True
+    weight_decay: float = 3e-4
+    gradient_clip: float = 5.0
+    flip: bool = True  # where a mirrored image keeps its class
+    crop: bool = True
+    autocast: bool = False  # bf16
+    tau_start: float = 1000.0
+    tau_end: float = 0.1
+    beta_learning_rate: float = 3e-4  # for a schedule as long as the paper's
+    beta_rate_limit: float = 0.1
+    beta_weight_decay: float = 1e-3
+    beta_betas: tuple[float, ...] = (0.5, 0.999)
+    beta_init: float = 1e-3
+
+    def faults(self) -> list[str]:
+        faults = [
+            f"{name} = {getattr(self, name)}: must be above 0"
+            for name in ("epochs", "batch_size", "learning_rate", "gradient_clip", "tau_start", "tau_end",
+                         "beta_learning_rate", "beta_rate_limit")
+            if not getattr(self, name) > 0
+        ]  # fmt: skip
+        if len(self.beta_betas) != 2:
+            faults.append("beta_betas: Adam takes two")
+        return faults
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def load_location_recipe(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> LocationRecipe:
+    return read_recipe(LocationRecipe, "location", name_or_path, overrides or {})
+
+
+def placements(depth: int, reduce_cells: int = 2, candidates: Candidates = "all") -> tuple[Placement, ...]:
+    """All C(D, n) of them (the paper's text), or those with no position beyond 2D/3 (the paper's figures)."""
+    last = depth - 1 if candidates == "all" else 2 * depth // 3
+    found = tuple(combinations(range(min(last, depth - 1) + 1), reduce_cells))
+    if reduce_cells < 1 or not found:
+        raise InputError(
+            f"{reduce_cells} reduce cells cannot be placed in a network of depth {depth}",
+            remedy="Take a deeper network or fewer reduce cells.",
+        )
+    return found
+
+
+class PlacementSearch:
+    """Learns beta over `networks`, one per candidate, that may share modules (`shared`, the stem)."""
+
+    def __init__(
+        self,
+        networks: Sequence[nn.Module],
+        shared: nn.Module,
+        recipe: LocationRecipe,
+        *,
+        steps: int,
+        generator: torch.Generator,
+    ) -> None:
+        self.networks, self.recipe, self.generator = networks, recipe, generator
+        self.steps, self.done = steps, 0
+        common = list(shared.parameters())
+        self.device = next(networks[0].parameters()).device
+        ids = {id(parameter) for parameter in common}
+        self.weights = [[*(p for p in network.parameters() if id(p) not in ids), *common] for network in networks]
+        own = [self._sgd(weights[: len(weights) - len(common)]) for weights in self.weights]
+        of_shared = [self._sgd(common)] if common else []
+        self.optimisers = [[optimiser, *of_shared] for optimiser in own]
+        # beta stays on the host: see `gumbel`.
+        self.beta = nn.Parameter(recipe.beta_init * torch.randn(len(networks), generator=generator))
+        self.beta_optimiser = torch.optim.Adam(
+            [self.beta],
+            lr=scaled_beta_rate(recipe, steps),
+            betas=(recipe.beta_betas[0], recipe.beta_betas[1]),
+            weight_decay=recipe.beta_weight_decay,
+        )
+
+    def _sgd(self, weights: list[nn.Parameter]) -> torch.optim.SGD:
+        recipe = self.recipe
+        return torch.optim.SGD(
+            weights,
+            lr=recipe.learning_rate,
+            momentum=recipe.momentum,
+            nesterov=recipe.nesterov,
+            weight_decay=recipe.weight_decay,
+        )
+
+    def start_epoch(self, epoch: int) -> None:
+        low, high = self.recipe.final_learning_rate, self.recipe.learning_rate
+        rate = low + (high - low) * (1 + math.cos(math.pi * epoch / self.recipe.epochs)) / 2
+        for optimiser in self._all_optimisers():
+            for group in optimiser.param_groups:
+                group["lr"] = rate
+
+    @property
+    def tau(self) -> float:
+        return linear(self.recipe.tau_start, self.recipe.tau_end, min(self.done / max(self.steps - 1, 1), 1.0))
+
+    @property
+    def beta_hat(self) -> Tensor:
+        return self.beta.detach().softmax(dim=0)
+
+    def step(self, train: Batch, held_out: Batch) -> Tensor:
+        """Lines 3 to 8 of Algorithm 1; the loss on the training batch, left on the device."""
+        loss = self._weight_step(train)
+        self._beta_step(held_out)
+        self.done += 1
+        return loss
+
+    def _weight_step(self, batch: Batch) -> Tensor:
+        with torch.no_grad():
+            chosen = gumbel_max(self.beta[None], self.tau, self.generator).chosen[0]
+        weights = self.weights[chosen]
+        loss = functional.cross_entropy(self._logits(chosen, batch[0]), batch[1])
+        for parameter, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+            parameter.grad = gradient
+        torch.nn.utils.clip_grad_norm_(weights, self.recipe.gradient_clip)
+        for optimiser in self.optimisers[chosen]:
+            optimiser.step()
+        return loss.detach()
+
+    def _beta_step(self, batch: Batch) -> None:
+        sample = gumbel_max(self.beta[None], self.tau, self.generator)
+        with torch.no_grad():
+            logits = self._logits(sample.chosen[0], batch[0])
+        gate = torch.ones((), device=self.device, requires_grad=True)
+        (gradient,) = torch.autograd.grad(functional.cross_entropy(gate * logits, batch[1]), gate)
+        self.beta_optimiser.zero_grad()
+        sample.soft.backward(gradient.reshape(1).cpu())  # type: ignore[no-untyped-call]
+        self.beta_optimiser.step()
+
+    def _logits(self, chosen: int, x: Tensor) -> Tensor:
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.recipe.autocast, cache_enabled=False):
+            return self.networks[chosen](x).float()  # type: ignore[no-any-return]
+
+    def _all_optimisers(self) -> list[torch.optim.SGD]:
+        shared = self.optimisers[0][1:]
+        return [*(optimisers[0] for optimisers in self.optimisers), *shared]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "networks": [network.state_dict() for network in self.networks],
+            "optimisers": [optimiser.state_dict() for optimiser in self._all_optimisers()],
+            "beta": self.beta.detach(),
+            "beta_optimiser": self.beta_optimiser.state_dict(),
+            "done": self.done,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        for network, saved in zip(self.networks, state["networks"], strict=True):
+            network.load_state_dict(saved)
+        for optimiser, saved in zip(self._all_optimisers(), state["optimisers"], strict=True):
+            optimiser.load_state_dict(saved)
+        with torch.no_grad():
+            self.beta.copy_(state["beta"])
+        self.beta_optimiser.load_state_dict(state["beta_optimiser"])
+        self.done = state["done"]
+
+
+def scaled_beta_rate(recipe: LocationRecipe, steps: int) -> float:
+    rate = recipe.beta_learning_rate * max(1.0, PAPER_STEPS / max(steps, 1))
+    return min(rate, max(recipe.beta_rate_limit, recipe.beta_learning_rate))
