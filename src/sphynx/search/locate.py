@@ -13,6 +13,7 @@ from torch import nn
 from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.builder import SphynxNetwork
+from sphynx.run.convolution_backend import small_convolutions
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.epochs import Halves, Watch, run_epochs
@@ -95,12 +96,10 @@ def locate(
         }, False
 
     watch = Watch(folder, "locate", ("epoch", "loss", "tau", "best", "beta_hat_best"), resume, quiet)
-    rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
-    result = LocationResult(
-        tuple(placements),
-        tuple(tuple(row["beta_hat"]) for row in rows),
-        tuple(_accuracy(network, halves.evaluation(), device) for network in networks),
-    )
+    with small_convolutions(device):
+        rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
+        accuracies = tuple(_accuracy(network, halves.evaluation(), device) for network in networks)
+    result = LocationResult(tuple(placements), tuple(tuple(row["beta_hat"]) for row in rows), accuracies)
     folder.write_json("beta.json", result.to_json())
     replace(design, reduce_positions=result.best).save(folder.path / "design.json")
     return result

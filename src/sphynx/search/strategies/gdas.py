@@ -60,13 +60,14 @@ class Gdas:
         }
         mixtures = {kind: Mixture(paths=_paths(samples[kind]), edges=gates[kind]) for kind in KINDS}
         loss = self.shared.loss(batch, mixtures)
-        used = [kind for kind in KINDS if self.shared.network.cell_counts[kind]]
-        gradients = torch.autograd.grad(loss, [gates[kind] for kind in used])
+        # A kind of cell has no gradient where zero was drawn on all its edges, or where there is no such cell.
+        gradients = torch.autograd.grad(loss, [gates[kind] for kind in KINDS], allow_unused=True)
         self.optimiser.zero_grad()
         if self.cost:
             self.cost.of({kind: alpha.softmax(dim=-1) for kind, alpha in self.alpha.items()}).backward()  # type: ignore[no-untyped-call]
-        for kind, gradient in zip(used, gradients, strict=True):
-            samples[kind].soft.backward(gradient.to(HOST))  # type: ignore[no-untyped-call]
+        for kind, gradient in zip(KINDS, gradients, strict=True):
+            if gradient is not None:
+                samples[kind].soft.backward(gradient.to(HOST))  # type: ignore[no-untyped-call]
         self.optimiser.step()
 
     def step(self, train: Batch, held_out: Batch) -> Tensor:

@@ -1,0 +1,193 @@
+"""Runs a cell search on a data set: supernet, halves, strategy, early stopping; one run folder per seed.
+
+config.json  environment.json  checkpoint.pt  metrics.jsonl (per epoch: loss, held-out accuracy, skips, genotype,
+eigenvalue)   strengths.json (per epoch: the architecture weights)   genotype.json (the result)   result.json
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sphynx.data.images import Data
+from sphynx.errors import InputError
+from sphynx.run.convolution_backend import small_convolutions
+from sphynx.run.environment import describe_environment
+from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.search.cellspace import KINDS, CellSpace, count_operation
+from sphynx.search.epochs import Halves, Watch, run_epochs
+from sphynx.search.mixture import Mixtures
+from sphynx.search.objective import Batch, Objective
+from sphynx.search.perturbation import select_by_perturbation
+from sphynx.search.recipe import SearchRecipe
+from sphynx.search.stopping import dominant_eigenvalue, eigenvalue_grew, too_many_skips
+from sphynx.search.strategies import STRATEGIES, channel_divisor
+from sphynx.search.strategies.darts import Darts
+from sphynx.search.strategies.gaea import Gaea
+from sphynx.search.strategies.strategy import Strategy
+from sphynx.search.supernet import Supernet
+from sphynx.search.weights import SharedWeights
+from sphynx.space.design import Design, default_reduce_positions
+from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+
+RESULT = "result.json"
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    strategy: str
+    seed: int
+    genotype: Genotype
+    held_out_accuracy: float  # of the supernet, as the strategy uses it at the end
+    epochs: int
+    stopped: str  # why it stopped before its last epoch, or nothing
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "strategy": self.strategy,
+            "seed": self.seed,
+            "held_out_accuracy": self.held_out_accuracy,
+            "epochs": self.epochs,
+            "stopped": self.stopped,
+            "genotype": self.genotype.to_json(),
+        }
+
+
+class _Searcher:
+    """A strategy and the weights it shares, as the epoch loop sees them."""
+
+    def __init__(self, strategy: Strategy, shared: SharedWeights) -> None:
+        self.strategy, self.shared = strategy, shared
+
+    def start_epoch(self, epoch: int) -> None:
+        self.shared.start_epoch(epoch)
+        self.strategy.start_epoch(epoch)
+
+    def step(self, train: Batch, held_out: Batch) -> torch.Tensor:
+        return self.strategy.step(train, held_out)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"strategy": self.strategy.state_dict(), "shared": self.shared.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.strategy.load_state_dict(state["strategy"])
+        self.shared.load_state_dict(state["shared"])
+
+
+def search_cells(
+    data: Data,
+    strategy: str,
+    recipe: SearchRecipe,
+    out: Path,
+    *,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    objective: Objective | None = None,
+    resume: str = "",
+    quiet: bool = False,
+) -> SearchResult:
+    """Searches, or continues the search in `out`."""
+    objective = objective or Objective()
+    _require_relaxation(strategy, recipe)
+    costs = {"operation_costs": dict(objective.operation_costs), "cost_weight": objective.cost_weight}
+    folder = RunFolder(out, belongs_to=fingerprint(strategy, data.identity(), recipe.to_json(), costs, seed))
+    folder.write_json("config.json", {"stage": "search", "strategy": strategy, "seed": seed, "recipe": recipe.to_json(),
+                                      "data": data.identity(), **costs})  # fmt: skip
+    folder.write_json("environment.json", describe_environment(device))
+    generator = torch.Generator().manual_seed(seed)
+    shared = SharedWeights(_supernet(data, strategy, recipe, seed).to(device), recipe, objective)
+    learner = STRATEGIES[strategy](shared, generator)
+    halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
+
+    def finish(epoch: int, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool]:
+        learner.finish_epoch(halves.held_out(epoch), last=epoch + 1 == recipe.epochs)
+        genotype = learner.genotype()
+        record: dict[str, Any] = {
+            "held_out": shared.mean_reward(halves.evaluation(), learner.mixtures()),
+            "skips": count_operation(genotype.normal, "skip"),
+            "genotype": genotype.to_json(),
+            "strengths": {kind: strengths.tolist() for kind, strengths in learner.strengths().items()},
+            "stopped": "skips" if too_many_skips(genotype, recipe) else "",
+        }
+        if recipe.hessian and isinstance(learner, Darts | Gaea):
+            batch = next(halves.held_out(epoch))
+            record["eigenvalue"] = dominant_eigenvalue(
+                lambda: learner.held_out_loss(batch), learner.parameters(),
+                iterations=recipe.hessian_iterations, generator=generator,
+            )  # fmt: skip
+            if eigenvalue_grew([*(row["eigenvalue"] for row in rows), record["eigenvalue"]], recipe):
+                record["stopped"] = "eigenvalue"
+        return record, bool(record["stopped"])
+
+    columns = ("epoch", "loss", "held_out", "skips", *(["eigenvalue"] if recipe.hessian else []))
+    watch = Watch(folder, f"search {strategy}", columns, resume, quiet)
+    with small_convolutions(device):
+        rows = run_epochs(_Searcher(learner, shared), halves, generator, watch, epochs=recipe.epochs, finish=finish)
+        genotype = _chosen(rows, recipe)
+        if recipe.selection == "perturbation":
+            genotype = _perturbed(learner, shared, halves, generator)
+    result = SearchResult(strategy, seed, genotype, rows[-1]["held_out"], len(rows), rows[-1]["stopped"])
+    folder.write_json("strengths.json", {"operations": shared.network.space.candidates,
+                                         "epochs": [row["strengths"] for row in rows]})  # fmt: skip
+    genotype.save(folder.path / "genotype.json")
+    folder.write_json(RESULT, result.to_json())
+    return result
+
+
+def _supernet(data: Data, strategy: str, recipe: SearchRecipe, seed: int) -> Supernet:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Supernet(
+            Design(
+                SPHYNX, recipe.channels, recipe.depth, default_reduce_positions(recipe.depth),
+                Shape(*data.train.shape), data.classes, conv_stack=recipe.conv_stack,
+            ),
+            CellSpace(recipe.nodes),
+            channel_divisor=channel_divisor(strategy, recipe),
+        )  # fmt: skip
+
+
+def _chosen(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:
+    """The last epoch's cells; where the search was stopped, those from before the fault set in."""
+    back = {"skips": 1, "eigenvalue": recipe.hessian_window}.get(rows[-1]["stopped"], 0)
+    return genotype_from_json(rows[max(len(rows) - 1 - back, 0)]["genotype"])
+
+
+def _require_relaxation(strategy: str, recipe: SearchRecipe) -> None:
+    relaxed = ("darts", "darts-2nd", "pc-darts", "gaea")
+    if channel_divisor(strategy, recipe) and strategy not in relaxed:
+        for wanted, what in ((recipe.hessian, "the Hessian's eigenvalue"), (recipe.selection == "perturbation",
+                             "perturbation-based selection")):  # fmt: skip
+            if wanted:
+                raise InputError(
+                    f"{what} needs a strategy that mixes all operations, which {strategy} does not",
+                    remedy=f"Use it with one of {', '.join(relaxed)}.",
+                )
+
+
+def _perturbed(learner: Strategy, shared: SharedWeights, halves: Halves, generator: torch.Generator) -> Genotype:
+    further = count(shared.recipe.epochs)
+    training = (train for epoch in further for train, _ in halves.pairs(epoch))
+
+    def tune(mixtures: Mixtures) -> None:
+        for batch in islice(training, shared.recipe.perturbation_tune_steps):
+            shared.update(batch, mixtures)
+
+    with torch.no_grad():
+        mixtures = learner.mixtures()
+    kinds = tuple(kind for kind in KINDS if shared.network.cell_counts[kind])
+    return select_by_perturbation(
+        shared.network.space,
+        mixtures,
+        kinds,
+        lambda mixed: shared.mean_reward(halves.evaluation(), mixed),
+        tune,
+        generator,
+    )
