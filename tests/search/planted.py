@@ -90,25 +90,28 @@ class Planted:
     batch: Callable[[], Batch]
 
 
-def plant_vectors(seed: int, recipe: SearchRecipe, nodes: int = 5) -> Planted:
+def plant_vectors(seed: int, recipe: SearchRecipe, nodes: int = 5, *, one_operation: bool = False) -> Planted:
+    """`one_operation`: the planted cells use the same operation on all their edges."""
     torch.manual_seed(seed)
     space = CellSpace(nodes, OPERATIONS)
-    return _planted(LinearCells(space), space, (WIDTH,), STRETCH, seed, recipe)
+    operations = CellSpace(nodes, (OPERATIONS[seed % len(OPERATIONS)],)) if one_operation else space
+    best = operations.random_genotype(random.Random(seed))
+    return _planted(LinearCells(space), space, best, (WIDTH,), STRETCH, seed, recipe)
 
 
 def plant_images(seed: int, recipe: SearchRecipe, *, channels: int = 4, divisor: int = 1) -> Planted:
     torch.manual_seed(seed)
     space, image = CellSpace(5, OPERATIONS), Shape(3, 6, 6)
     skeleton = Design(SPHYNX, channels, 2, (1,), image, 16, balancing="flop")
-    return _planted(Supernet(skeleton, space, channel_divisor=divisor), space, image, 1.0, seed, recipe)
+    best = space.random_genotype(random.Random(seed))
+    return _planted(Supernet(skeleton, space, channel_divisor=divisor), space, best, image, 1.0, seed, recipe)
 
 
 def _planted(
-    network: LinearCells | Supernet, space: CellSpace, shape: Sequence[int], stretch: float, seed: int,
+    network: LinearCells | Supernet, space: CellSpace, best: Genotype, shape: Sequence[int], stretch: float, seed: int,
     recipe: SearchRecipe,
 ) -> Planted:  # fmt: skip
     teacher: MixedNetwork = copy.deepcopy(network)
-    best = space.random_genotype(random.Random(seed))
     generator = torch.Generator().manual_seed(seed)
 
     def batch() -> Batch:

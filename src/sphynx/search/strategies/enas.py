@@ -34,7 +34,11 @@ class Sample:
 
 
 class Controller(nn.Module):
-    """Per intermediate node and edge: which earlier node (attention over their states), then which operation."""
+    """Per intermediate node and edge: which earlier node (attention over their states), then which operation.
+
+    Unlike in the released code, the states of the two input nodes are kept, not zeroed, and each source is followed by
+    its operation: the controller can tell which input an operation is for.
+    """
 
     def __init__(self, space: CellSpace, recipe: SearchRecipe, generator: torch.Generator) -> None:
         super().__init__()
@@ -67,7 +71,7 @@ class Controller(nn.Module):
         anchors, projected = [], []
         for _ in range(INPUT_NODES):
             state = self.cell(inputs, state)
-            anchors.append(torch.zeros_like(state[0]))
+            anchors.append(state[0])
             projected.append(self.anchor(state[0]))
         nodes = []
         for _ in self.space.intermediates:

@@ -1,0 +1,183 @@
+"""Algorithm 1: its candidates, its sampling and gradient, its schedule, and a planted best."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from sphynx.errors import InputError
+from sphynx.search.gumbel import gumbel_max
+from sphynx.search.location import (
+    PAPER_STEPS,
+    LocationRecipe,
+    PlacementSearch,
+    load_location_recipe,
+    placements,
+    scaled_beta_rate,
+)
+from sphynx.search.objective import Batch
+
+
+@pytest.mark.parametrize(("depth", "count"), [(5, 6), (6, 10), (8, 15)])
+def test_the_papers_candidates(depth: int, count: int) -> None:
+    """The figures of the paper show 6, 10 and 15 pairs."""
+    assert len(placements(depth, 2, "paper")) == count
+    assert len(placements(depth, 2, "all")) == math.comb(depth, 2)
+    assert placements(5, 2, "paper") == ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+
+
+def test_impossible_placements_are_refused() -> None:
+    with pytest.raises(InputError, match="3 reduce cells"):
+        placements(2, 3)
+
+
+def test_the_paper_recipe_is_the_papers_table() -> None:
+    recipe = load_location_recipe("paper")
+    assert recipe == LocationRecipe()
+    assert (recipe.epochs, recipe.batch_size, recipe.tau_start, recipe.tau_end) == (600, 64, 1000.0, 0.1)
+    assert (recipe.beta_learning_rate, recipe.beta_weight_decay, recipe.beta_betas) == (3e-4, 1e-3, (0.5, 0.999))
+
+
+def test_betas_rate_grows_as_the_schedule_shrinks() -> None:
+    recipe = LocationRecipe()
+    assert scaled_beta_rate(recipe, PAPER_STEPS) == pytest.approx(3e-4)
+    assert scaled_beta_rate(recipe, 2 * PAPER_STEPS) == pytest.approx(3e-4)
+    assert scaled_beta_rate(recipe, PAPER_STEPS // 10) == pytest.approx(3e-3)
+    assert scaled_beta_rate(recipe, 10) == recipe.beta_rate_limit
+
+
+def test_gumbel_max_draws_from_the_softmax() -> None:
+    logits = torch.tensor([0.0, 1.0, 2.0]).log_softmax(0)
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.tensor(gumbel_max(logits.expand(20_000, 3), 0.1, generator).chosen)
+    shares = torch.bincount(drawn, minlength=3) / len(drawn)
+    assert torch.allclose(shares, logits.exp(), atol=0.015)
+
+
+def test_the_soft_sample_sharpens_as_tau_falls() -> None:
+    logits = torch.randn(50, 6, generator=torch.Generator().manual_seed(1))
+    soft = [gumbel_max(logits, tau, torch.Generator().manual_seed(2)).soft for tau in (1000.0, 1.0, 0.001)]
+    assert torch.allclose(soft[0], torch.full((50,), 1 / 6), atol=0.01)
+    assert (soft[2] > 0.99).float().mean() > 0.95
+    assert (soft[1] > soft[0]).all()
+
+
+def test_betas_gradient_is_the_straight_through_one() -> None:
+    """Against torch's own: F = sum_i g_i f_i with g hard forward and soft backward, other branches left out."""
+    torch.manual_seed(0)
+    logits = torch.randn(8, 3)
+    labels = torch.randint(3, (8,))
+    beta = torch.randn(4, requires_grad=True)
+    generator = torch.Generator().manual_seed(5)
+    sample = gumbel_max(beta[None], 2.0, generator)
+    gate = torch.ones((), requires_grad=True)
+    (at_gate,) = torch.autograd.grad(nn.functional.cross_entropy(gate * logits, labels), gate)
+    sample.soft.backward(at_gate.reshape(1))
+
+    other = beta.detach().clone().requires_grad_()
+    noise = -torch.empty(1, 4).exponential_(generator=torch.Generator().manual_seed(5)).log()
+    soft = ((other.log_softmax(0)[None] + noise) / 2.0).softmax(-1)[0]
+    hard = torch.zeros(4)
+    hard[int(soft.argmax())] = 1.0
+    g = hard + soft - soft.detach()
+    nn.functional.cross_entropy(g[int(soft.argmax())] * logits, labels).backward()
+    assert beta.grad is not None and other.grad is not None
+    assert torch.allclose(beta.grad, other.grad, atol=1e-6)
+
+
+class Blinkered(nn.Module):
+    """A candidate that sees only some of the features."""
+
+    def __init__(self, stem: nn.Module, visible: Tensor) -> None:
+        super().__init__()
+        self.stem = stem
+        self.head = nn.Sequential(nn.Linear(len(visible), 16), nn.ReLU(), nn.Linear(16, 4))
+        self.register_buffer("visible", visible)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.stem(x) * self.visible)  # type: ignore[no-any-return]
+
+
+FEATURES, CANDIDATES, STEPS = 12, 6, 200
+
+
+def planted_search(seed: int, steps: int = STEPS) -> tuple[PlacementSearch, int, torch.Generator]:
+    """One candidate sees all features that make the label; the others see a quarter of them."""
+    torch.manual_seed(seed)
+    stem = nn.Identity()
+    best = seed % CANDIDATES
+    masks = [(torch.rand(FEATURES) < (1.0 if number == best else 0.25)).float() for number in range(CANDIDATES)]
+    networks = [Blinkered(stem, mask) for mask in masks]
+    recipe = LocationRecipe(epochs=1, learning_rate=0.1)
+    generator = torch.Generator().manual_seed(seed)
+    return PlacementSearch(networks, stem, recipe, steps=steps, generator=generator), best, generator
+
+
+def batch_of(seed: int, weights: Tensor) -> Batch:
+    x = torch.randn(64, FEATURES, generator=torch.Generator().manual_seed(seed))
+    return x, (x @ weights).argmax(dim=1)
+
+
+def test_finds_the_planted_placement() -> None:
+    hits = 0
+    for seed in range(10):
+        search, best, _ = planted_search(seed)
+        weights = torch.randn(FEATURES, 4, generator=torch.Generator().manual_seed(seed))
+        search.start_epoch(0)
+        for step in range(STEPS):
+            search.step(batch_of(2 * step, weights), batch_of(2 * step + 1, weights))
+        hits += int(search.beta_hat.argmax()) == best
+    assert hits >= 9
+
+
+def test_a_step_trains_one_candidate_only() -> None:
+    search, _, _ = planted_search(0)
+    weights = torch.randn(FEATURES, 4)
+    before = [[p.detach().clone() for p in network.parameters()] for network in search.networks]
+    search.step(batch_of(0, weights), batch_of(1, weights))
+    changed = [
+        any(not torch.equal(p, old) for p, old in zip(network.parameters(), olds, strict=True))
+        for network, olds in zip(search.networks, before, strict=True)
+    ]
+    assert sum(changed) == 1
+
+
+def test_continues_bit_for_bit() -> None:
+    weights = torch.randn(FEATURES, 4, generator=torch.Generator().manual_seed(3))
+    batches = [batch_of(number, weights) for number in range(12)]
+    whole, _, _ = planted_search(1)
+    for train, held_out in zip(batches[::2], batches[1::2], strict=True):
+        whole.step(train, held_out)
+    first, _, generator = planted_search(1)
+    for number in range(3):
+        first.step(batches[2 * number], batches[2 * number + 1])
+    state, drawn = first.state_dict(), generator.get_state()
+    second, _, generator = planted_search(1)
+    second.load_state_dict(state)
+    generator.set_state(drawn)
+    for number in range(3, 6):
+        second.step(batches[2 * number], batches[2 * number + 1])
+    assert torch.equal(whole.beta, second.beta)
+    for one, other in zip(whole.networks, second.networks, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_tau_falls_linearly_to_its_end() -> None:
+    search, _, _ = planted_search(0, steps=11)
+    taus = []
+    for done in range(11):
+        search.done = done
+        taus.append(search.tau)
+    assert taus[0] == 1000.0
+    assert taus[-1] == pytest.approx(0.1)
+    assert taus[5] == pytest.approx((1000.0 + 0.1) / 2)
+
+
+def test_faulty_recipes_name_all_faults() -> None:
+    with pytest.raises(InputError, match="2 faults"):
+        load_location_recipe("paper", {"tau_end": 0.0, "epochs": 0})
+    assert replace(LocationRecipe(), epochs=3).epochs == 3
