@@ -62,12 +62,15 @@ class Job:
             "teacher": None if self.teacher is None else design_fingerprint(self.teacher.design),
         }
 
+    def belongs_to(self) -> str:
+        return fingerprint(self.identity())
+
 
 def train(job: Job) -> dict[str, Any]:
     """Returns what it also writes to result.json."""
     recipe, data, processes, device = job.recipe, job.data, job.processes, job.processes.device
     check_fit(job.design, data)
-    folder = RunFolder(job.out, belongs_to=fingerprint(job.identity()))
+    folder = RunFolder(job.out, belongs_to=job.belongs_to())
     state = folder.load_checkpoint() if job.resume else None
     if processes.leads:
         _describe_run(job, folder)

@@ -37,6 +37,10 @@ class Processes:
             distributed.all_reduce(values)
         return values
 
+    def wait(self) -> None:
+        if self.world > 1:
+            distributed.barrier()
+
     def any(self, flag: bool) -> bool:
         return bool(self.total(torch.tensor(int(flag), device=self.device)) > 0) if self.world > 1 else flag
 

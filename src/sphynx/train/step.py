@@ -40,6 +40,8 @@ class Step:
         self._forward: Any = torch.compile(module) if how == "compile" else module
         self._graph: _Graph | None = None
         self._captures = device.type == "cuda" and how != "eager"
+        if device.type == "cuda":
+            torch.backends.cudnn.benchmark = True  # shapes never change: measure the convolutions once
         precision = recipe.precision if recipe.precision != "auto" else ("bf16" if device.type == "cuda" else "fp32")
         self._half = precision == "bf16"
         self._format = torch.channels_last if recipe.channels_last else torch.contiguous_format
