@@ -59,9 +59,7 @@ def test_ecb_vectors(key: str, plain: str, cipher: str) -> None:
 @pytest.mark.usefixtures("path")
 def test_ctr_vectors() -> None:
     stream = np.empty((4, 2), np.uint64)
-    _native.aes_counter_stream(
-        bytes.fromhex(SP800_KEY), bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"), stream
-    )
+    _native.aes_counter_stream(bytes.fromhex(SP800_KEY), bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"), stream)
     assert (stream ^ blocks(SP800_PLAIN)).tobytes().hex() == SP800_CTR
 
 

@@ -48,7 +48,8 @@ def _core() -> dict[str, Any]:
     try:
         from sphynx.core import cpu_features
 
-        return {"built": True, **cpu_features()}
+        features = cpu_features()
+        return {"built": True, "aes_path": features.aes_path, "cpu_features": list(features.available)}
     except MissingPartError as error:
         return {"built": False, "remedy": error.remedy}
 

@@ -1,4 +1,4 @@
-"""`sphynx`: registers the verbs and turns failures into one message and an exit code (0 done, 1 failed, 2 bad input)."""
+"""`sphynx`: registers the verbs and turns a failure into one message and an exit code (1 failed, 2 bad input)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[  # noqa: ARG001  (acted on by its callback)
+    version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:

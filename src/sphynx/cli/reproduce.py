@@ -41,4 +41,5 @@ def reproduce(
             ([row.network, row.printed, count(row.ours), row.verdict, row.note] for row in rows if row.table == table),
         )
     agreeing = sum(row.agrees for row in rows)
-    typer.echo(f"{agreeing} of {len(rows)} rows agree to the printed digit; each other row says why it does not.")
+    rest = "." if agreeing == len(rows) else "; the note of each other row says why it does not."
+    typer.echo(f"{agreeing} of {len(rows)} rows agree to the printed digit{rest}")
