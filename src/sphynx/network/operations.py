@@ -14,14 +14,15 @@ class FactorizedReduction(nn.Module):
 
     def __init__(self, channels_in: int, channels: int, *, affine: bool) -> None:
         super().__init__()
-        self.even = nn.Conv2d(channels_in, channels // 2, 1, stride=2, bias=False)
+        # A single channel has no even half.
+        self.even = nn.Conv2d(channels_in, channels // 2, 1, stride=2, bias=False) if channels > 1 else None
         self.odd = nn.Conv2d(channels_in, channels - channels // 2, 1, stride=2, bias=False)
         self.norm = nn.BatchNorm2d(channels, affine=affine)
 
     def forward(self, x: Tensor) -> Tensor:
         # One zero beyond the edge, so that an odd length gives the odd half as many pixels as the even half.
         shifted = functional.pad(x, (0, x.shape[-1] % 2, 0, x.shape[-2] % 2))[:, :, 1:, 1:]
-        if self.even.out_channels == 0:
+        if self.even is None:
             return self.norm(self.odd(shifted))  # type: ignore[no-any-return]
         return self.norm(torch.cat([self.even(x), self.odd(shifted)], dim=1))  # type: ignore[no-any-return]
 
