@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sphynx import __version__
-from sphynx.cli import doctor, plan, reproduce, show
+from sphynx.cli import data, doctor, eval, plan, recipes, reproduce, show, train
 from sphynx.errors import SphynxError
 
 app = typer.Typer(
@@ -22,6 +22,10 @@ app = typer.Typer(
 app.command("plan")(plan.plan)
 app.command("show")(show.show)
 app.command("reproduce")(reproduce.reproduce)
+app.add_typer(data.app, name="data")
+app.add_typer(recipes.app, name="recipes")
+app.command("train")(train.train)
+app.command("eval")(eval.evaluate)
 app.command("doctor")(doctor.doctor)
 
 

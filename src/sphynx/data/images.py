@@ -6,7 +6,7 @@ test images are touched once, at the end. Both splits are stratified by class: i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -79,16 +79,15 @@ class AnyImages(Protocol):
     def __len__(self) -> int: ...
 
 
-@dataclass(frozen=True, eq=False)
-class Data:
+class DataFace:
     """A data set, opened. `mirrored` says whether a mirrored image keeps its class (digits do not)."""
 
     name: str
-    train: ImageSet
-    test: ImageSet
+    train: AnyImages
+    test: AnyImages
     mean: Statistics
     std: Statistics
-    mirrored: bool = field(default=True, kw_only=True)
+    mirrored: bool
 
     @property
     def classes(self) -> int:
@@ -104,6 +103,18 @@ class Data:
             "classes": self.classes,
             "mean": [round(value, 6) for value in self.mean],
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Data(DataFace):
+    """A data set in memory."""
+
+    name: str
+    train: ImageSet
+    test: ImageSet
+    mean: Statistics
+    std: Statistics
+    mirrored: bool = True
 
 
 def make_data(name: str, train: ImageSet, test: ImageSet, *, where: str, mirrored: bool = True) -> Data:

@@ -9,6 +9,7 @@ images are touched once, after the last epoch: the result is the final epoch's a
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +18,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from sphynx.data.batches import Augmentation, Batches
-from sphynx.data.images import Data
+from sphynx.data.batches import Augmentation, Batches, EpochBatches
+from sphynx.data.images import Data, DataFace, ImageSet
+from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.builder import SphynxNetwork
 from sphynx.run.environment import describe_environment, device_name
@@ -28,7 +30,7 @@ from sphynx.run.progress import Progress, duration
 from sphynx.space.design import Design
 from sphynx.train.evaluate import evaluate
 from sphynx.train.figures import draw_training
-from sphynx.train.model import count_parameters, design_fingerprint, save_model
+from sphynx.train.model import count_parameters, design_fingerprint, save_model, save_normalisation
 from sphynx.train.objective import Objective
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
@@ -43,7 +45,7 @@ HELD_OUT_SEED = 0
 @dataclass(frozen=True)
 class Job:
     design: Design
-    data: Data
+    data: Data | StreamedData
     recipe: Recipe
     out: Path
     seed: int = 0
@@ -52,6 +54,7 @@ class Job:
     quiet: bool = False
     processes: Processes = field(default_factory=lambda: Processes(torch.device("cpu")))
     resume_command: str = "the same command with --resume auto"
+    tensorboard: bool = False
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -65,12 +68,15 @@ class Job:
     def belongs_to(self) -> str:
         return fingerprint(self.identity())
 
+    def taught_by(self, teacher: SphynxNetwork) -> Job:
+        return dataclasses.replace(self, teacher=teacher)
+
 
 def train(job: Job) -> dict[str, Any]:
     """Returns what it also writes to result.json."""
     recipe, data, processes, device = job.recipe, job.data, job.processes, job.processes.device
     check_fit(job.design, data)
-    folder = RunFolder(job.out, belongs_to=job.belongs_to())
+    folder = RunFolder(job.out, belongs_to=job.belongs_to(), tensorboard=job.tensorboard and processes.leads)
     state = folder.load_checkpoint() if job.resume else None
     if processes.leads:
         _describe_run(job, folder)
@@ -83,16 +89,7 @@ def train(job: Job) -> dict[str, Any]:
     teacher = None if job.teacher is None else job.teacher.to(device)
     step = Step(processes.wrap(Objective(network, recipe, teacher)), recipe, device, eager=processes.world > 1)
     train_images, held_out = data.train.split(recipe.held_out, HELD_OUT_SEED)
-    batches = Batches(
-        train_images,
-        recipe.batch_size,
-        device=device,
-        augmentation=Augmentation(recipe.crop, recipe.flip and data.mirrored, recipe.cutout, recipe.mixup),
-        mean=data.mean,
-        std=data.std,
-        seed=job.seed,
-        shard=(processes.rank, processes.world),
-    )
+    batches = make_batches(train_images, job)
     seconds_before = _restore(state, network, step, batches, folder) if state else 0.0
     started = time.monotonic()
     steps_done = batches.epoch * len(batches) + batches.position
@@ -159,7 +156,22 @@ def train(job: Job) -> dict[str, Any]:
     return result
 
 
-def check_fit(design: Design, data: Data) -> None:
+def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | StreamedBatches:
+    recipe, data = job.recipe, job.data
+    settings: dict[str, Any] = {
+        "device": job.processes.device,
+        "augmentation": Augmentation(recipe.crop, recipe.flip and data.mirrored, recipe.cutout, recipe.mixup),
+        "mean": data.mean,
+        "std": data.std,
+        "seed": job.seed,
+        "shard": (job.processes.rank, job.processes.world),
+    }
+    if isinstance(images, StreamedSet):
+        return StreamedBatches(images, recipe.batch_size, **settings)
+    return Batches(images, recipe.batch_size, **settings)
+
+
+def check_fit(design: Design, data: DataFace) -> None:
     if tuple(design.image) != data.train.shape or design.classes != data.classes:
         wanted = "x".join(map(str, data.train.shape))
         raise InputError(
@@ -175,14 +187,23 @@ def _epoch_seed(seed: int, epoch: int, rank: int) -> int:
 
 
 def _describe_run(job: Job, folder: RunFolder) -> None:
-    folder.write_json("config.json", {"design": job.design.to_json(), **job.identity()})
+    config = {
+        "design": job.design.to_json(),
+        "data": job.data.identity(),
+        "recipe": job.recipe.to_json(),
+        "seed": job.seed,
+        "teacher": None if job.teacher is None else job.teacher.design.to_json(),
+        "belongs_to": job.belongs_to(),
+    }
+    folder.write_json("config.json", config)
+    save_normalisation(folder.path, job.data)
     folder.write_json("environment.json", describe_environment(job.processes.device))
     job.design.save(folder.path / "design.json")
     if not (job.resume and folder.has_checkpoint):
         folder.keep_metrics([])
 
 
-def _state(network: nn.Module, step: Step, batches: Batches, seconds: float) -> dict[str, Any]:
+def _state(network: nn.Module, step: Step, batches: EpochBatches, seconds: float) -> dict[str, Any]:
     return {
         "network": network.state_dict(),
         "step": step.state_dict(),
@@ -193,7 +214,7 @@ def _state(network: nn.Module, step: Step, batches: Batches, seconds: float) -> 
     }
 
 
-def _restore(state: dict[str, Any], network: nn.Module, step: Step, batches: Batches, folder: RunFolder) -> float:
+def _restore(state: dict[str, Any], network: nn.Module, step: Step, batches: EpochBatches, folder: RunFolder) -> float:
     network.load_state_dict(state["network"])
     step.load_state_dict(state["step"])
     batches.load_state_dict(state["batches"])

@@ -1,22 +1,25 @@
-"""A trained network as files: design.json says what it is, model.safetensors holds its weights.
+"""A trained network as files: design.json says what it is, model.safetensors holds its weights, normalisation.json the
+mean and deviation of the channels (in units of the pixel range) that its inputs are normalised by, and the class names.
 
 The auxiliary head serves training only and is not kept. A file's metadata names the design it belongs to.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from sphynx.data.images import DataFace, Statistics
 from sphynx.errors import InputError
 from sphynx.network.builder import SphynxNetwork
 from sphynx.run.folder import fingerprint
 from sphynx.space.design import Design, load_design
 
-MODEL, DESIGN = "model.safetensors", "design.json"
+MODEL, DESIGN, NORMALISATION = "model.safetensors", "design.json", "normalisation.json"
 _AUXILIARY = "auxiliary."
 
 
@@ -65,6 +68,22 @@ def load_model(path: Path) -> SphynxNetwork:
             f"the weights do not fit the design ({error})", where=str(file), remedy="Train it again."
         ) from error
     return network.eval()
+
+
+def save_normalisation(folder: Path, data: DataFace) -> None:
+    described = {"mean": list(data.mean), "std": list(data.std), "class_names": list(data.train.class_names)}
+    (folder / NORMALISATION).write_text(json.dumps(described, indent=2) + "\n")
+
+
+def load_normalisation(path: Path) -> tuple[Statistics, Statistics]:
+    file = (path if path.is_dir() else path.parent) / NORMALISATION
+    try:
+        described = json.loads(file.read_text())
+        return tuple(map(float, described["mean"])), tuple(map(float, described["std"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"the normalisation of the inputs cannot be read ({error})", where=str(file), remedy="Train it again."
+        ) from error
 
 
 def count_parameters(network: torch.nn.Module) -> int:
