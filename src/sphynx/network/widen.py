@@ -16,6 +16,8 @@ from sphynx.network.builder import SphynxNetwork
 
 
 def widened(network: SphynxNetwork, multiple: int) -> SphynxNetwork:
+    if multiple == network.channel_multiple:
+        return network
     wide = _like(network, multiple)
     with torch.no_grad():
         for parameter in wide.parameters():
@@ -26,6 +28,8 @@ def widened(network: SphynxNetwork, multiple: int) -> SphynxNetwork:
 
 
 def narrowed(wide: SphynxNetwork) -> SphynxNetwork:
+    if wide.channel_multiple == 1:
+        return wide
     network = _like(wide, 1)
     with torch.no_grad():
         for part, whole in _pairs(network, wide):
