@@ -129,6 +129,7 @@ def make_data(name: str, train: ImageSet, test: ImageSet, *, where: str, mirrore
         if empty and split == "train":
             shown = ", ".join(empty[:5]) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
             faults.append(f"no {split} image is of class {shown}")
+    train, test = _coloured(train, test), _coloured(test, train)
     if not faults and train.shape != test.shape:
         faults.append(f"train images are {train.shape} and test images {test.shape} (channels, height, width)")
     if not faults and len(train.class_names) < 2:
@@ -137,6 +138,13 @@ def make_data(name: str, train: ImageSet, test: ImageSet, *, where: str, mirrore
         raise InputError(join_faults(faults), where=where, remedy="Every class needs images, all of one size.")
     mean, std = train.statistics()
     return Data(name, train, test, mean, std, mirrored=mirrored)
+
+
+def _coloured(images: ImageSet, other: ImageSet) -> ImageSet:
+    """Grey images become colour images where those of the other split are."""
+    if images.shape[0] == 1 and other.shape[0] == 3:
+        return ImageSet(images.images.expand(-1, 3, -1, -1).contiguous(), images.labels, images.class_names)
+    return images
 
 
 def stratified(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
