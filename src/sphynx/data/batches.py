@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sphynx.data.images import ImageSet, Statistics
+from sphynx.data.images import AnyImages, ImageSet, Statistics
+from sphynx.errors import InputError
 
 _CHUNK_IMAGES = 4096  # augmented at once: few launches, little memory
 
@@ -62,12 +63,78 @@ def padding(length: int) -> int:
     return max(1, length // 8)
 
 
-class Batches:
+class EpochBatches:
+    """The order of an epoch and the place within it, for images in memory and images streamed alike.
+
+    With `shard` = (rank, world) each batch is that rank's share of the global batch. The state is (epoch, position)
+    behind the last batch handed out: an epoch that is left early continues where it stopped.
+    """
+
+    def __init__(
+        self,
+        images: AnyImages,
+        batch_size: int,
+        augmentation: Augmentation,
+        *,
+        seed: int,
+        drop_last: bool,
+        shard: tuple[int, int],
+    ) -> None:
+        if len(images) == 0:
+            raise ValueError("there are no images to make batches of")
+        self.count, self.size = len(images), images.shape[1:]
+        self.classes = len(images.class_names)
+        self.batch_size = min(batch_size, self.count)  # a set smaller than a batch is one batch
+        self.augmentation = augmentation
+        self.seed = seed
+        self.drop_last = drop_last
+        self.epoch, self.position = 0, 0
+        self._draws: tuple[int, EpochDraws] | None = None
+        rank, world = shard
+        if self.batch_size % world:
+            raise InputError(
+                f"a batch of {self.batch_size} images does not divide among {world} processes",
+                remedy=f"Give a --batch-size that is a multiple of {world}.",
+            )
+        if world > 1 and not drop_last:
+            raise ValueError("processes need equal batches: drop_last must be on")
+        self._share = slice(rank * self.batch_size // world, (rank + 1) * self.batch_size // world)
+
+    def __len__(self) -> int:
+        """Batches in a whole epoch."""
+        return self.count // self.batch_size if self.drop_last else -(-self.count // self.batch_size)
+
+    def state_dict(self) -> dict[str, int]:
+        return {"seed": self.seed, "epoch": self.epoch, "position": self.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.seed, self.epoch, self.position = state["seed"], state["epoch"], state["position"]
+
+    def current_draws(self) -> EpochDraws:
+        if self._draws is None or self._draws[0] != self.epoch:
+            draws = draw_epoch(self.count, self.size, len(self), self.augmentation, self.seed, self.epoch)
+            self._draws = (self.epoch, draws)
+        return self._draws[1]
+
+    def rows(self, batch: int) -> Tensor:
+        """This process's places of a batch in the epoch's order."""
+        return torch.arange(batch * self.batch_size, min((batch + 1) * self.batch_size, self.count))[self._share]
+
+    def advance(self) -> None:
+        self.position += 1
+        if self.position == len(self):
+            self.epoch, self.position = self.epoch + 1, 0
+
+    def mixed(self, x: Tensor, y: Tensor, weight: float) -> tuple[Tensor, Tensor]:
+        if not self.augmentation.mixup:
+            return x, y
+        return mix(x, weight), mix(functional.one_hot(y, self.classes).float(), weight)
+
+
+class Batches(EpochBatches):
     """Iterating gives one epoch of (x float32 [b, c, h, w], y int64 [b]) on the device, or what is left of it.
 
-    With mixup, y is float32 [b, classes]: the weights of the two classes. With `shard` = (rank, world) each batch is
-    that rank's share of the global batch. The state is (epoch, position) behind the last batch handed out: an
-    epoch that is left early continues where it stopped.
+    With mixup, y is float32 [b, classes]: the weights of the two classes.
     """
 
     def __init__(
@@ -83,68 +150,28 @@ class Batches:
         drop_last: bool = True,
         shard: tuple[int, int] = (0, 1),
     ) -> None:
+        super().__init__(images, batch_size, augmentation, seed=seed, drop_last=drop_last, shard=shard)
         self.images = images.to(device)
-        self.batch_size = min(batch_size, len(images))  # a set smaller than a batch is one batch
-        self.augmentation = augmentation
-        self.seed = seed
-        self.drop_last = drop_last
-        self.shard = shard
-        self.epoch, self.position = 0, 0
         self._normalise = Normalise(mean, std, self.images.images.device)
-        self._draws: tuple[int, EpochDraws] | None = None
-        rank, world = shard
-        if self.batch_size % world:
-            raise ValueError(f"a batch of {self.batch_size} does not divide among {world} processes")
-        if world > 1 and not drop_last:
-            raise ValueError("processes need equal batches: drop_last must be on")
-        self._share = slice(rank * self.batch_size // world, (rank + 1) * self.batch_size // world)
-
-    def __len__(self) -> int:
-        """Batches in a whole epoch."""
-        n = len(self.images)
-        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
-
-    def state_dict(self) -> dict[str, int]:
-        return {"seed": self.seed, "epoch": self.epoch, "position": self.position}
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        self.seed, self.epoch, self.position = state["seed"], state["epoch"], state["position"]
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        draws = self._current_draws()
-        per_chunk = max(1, _CHUNK_IMAGES // self.batch_size)
-        while True:
-            first = self.position
-            batches = range(first, min(first + per_chunk, len(self)))
-            rows = [self._rows(batch) for batch in batches]
+        draws, first, per_chunk = self.current_draws(), self.position, max(1, _CHUNK_IMAGES // self.batch_size)
+        for start in range(first, len(self), per_chunk):
+            batches = range(start, min(start + per_chunk, len(self)))
+            rows = [self.rows(batch) for batch in batches]
             x, y = self._augmented(draws, torch.cat(rows))
-            start = 0
+            end = 0
             for batch, row in zip(batches, rows, strict=True):
-                part = slice(start, start + len(row))
-                start += len(row)
-                ends = batch + 1 == len(self)
-                self.epoch, self.position = (self.epoch + 1, 0) if ends else (self.epoch, batch + 1)
-                yield self._mixed(x[part], y[part], draws.mixes[batch])
-                if ends:
-                    return
-
-    def _rows(self, batch: int) -> Tensor:
-        return torch.arange(batch * self.batch_size, min((batch + 1) * self.batch_size, len(self.images)))[self._share]
-
-    def _current_draws(self) -> EpochDraws:
-        if self._draws is None or self._draws[0] != self.epoch:
-            size = self.images.shape[1:]
-            draws = draw_epoch(len(self.images), size, len(self), self.augmentation, self.seed, self.epoch)
-            self._draws = (self.epoch, draws)
-        return self._draws[1]
+                part = slice(end, end := end + len(row))
+                self.advance()
+                yield self.mixed(x[part], y[part], draws.mixes[batch])
 
     def _augmented(self, draws: EpochDraws, rows: Tensor) -> tuple[Tensor, Tensor]:
         device = self.images.images.device
         chosen = draws.order[rows].to(device)
         pixels, labels = self.images.images[chosen], self.images.labels[chosen]
         if self.augmentation.crop or self.augmentation.flip:
-            height, width = self.images.shape[1:]
-            centred = torch.tensor([padding(height), padding(width)]).expand(len(rows), 2)
+            centred = torch.tensor([padding(length) for length in self.size]).expand(len(rows), 2)
             offsets = draws.offsets[rows] if self.augmentation.crop else centred
             mirrors = draws.mirrors[rows] if self.augmentation.flip else torch.zeros(len(rows), dtype=torch.bool)
             pixels = crop_and_flip(pixels, offsets.to(device), mirrors.to(device))
@@ -152,12 +179,6 @@ class Batches:
         if self.augmentation.cutout:
             x = cut_out(x, draws.centres[rows].to(device), self.augmentation.cutout)
         return x, labels
-
-    def _mixed(self, x: Tensor, y: Tensor, weight: float) -> tuple[Tensor, Tensor]:
-        if not self.augmentation.mixup:
-            return x, y
-        soft = functional.one_hot(y, len(self.images.class_names)).float()
-        return mix(x, weight), mix(soft, weight)
 
 
 class Normalise:

@@ -71,14 +71,17 @@ def open_cifar(path: Path) -> Data:
                 assert file is not None  # members holds regular files only
                 return file.read()
 
-            return _assemble(layout, read, path)
+            data = _assemble(layout, read, path)
+            while archive.fileobj is not None and archive.fileobj.read(1 << 20):
+                pass  # to the end, where gzip compares its checksum
+            return data
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise InputError(f"the archive is damaged or cut off ({error})", where=str(path), remedy=_REMEDY) from error
 
 
 def _assemble(layout: Layout, read: Callable[[str], bytes], path: Path) -> Data:
     meta = _unpickle(read(layout.meta), f"{path}, {layout.meta}")
-    names = tuple(str(name) for name in meta.get(layout.names_key, ()))
+    names = tuple(_text(name) for name in meta.get(layout.names_key, ()))
     if not names:
         raise InputError(f"it has no {layout.names_key}", where=f"{path}, {layout.meta}", remedy=_REMEDY)
 
@@ -119,4 +122,8 @@ def _unpickle(content: bytes, where: str) -> dict[str, Any]:
         raise InputError(f"it is not a CIFAR data file ({error})", where=where, remedy=_REMEDY) from error
     if not isinstance(table, dict):
         raise InputError("it is not a table of arrays", where=where, remedy=_REMEDY)
-    return {key.decode("latin1") if isinstance(key, bytes) else str(key): value for key, value in table.items()}
+    return {_text(key): value for key, value in table.items()}
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin1") if isinstance(value, bytes) else str(value)

@@ -6,7 +6,7 @@ test images are touched once, at the end. Both splits are stratified by class: i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -79,16 +79,15 @@ class AnyImages(Protocol):
     def __len__(self) -> int: ...
 
 
-@dataclass(frozen=True, eq=False)
-class Data:
+class DataFace:
     """A data set, opened. `mirrored` says whether a mirrored image keeps its class (digits do not)."""
 
     name: str
-    train: ImageSet
-    test: ImageSet
+    train: AnyImages
+    test: AnyImages
     mean: Statistics
     std: Statistics
-    mirrored: bool = field(default=True, kw_only=True)
+    mirrored: bool
 
     @property
     def classes(self) -> int:
@@ -106,6 +105,18 @@ class Data:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class Data(DataFace):
+    """A data set in memory."""
+
+    name: str
+    train: ImageSet
+    test: ImageSet
+    mean: Statistics
+    std: Statistics
+    mirrored: bool = True
+
+
 def make_data(name: str, train: ImageSet, test: ImageSet, *, where: str, mirrored: bool = True) -> Data:
     """Normalises by the training images and refuses sets that cannot be trained on."""
     faults = []
@@ -118,6 +129,7 @@ def make_data(name: str, train: ImageSet, test: ImageSet, *, where: str, mirrore
         if empty and split == "train":
             shown = ", ".join(empty[:5]) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
             faults.append(f"no {split} image is of class {shown}")
+    train, test = _coloured(train, test), _coloured(test, train)
     if not faults and train.shape != test.shape:
         faults.append(f"train images are {train.shape} and test images {test.shape} (channels, height, width)")
     if not faults and len(train.class_names) < 2:
@@ -126,6 +138,13 @@ def make_data(name: str, train: ImageSet, test: ImageSet, *, where: str, mirrore
         raise InputError(join_faults(faults), where=where, remedy="Every class needs images, all of one size.")
     mean, std = train.statistics()
     return Data(name, train, test, mean, std, mirrored=mirrored)
+
+
+def _coloured(images: ImageSet, other: ImageSet) -> ImageSet:
+    """Grey images become colour images where those of the other split are."""
+    if images.shape[0] == 1 and other.shape[0] == 3:
+        return ImageSet(images.images.expand(-1, 3, -1, -1).contiguous(), images.labels, images.class_names)
+    return images
 
 
 def stratified(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:

@@ -20,6 +20,7 @@ from sphynx.data.folders import is_tiny_imagenet, open_image_folder, open_tiny_i
 from sphynx.data.idx import is_idx_folder, open_idx
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.data.packed import is_packed_folder, open_packed
+from sphynx.data.stream import StreamedData, open_stream
 from sphynx.errors import InputError, MissingPartError
 
 DIGITS = "digits"
@@ -49,6 +50,17 @@ def open_data(spec: str, *, image_size: int | None = None) -> Data:
             return open_cifar(path)
         raise InputError("the kind of this file is not known", where=spec, remedy=f"Give {KINDS}.")
     return _open_folder(path, image_size)
+
+
+def open_any(spec: str, *, image_size: int | None = None, stream: bool = False) -> Data | StreamedData:
+    """`stream` leaves the images of a folder on the disk and decodes them while they are used (ImageNet)."""
+    if not stream:
+        return open_data(spec, image_size=image_size)
+    if image_size is None:
+        raise InputError("streamed images need a size", where=spec, remedy="Give --image-size, for example 224.")
+    if not Path(spec).is_dir():
+        raise InputError("there is no such folder", where=spec, remedy="Only image folders can be streamed.")
+    return open_stream(Path(spec), image_size)
 
 
 def _open_folder(path: Path, image_size: int | None) -> Data:

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import InputError, MissingPartError, SphynxError
 
 CHECKPOINT = "checkpoint.pt"
 METRICS = "metrics.jsonl"
@@ -37,7 +37,7 @@ def fingerprint(*values: Any) -> str:
 class RunFolder:
     """Opens the folder, and makes it where there is none. `belongs_to` is what its checkpoints must belong to."""
 
-    def __init__(self, path: Path | str, *, belongs_to: str = "") -> None:
+    def __init__(self, path: Path | str, *, belongs_to: str = "", tensorboard: bool = False) -> None:
         self.path = Path(path)
         self.belongs_to = belongs_to
         try:
@@ -46,6 +46,8 @@ class RunFolder:
             raise InputError(
                 f"cannot make the run folder ({error.strerror})", where=str(path), remedy="Choose another --out."
             ) from error
+
+        self._events = _event_writer(self.path) if tensorboard else None
 
     @property
     def figures(self) -> Path:
@@ -58,6 +60,11 @@ class RunFolder:
     def append_metrics(self, values: Mapping[str, Any]) -> None:
         with (self.path / METRICS).open("a") as file:
             file.write(json.dumps(values) + "\n")
+        if self._events is not None:
+            for name, value in values.items():
+                if name != "epoch" and isinstance(value, float):
+                    self._events.add_scalar(name, value, values["epoch"])
+            self._events.flush()
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """All complete lines; a line that was cut off by a kill is left out."""
@@ -136,3 +143,13 @@ class RunFolder:
             os.fsync(folder)  # makes the new name durable, not only the new bytes
         finally:
             os.close(folder)
+
+
+def _event_writer(path: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise MissingPartError(
+            "TensorBoard events need the package tensorboard", remedy="pip install tensorboard, or leave the flag out."
+        ) from None
+    return SummaryWriter(path / "tensorboard")

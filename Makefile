@@ -1,0 +1,52 @@
+# The two commands a newcomer types: `make demo` and `make test`. Each installs what it needs into .venv first.
+.PHONY: demo test check lint types layers test-python test-core test-sanitize format clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PYTHON ?= python3
+CORE_SOURCES := $(shell find core -name '*.cpp' -o -name '*.h')
+CMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" cmake
+
+demo: $(INSTALLED)
+	@$(BIN)/python examples/01_design_a_network.py
+	@$(BIN)/sphynx reproduce relu-counts
+
+test: lint types layers test-core test-python
+
+$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[design,dev]'
+	touch $@
+
+lint: $(INSTALLED)
+	$(BIN)/ruff format --check src tests examples benchmarks
+	$(BIN)/ruff check src tests examples benchmarks
+	if command -v clang-format >/dev/null; then clang-format --dry-run --Werror $(CORE_SOURCES); fi
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+layers: $(INSTALLED)
+	PYTHONPATH=src $(BIN)/lint-imports --no-cache
+
+test-python: $(INSTALLED)
+	$(BIN)/python -m pytest --durations=8
+
+test-core: $(INSTALLED)
+	$(CMAKE) -S . -B build/core -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_WERROR=ON
+	$(CMAKE) --build build/core
+	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/core --output-on-failure
+
+test-sanitize: $(INSTALLED)
+	$(CMAKE) -S . -B build/sanitize -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	$(CMAKE) --build build/sanitize
+	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/sanitize --output-on-failure
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix src tests examples benchmarks
+	$(BIN)/ruff format src tests examples benchmarks
+	if command -v clang-format >/dev/null; then clang-format -i $(CORE_SOURCES); fi
+
+clean:
+	rm -rf build dist out $(VENV)

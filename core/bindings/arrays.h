@@ -1,0 +1,76 @@
+// What a numpy buffer must be before the core touches it: exact type, C-contiguous, on the CPU, 8-byte
+// aligned for words and blocks, and of the size that the operation needs. A mismatch raises; nothing is
+// converted silently (bind arguments with .noconvert()). Blocks travel as uint64 arrays whose last axis is 2.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "crypto/block.h"
+
+namespace sphynx::bindings {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+template <class T>
+using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+using Bytes = Array<const std::uint8_t>;
+using BytesOut = Array<std::uint8_t>;
+using Words = Array<const std::uint64_t>;
+using WordsOut = Array<std::uint64_t>;
+
+inline void require(bool condition, const std::string& what) {
+    if (!condition) throw std::invalid_argument(what);
+}
+
+template <class T>
+T* sized(const Array<T>& array, std::size_t expected, const char* name) {
+    require(array.size() == expected, std::string(name) + " must have " + std::to_string(expected) +
+                                          " elements, it has " + std::to_string(array.size()));
+    require(reinterpret_cast<std::uintptr_t>(array.data()) % sizeof(T) == 0,
+            std::string(name) + " is not aligned to its element size");
+    return array.data();
+}
+
+// How many blocks an array of shape (..., 2) holds.
+template <class T>
+std::size_t block_count(const Array<T>& array, const char* name) {
+    require(array.ndim() >= 1 && array.shape(array.ndim() - 1) == 2,
+            std::string(name) + " must have shape (..., 2): two words per block");
+    return array.size() / 2;
+}
+
+inline const Block* blocks(const Words& array, std::size_t expected, const char* name) {
+    require(block_count(array, name) == expected, std::string(name) + " must hold " +
+                                                      std::to_string(expected) + " blocks, it holds " +
+                                                      std::to_string(array.size() / 2));
+    return reinterpret_cast<const Block*>(sized(array, 2 * expected, name));
+}
+
+inline Block* blocks(const WordsOut& array, std::size_t expected, const char* name) {
+    require(block_count(array, name) == expected, std::string(name) + " must hold " +
+                                                      std::to_string(expected) + " blocks, it holds " +
+                                                      std::to_string(array.size() / 2));
+    return reinterpret_cast<Block*>(sized(array, 2 * expected, name));
+}
+
+// a * b, refused when it would wrap: sizes from a caller are never trusted.
+inline std::size_t product(std::size_t a, std::size_t b) {
+    std::size_t result = 0;
+    require(!__builtin_mul_overflow(a, b, &result), "the requested size overflows");
+    return result;
+}
+
+inline Block block_from(const nb::bytes& bytes, const char* name) {
+    require(bytes.size() == sizeof(Block), std::string(name) + " must be 16 bytes");
+    Block block;
+    __builtin_memcpy(&block, bytes.c_str(), sizeof block);
+    return block;
+}
+
+}  // namespace sphynx::bindings

@@ -1,0 +1,70 @@
+#include "cpu.h"
+
+#include <atomic>
+
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace sphynx {
+namespace {
+
+#if defined(__x86_64__)
+// Which vector registers the operating system saves: a CPU bit without it means a trap at the first use.
+unsigned enabled_vector_state() {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & bit_OSXSAVE)) return 0;
+    unsigned low = 0, high = 0;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+#endif
+
+CpuFeatures detect() {
+    CpuFeatures found;
+#if defined(__aarch64__)
+    const unsigned long caps = getauxval(AT_HWCAP);
+    found.armv8_aes = caps & HWCAP_AES;
+    found.pmull = caps & HWCAP_PMULL;
+    found.dotprod = caps & HWCAP_ASIMDDP;
+#elif defined(__x86_64__)
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) {
+        found.aesni = (ecx & bit_AES) && (ecx & bit_SSE4_1) && (ecx & bit_SSSE3);
+    }
+    const unsigned state = enabled_vector_state();
+    const bool ymm = (state & 0x6) == 0x6;
+    const bool zmm = (state & 0xe6) == 0xe6;
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
+        constexpr unsigned avx512_base = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+        found.avx2 = ymm && (ebx & bit_AVX2);
+        found.vaes = found.avx2 && found.aesni && (ecx & bit_VAES);
+        found.avx512 = zmm && (ebx & avx512_base) == avx512_base;
+        found.avx512_vnni = found.avx512 && (ecx & bit_AVX512VNNI);
+    }
+#endif
+    return found;
+}
+
+std::atomic<bool> portable_only{false};
+
+}  // namespace
+
+const CpuFeatures& hardware_features() {
+    static const CpuFeatures found = detect();
+    return found;
+}
+
+const CpuFeatures& usable_features() {
+    static const CpuFeatures none;
+    return portable_only.load(std::memory_order_relaxed) ? none : hardware_features();
+}
+
+void force_portable_for_tests(bool on) {
+    portable_only.store(on);
+}
+
+}  // namespace sphynx

@@ -1,0 +1,52 @@
+// AES-NI with SSE4.1: one block per register.
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "crypto/lanes.h"
+
+namespace sphynx {
+namespace {
+
+struct AesniLane {
+    using V = __m128i;
+    static constexpr std::size_t width = 1;
+
+    struct Key {
+        V round[11];
+        explicit Key(const AesKey& key) {
+            for (int i = 0; i < 11; ++i) round[i] = load(key.round_keys() + i);
+        }
+    };
+
+    static V load(const Block* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
+    static void store(Block* to, V value) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value); }
+
+    static V counters(std::uint64_t high, std::uint64_t low) {
+        return _mm_set_epi64x(static_cast<long long>(__builtin_bswap64(low)),
+                              static_cast<long long>(__builtin_bswap64(high)));
+    }
+
+    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
+        for (V& block : state) block = _mm_xor_si128(block, key.round[0]);
+        for (int round = 1; round < 10; ++round) {
+            for (V& block : state) block = _mm_aesenc_si128(block, key.round[round]);
+        }
+        for (V& block : state) block = _mm_aesenclast_si128(block, key.round[10]);
+    }
+};
+
+// Word 0 of AESKEYGENASSIST is the substitution of word 1.
+std::uint32_t substitute_word(std::uint32_t word) {
+    const __m128i words = _mm_set1_epi32(static_cast<int>(word));
+    return static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_aeskeygenassist_si128(words, 0)));
+}
+
+}  // namespace
+
+const SymmetricKernels& aesni_kernels() {
+    static constexpr SymmetricKernels table = lane_kernels<AesniLane>("aesni", substitute_word);
+    return table;
+}
+
+}  // namespace sphynx
+#endif

@@ -1,0 +1,50 @@
+// ARMv8 cryptography extension. AESE is AddRoundKey, SubBytes, ShiftRows; each AESE/AESMC pair issues as one.
+#if defined(__aarch64__)
+#include <arm_neon.h>
+
+#include "crypto/lanes.h"
+
+namespace sphynx {
+namespace {
+
+struct Armv8Lane {
+    using V = uint8x16_t;
+    static constexpr std::size_t width = 1;
+
+    struct Key {
+        V round[11];
+        explicit Key(const AesKey& key) {
+            for (int i = 0; i < 11; ++i) round[i] = load(key.round_keys() + i);
+        }
+    };
+
+    static V load(const Block* from) { return vld1q_u8(reinterpret_cast<const std::uint8_t*>(from)); }
+    static void store(Block* to, V value) { vst1q_u8(reinterpret_cast<std::uint8_t*>(to), value); }
+
+    static V counters(std::uint64_t high, std::uint64_t low) {
+        return vrev64q_u8(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(high), vcreate_u64(low))));
+    }
+
+    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
+        for (int round = 0; round < 9; ++round) {
+            for (V& block : state) block = vaesmcq_u8(vaeseq_u8(block, key.round[round]));
+        }
+        for (V& block : state) block = veorq_u8(vaeseq_u8(block, key.round[9]), key.round[10]);
+    }
+};
+
+// With four equal columns ShiftRows changes nothing, so AESE with a zero key is SubBytes.
+std::uint32_t substitute_word(std::uint32_t word) {
+    const uint8x16_t columns = vreinterpretq_u8_u32(vdupq_n_u32(word));
+    return vgetq_lane_u32(vreinterpretq_u32_u8(vaeseq_u8(columns, vdupq_n_u8(0))), 0);
+}
+
+}  // namespace
+
+const SymmetricKernels& armv8_kernels() {
+    static constexpr SymmetricKernels table = lane_kernels<Armv8Lane>("armv8", substitute_word);
+    return table;
+}
+
+}  // namespace sphynx
+#endif

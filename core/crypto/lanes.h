@@ -1,0 +1,90 @@
+// The symmetric loops written once, generic over a lane: a vector type with its AES. Each instruction-set
+// file (kernels_<set>.cpp) defines a Lane in its own unnamed namespace and instantiates these loops with it;
+// the instances then have internal linkage, so the linker never merges code compiled for different sets.
+//
+// A Lane offers: V (holds `width` blocks), Key(AesKey), load/store (unaligned), xor_, counters(hi, lo) giving
+// `width` consecutive big-endian counter blocks, and encrypt(Key, V (&)[8]): eight independent vectors at
+// once, enough to hide the latency of the AES units.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "crypto/kernels.h"
+
+namespace sphynx {
+
+// A partial vector at the end of an array goes through a small copy instead of a second code path.
+template <class Lane>
+inline void load_partial(const Block* from, std::size_t count, typename Lane::V& to) {
+    Block copy[Lane::width] = {};
+    for (std::size_t i = 0; i < Lane::width && i < count; ++i) copy[i] = from[i];
+    to = Lane::load(copy);
+}
+
+template <class Lane>
+inline void store_partial(typename Lane::V from, std::size_t count, Block* to) {
+    Block copy[Lane::width];
+    Lane::store(copy, from);
+    for (std::size_t i = 0; i < Lane::width && i < count; ++i) to[i] = copy[i];
+}
+
+template <class Lane>
+void encrypt_blocks(const AesKey& aes_key, const Block* in, Block* out, std::size_t count) {
+    const typename Lane::Key key(aes_key);
+    constexpr std::size_t step = 8 * Lane::width;
+    typename Lane::V state[8];
+    for (; count >= step; count -= step, in += step, out += step) {
+        for (int i = 0; i < 8; ++i) state[i] = Lane::load(in + i * Lane::width);
+        Lane::encrypt(key, state);
+        for (int i = 0; i < 8; ++i) Lane::store(out + i * Lane::width, state[i]);
+    }
+    if (count == 0) return;
+    for (std::size_t i = 0; i < 8; ++i) {
+        const std::size_t done = i * Lane::width;
+        load_partial<Lane>(in + (done < count ? done : 0), done < count ? count - done : 0, state[i]);
+    }
+    Lane::encrypt(key, state);
+    for (std::size_t i = 0; i * Lane::width < count; ++i) {
+        store_partial<Lane>(state[i], count - i * Lane::width, out + i * Lane::width);
+    }
+}
+
+template <class Lane>
+void counter_blocks(const AesKey& aes_key, Block counter, Block* out, std::size_t count) {
+    const typename Lane::Key key(aes_key);
+    constexpr std::size_t step = 8 * Lane::width;
+    std::uint64_t high = __builtin_bswap64(counter.lo);
+    std::uint64_t low = __builtin_bswap64(counter.hi);
+    typename Lane::V state[8];
+    while (count > 0) {
+        for (int i = 0; i < 8; ++i) {
+            state[i] = Lane::counters(high, low);
+            low += Lane::width;
+            if (low < Lane::width) ++high;
+        }
+        Lane::encrypt(key, state);
+        if (count >= step) {
+            for (int i = 0; i < 8; ++i) Lane::store(out + i * Lane::width, state[i]);
+            out += step;
+            count -= step;
+        } else {
+            for (std::size_t i = 0; i * Lane::width < count; ++i) {
+                store_partial<Lane>(state[i], count - i * Lane::width, out + i * Lane::width);
+            }
+            count = 0;
+        }
+    }
+}
+
+template <class Lane>
+constexpr SymmetricKernels lane_kernels(const char* name, std::uint32_t (*substitute_word)(std::uint32_t)) {
+    return {
+        .name = name,
+        .substitute_word = substitute_word,
+        .encrypt = encrypt_blocks<Lane>,
+        .counter_stream = counter_blocks<Lane>,
+    };
+}
+
+}  // namespace sphynx

@@ -1,0 +1,64 @@
+#include "crypto/prg.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace sphynx {
+
+void os_random(void* out, std::size_t bytes) {
+    auto* cursor = static_cast<unsigned char*>(out);
+    while (bytes > 0) {
+        const ssize_t got = getrandom(cursor, bytes, 0);
+        if (got < 0) {
+            if (errno == EINTR) continue;
+            throw std::system_error(errno, std::generic_category(), "getrandom");
+        }
+        cursor += got;
+        bytes -= static_cast<std::size_t>(got);
+    }
+}
+
+Prg::Prg() {
+    Block seed;
+    os_random(&seed, sizeof seed);
+    key_ = AesKey(seed);
+    zeroise(&seed, sizeof seed);
+}
+
+Prg Prg::fixed_seed_for_tests(Block seed) {
+    return Prg(seed);
+}
+
+void Prg::fill_blocks(Block* out, std::size_t count) {
+    expand_seed(key_, 0, drawn_blocks_, out, count);
+    drawn_blocks_ += count;
+}
+
+void Prg::fill(void* out, std::size_t bytes) {
+    auto* cursor = static_cast<unsigned char*>(out);
+    Block chunk[64];
+    while (bytes > 0) {
+        const std::size_t take = bytes < sizeof chunk ? bytes : sizeof chunk;
+        fill_blocks(chunk, (take + sizeof(Block) - 1) / sizeof(Block));
+        std::memcpy(cursor, chunk, take);
+        cursor += take;
+        bytes -= take;
+    }
+    zeroise(chunk, sizeof chunk);
+}
+
+Block Prg::block() {
+    Block drawn;
+    fill_blocks(&drawn, 1);
+    return drawn;
+}
+
+void expand_seed(const AesKey& seed, std::uint64_t stream, std::uint64_t first_block, Block* out,
+                 std::size_t count) {
+    aes_counter_stream(seed, {__builtin_bswap64(stream), __builtin_bswap64(first_block)}, out, count);
+}
+
+}  // namespace sphynx

@@ -1,0 +1,95 @@
+"""`sphynx data`: lists, fetches and describes data sets."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import count, print_json, print_table
+
+app = typer.Typer(help="Data sets: list, fetch, describe.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("ls")
+def list_data(as_json: Json = False) -> None:
+    """List the data sets that have a name, and whether they are on this machine.
+
+    Example:
+
+      sphynx data ls
+    """
+    from sphynx.data.catalogue import CATALOGUE, data_home
+
+    rows = [("digits", "scikit-learn's digits: 1,797 grey images of 8x8, 10 classes", True, "part of scikit-learn")]
+    for entry in CATALOGUE.values():
+        path = data_home() / entry.opens
+        rows.append((entry.name, entry.description, path.exists(), str(path)))
+    if as_json:
+        print_json([dict(zip(("name", "description", "here", "path"), row, strict=True)) for row in rows])
+        return
+    print_table(
+        "Data sets",
+        ["name", "what", "here", "where"],
+        ([name, what, "yes" if here else "no", where] for name, what, here, where in rows),
+        note="Any folder of class folders works too: give its path as --data.",
+    )
+
+
+@app.command("get")
+def get(name: Annotated[str, typer.Argument(help="A name from `sphynx data ls`.")]) -> None:
+    """Fetch a data set into $SPHYNX_DATA (or the user's cache) and check its hash.
+
+    Example:
+
+      sphynx data get cifar100
+    """
+    from sphynx.data.catalogue import get as fetch
+
+    typer.echo(str(fetch(name)))
+
+
+@app.command("show")
+def show(
+    data: Annotated[str, typer.Argument(help="digits, a name from `sphynx data ls`, or a path.")],
+    image_size: Annotated[int | None, typer.Option("--image-size", help="Resize images of a folder to N x N.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Open a data set, check every image, and say what is in it.
+
+    Examples:
+
+      sphynx data show digits
+
+      sphynx data show my-images/ --image-size 64 --json
+    """
+    import torch
+
+    from sphynx.data.open import open_data
+
+    opened = open_data(data, image_size=image_size)
+    counts = [
+        torch.bincount(images.labels, minlength=opened.classes).tolist() for images in (opened.train, opened.test)
+    ]
+    if as_json:
+        per_class = {
+            name: {"train": counts[0][label], "test": counts[1][label]}
+            for label, name in enumerate(opened.train.class_names)
+        }
+        print_json({**opened.identity(), "mean": opened.mean, "std": opened.std, "class_counts": per_class})
+        return
+    print_table(
+        f"{opened.name}: {'x'.join(map(str, opened.train.shape))} images, {opened.classes} classes",
+        ["split", ">images", ">fewest of a class", ">most of a class"],
+        (
+            [split, count(sum(numbers)), count(min(numbers)), count(max(numbers))]
+            for split, numbers in zip(("train", "test"), counts, strict=True)
+        ),
+        note=f"mean {_numbers(opened.mean)}, std {_numbers(opened.std)}; first classes: "
+        + ", ".join(opened.train.class_names[:8]),
+    )
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    return " ".join(f"{value:.4f}" for value in values)

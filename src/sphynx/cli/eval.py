@@ -1,0 +1,53 @@
+"""`sphynx eval`: the accuracy of a trained run on data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.train import DataOption, DataSize, DeviceOption, StreamOption
+from sphynx.errors import InputError
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A trained run folder, or its model.safetensors.")],
+    data: DataOption,
+    split: Annotated[str, typer.Option("--split", help="test or train.")] = "test",
+    device: DeviceOption = "auto",
+    image_size: DataSize = None,
+    stream: StreamOption = False,
+    as_json: Json = False,
+) -> None:
+    """Evaluate a trained network in fp32, with the normalisation it was trained with.
+
+    Examples:
+
+      sphynx eval runs/digits --data digits
+
+      sphynx eval runs/paper/seed-0 --data cifar100 --json
+    """
+    from sphynx.data.open import open_any
+    from sphynx.train.evaluate import evaluate as evaluate_network
+    from sphynx.train.loop import check_fit
+    from sphynx.train.model import load_model, load_normalisation
+    from sphynx.train.processes import pick_device
+
+    if split not in ("test", "train"):
+        raise InputError(f"there is no split {split!r}", where="--split", remedy="Use test or train.")
+    network = load_model(run).to(pick_device(device))
+    opened = open_any(data, image_size=image_size, stream=stream)
+    check_fit(network.design, opened)
+    mean, std = load_normalisation(run)
+    result = evaluate_network(network, opened.test if split == "test" else opened.train, mean, std)
+    if as_json:
+        print_json({"run": str(run), "data": opened.name, "split": split, **result.to_json()})
+        return
+    print_table(
+        f"{run} on {opened.name}, {split} images",
+        [">accuracy", ">top 5", ">loss", ">images"],
+        [[f"{result.accuracy:.2%}", f"{result.top5:.2%}", f"{result.loss:.4f}", count(result.images)]],
+    )

@@ -1,0 +1,56 @@
+"""`sphynx`: registers the verbs and turns a failure into one message and an exit code (1 failed, 2 bad input)."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from sphynx import __version__
+from sphynx.cli import data, doctor, eval, plan, recipes, reproduce, show, train
+from sphynx.errors import SphynxError
+
+app = typer.Typer(
+    name="sphynx",
+    help="Design networks that are cheap to run privately.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("plan")(plan.plan)
+app.command("show")(show.show)
+app.command("reproduce")(reproduce.reproduce)
+app.add_typer(data.app, name="data")
+app.add_typer(recipes.app, name="recipes")
+app.command("train")(train.train)
+app.command("eval")(eval.evaluate)
+app.command("doctor")(doctor.doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sphynx {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Design networks that are cheap to run privately."""
+
+
+def main() -> None:
+    try:
+        app()
+    except SphynxError as error:
+        print(f"error: {error}\n  remedy: {error.remedy}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

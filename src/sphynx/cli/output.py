@@ -1,0 +1,41 @@
+"""What verbs print: tables for people or JSON for programs on stdout; everything else goes to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def print_json(value: Any) -> None:
+    json.dump(value, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "") -> None:
+    """A table on stdout. A column whose name starts with '>' is aligned to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", caption=note, caption_justify="left")
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(column.removeprefix(">"), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    # Piped output keeps its lines whole: a program or a pager reads it, not a narrow screen.
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def count(value: int) -> str:
+    """12,345"""
+    return f"{value:,}"
+
+
+def short(value: float) -> str:
+    """2.89M, 25.6K"""
+    for factor, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
+        if value >= factor:
+            return f"{value / factor:.4g}{suffix}"
+    return f"{value:g}"

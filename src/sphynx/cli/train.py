@@ -1,0 +1,115 @@
+"""`sphynx train`: trains (or distils) a design on data by a recipe."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import print_json, print_table
+from sphynx.cli.recipe_flags import with_recipe_flags
+from sphynx.errors import InputError
+
+DataOption = Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
+DataSize = Annotated[int | None, typer.Option("--image-size", help="Resize the images of a folder to N x N.")]
+StreamOption = Annotated[bool, typer.Option("--stream", help="Read images from the folder while training (ImageNet).")]
+
+
+@with_recipe_flags
+def train(
+    design: Annotated[Path, typer.Argument(help="A design.json, as `sphynx plan -o` writes it.")],
+    data: DataOption,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")],
+    recipe: Annotated[str, typer.Option("--recipe", help="A name from `sphynx recipes ls`, or a TOML file.")] = "fast",
+    seed: Annotated[int, typer.Option("--seed", help="The first seed.")] = 0,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds: mean and spread are given.")] = 1,
+    teacher: Annotated[
+        str, typer.Option("--teacher", help="auto (trains the same cells with ReLUs inside), or a trained run folder.")
+    ] = "",
+    resume: Annotated[str, typer.Option("--resume", help="auto continues what the folder holds; never.")] = "never",
+    device: DeviceOption = "auto",
+    image_size: DataSize = None,
+    stream: StreamOption = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events as well.")] = False,
+    as_json: Json = False,
+    **overrides: Any,
+) -> None:
+    """Train a design. The result is the final epoch's test accuracy; test images are not looked at before.
+
+    Examples:
+
+      sphynx train design.json --data digits --recipe small --out runs/digits
+
+      sphynx train design.json --data cifar100 --recipe paper-cifar100 --seeds 3 --out runs/paper
+
+      sphynx train design.json --data cifar100 --distillation squared --teacher auto --out runs/distilled
+
+      sphynx train design.json --data cifar100 --out runs/paper --recipe paper-cifar100 --resume auto
+
+      torchrun --nproc-per-node 4 -m sphynx.cli.main train design.json --data imagenet/ --stream \
+        --image-size 224 --recipe paper-imagenet --out runs/imagenet
+    """
+    from sphynx.data.open import open_any
+    from sphynx.space.design import load_design
+    from sphynx.train.loop import Job
+    from sphynx.train.processes import join_processes
+    from sphynx.train.recipe import load_recipe
+    from sphynx.train.runs import teacher_for, train_seeds
+
+    settings = load_recipe(recipe, overrides)
+    if (settings.distillation != "none") != bool(teacher):
+        raise InputError(
+            "distillation needs both a teacher and a loss", remedy="Give --teacher and --distillation squared (or kl)."
+        )
+    if resume not in ("auto", "never"):
+        raise InputError(f"{resume!r} is no way to resume", where="--resume", remedy="Use auto or never.")
+    if resume == "never" and any(out.glob("**/checkpoint.pt")):
+        raise InputError("the folder holds a run", where=str(out), remedy="Give --resume auto, or another --out.")
+    with join_processes(device) as processes:
+        job = Job(
+            load_design(design),
+            open_any(data, image_size=image_size, stream=stream),
+            settings,
+            out,
+            seed,
+            resume=resume == "auto",
+            quiet=as_json,
+            processes=processes,
+            resume_command=resume_command(),
+            tensorboard=tensorboard,
+        )
+        if teacher:
+            job = job.taught_by(teacher_for(teacher, job))
+        result = train_seeds(job, seeds)
+        if processes.leads:
+            _print(result, as_json, out)
+
+
+def resume_command() -> str:
+    """The command that was given, to be given again."""
+    words = ["sphynx", *sys.argv[1:]]
+    if "--resume" not in words:
+        words += ["--resume", "auto"]
+    return shlex.join(words)
+
+
+def _print(result: dict[str, Any], as_json: bool, out: Path) -> None:
+    if as_json:
+        print_json(result)
+        return
+    runs = result.get("runs", [result])
+    spread = result.get("accuracy_std")
+    print_table(
+        f"Trained: {out}",
+        [">seed", ">test accuracy", ">epochs", ">minutes", "device"],
+        (
+            [str(r["seed"]), f"{r['accuracy']:.2%}", str(r["epochs"]), f"{r['minutes']:.1f}", str(r["device"])]
+            for r in runs
+        ),
+        note=f"mean {result['accuracy']:.2%}, std {spread:.2%}, n = {len(runs)}" if spread is not None else "",
+    )

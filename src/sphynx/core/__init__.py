@@ -1,0 +1,38 @@
+"""The compiled core's Python face: AES and PRG, garbling, oblivious transfer, bit-sliced GMW.
+
+Each module here is thin: it allocates numpy buffers, names the parts, and calls sphynx.core._native, which
+checks every buffer again and releases the interpreter lock while it works.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sphynx.errors import MissingPartError
+
+try:
+    from sphynx.core import _native
+except ImportError as error:
+    raise MissingPartError(
+        f"the compiled core is not there ({error})",
+        where="sphynx.core",
+        remedy="install the package (pip install .) with a C++20 compiler on the path, e.g. g++ 12",
+    ) from error
+
+__all__ = ["CpuFeatures", "Prg", "cpu_features"]
+
+Prg = _native.Prg
+
+
+@dataclass(frozen=True)
+class CpuFeatures:
+    """What the CPU offers to the core, and which AES path the core takes because of it."""
+
+    available: tuple[str, ...]
+    aes_path: str
+
+
+def cpu_features() -> CpuFeatures:
+    """For `sphynx doctor`."""
+    found = _native.cpu_features()
+    return CpuFeatures(tuple(name for name, present in found.items() if present), _native.aes_path())

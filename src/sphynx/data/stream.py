@@ -1,0 +1,210 @@
+"""Image folders too large for memory (ImageNet): files are decoded by worker processes while the device trains.
+
+Each image's random crop depends on (seed, epoch, image) only, so that an epoch continues from a position bit for bit,
+whatever the number of workers. Cutout and mixup run on the device, as for images in memory.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from sphynx.data.batches import PLAIN, Augmentation, EpochBatches, Normalise, cut_out
+from sphynx.data.decode import decode_image, fit
+from sphynx.data.folders import Listing, list_splits
+from sphynx.data.images import DataFace, Statistics, stratified
+from sphynx.errors import InputError
+
+# The usual ImageNet crop: an area of 8 % to all of the image, sides in 3:4 to 4:3; for evaluation the middle 7/8.
+AREA, RATIO, MIDDLE = (0.08, 1.0), (3 / 4, 4 / 3), 7 / 8
+STATISTICS_IMAGES = 2000
+_TRIES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedSet:
+    files: tuple[Path, ...]
+    labels: Tensor
+    class_names: tuple[str, ...]
+    size: int
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return 3, self.size, self.size
+
+    def subset(self, indices: Tensor) -> StreamedSet:
+        files = tuple(self.files[index] for index in indices.tolist())
+        return StreamedSet(files, self.labels[indices], self.class_names, self.size)
+
+    def split(self, fraction: float, seed: int) -> tuple[StreamedSet, StreamedSet]:
+        rest, held_out = stratified(self.labels, fraction, seed)
+        return self.subset(rest), self.subset(held_out)
+
+    def halves(self, seed: int) -> tuple[StreamedSet, StreamedSet]:
+        return self.split(0.5, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedData(DataFace):
+    name: str
+    train: StreamedSet
+    test: StreamedSet
+    mean: Statistics
+    std: Statistics
+    mirrored: bool = True
+
+
+def open_stream(path: Path, size: int) -> StreamedData:
+    """train/ and val/ (or test/) with class folders; normalised by a sample of the training images."""
+    splits = list_splits(path)
+    if splits is None:
+        raise InputError("there is no train/ folder", where=str(path), remedy="A streamed set needs train/ and val/.")
+    train, test = (_streamed(listing, size) for listing in splits)
+    order = np.random.default_rng(0).permutation(len(train))[:STATISTICS_IMAGES]
+    sample = torch.stack([pixels for pixels, _, _ in (_Files(train, None, 0)[(0, int(i))] for i in order)])
+    values = sample.double().div(255).transpose(0, 1).flatten(1)
+    mean, std = values.mean(1), values.std(1).clamp_min(1 / 255)
+    return StreamedData(path.name, train, test, tuple(mean.tolist()), tuple(std.tolist()))
+
+
+def _streamed(listing: Listing, size: int) -> StreamedSet:
+    return StreamedSet(listing.files, torch.tensor(listing.labels), listing.class_names, size)
+
+
+class StreamedBatches(EpochBatches):
+    """As `Batches`, from files. `crop` means the random resized crop here."""
+
+    def __init__(
+        self,
+        images: StreamedSet,
+        batch_size: int,
+        *,
+        device: torch.device | str,
+        augmentation: Augmentation = PLAIN,
+        mean: Statistics,
+        std: Statistics,
+        seed: int = 0,
+        drop_last: bool = True,
+        shard: tuple[int, int] = (0, 1),
+        workers: int | None = None,
+    ) -> None:
+        super().__init__(images, batch_size, augmentation, seed=seed, drop_last=drop_last, shard=shard)
+        self.files = images
+        self.device = torch.device(device)
+        self.workers = default_workers() if workers is None else workers
+        self._normalise = Normalise(mean, std, self.device)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        draws, epoch = self.current_draws(), self.epoch
+        rows = [self.rows(batch) for batch in range(self.position, len(self))]
+        wanted = [[(epoch, index) for index in draws.order[row].tolist()] for row in rows]
+        loader = _loader(_Files(self.files, self.augmentation, self.seed), wanted, self.workers, self.device)
+        for row, (pixels, labels) in zip(rows, loader, strict=True):
+            batch = self.position
+            self.advance()
+            x = self._normalise(pixels.to(self.device, non_blocking=True))
+            if self.augmentation.cutout:
+                x = cut_out(x, draws.centres[row].to(self.device), self.augmentation.cutout)
+            yield self.mixed(x, labels.to(self.device, non_blocking=True), draws.mixes[batch])
+
+
+def stream_plain(
+    images: StreamedSet, batch_size: int, *, device: torch.device | str, mean: Statistics, std: Statistics
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """All images once, in order, the middle of each: for evaluation."""
+    normalise = Normalise(mean, std, torch.device(device))
+    numbers = range(len(images))
+    wanted = [[(0, i) for i in numbers[start : start + batch_size]] for start in range(0, len(images), batch_size)]
+    for pixels, labels in _loader(_Files(images, None, 0), wanted, default_workers(), torch.device(device)):
+        yield normalise(pixels.to(device)), labels.to(device)
+
+
+def default_workers() -> int:
+    return min(16, os.cpu_count() or 1)
+
+
+Sample = tuple[Tensor, int, tuple[str, str] | None]
+
+
+class _Files(Dataset[Sample]):
+    """(epoch, index) -> pixels, label, fault. A fault travels as text, since an exception would lose its remedy."""
+
+    def __init__(self, images: StreamedSet, augmentation: Augmentation | None, seed: int) -> None:
+        self.images = images
+        self.augmentation = augmentation
+        self.seed = seed
+
+    def __getitem__(self, key: tuple[int, int]) -> Sample:
+        epoch, index = key
+        file, label = self.images.files[index], int(self.images.labels[index])
+        try:
+            picture = Image.fromarray(decode_image(file, str(file))).convert("RGB")
+        except InputError as error:
+            return torch.zeros(self.images.shape, dtype=torch.uint8), label, (error.what, error.where)
+        if self.augmentation is None:
+            picture = _middle(picture, self.images.size)
+        else:
+            picture = _augmented(picture, self.images.size, self.augmentation, [self.seed, epoch, index])
+        return torch.from_numpy(np.array(picture).transpose(2, 0, 1)), label, None
+
+
+def _augmented(picture: Image.Image, size: int, augmentation: Augmentation, seed: list[int]) -> Image.Image:
+    random = np.random.default_rng(seed)
+    picture = random_resized_crop(picture, size, random) if augmentation.crop else _middle(picture, size)
+    if augmentation.flip and random.random() < 0.5:
+        picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    return picture
+
+
+def random_resized_crop(picture: Image.Image, size: int, random: np.random.Generator) -> Image.Image:
+    width, height = picture.size
+    for _ in range(_TRIES):
+        area = width * height * random.uniform(*AREA)
+        ratio = math.exp(random.uniform(math.log(RATIO[0]), math.log(RATIO[1])))
+        wide, high = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < wide <= width and 0 < high <= height:
+            left, top = int(random.integers(width - wide + 1)), int(random.integers(height - high + 1))
+            box = (left, top, left + wide, top + high)
+            return picture.resize((size, size), Image.Resampling.BILINEAR, box=box)
+    return fit(picture, size)
+
+
+def _middle(picture: Image.Image, size: int) -> Image.Image:
+    larger = fit(picture, round(size / MIDDLE))
+    edge = (larger.width - size) // 2
+    return larger.crop((edge, edge, edge + size, edge + size))
+
+
+def _loader(
+    files: _Files, wanted: Sequence[list[tuple[int, int]]], workers: int, device: torch.device
+) -> Iterator[tuple[Tensor, Tensor]]:
+    loader: DataLoader[Any] = DataLoader(
+        files,
+        batch_sampler=wanted,
+        num_workers=workers,
+        collate_fn=_collate,
+        pin_memory=device.type == "cuda",
+    )
+    for pixels, labels, faults in loader:
+        if faults:
+            what, where = faults[0]
+            raise InputError(what, where=where, remedy="Replace or remove this file.")
+        yield pixels, labels
+
+
+def _collate(samples: list[Sample]) -> tuple[Tensor, Tensor, list[tuple[str, str]]]:
+    pixels, labels, faults = zip(*samples, strict=True)
+    return torch.stack(pixels), torch.tensor(labels), [fault for fault in faults if fault is not None]

@@ -1,0 +1,128 @@
+"""A cell as a picture: nodes as boxes from left to right, edges as curves labelled with their operation.
+
+Pure text in, SVG text out. The colours follow the reader's light or dark setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from sphynx.space.genotype import INPUT_NODES, Cell
+
+COLUMN_WIDTH = 168
+ROW_HEIGHT = 74
+BOX_WIDTH = 58
+BOX_HEIGHT = 30
+MARGIN = 26
+TITLE_HEIGHT = 34
+
+LABELS = {
+    "conv3": "conv 3x3",
+    "conv5": "conv 5x5",
+    "dil3": "dilated 3x3",
+    "dil5": "dilated 5x5",
+    "sep3": "sep 3x3",
+    "sep5": "sep 5x5",
+    "sep_dil3": "dil sep 3x3",
+    "sep_dil5": "dil sep 5x5",
+    "avg_pool": "avg pool",
+    "max_pool": "max pool",
+    "skip": "skip",
+}
+
+STYLE = """
+  .box { fill: #eef2f8; stroke: #41526b; stroke-width: 1.4 } .input { fill: #dff0e4 } .output { fill: #fbecc8 }
+  .name, .label, .title { font: 13px system-ui, sans-serif; fill: #1c2430 } .title { font-weight: 600; font-size: 15px }
+  .label { font-size: 11px; paint-order: stroke; stroke: #ffffff; stroke-width: 5px; stroke-linejoin: round }
+  .edge { fill: none; stroke-width: 1.8 } .conv, .dil, .sep { stroke: #2866b8 } .dil { stroke-dasharray: 5 3 }
+  .pool { stroke: #a5561c } .skip { stroke: #5d6b7d } .join { stroke: #b9c2cf } .page { fill: #ffffff }
+  @media (prefers-color-scheme: dark) {
+    .page { fill: #14181f } .box { fill: #263143; stroke: #8ea3c2 } .input { fill: #22402d } .output { fill: #4a3d1a }
+    .name, .label, .title { fill: #e8edf5 } .label { stroke: #14181f } .conv, .dil, .sep { stroke: #6fa8f5 }
+    .pool { stroke: #e09a5c } .skip { stroke: #9aa8ba } .join { stroke: #4a5564 }
+  }
+"""
+
+
+@dataclass(frozen=True)
+class _Point:
+    x: float
+    y: float
+
+
+def cell_svg(cell: Cell, *, title: str) -> str:
+    places = _places(cell)
+    output = len(places) - 1
+    width = max(p.x for p in places) + BOX_WIDTH / 2 + MARGIN
+    height = max(p.y for p in places) + BOX_HEIGHT / 2 + MARGIN
+    centre_y = (places[0].y + places[1].y) / 2
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(title, quote=True)}">',
+        f"<style>{STYLE}</style>",
+        f'<rect class="page" width="{width:.0f}" height="{height:.0f}"/>',
+        f'<text class="title" x="{MARGIN}" y="{MARGIN}">{escape(title)}</text>',
+    ]
+    labels = []
+    for node, edges in enumerate(cell, start=INPUT_NODES):
+        parts.append(_curve("join", places[node], places[output], 0, centre_y)[0])
+        for number, edge in enumerate(edges):
+            path, label = _curve(_family(edge.operation), places[edge.source], places[node], number, centre_y)
+            parts.append(path)
+            text = escape(LABELS.get(edge.operation, edge.operation))
+            labels.append(f'<text class="label" x="{label.x:.1f}" y="{label.y:.1f}" text-anchor="middle">{text}</text>')
+    names = ["c_k-2", "c_k-1", *map(str, range(INPUT_NODES, output)), "c_k"]
+    for node, (place, name) in enumerate(zip(places, names, strict=True)):
+        kind = " input" if node < INPUT_NODES else " output" if node == output else ""
+        parts.append(
+            f'<rect class="box{kind}" x="{place.x - BOX_WIDTH / 2:.1f}" y="{place.y - BOX_HEIGHT / 2:.1f}" '
+            f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="7"/>'
+        )
+        parts.append(f'<text class="name" x="{place.x:.1f}" y="{place.y + 4.5:.1f}" text-anchor="middle">{name}</text>')
+    return "\n".join([*parts, *labels, "</svg>"]) + "\n"
+
+
+def _places(cell: Cell) -> list[_Point]:
+    """Inputs on the left, each node one column right of its latest source, columns centred; the output on the right."""
+    column = [0] * INPUT_NODES
+    for edges in cell:
+        column.append(1 + max(column[edge.source] for edge in edges))
+    column.append(1 + max(column))
+    rows = max(max(column.count(c) for c in set(column)), len(cell))
+    places = []
+    seen: dict[int, int] = {}
+    for own in column:
+        members = column.count(own)
+        row = seen[own] = seen.get(own, -1) + 1
+        # Members of a column spread over the whole height; a shift by column keeps edges off the boxes between.
+        centre = (row + 0.5) * rows / members + (0.22 if own % 2 and members == 1 else 0)
+        places.append(
+            _Point(MARGIN + BOX_WIDTH / 2 + own * COLUMN_WIDTH, TITLE_HEIGHT + MARGIN + (centre - 0.2) * ROW_HEIGHT)
+        )
+    return places
+
+
+def _curve(family: str, start: _Point, end: _Point, number: int, centre_y: float) -> tuple[str, _Point]:
+    """A cubic from box to box and the place of its label; the two edges into a node end slightly apart."""
+    x0, y0 = start.x + BOX_WIDTH / 2, start.y
+    x1, y1 = end.x - BOX_WIDTH / 2, end.y + (number * 2 - 1) * 6 * (family != "join")
+    reach = (x1 - x0) * 0.45
+    # Edges that jump over columns bow outwards, away from the boxes they pass.
+    bow = 0.0
+    if x1 - x0 > COLUMN_WIDTH and family != "join":
+        bow = (-36.0 if (y0 + y1) / 2 <= centre_y else 36.0) * (x1 - x0) / (2 * COLUMN_WIDTH)
+    path = (
+        f'<path class="edge {family}" d="M{x0:.1f},{y0:.1f} C{x0 + reach:.1f},{y0 + bow:.1f} '
+        f'{x1 - reach:.1f},{y1 + bow:.1f} {x1:.1f},{y1:.1f}"/>'
+    )
+    middle = _Point((x0 + x1) / 2, (y0 + y1) / 2 + 0.75 * bow + (4 if number else -2))
+    return path, middle
+
+
+def _family(operation: str) -> str:
+    if operation.startswith(("dil", "sep_dil")):
+        return "dil"
+    if operation.endswith("pool"):
+        return "pool"
+    return "skip" if operation == "skip" else "conv"

@@ -1,0 +1,57 @@
+"""Accuracy of a network on images, always in fp32 and with batch norm's running statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sphynx.data.batches import plain_batches
+from sphynx.data.images import ImageSet, Statistics
+from sphynx.data.stream import StreamedSet, stream_plain
+
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    accuracy: float
+    top5: float
+    loss: float
+    images: int
+
+    def to_json(self) -> dict[str, float | int]:
+        return {"accuracy": self.accuracy, "top5": self.top5, "loss": self.loss, "images": self.images}
+
+
+def evaluate(network: nn.Module, images: ImageSet | StreamedSet, mean: Statistics, std: Statistics) -> Evaluation:
+    device = next(network.parameters()).device
+    training = network.training
+    network.eval()
+    sums = torch.zeros(3, dtype=torch.float64, device=device)
+    try:
+        # TF32 would round the operands of convolutions to 10 bits.
+        with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=False):
+            for x, y in _batches(images, device, mean, std):
+                sums += _sums(network(x), y)
+    finally:
+        network.train(training)
+    hits, hits5, loss = (sums / len(images)).tolist()
+    return Evaluation(hits, hits5, loss, len(images))
+
+
+def _batches(
+    images: ImageSet | StreamedSet, device: torch.device, mean: Statistics, std: Statistics
+) -> Iterator[tuple[Tensor, Tensor]]:
+    if isinstance(images, StreamedSet):
+        return stream_plain(images, BATCH, device=device, mean=mean, std=std)
+    return plain_batches(images, BATCH, device=device, mean=mean, std=std)
+
+
+def _sums(logits: Tensor, y: Tensor) -> Tensor:
+    best = logits.topk(min(5, logits.shape[1]), dim=1).indices == y[:, None]
+    loss = functional.cross_entropy(logits, y, reduction="sum")
+    return torch.stack([best[:, 0].sum().double(), best.sum().double(), loss.double()])

@@ -1,0 +1,259 @@
+"""Trains a design on data by a recipe: one visible loop.
+
+    result = train(Job(design, data, recipe, out=Path("runs/first")))
+
+An epoch ends with a checkpoint. Its random numbers depend on (seed, epoch, rank) only, and an interrupt saves the place
+within the epoch, so that a resumed run repeats an uninterrupted one bit for bit (CPU, equal thread count). The test
+images are touched once, after the last epoch: the result is the final epoch's accuracy, not the best one's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from sphynx.data.batches import Augmentation, Batches, EpochBatches
+from sphynx.data.images import Data, DataFace, ImageSet
+from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
+from sphynx.errors import InputError, SphynxError
+from sphynx.network.builder import SphynxNetwork
+from sphynx.network.widen import narrowed, widened
+from sphynx.run.environment import describe_environment, device_name
+from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.run.interrupt import Interrupt, InterruptedWorkError
+from sphynx.run.progress import Progress, duration
+from sphynx.space.design import Design
+from sphynx.train.evaluate import evaluate
+from sphynx.train.figures import draw_training
+from sphynx.train.model import count_parameters, design_fingerprint, save_model, save_normalisation
+from sphynx.train.objective import Objective
+from sphynx.train.processes import Processes
+from sphynx.train.recipe import Recipe
+from sphynx.train.schedule import drop_probability, learning_rate
+from sphynx.train.step import Step, uses_channels_last, width_multiple
+
+COLUMNS = ("epoch", "loss", "train acc", "held out", "rate", "seconds")
+RESULT = "result.json"
+HELD_OUT_SEED = 0
+
+
+@dataclass(frozen=True)
+class Job:
+    design: Design
+    data: Data | StreamedData
+    recipe: Recipe
+    out: Path
+    seed: int = 0
+    teacher: SphynxNetwork | None = None
+    resume: bool = False  # continue from the folder's checkpoint, where it has one
+    quiet: bool = False
+    processes: Processes = field(default_factory=lambda: Processes(torch.device("cpu")))
+    resume_command: str = "the same command with --resume auto"
+    tensorboard: bool = False
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "design": design_fingerprint(self.design),
+            "data": self.data.identity(),
+            "recipe": self.recipe.to_json(),
+            "seed": self.seed,
+            "teacher": None if self.teacher is None else design_fingerprint(self.teacher.design),
+        }
+
+    def belongs_to(self) -> str:
+        return fingerprint(self.identity())
+
+    def taught_by(self, teacher: SphynxNetwork) -> Job:
+        return dataclasses.replace(self, teacher=teacher)
+
+
+def train(job: Job) -> dict[str, Any]:
+    """Returns what it also writes to result.json."""
+    recipe, data, processes, device = job.recipe, job.data, job.processes, job.processes.device
+    check_fit(job.design, data)
+    folder = RunFolder(job.out, belongs_to=job.belongs_to(), tensorboard=job.tensorboard and processes.leads)
+    state = folder.load_checkpoint() if job.resume else None
+    if processes.leads:
+        _describe_run(job, folder)
+
+    torch.manual_seed(job.seed)
+    network = SphynxNetwork(job.design, auxiliary=recipe.auxiliary_weight > 0, drop_path=recipe.drop_path > 0)
+    network = widened(network.to(device), state["width_multiple"] if state else width_multiple(recipe, device))
+    if uses_channels_last(recipe, device):
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    teacher = None if job.teacher is None else job.teacher.to(device)
+    step = Step(processes.wrap(Objective(network, recipe, teacher)), recipe, device, eager=processes.world > 1)
+    train_images, held_out = data.train.split(recipe.held_out, HELD_OUT_SEED)
+    batches = make_batches(train_images, job)
+    seconds_before = _restore(state, network, step, batches, folder) if state else 0.0
+    started = time.monotonic()
+    steps_done = batches.epoch * len(batches) + batches.position
+    network.train()
+
+    with (
+        Interrupt() as interrupt,
+        Progress(
+            "train",
+            total=recipe.epochs * len(batches),
+            columns=COLUMNS,
+            done=steps_done,
+            quiet=job.quiet or not processes.leads,
+        ) as progress,
+    ):
+        for epoch in range(batches.epoch, recipe.epochs):
+            epoch_started = time.monotonic()
+            network.drop_path.fill_(drop_probability(recipe, epoch))
+            if batches.position == 0:
+                torch.manual_seed(_epoch_seed(job.seed, epoch, processes.rank))
+                step.start_epoch()
+            for x, y in batches:
+                batch = (batches.position or len(batches)) - 1
+                step.learning_rate.fill_(learning_rate(recipe, epoch, batch, len(batches)))
+                step(x, y)
+                progress.advance()
+                if interrupt.requested and batches.position > 0 and processes.world == 1:
+                    seconds = seconds_before + time.monotonic() - started
+                    folder.save_checkpoint(_state(network, step, batches, seconds))
+                    raise InterruptedWorkError(resume=job.resume_command, where=f"epoch {epoch + 1}, batch {batch + 1}")
+
+            processes.total(step.sums)
+            loss, accuracy, bad_step = step.read()
+            if processes.any(bad_step is not None):
+                raise _not_a_number(epoch, bad_step, folder, job)
+            row = {
+                "epoch": epoch + 1,
+                "loss": loss,
+                "train_accuracy": accuracy,
+                "learning_rate": float(step.learning_rate),
+            }
+            if processes.leads:
+                if len(held_out):
+                    row["held_out_accuracy"] = evaluate(network, held_out, data.mean, data.std).accuracy
+                row["seconds"] = time.monotonic() - epoch_started
+                seconds = seconds_before + time.monotonic() - started
+                folder.append_metrics(row)
+                folder.save_checkpoint(_state(network, step, batches, seconds))
+                progress.row(
+                    epoch=epoch + 1,
+                    loss=loss,
+                    rate=row["learning_rate"],
+                    seconds=row["seconds"],
+                    **{"train acc": accuracy, "held out": row.get("held_out_accuracy")},
+                )
+            if processes.any(interrupt.requested) and epoch + 1 < recipe.epochs:
+                raise InterruptedWorkError(resume=job.resume_command, where=f"after epoch {epoch + 1}")
+
+        result: dict[str, Any] = {}
+        if processes.leads:
+            minutes = (seconds_before + time.monotonic() - started) / 60
+            result = _finish(job, folder, narrowed(network), minutes)
+            progress.note(f"test accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
+    return result
+
+
+def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | StreamedBatches:
+    recipe, data = job.recipe, job.data
+    settings: dict[str, Any] = {
+        "device": job.processes.device,
+        "augmentation": Augmentation(recipe.crop, recipe.flip and data.mirrored, recipe.cutout, recipe.mixup),
+        "mean": data.mean,
+        "std": data.std,
+        "seed": job.seed,
+        "shard": (job.processes.rank, job.processes.world),
+    }
+    if isinstance(images, StreamedSet):
+        return StreamedBatches(images, recipe.batch_size, **settings)
+    return Batches(images, recipe.batch_size, **settings)
+
+
+def check_fit(design: Design, data: DataFace) -> None:
+    if tuple(design.image) != data.train.shape or design.classes != data.classes:
+        wanted = "x".join(map(str, data.train.shape))
+        raise InputError(
+            f"the design is for {design.image} images of {design.classes} classes, "
+            f"the data has {wanted} images of {data.classes} classes",
+            where=data.name,
+            remedy="Plan a design for this data: sphynx plan --help.",
+        )
+
+
+def _epoch_seed(seed: int, epoch: int, rank: int) -> int:
+    return int(fingerprint(seed, epoch, rank), 16) & (2**63 - 1)
+
+
+def _describe_run(job: Job, folder: RunFolder) -> None:
+    config = {
+        "design": job.design.to_json(),
+        "data": job.data.identity(),
+        "recipe": job.recipe.to_json(),
+        "seed": job.seed,
+        "teacher": None if job.teacher is None else job.teacher.design.to_json(),
+        "belongs_to": job.belongs_to(),
+    }
+    folder.write_json("config.json", config)
+    save_normalisation(folder.path, job.data)
+    folder.write_json("environment.json", describe_environment(job.processes.device))
+    job.design.save(folder.path / "design.json")
+    if not (job.resume and folder.has_checkpoint):
+        folder.keep_metrics([])
+
+
+def _state(network: SphynxNetwork, step: Step, batches: EpochBatches, seconds: float) -> dict[str, Any]:
+    return {
+        "network": network.state_dict(),
+        "width_multiple": network.channel_multiple,
+        "step": step.state_dict(),
+        "batches": batches.state_dict(),
+        "random_cpu": torch.get_rng_state(),
+        "random_cuda": torch.cuda.get_rng_state(step.device) if step.device.type == "cuda" else None,
+        "seconds": seconds,
+    }
+
+
+def _restore(state: dict[str, Any], network: nn.Module, step: Step, batches: EpochBatches, folder: RunFolder) -> float:
+    network.load_state_dict(state["network"])
+    step.load_state_dict(state["step"])
+    batches.load_state_dict(state["batches"])
+    torch.set_rng_state(state["random_cpu"])
+    if step.device.type == "cuda" and state["random_cuda"] is not None:
+        torch.cuda.set_rng_state(state["random_cuda"], step.device)
+    folder.keep_metrics([row for row in folder.read_metrics() if row["epoch"] <= batches.epoch])
+    return float(state["seconds"])
+
+
+def _not_a_number(epoch: int, bad_step: int | None, folder: RunFolder, job: Job) -> SphynxError:
+    step = "" if bad_step is None else f", step {bad_step + 1}"
+    kept = f"The checkpoint of epoch {epoch} is kept in {folder.path}. " if epoch else ""
+    return SphynxError(
+        "the loss or its gradient is not a finite number",
+        where=f"epoch {epoch + 1}{step}",
+        remedy=f"{kept}Lower --learning-rate (now {job.recipe.learning_rate}) or --grad-clip, or use --precision fp32.",
+    )
+
+
+def _finish(job: Job, folder: RunFolder, network: SphynxNetwork, minutes: float) -> dict[str, Any]:
+    test = evaluate(network, job.data.test, job.data.mean, job.data.std)
+    save_model(folder.path, network)
+    result = {
+        "accuracy": test.accuracy,
+        "top5": test.top5,
+        "test_loss": test.loss,
+        "test_images": test.images,
+        "data": job.data.name,
+        "seed": job.seed,
+        "epochs": job.recipe.epochs,
+        "minutes": round(minutes, 3),
+        "device": device_name(job.processes.device),
+        "processes": job.processes.world,
+        "parameters": count_parameters(network),
+        "design": design_fingerprint(job.design),
+    }
+    folder.write_json(RESULT, result)
+    draw_training(folder.read_metrics(), folder.figures / "training.svg")
+    return result

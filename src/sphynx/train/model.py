@@ -1,0 +1,90 @@
+"""A trained network as files: design.json says what it is, model.safetensors holds its weights, normalisation.json the
+mean and deviation of the channels (in units of the pixel range) that its inputs are normalised by, and the class names.
+
+The auxiliary head serves training only and is not kept. A file's metadata names the design it belongs to.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from sphynx.data.images import DataFace, Statistics
+from sphynx.errors import InputError
+from sphynx.network.builder import SphynxNetwork
+from sphynx.run.folder import fingerprint
+from sphynx.space.design import Design, load_design
+
+MODEL, DESIGN, NORMALISATION = "model.safetensors", "design.json", "normalisation.json"
+_AUXILIARY = "auxiliary."
+
+
+def design_fingerprint(design: Design) -> str:
+    """What the weights depend on: everything of a design but its names."""
+    described = design.to_json()
+    del described["name"], described["genotype"]["name"]
+    return fingerprint(described)
+
+
+def save_model(folder: Path, network: SphynxNetwork) -> None:
+    weights = {
+        name: tensor.detach().cpu().contiguous()
+        for name, tensor in network.state_dict().items()
+        if not name.startswith(_AUXILIARY)
+    }
+    temporary = folder / (MODEL + ".new")
+    save_file(weights, temporary, {"design": design_fingerprint(network.design)})
+    temporary.replace(folder / MODEL)
+    network.design.save(folder / DESIGN)
+
+
+def load_model(path: Path) -> SphynxNetwork:
+    """From a run folder, or from a weights file that has its design.json beside it."""
+    file = path / MODEL if path.is_dir() else path
+    design = load_design(file.parent / DESIGN)
+    if not file.is_file():
+        raise InputError("there is no trained model", where=str(file), remedy="Finish the training run first.")
+    network = SphynxNetwork(design)
+    try:
+        with safe_open(file, framework="pt") as opened:
+            belongs_to = (opened.metadata() or {}).get("design")
+            weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"the weights cannot be read ({error})", where=str(file), remedy="Train it again.") from error
+    if belongs_to != design_fingerprint(design):
+        raise InputError(
+            f"the weights belong to another design than {DESIGN} describes",
+            where=str(file),
+            remedy="Keep both files of one run together.",
+        )
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise InputError(
+            f"the weights do not fit the design ({error})", where=str(file), remedy="Train it again."
+        ) from error
+    return network.eval()
+
+
+def save_normalisation(folder: Path, data: DataFace) -> None:
+    described = {"mean": list(data.mean), "std": list(data.std), "class_names": list(data.train.class_names)}
+    (folder / NORMALISATION).write_text(json.dumps(described, indent=2) + "\n")
+
+
+def load_normalisation(path: Path) -> tuple[Statistics, Statistics]:
+    file = (path if path.is_dir() else path.parent) / NORMALISATION
+    try:
+        described = json.loads(file.read_text())
+        return tuple(map(float, described["mean"])), tuple(map(float, described["std"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"the normalisation of the inputs cannot be read ({error})", where=str(file), remedy="Train it again."
+        ) from error
+
+
+def count_parameters(network: torch.nn.Module) -> int:
+    return sum(p.numel() for name, p in network.named_parameters() if not name.startswith(_AUXILIARY))

@@ -1,0 +1,62 @@
+"""What training minimises: cross-entropy, the auxiliary head's share of it, and distillation.
+
+    loss = CE(s, y) + a CE(s_aux, y) + w d(s, t)        s, t: logits of student and teacher
+
+The paper's distillation (Ba & Caruana 2014) is d = ||s - t||^2: summed over the classes as its formula is written
+(`distillation_reduction = "mean"` averages over the classes instead), averaged over the batch. "kl" is Hinton's
+T^2 KL(softmax(t / T) || softmax(s / T)). The paper does not say whether the auxiliary loss stays beside distillation;
+here it stays, and `auxiliary_weight = 0` removes it. Label smoothing applies to the cross-entropies only.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sphynx.network.builder import SphynxNetwork
+from sphynx.train.recipe import Recipe
+
+
+class Objective(nn.Module):
+    """A module, so that it can be compiled or wrapped for several processes: (x, y) -> (loss, logits)."""
+
+    def __init__(self, network: nn.Module, recipe: Recipe, teacher: nn.Module | None = None) -> None:
+        super().__init__()
+        self.network = network
+        self.recipe = recipe
+        # In a list, the teacher is no submodule: its weights are neither trained nor sent among processes.
+        self._teacher = [] if teacher is None else [teacher.eval().requires_grad_(False)]
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        logits, auxiliary = self._logits(x)
+        loss = self._cross_entropy(logits, y)
+        if auxiliary is not None:
+            loss = loss + self.recipe.auxiliary_weight * self._cross_entropy(auxiliary, y)
+        for teacher in self._teacher:
+            with torch.no_grad():
+                target = teacher(x).float()
+            loss = loss + self.recipe.distillation_weight * distillation_loss(logits, target, self.recipe)
+        return loss, logits
+
+    def _logits(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        if isinstance(self.network, SphynxNetwork):
+            logits, auxiliary = self.network.forward_with_auxiliary(x)
+            return logits.float(), None if auxiliary is None else auxiliary.float()
+        return self.network(x).float(), None
+
+    def _cross_entropy(self, logits: Tensor, y: Tensor) -> Tensor:
+        return functional.cross_entropy(logits, y, label_smoothing=self.recipe.label_smoothing)
+
+
+def distillation_loss(student: Tensor, teacher: Tensor, recipe: Recipe) -> Tensor:
+    if recipe.distillation == "squared":
+        squares = (student - teacher).square()
+        return (squares.sum(1) if recipe.distillation_reduction == "sum" else squares.mean(1)).mean()
+    temperature = recipe.distillation_temperature
+    return temperature**2 * functional.kl_div(
+        functional.log_softmax(student / temperature, dim=1),
+        functional.log_softmax(teacher / temperature, dim=1),
+        log_target=True,
+        reduction="batchmean",
+    )

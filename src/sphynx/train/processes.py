@@ -1,0 +1,75 @@
+"""Several processes (torchrun, one per GPU), or the only one. Rank 0 writes, prints and evaluates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from sphynx.errors import InputError
+
+
+@dataclass(frozen=True)
+class Processes:
+    device: torch.device
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def leads(self) -> bool:
+        return self.rank == 0
+
+    def wrap(self, module: nn.Module) -> nn.Module:
+        """Averages gradients over the processes. Batch norm's statistics stay each process's own; rank 0's are kept."""
+        if self.world == 1:
+            return module
+        ids = [self.device.index] if self.device.type == "cuda" else None
+        return DistributedDataParallel(module, device_ids=ids, broadcast_buffers=False)
+
+    def total(self, values: torch.Tensor) -> torch.Tensor:
+        """The sum over the processes."""
+        if self.world > 1:
+            distributed.all_reduce(values)
+        return values
+
+    def wait(self) -> None:
+        if self.world > 1:
+            distributed.barrier()
+
+    def any(self, flag: bool) -> bool:
+        return bool(self.total(torch.tensor(int(flag), device=self.device)) > 0) if self.world > 1 else flag
+
+
+@contextmanager
+def join_processes(device: str = "auto") -> Iterator[Processes]:
+    """Joins the group that torchrun started (RANK, WORLD_SIZE, LOCAL_RANK), if it did."""
+    chosen = pick_device(device)
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        yield Processes(chosen)
+        return
+    if chosen.type == "cuda":
+        chosen = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(chosen)
+    distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    try:
+        yield Processes(chosen, distributed.get_rank(), world)
+    finally:
+        distributed.destroy_process_group()
+
+
+def pick_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"{name!r} is no device", remedy="Use auto, cpu, cuda or cuda:N.") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError("this machine has no usable GPU", where=f"--device {name}", remedy="Use --device cpu.")
+    return device

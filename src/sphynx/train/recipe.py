@@ -1,0 +1,119 @@
+"""Recipes: how a network is trained, as frozen values read from TOML.
+
+The recipes that come with Sphynx lie in `recipes/`; a path of one's own works the same. Every value can be overridden.
+`paper-*` hold every value of the paper's appendix tables.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from sphynx.config import read_settings
+from sphynx.errors import InputError
+
+Schedule = Literal["cosine", "step", "warmup-cosine"]
+Distillation = Literal["none", "squared", "kl"]
+Precision = Literal["fp32", "bf16", "auto"]
+MemoryFormat = Literal["auto", "contiguous", "channels_last"]
+Acceleration = Literal["auto", "eager", "graph", "compile"]
+
+
+def setting(default: Any, meaning: str) -> Any:
+    return dataclasses.field(default=default, metadata={"meaning": meaning})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    epochs: int = setting(600, "passes over the training images")
+    batch_size: int = setting(96, "images per step, over all processes together")
+    optimizer: Literal["sgd", "adamw"] = setting("sgd", "sgd or adamw")
+    learning_rate: float = setting(0.025, "the largest learning rate")
+    final_learning_rate: float = setting(0.0, "where the cosine ends")
+    schedule: Schedule = setting("cosine", "cosine and step change per epoch, warmup-cosine per step")
+    decay_epochs: tuple[int, ...] = setting((), "step: epochs after which the rate is multiplied")
+    decay_factor: float = setting(0.1, "step: by this much")
+    warmup_epochs: float = setting(0.0, "warmup-cosine: epochs of linear rise")
+    momentum: float = setting(0.9, "of SGD; AdamW's first beta")
+    nesterov: bool = setting(True, "Nesterov's momentum")
+    weight_decay: float = setting(3e-4, "on all parameters")
+    grad_clip: float = setting(5.0, "largest norm of the gradient; 0 = no limit")
+    drop_path: float = setting(0.2, "probability to drop an edge at the end; it rises linearly from 0")
+    auxiliary_weight: float = setting(0.4, "of the auxiliary head's loss; 0 = no such head")
+    label_smoothing: float = setting(0.0, "share of the target spread over all classes")
+    crop: bool = setting(True, "pad by an eighth and crop at random")
+    flip: bool = setting(True, "mirror with probability 1/2, where the data allow it")
+    cutout: int = setting(0, "side of the square that is cut out; 0 = none")
+    mixup: float = setting(0.0, "parameter of the Beta distribution; 0 = none")
+    held_out: float = setting(0.0, "share of the training images held out to watch accuracy on")
+    distillation: Distillation = setting("none", "squared error of logits, or KL divergence at a temperature")
+    distillation_weight: float = setting(1.0, "of the distillation term")
+    distillation_reduction: Literal["sum", "mean"] = setting("sum", "squared: over the classes (paper's formula: sum)")
+    distillation_temperature: float = setting(4.0, "kl: of both softmaxes")
+    precision: Precision = setting("auto", "auto = bf16 autocast on a GPU, fp32 elsewhere")
+    memory_format: MemoryFormat = setting("auto", "auto = channels_last on a GPU, contiguous elsewhere")
+    acceleration: Acceleration = setting("auto", "how a step runs on a GPU; auto = graph (eager elsewhere)")
+
+    def faults(self) -> list[str]:
+        found = [
+            f"{name} must be at least {least}, not {getattr(self, name)}"
+            for name, least in (
+                ("epochs", 1), ("batch_size", 2), ("cutout", 0), ("mixup", 0), ("grad_clip", 0), ("weight_decay", 0),
+                ("auxiliary_weight", 0), ("warmup_epochs", 0), ("final_learning_rate", 0), ("distillation_weight", 0),
+            )
+            if getattr(self, name) < least
+        ]  # fmt: skip
+        found += [
+            f"{name} must be at least 0 and below 1, not {getattr(self, name)}"
+            for name in ("drop_path", "label_smoothing", "held_out", "momentum")
+            if not 0 <= getattr(self, name) < 1
+        ]
+        found += [
+            f"{name} must be above 0, not {getattr(self, name)}"
+            for name in ("learning_rate", "decay_factor", "distillation_temperature")
+            if not getattr(self, name) > 0
+        ]
+        if list(self.decay_epochs) != sorted(set(self.decay_epochs)):
+            found.append(f"decay_epochs must ascend, not {list(self.decay_epochs)}")
+        if self.schedule == "step" and not self.decay_epochs:
+            found.append("the step schedule needs decay_epochs")
+        if self.schedule == "warmup-cosine" and self.warmup_epochs > self.epochs:
+            found.append(f"warmup_epochs = {self.warmup_epochs} is longer than epochs = {self.epochs}")
+        if self.optimizer == "sgd" and self.nesterov and self.momentum == 0:
+            found.append("Nesterov's momentum needs momentum above 0")
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def recipe_names() -> list[str]:
+    folder = resources.files("sphynx.train") / "recipes"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def recipe_text(name: str) -> str:
+    """A recipe's TOML: one of Sphynx's own by name, or a file."""
+    if name in recipe_names():
+        return (resources.files("sphynx.train") / "recipes" / f"{name}.toml").read_text()
+    try:
+        return Path(name).read_text()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(
+            "there is no recipe of that name and no such file",
+            where=name,
+            remedy=f"Use one of {', '.join(recipe_names())}, or the path of a TOML file.",
+        ) from None
+
+
+def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
+    try:
+        table = tomllib.loads(recipe_text(name))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"it is not TOML ({error})", where=name, remedy="Mend the file.") from None
+    return read_settings(Recipe, {**table, **(overrides or {})}, where=f"recipe {name}")

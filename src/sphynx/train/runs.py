@@ -1,0 +1,83 @@
+"""Whole training runs: several seeds with their mean and spread, and the teacher that a distilled network needs.
+
+out/                 one seed: the run itself         out/seed-0, out/seed-1, ...   several seeds
+out/teacher          a teacher trained for this run   out/result.json               the summary
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sphynx.errors import InputError
+from sphynx.network.builder import SphynxNetwork
+from sphynx.run.folder import RunFolder
+from sphynx.space.design import Design
+from sphynx.train.loop import RESULT, Job, check_fit, train
+from sphynx.train.model import MODEL, load_model
+
+AUTO_TEACHER = "auto"
+
+
+def train_seeds(job: Job, seeds: int = 1) -> dict[str, Any]:
+    """The seeds job.seed, job.seed + 1, ...; a resumed call skips those that are finished."""
+    if seeds == 1:
+        return _train_unless_finished(job)
+    results = []
+    for seed in range(job.seed, job.seed + seeds):
+        results.append(_train_unless_finished(dataclasses.replace(job, seed=seed, out=job.out / f"seed-{seed}")))
+    if not job.processes.leads:
+        return {}
+    summary = summarise(results)
+    RunFolder(job.out).write_json(RESULT, summary)
+    job.design.save(job.out / "design.json")
+    return summary
+
+
+def summarise(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Mean and sample standard deviation of the final-epoch accuracies, beside the single results."""
+    accuracies = [result["accuracy"] for result in results]
+    return {
+        "accuracy": statistics.fmean(accuracies),
+        "accuracy_std": statistics.stdev(accuracies) if len(accuracies) > 1 else None,
+        "accuracies": accuracies,
+        "seeds": [result["seed"] for result in results],
+        "minutes": round(sum(result["minutes"] for result in results), 3),
+        "runs": list(results),
+    }
+
+
+def teacher_for(spec: str, job: Job) -> SphynxNetwork:
+    """`auto` trains the same cells with ReLU-Conv-BN by the same recipe, undistilled; else a run folder or weights."""
+    if spec != AUTO_TEACHER:
+        teacher = load_model(Path(spec))
+        check_fit(teacher.design, job.data)
+        return teacher
+    out = job.out / "teacher"
+    recipe = dataclasses.replace(job.recipe, distillation="none")
+    design = teacher_design(job.design)
+    _train_unless_finished(dataclasses.replace(job, design=design, recipe=recipe, out=out, teacher=None))
+    job.processes.wait()
+    return load_model(out)
+
+
+def teacher_design(design: Design) -> Design:
+    if design.inner_relus:
+        raise InputError(
+            "the design has inner ReLUs itself: there is no automatic teacher for it",
+            where=design.name or "design",
+            remedy="Give a trained run folder as --teacher.",
+        )
+    return dataclasses.replace(design, inner_relus=True, name=f"{design.name}-teacher" if design.name else "teacher")
+
+
+def _train_unless_finished(job: Job) -> dict[str, Any]:
+    folder = job.out
+    if job.resume and (folder / RESULT).is_file() and (folder / MODEL).is_file():
+        RunFolder(folder, belongs_to=job.belongs_to()).load_checkpoint()  # refuses the run of another design
+        result: dict[str, Any] = RunFolder(folder).read_json(RESULT)
+        return result
+    return train(job)

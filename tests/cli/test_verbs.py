@@ -1,0 +1,119 @@
+"""The command line as a user meets it: a real process, its exit code, its two streams."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sphynx.space.published import SPHYNX
+
+
+def sphynx(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sphynx.cli.main", *arguments], capture_output=True, text=True, cwd=cwd, check=False
+    )
+
+
+def test_help_and_version() -> None:
+    shown = sphynx("--help")
+    assert shown.returncode == 0
+    for verb in ("plan", "show", "reproduce", "doctor"):
+        assert verb in shown.stdout
+        assert "Example" in sphynx(verb, "--help").stdout
+    assert sphynx("--version").stdout.startswith("sphynx ")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom sphynx.cli import main\n"
+        "print([m for m in ('torch', 'numpy', 'matplotlib', 'rich.table', 'sphynx.space.account') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "verb", [["plan", "--relu-budget", "50k"], ["show", "sphynx"], ["reproduce", "relu-counts"], ["doctor"]]
+)
+def test_the_base_install_needs_no_torch(verb: list[str]) -> None:
+    code = (
+        "import sys\nsys.modules['torch'] = None\n"
+        f"sys.argv = ['sphynx', *{verb!r}]\nfrom sphynx.cli.main import main\nmain()"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_plan_to_show(tmp_path: Path) -> None:
+    planned = sphynx("plan", "--relu-budget", "50k", "--json", "-o", "design.json", cwd=tmp_path)
+    assert planned.returncode == 0, planned.stderr
+    plans = json.loads(planned.stdout)
+    assert {(p["channels"], p["depth"]) for p in plans["plans"]} >= {(5, 10), (6, 8), (7, 7), (8, 6), (10, 5)}
+    assert [p["relus"] for p in plans["plans"] if p["chosen"]] == [51_200]
+    shown = sphynx("show", "design.json", "--svg", "pictures", "--json", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["relus"] == 51_200
+    assert (tmp_path / "pictures/normal.svg").read_text().startswith("<svg")
+    assert "51,200" in sphynx("show", "design.json", cwd=tmp_path).stdout
+    assert "->" in sphynx("plan", "--relu-budget", "50k", cwd=tmp_path).stdout
+
+
+def test_show_takes_names_and_flags() -> None:
+    shown = sphynx("show", "pc-darts", "-C", "4", "-D", "6", "--reduce-at", "0,1", "--conv-stack", "pad_once", "--json")
+    assert shown.returncode == 0, shown.stderr
+    data = json.loads(shown.stdout)
+    assert data["relus"] == 32 * 32 * 4 * 6
+    assert data["design"]["genotype"]["name"] == "pc-darts-in-sphynx"
+
+
+@pytest.mark.parametrize(("table", "rows"), [("relu-counts", 60), ("parameters", 6)])
+def test_reproduce(table: str, rows: int) -> None:
+    assert len(json.loads(sphynx("reproduce", table, "--json").stdout)) == rows
+    shown = sphynx("reproduce", table)
+    assert shown.returncode == 0
+    assert f"of {rows} rows agree" in shown.stdout
+
+
+def test_doctor() -> None:
+    found = json.loads(sphynx("doctor", "--json").stdout)
+    assert found["core"]["built"] is True
+    assert found["core"]["aes_path"]
+    assert found["packages"]["torch"]
+    assert "aes_path" in sphynx("doctor").stdout
+
+
+def bad_genotype(**change: object) -> str:
+    return json.dumps({**SPHYNX.to_json(), **change})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["plan", "--relu-budget", "10"], "no channels and depth"),
+        (["plan", "--relu-budget", "lots"], "not a ReLU budget"),
+        (["plan", "--relu-budget", "50k", "--stem", "odd"], "unknown stem"),
+        (["plan", "--relu-budget", "50k", "--balancing", "odd"], "balancing must be one of"),
+        (["plan"], "--relu-budget"),
+        (["show", "sphynx", "--reduce-at", "0,9"], "reduce position 9 is outside"),
+        (["show", "sphynx", "--reduce-at", "1,1"], "reduce position 1 is given twice"),
+        (["show", "sphynx", "--reduce-at", "a"], "not positions"),
+        (["show", "nothing-like-this"], "no published genotype"),
+        (["show", "absent.json"], "no such file"),
+        (["show", "unknown.json"], "unknown operation 'fly'"),
+        (["show", "cycle.json"], "cycle"),
+        (["show", "missing.json"], "1 incoming edges"),
+        (["reproduce", "nothing"], "no table"),
+        (["fly"], "fly"),
+    ],
+)
+def test_bad_input_is_one_clear_error_and_exit_code_2(tmp_path: Path, arguments: list[str], fault: str) -> None:
+    (tmp_path / "unknown.json").write_text(bad_genotype(normal={"2": [["fly", 0], ["skip", 1]]}))
+    (tmp_path / "cycle.json").write_text(bad_genotype(normal={"2": [["skip", 2], ["skip", 1]]}))
+    (tmp_path / "missing.json").write_text(bad_genotype(normal={"2": [["skip", 0]]}))
+    ran = sphynx(*arguments, cwd=tmp_path)
+    assert ran.returncode == 2
+    assert fault in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout == ""
