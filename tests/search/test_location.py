@@ -95,48 +95,53 @@ class Blinkered(nn.Module):
     def __init__(self, stem: nn.Module, visible: Tensor) -> None:
         super().__init__()
         self.stem = stem
-        self.head = nn.Sequential(nn.Linear(len(visible), 16), nn.ReLU(), nn.Linear(16, 4))
+        self.head = nn.Sequential(nn.Linear(len(visible), 16), nn.ReLU(), nn.Linear(16, CLASSES))
         self.register_buffer("visible", visible)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.stem(x) * self.visible)  # type: ignore[no-any-return]
 
 
-FEATURES, CANDIDATES, STEPS = 12, 6, 200
+FEATURES, CLASSES, CANDIDATES, STEPS = 8, 4, 5, 120
 
 
 def planted_search(seed: int, steps: int = STEPS) -> tuple[PlacementSearch, int, torch.Generator]:
-    """One candidate sees all features that make the label; the others see a quarter of them."""
+    """One candidate sees what makes the label; the others see only what goes with it in the training half."""
     torch.manual_seed(seed)
     stem = nn.Identity()
     best = seed % CANDIDATES
-    masks = [(torch.rand(FEATURES) < (1.0 if number == best else 0.25)).float() for number in range(CANDIDATES)]
-    networks = [Blinkered(stem, mask) for mask in masks]
-    recipe = LocationRecipe(epochs=1, learning_rate=0.1)
+    honest = torch.cat([torch.ones(FEATURES), torch.zeros(CLASSES)])
+    networks = [Blinkered(stem, honest if number == best else 1 - honest) for number in range(CANDIDATES)]
+    recipe = LocationRecipe(epochs=1, learning_rate=0.1, beta_rate_limit=0.05)
     generator = torch.Generator().manual_seed(seed)
     return PlacementSearch(networks, stem, recipe, steps=steps, generator=generator), best, generator
 
 
-def batch_of(seed: int, weights: Tensor) -> Batch:
-    x = torch.randn(64, FEATURES, generator=torch.Generator().manual_seed(seed))
-    return x, (x @ weights).argmax(dim=1)
+def batch_of(seed: int, weights: Tensor, *, hint: bool = True) -> Batch:
+    """The last features are the label in disguise where there is a `hint` (training), else some other label."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(64, FEATURES, generator=generator)
+    labels = (x @ weights).argmax(dim=1)
+    shown = labels if hint else torch.randint(CLASSES, (64,), generator=generator)
+    disguise = nn.functional.one_hot(shown, CLASSES) + 0.5 * torch.randn(64, CLASSES, generator=generator)
+    return torch.cat([x, disguise], dim=1), labels
 
 
 def test_finds_the_planted_placement() -> None:
     hits = 0
     for seed in range(10):
         search, best, _ = planted_search(seed)
-        weights = torch.randn(FEATURES, 4, generator=torch.Generator().manual_seed(seed))
+        weights = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(seed))
         search.start_epoch(0)
         for step in range(STEPS):
-            search.step(batch_of(2 * step, weights), batch_of(2 * step + 1, weights))
+            search.step(batch_of(2 * step, weights), batch_of(2 * step + 1, weights, hint=False))
         hits += int(search.beta_hat.argmax()) == best
     assert hits >= 9
 
 
 def test_a_step_trains_one_candidate_only() -> None:
     search, _, _ = planted_search(0)
-    weights = torch.randn(FEATURES, 4)
+    weights = torch.randn(FEATURES, CLASSES)
     before = [[p.detach().clone() for p in network.parameters()] for network in search.networks]
     search.step(batch_of(0, weights), batch_of(1, weights))
     changed = [
@@ -147,7 +152,7 @@ def test_a_step_trains_one_candidate_only() -> None:
 
 
 def test_continues_bit_for_bit() -> None:
-    weights = torch.randn(FEATURES, 4, generator=torch.Generator().manual_seed(3))
+    weights = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(3))
     batches = [batch_of(number, weights) for number in range(12)]
     whole, _, _ = planted_search(1)
     for train, held_out in zip(batches[::2], batches[1::2], strict=True):

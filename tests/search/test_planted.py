@@ -2,25 +2,71 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-import torch
 
 from sphynx.search.recipe import SearchRecipe
 from tests.search.planted import Planted, plant_images, plant_vectors, same_cells, search_planted
 
 SEEDS = range(10)
-COMMON = {
+COMMON: dict[str, Any] = {
     "learning_rate": 0.002,
     "final_learning_rate": 0.001,
     "architecture_weight_decay": 0.0,
-    "architecture_learning_rate": 0.1,
+    "architecture_learning_rate": 0.2,
+    "pc_warmup": 0.0,
+    "pc_channel_divisor": 2,
+}
+# strategy: (steps per epoch, passes over the held-out batches, recipe, problem)
+PROBLEMS: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
+    "darts": (10, 1, {"epochs": 2}, {}),
+    "darts-2nd": (10, 1, {"epochs": 2}, {}),
+    "gaea": (10, 1, {"epochs": 2, "gaea_learning_rate": 10.0}, {}),
+    "gdas": (30, 1, {"epochs": 4, "architecture_learning_rate": 0.1}, {}),
+    # REINFORCE on noisy rewards needs samples: one intermediate node, and cells of one operation.
+    "enas": (
+        5,
+        5,
+        {
+            "epochs": 6,
+            "enas_learning_rate": 0.01,
+            "enas_hidden": 16,
+            "enas_tanh_constant": 2.5,
+            "enas_operation_tanh_reduce": 1.0,
+            "enas_baseline_decay": 0.9,
+            "enas_derive_samples": 25,
+        },
+        {"nodes": 4, "one_operation": True},
+    ),
+    # 81 genotypes: enough draws meet each.
+    "random": (5, 1, {"epochs": 1, "random_candidates": 500}, {"nodes": 4}),
 }
 
 
-def found(strategy: str, recipe: SearchRecipe, steps: int, passes: int = 1, **size: object) -> int:
-    hits = 0
-    for seed in SEEDS:
-        problem: Planted = plant_vectors(seed, recipe, **size)  # type: ignore[arg-type]
-        search = search_planted(strategy, problem, seed, steps, passes)
-        hits += same_cells(search.genotype(), problem.best)
-    return hits
+def finds(strategy: str, problem: Planted, seed: int, steps: int, passes: int = 1) -> bool:
+    return same_cells(search_planted(strategy, problem, seed, steps, passes).genotype(), problem.best)
+
+
+@pytest.mark.parametrize("strategy", PROBLEMS)
+def test_finds_the_planted_cells(strategy: str) -> None:
+    steps, passes, values, size = PROBLEMS[strategy]
+    recipe = SearchRecipe(**{**COMMON, **values})
+    hits = sum(finds(strategy, plant_vectors(seed, recipe, **size), seed, steps, passes) for seed in SEEDS)
+    assert hits >= 9
+
+
+def test_pc_darts_finds_the_planted_cells_through_half_of_the_channels() -> None:
+    recipe = SearchRecipe(**{**COMMON, "epochs": 2})
+    hits = sum(finds("pc-darts", plant_images(seed, recipe, divisor=2), seed, 12) for seed in SEEDS)
+    assert hits >= 9
+
+
+def test_enas_learns_rather_than_draws_luckily() -> None:
+    """Its controller's samples, not only the best of them, come to use the planted operation."""
+    steps, passes, values, size = PROBLEMS["enas"]
+    recipe = SearchRecipe(**{**COMMON, **values})
+    problem = plant_vectors(1, recipe, **size)
+    strengths = search_planted("enas", problem, 1, steps, passes).strengths()["normal"]
+    planted = problem.space.candidates.index(problem.best.normal[0][0].operation)
+    assert strengths[:, planted].sum() > 0.6 * strengths.sum()

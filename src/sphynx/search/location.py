@@ -52,7 +52,7 @@ class LocationRecipe:
     tau_start: float = 1000.0
     tau_end: float = 0.1
     beta_learning_rate: float = 3e-4  # for a schedule as long as the paper's
-    beta_rate_limit: float = 0.1
+    beta_rate_limit: float = 0.03
     beta_weight_decay: float = 1e-3
     beta_betas: tuple[float, ...] = (0.5, 0.999)
     beta_init: float = 1e-3

@@ -26,7 +26,7 @@ class Supernet(nn.Module):
     def __init__(self, skeleton: Design, space: CellSpace, *, channel_divisor: int = 1) -> None:
         super().__init__()
         self.skeleton, self.space = skeleton, space
-        self.stem = build_stem(skeleton)
+        self.stem = build_stem(skeleton, 1)
         self.kinds = [_kind(skeleton, position) for position in range(skeleton.depth)]
         self.cells = nn.ModuleList()
         older = newer = skeleton.feature_map.channels

@@ -1,0 +1,17 @@
+"""Searches here are tiny: a second thread costs more than it does. Restored for the tests of other parts."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from sphynx.run.convolution_backend import small_convolutions
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with small_convolutions("cpu"):
+        yield
+    torch.set_num_threads(before)
