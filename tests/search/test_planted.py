@@ -23,24 +23,24 @@ PROBLEMS: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
     "darts": (10, 1, {"epochs": 2}, {}),
     "darts-2nd": (10, 1, {"epochs": 2}, {}),
     "gaea": (10, 1, {"epochs": 2, "gaea_learning_rate": 10.0}, {}),
-    "gdas": (30, 1, {"epochs": 4, "architecture_learning_rate": 0.1}, {}),
+    "gdas": (16, 1, {"epochs": 4, "architecture_learning_rate": 0.15}, {}),
     # REINFORCE on noisy rewards needs samples: one intermediate node, and cells of one operation.
     "enas": (
         5,
-        5,
+        10,
         {
-            "epochs": 6,
+            "epochs": 3,
             "enas_learning_rate": 0.01,
             "enas_hidden": 16,
             "enas_tanh_constant": 2.5,
             "enas_operation_tanh_reduce": 1.0,
             "enas_baseline_decay": 0.9,
-            "enas_derive_samples": 25,
+            "enas_derive_samples": 20,
         },
         {"nodes": 4, "one_operation": True},
     ),
     # 81 genotypes: enough draws meet each.
-    "random": (5, 1, {"epochs": 1, "random_candidates": 500}, {"nodes": 4}),
+    "random": (5, 1, {"epochs": 1, "random_candidates": 400}, {"nodes": 4}),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sphynx import __version__
-from sphynx.cli import data, doctor, eval, plan, recipes, reproduce, show, train
+from sphynx.cli import data, doctor, eval, locate, plan, recipes, reproduce, search, show, train
 from sphynx.errors import SphynxError
 
 app = typer.Typer(
@@ -24,6 +24,8 @@ app.command("show")(show.show)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 app.add_typer(recipes.app, name="recipes")
+app.command("search")(search.search)
+app.command("locate")(locate.locate)
 app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
 app.command("doctor")(doctor.doctor)

@@ -1,0 +1,112 @@
+"""`sphynx locate`: finds where the reduce cells of a design go."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import print_json, print_table
+from sphynx.cli.search import ResumeOption, SetOption, parse_settings, refuse_old_run
+from sphynx.errors import InputError
+
+if TYPE_CHECKING:
+    from sphynx.search.locate import LocationResult
+
+
+def locate(
+    design: Annotated[Path, typer.Argument(help="A design.json, as `sphynx plan -o` writes it.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; the new design.json goes there.")],
+    data: Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")] = "",
+    recipe: Annotated[str, typer.Option("--recipe", help="paper, fast, smoke, or a TOML file.")] = "paper",
+    candidates: Annotated[
+        str, typer.Option("--candidates", help="all: C(D, n) placements. paper: positions up to 2D/3.")
+    ] = "all",
+    reduce_cells: Annotated[int, typer.Option("--reduce-cells", min=1, help="n: how many reduce cells.")] = 2,
+    settings: SetOption = None,
+    exhaustive: Annotated[
+        str, typer.Option("--exhaustive", help="Also train every placement with this training recipe.")
+    ] = "",
+    fixed: Annotated[bool, typer.Option("--fixed", help="No search: D/3 and 2D/3.")] = False,
+    seed: Annotated[int, typer.Option("--seed")] = 0,
+    resume: ResumeOption = "never",
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = "auto",
+    image_size: Annotated[int | None, typer.Option("--image-size", help="Resize a folder's images to N x N.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Place the reduce cells (Algorithm 1): one network per placement, sampled by a distribution that is learned.
+
+    Examples:
+
+      sphynx locate design.json --data digits --recipe smoke --candidates paper -o runs/place
+
+      sphynx locate design.json --data cifar100 --exhaustive fast -o runs/place
+
+      sphynx locate design.json --fixed -o runs/place
+    """
+    from sphynx.cli.train import resume_command
+    from sphynx.data.open import open_data
+    from sphynx.report.location_figure import draw_location
+    from sphynx.search.locate import locate as run
+    from sphynx.search.locate import with_exhaustive
+    from sphynx.search.location import load_location_recipe, placements
+    from sphynx.space.design import default_reduce_positions, load_design
+    from sphynx.train.processes import pick_device
+
+    start = load_design(design)
+    if fixed:
+        out.mkdir(parents=True, exist_ok=True)
+        placed = dataclasses.replace(start, reduce_positions=default_reduce_positions(start.depth))
+        placed.save(out / "design.json")
+        _print_choice(placed.reduce_positions, out, as_json)
+        return
+    if not data:
+        raise InputError("a placement search needs data", remedy="Give --data, or --fixed for D/3 and 2D/3.")
+    if candidates not in ("all", "paper"):
+        raise InputError(f"{candidates!r} are no candidates", where="--candidates", remedy="Use all or paper.")
+    chosen_recipe = load_location_recipe(recipe, parse_settings(settings or []))
+    places = placements(start.depth, reduce_cells, candidates)  # type: ignore[arg-type]  # checked above
+    refuse_old_run(out, resume)
+    images, chosen_device = open_data(data, image_size=image_size), pick_device(device)
+    result = run(
+        start, images, chosen_recipe, places, out, seed=seed, device=chosen_device, resume=resume_command(),
+        quiet=as_json,
+    )  # fmt: skip
+    if exhaustive:
+        from sphynx.cli.retraining import retrainer
+
+        retrain = retrainer(images, exhaustive, out / "exhaustive", seed=seed, device=chosen_device, quiet=as_json)
+        result = with_exhaustive(result, start, retrain, out)
+    draw_location(result, out / "figures" / "location.svg")
+    if as_json:
+        print_json(result.to_json())
+    else:
+        _print(result, out)
+
+
+def _print(result: LocationResult, out: Path) -> None:
+    final, alone = result.beta_hat[-1], result.accuracy
+    print_table(
+        f"Placements: {out / 'design.json'}",
+        ["reduce cells at", ">beta", ">held-out accuracy in the search", *([">trained alone"] if alone else [])],
+        (
+            [
+                f"{place}{' <' if place == result.best else ''}",
+                f"{final[number]:.4f}",
+                f"{result.held_out_accuracy[number]:.2%}",
+                *([f"{alone[number]:.2%}"] if alone else []),
+            ]
+            for number, place in enumerate(result.placements)
+        ),
+        note=f"figure: {out / 'figures' / 'location.svg'}",
+    )
+
+
+def _print_choice(positions: tuple[int, ...], out: Path, as_json: bool) -> None:
+    if as_json:
+        print_json({"best": list(positions)})
+    else:
+        typer.echo(f"reduce cells at {positions}: {out / 'design.json'}")

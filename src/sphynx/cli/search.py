@@ -1,0 +1,179 @@
+"""`sphynx search`: finds normal and reduce cells for a data set."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import print_json, print_table
+from sphynx.errors import InputError
+
+if TYPE_CHECKING:
+    from sphynx.data.images import Data
+    from sphynx.search.recipe import SearchRecipe
+    from sphynx.search.seeds import Summary
+    from sphynx.space.genotype import Cell, Genotype
+
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="A value of the recipe, such as epochs=10. May be repeated.")
+]
+ResumeOption = Annotated[str, typer.Option("--resume", help="auto continues what the folder holds; never.")]
+
+
+def search(
+    data: Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")],
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="darts, darts-2nd, pc-darts, gdas, gaea, enas or random.")
+    ] = "darts",
+    recipe: Annotated[str, typer.Option("--recipe", help="paper, fast, smoke, or a TOML file.")] = "paper",
+    nodes: Annotated[int | None, typer.Option("--nodes", help="N: 7 has four intermediate nodes, 5 has two.")] = None,
+    settings: SetOption = None,
+    seed: Annotated[int, typer.Option("--seed", help="The first seed.")] = 0,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds: the spread is given.")] = 1,
+    rank: Annotated[
+        str, typer.Option("--rank", help="Rank the found cells by retraining with this training recipe.")
+    ] = "",
+    random_cells: Annotated[int, typer.Option("--random-cells", min=0, help="With --rank: random cells beside.")] = 0,
+    cost: Annotated[
+        list[str] | None, typer.Option("--cost", help="The price of an operation, such as conv5=2.5. May be repeated.")
+    ] = None,
+    cost_weight: Annotated[float, typer.Option("--cost-weight", help="How much the prices count.")] = 0.0,
+    resume: ResumeOption = "never",
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = "auto",
+    image_size: Annotated[int | None, typer.Option("--image-size", help="Resize a folder's images to N x N.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Search cells. Weights learn from one half of the training images, the architecture from the other.
+
+    Examples:
+
+      sphynx search --data digits --strategy darts --recipe smoke -o runs/cells
+
+      sphynx search --data cifar100 --strategy pc-darts --seeds 4 --rank fast --random-cells 4 -o runs/cells
+
+      sphynx search --data cifar100 --set hessian=true --set selection='"perturbation"' -o runs/robust
+
+      sphynx search --data cifar100 --cost conv5=2.8 --cost conv3=1 --cost-weight 0.1 -o runs/cheap
+    """
+    from sphynx.cli.train import resume_command
+    from sphynx.data.open import open_data
+    from sphynx.search.cellspace import CellSpace
+    from sphynx.search.objective import Objective
+    from sphynx.search.recipe import load_recipe
+    from sphynx.search.search import SearchResult, search_cells
+    from sphynx.search.seeds import search_seeds
+    from sphynx.train.processes import pick_device
+
+    values = parse_settings(settings or [])
+    chosen_recipe = load_recipe(recipe, values if nodes is None else {**values, "nodes": nodes})
+    objective = Objective(operation_costs=_prices(cost or []), cost_weight=cost_weight)
+    refuse_old_run(out, resume)
+    images, chosen_device = open_data(data, image_size=image_size), pick_device(device)
+
+    def one(number: int, folder: Path) -> SearchResult:
+        return search_cells(
+            images, strategy, chosen_recipe, folder, seed=number, device=chosen_device, objective=objective,
+            resume=resume_command(), quiet=as_json,
+        )  # fmt: skip
+
+    retrain = None
+    if rank:
+        retrain = _retrain(images, chosen_recipe, rank, out, seed=seed, device=chosen_device, quiet=as_json)
+    summary = search_seeds(
+        one, out, range(seed, seed + seeds), retrain=retrain, random_baselines=random_cells,
+        space=CellSpace(chosen_recipe.nodes),
+    )  # fmt: skip
+    if as_json:
+        print_json(summary.to_json())
+    else:
+        _print(summary, out)
+
+
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """name=value, the value written as in TOML; a word needs no quotes."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise InputError(f"{pair!r} is not a setting", where="--set", remedy="Write it as epochs=10.")
+        try:
+            values[name.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            values[name.strip()] = text.strip()
+    return values
+
+
+def refuse_old_run(out: Path, resume: str) -> None:
+    if resume not in ("auto", "never"):
+        raise InputError(f"{resume!r} is no way to resume", where="--resume", remedy="Use auto or never.")
+    if resume == "never" and any(out.glob("**/checkpoint.pt")):
+        raise InputError("the folder holds a run", where=str(out), remedy="Give --resume auto, or another --out.")
+
+
+def _prices(pairs: list[str]) -> dict[str, float]:
+    values = parse_settings(pairs)
+    wrong = [name for name, value in values.items() if isinstance(value, bool) or not isinstance(value, int | float)]
+    if wrong:
+        raise InputError(f"no number for {', '.join(wrong)}", where="--cost", remedy="Write it as conv5=2.5.")
+    return {name: float(value) for name, value in values.items()}
+
+
+def _retrain(data: Data, recipe: SearchRecipe, training: str, out: Path, **where: Any) -> Callable[[Genotype], float]:
+    """Networks as deep and wide as the supernet."""
+    from sphynx.cli.retraining import retrainer
+    from sphynx.space.design import Design, default_reduce_positions
+    from sphynx.space.tally import Shape
+
+    train = retrainer(data, training, out / "rank", **where)
+
+    def retrain(genotype: Genotype) -> float:
+        positions = default_reduce_positions(recipe.depth)
+        image = Shape(*data.train.shape)
+        return train(
+            Design(
+                genotype, recipe.channels, recipe.depth, positions, image, data.classes, conv_stack=recipe.conv_stack
+            )
+        )
+
+    return retrain
+
+
+def _print(summary: Summary, out: Path) -> None:
+    deviation, agreement = summary.spread.deviation, summary.spread.agreement
+    print_table(
+        "Searches",
+        ["strategy", ">seed", ">epochs", ">held-out accuracy of the supernet", "stopped by"],
+        (
+            [r.strategy, str(r.seed), str(r.epochs), f"{r.held_out_accuracy:.2%}", r.stopped or "-"]
+            for r in summary.results
+        ),
+        note=f"mean {summary.spread.mean:.2%}, std {deviation:.2%}; two seeds' cells share {agreement:.0%} of edges"
+        if deviation is not None and agreement is not None
+        else "",
+    )
+    if summary.ranking:
+        print_table(
+            "Ranking by retraining, on held-out training images",
+            ["cells", ">accuracy"],
+            ([entry.label, f"{entry.accuracy:.2%}"] for entry in summary.ranking),
+        )
+    print_table(
+        f"Cells: {out / 'genotype.json'}",
+        [">node", "normal", "reduce"],
+        (
+            [str(node), normal, reduce]
+            for node, (normal, reduce) in enumerate(
+                zip(_edges(summary.chosen.normal), _edges(summary.chosen.reduce), strict=True), start=2
+            )
+        ),
+    )
+
+
+def _edges(cell: Cell) -> list[str]:
+    return [", ".join(f"{edge.operation} {edge.source}" for edge in pair) for pair in cell]

@@ -1,0 +1,63 @@
+"""A cell search from several seeds in one call: the spread, a ranking by retraining where a trainer is given, a winner.
+
+out/                 one seed: the run itself          out/seed-0, out/seed-1, ...   several seeds
+out/genotype.json    the winner                        out/summary.json              all results, spread, ranking
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sphynx.run.folder import RunFolder
+from sphynx.search.cellspace import CellSpace
+from sphynx.search.ranking import Ranked, Retrain, Spread, random_cells, rank, spread
+from sphynx.search.search import SearchResult
+from sphynx.space.genotype import Genotype
+
+SUMMARY = "summary.json"
+
+
+@dataclass(frozen=True)
+class Summary:
+    results: tuple[SearchResult, ...]
+    spread: Spread  # of the supernets' held-out accuracy, and of the cells
+    ranking: tuple[Ranked, ...]  # empty where nothing was retrained
+    chosen: Genotype
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "chosen": self.chosen.to_json(),
+            "spread": asdict(self.spread),
+            "results": [result.to_json() for result in self.results],
+            "ranking": [entry.to_json() for entry in self.ranking],
+        }
+
+
+def search_seeds(
+    search: Callable[[int, Path], SearchResult],
+    out: Path,
+    seeds: Sequence[int],
+    *,
+    retrain: Retrain | None = None,
+    random_baselines: int = 0,
+    space: CellSpace | None = None,
+) -> Summary:
+    """`search(seed, folder)` runs one. The winner is the found cell that retrains best, else the supernet's best."""
+    results = tuple(search(seed, out if len(seeds) == 1 else out / f"seed-{seed}") for seed in seeds)
+    ranking: tuple[Ranked, ...] = ()
+    if retrain is not None:
+        cells = {f"{result.strategy} {result.seed}": result.genotype for result in results}
+        baselines = random_cells(space or CellSpace(), random_baselines, seeds[0])
+        ranking = rank({**cells, **baselines}, retrain)
+        chosen = next(entry.genotype for entry in ranking if entry.label in cells)
+    else:
+        chosen = max(results, key=lambda result: result.held_out_accuracy).genotype
+    summary = Summary(
+        results, spread([r.genotype for r in results], [r.held_out_accuracy for r in results]), ranking, chosen
+    )
+    chosen.save(out / "genotype.json")
+    RunFolder(out).write_json(SUMMARY, summary.to_json())
+    return summary
