@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -47,6 +48,9 @@ def options(
 
 
 def main() -> None:
+    # Small layers leave OpenMP's threads little to do between barriers; on busy cores, spinning there costs four times
+    # the work itself. Read when torch is first imported, which verbs do themselves.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         app()
     except SphynxError as error:

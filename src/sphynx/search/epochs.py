@@ -1,4 +1,4 @@
-"""The loop that cell search and placement share: epochs over two halves, one checkpoint after each.
+"""The loop that cell search and placement share: epochs over two halves, a checkpoint after each that took long.
 
 A batch's random numbers come from (seed, epoch) and samples from one host generator, so a run that is continued from
 its checkpoint gives, on a CPU with the same number of threads, the same bits as one that was never stopped.
@@ -6,6 +6,7 @@ its checkpoint gives, on a CPU with the same number of threads, the same bits as
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -84,6 +85,7 @@ class Watch:
     columns: tuple[str, ...]
     resume: str = ""
     quiet: bool = False
+    save_seconds: float = 10.0  # checkpoints of many networks are large: not after every short epoch
 
 
 # After an epoch: what to record of it, and whether to stop. `rows` are the records of all epochs before.
@@ -105,6 +107,7 @@ def run_epochs(
     if saved is not None and saved["stopped"]:
         return rows
     total = epochs * halves.steps
+    saved_at = time.monotonic()
     with (
         Interrupt() as interrupt,
         Progress(
@@ -130,14 +133,16 @@ def run_epochs(
             record, stop = finish(epoch, rows)
             rows.append({"epoch": epoch, "loss": mean_loss, **record})
             folder.append_metrics(rows[-1])
-            folder.save_checkpoint(
-                {
-                    "learner": learner.state_dict(),
-                    "generator": generator.get_state(),
-                    "rows": rows,
-                    "stopped": stop,
-                }
-            )
+            if stop or epoch + 1 == epochs or time.monotonic() - saved_at >= watch.save_seconds:
+                folder.save_checkpoint(
+                    {
+                        "learner": learner.state_dict(),
+                        "generator": generator.get_state(),
+                        "rows": rows,
+                        "stopped": stop,
+                    }
+                )
+                saved_at = time.monotonic()
             progress.row(**{name: rows[-1].get(name) for name in watch.columns})
             if stop:
                 break

@@ -126,6 +126,7 @@ class PlacementSearch:
             momentum=recipe.momentum,
             nesterov=recipe.nesterov,
             weight_decay=recipe.weight_decay,
+            fused=self.device.type == "cuda",
         )
 
     def start_epoch(self, epoch: int) -> None:

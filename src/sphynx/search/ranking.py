@@ -42,7 +42,7 @@ def rank(cells: Mapping[str, Genotype], retrain: Retrain) -> tuple[Ranked, ...]:
 def random_cells(space: CellSpace, count: int, seed: int) -> dict[str, Genotype]:
     """The baseline of a ranking, and by itself (retrained, not shared) a search."""
     generator = random.Random(seed)
-    return {f"random {number}": space.random_genotype(generator, f"random-{number}") for number in range(count)}
+    return {f"random cells {number}": space.random_genotype(generator, f"random-{number}") for number in range(count)}
 
 
 @dataclass(frozen=True)

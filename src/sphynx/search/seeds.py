@@ -49,7 +49,7 @@ def search_seeds(
     results = tuple(search(seed, out if len(seeds) == 1 else out / f"seed-{seed}") for seed in seeds)
     ranking: tuple[Ranked, ...] = ()
     if retrain is not None:
-        cells = {f"{result.strategy} {result.seed}": result.genotype for result in results}
+        cells = {f"{result.strategy}, seed {result.seed}": result.genotype for result in results}
         baselines = random_cells(space or CellSpace(), random_baselines, seeds[0])
         ranking = rank({**cells, **baselines}, retrain)
         chosen = next(entry.genotype for entry in ranking if entry.label in cells)

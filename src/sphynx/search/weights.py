@@ -41,6 +41,7 @@ class SharedWeights:
             momentum=recipe.momentum,
             nesterov=recipe.nesterov,
             weight_decay=recipe.weight_decay,
+            fused=self.device.type == "cuda",
         )
 
     @property

@@ -1,0 +1,187 @@
+"""Whole searches and placements on a few images: what they leave behind, and that they continue bit for bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sphynx.data.images import Data, ImageSet, make_data
+from sphynx.errors import InputError, SphynxError
+from sphynx.report.location_figure import draw_location
+from sphynx.search import epochs, locate, search
+from sphynx.search.location import LocationRecipe, placements
+from sphynx.search.recipe import SearchRecipe
+from sphynx.search.seeds import search_seeds
+from sphynx.space.design import Design, load_design
+from sphynx.space.genotype import load_genotype
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+
+RECIPE = SearchRecipe(
+    depth=2, channels=1, nodes=4, epochs=3, batch_size=8, pc_channel_divisor=2, pc_warmup=0.0, random_candidates=3,
+    random_finalists=2, enas_derive_samples=2, enas_hidden=8, perturbation_tune_steps=1, hessian_iterations=2,
+)  # fmt: skip
+PLACES = LocationRecipe(epochs=3, batch_size=8)
+
+
+def small_data() -> Data:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(256, (40, 1, 6, 6), generator=generator, dtype=torch.uint8)
+    part = ImageSet(images, torch.arange(40) % 2, ("even", "odd"))
+    return make_data("small", part, part, where="small")
+
+
+def small_design() -> Design:
+    return Design(SPHYNX, 1, 3, (0, 1), Shape(1, 6, 6), 2)
+
+
+class CutError(Exception):
+    """Stands for a kill in the middle of an epoch."""
+
+
+def cut_in_epoch(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    whole = epochs.Halves.pairs
+
+    def pairs(self: epochs.Halves, epoch: int) -> Any:
+        yield next(iter(whole(self, epoch)))
+        if epoch == number:
+            raise CutError
+        yield from list(whole(self, epoch))[1:]
+
+    monkeypatch.setattr(epochs.Halves, "pairs", pairs)
+
+
+def save_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epochs.Watch, "save_seconds", 0.0)
+    monkeypatch.setattr(
+        epochs.Watch, "__init__", lambda self, *a, **k: _init_watch(self, *a, **{**k, "save_seconds": 0.0})
+    )
+
+
+_init_watch = epochs.Watch.__init__
+
+
+def final_state(folder: Path) -> Any:
+    return torch.load(folder / "checkpoint.pt", weights_only=True)["state"]
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    if isinstance(one, torch.Tensor):
+        assert torch.equal(one, other)
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_equal(one[key], other[key])
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other)
+        for ours, theirs in zip(one, other, strict=True):
+            assert_equal(ours, theirs)
+    else:
+        assert one == other
+
+
+@pytest.mark.parametrize("strategy", ["darts", "gdas", "enas", "random"])
+def test_a_killed_search_continues_bit_for_bit(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_every_epoch(monkeypatch)
+    data = small_data()
+    whole = search.search_cells(data, strategy, RECIPE, tmp_path / "whole", quiet=True)
+    with monkeypatch.context() as patch:
+        cut_in_epoch(patch, 2)
+        with pytest.raises(CutError):
+            search.search_cells(data, strategy, RECIPE, tmp_path / "cut", quiet=True)
+    assert not (tmp_path / "cut" / "genotype.json").exists()
+    continued = search.search_cells(data, strategy, RECIPE, tmp_path / "cut", quiet=True)
+    assert continued == whole
+    assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
+    assert (tmp_path / "cut" / "metrics.jsonl").read_text() == (tmp_path / "whole" / "metrics.jsonl").read_text()
+
+
+def test_what_a_search_leaves_behind(tmp_path: Path) -> None:
+    result = search.search_cells(small_data(), "darts", RECIPE, tmp_path, quiet=True)
+    assert load_genotype(tmp_path / "genotype.json") == result.genotype
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in rows] == [0, 1, 2]
+    assert all(row["genotype"]["format"] == "sphynx-genotype/1" for row in rows)
+    strengths = json.loads((tmp_path / "strengths.json").read_text())
+    assert strengths["operations"][-1] == "zero"
+    assert len(strengths["epochs"]) == 3
+    assert len(strengths["epochs"][0]["normal"]) == 2
+    with pytest.raises(InputError, match="another design or other settings"):
+        search.search_cells(small_data(), "darts", RECIPE, tmp_path, seed=1, quiet=True)
+
+
+def test_stopping_and_selection_options(tmp_path: Path) -> None:
+    values = {**RECIPE.to_json(), "hessian": True, "hessian_window": 1, "hessian_ratio": 1e9, "epochs": 4}
+    stopped = search.search_cells(small_data(), "darts", SearchRecipe(**values), tmp_path / "h", quiet=True)
+    rows = [json.loads(line) for line in (tmp_path / "h" / "metrics.jsonl").read_text().splitlines()]
+    if any(row["eigenvalue"] > 0 for row in rows[1:]):
+        assert stopped.stopped == "eigenvalue"
+        assert stopped.genotype.to_json() == rows[-2]["genotype"]
+    values = {**RECIPE.to_json(), "selection": "perturbation", "epochs": 1}
+    chosen = search.search_cells(small_data(), "gaea", SearchRecipe(**values), tmp_path / "p", quiet=True)
+    assert chosen.genotype.name == "perturbation"
+    with pytest.raises(InputError, match="mixes all operations"):
+        search.search_cells(small_data(), "gdas", SearchRecipe(**values), tmp_path / "g", quiet=True)
+
+
+def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:
+    def one(seed: int, folder: Path) -> search.SearchResult:
+        return search.search_cells(small_data(), "random", RECIPE, folder, seed=seed, quiet=True)
+
+    scores = iter([0.3, 0.8, 0.95])
+    summary = search_seeds(one, tmp_path, [0, 1], retrain=lambda _: next(scores), random_baselines=1)
+    assert (tmp_path / "seed-0" / "genotype.json").exists()
+    assert [entry.label for entry in summary.ranking] == ["random cells 0", "random, seed 1", "random, seed 0"]
+    assert summary.chosen == summary.results[1].genotype
+    assert load_genotype(tmp_path / "genotype.json") == summary.chosen
+    assert json.loads((tmp_path / "summary.json").read_text())["spread"]["deviation"] is not None
+
+
+def test_a_search_that_diverges_says_so_and_keeps_its_checkpoint(tmp_path: Path) -> None:
+    recipe = SearchRecipe(**{**RECIPE.to_json(), "learning_rate": 1e30, "gradient_clip": 1e30})
+    with pytest.raises(SphynxError, match="the loss became"):
+        search.search_cells(small_data(), "darts", recipe, tmp_path, quiet=True)
+
+
+def test_a_killed_placement_continues_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_every_epoch(monkeypatch)
+    data, design, places = small_data(), small_design(), placements(3)
+    whole = locate.locate(design, data, PLACES, places, tmp_path / "whole", quiet=True)
+    with monkeypatch.context() as patch:
+        cut_in_epoch(patch, 1)
+        with pytest.raises(CutError):
+            locate.locate(design, data, PLACES, places, tmp_path / "cut", quiet=True)
+    continued = locate.locate(design, data, PLACES, places, tmp_path / "cut", quiet=True)
+    assert continued == whole
+    assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
+    assert load_design(tmp_path / "cut" / "design.json").reduce_positions == whole.best
+    assert len(whole.beta_hat) == 3
+    assert all(abs(sum(row) - 1) < 1e-5 for row in whole.beta_hat)
+
+
+def test_candidates_share_their_stem_and_nothing_else() -> None:
+    networks, stem = locate.candidate_networks(small_design(), placements(3))
+    owned = [{id(p) for p in network.parameters()} for network in networks]
+    assert owned[0] & owned[1] == {id(p) for p in stem.parameters()}
+
+
+def test_the_exhaustive_search_and_its_figure(tmp_path: Path) -> None:
+    design, places = small_design(), placements(3)
+    result = locate.locate(design, small_data(), PLACES, places, tmp_path, quiet=True)
+    draw_location(result, tmp_path / "without.svg")
+    full = locate.with_exhaustive(result, design, lambda d: 0.5 + 0.1 * d.reduce_positions[0], tmp_path)
+    draw_location(full, tmp_path / "with.svg")
+    assert full.accuracy == pytest.approx((0.5, 0.5, 0.6))
+    assert json.loads((tmp_path / "beta.json").read_text())["accuracy"] is not None
+    assert "<svg" in (tmp_path / "with.svg").read_text()
+    assert "<svg" in (tmp_path / "without.svg").read_text()
+
+
+def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:
+    design = Design(SPHYNX, 1, 3, (0, 1), Shape(3, 32, 32), 100)
+    with pytest.raises(InputError, match="classes"):
+        locate.locate(design, small_data(), PLACES, placements(3), tmp_path, quiet=True)
