@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from sphynx.network.cell import Cell
+from sphynx.network.operations import batch_norm
 from sphynx.space.design import Design
 
 AUXILIARY_CHANNELS = (128, 768)
@@ -14,24 +15,35 @@ AUXILIARY_POOL_STRIDE = {7: 2, 8: 3, 16: 6}
 
 
 class SphynxNetwork(nn.Module):
-    """`forward` gives the logits; `forward_with_auxiliary` also those of the auxiliary head, for the training loss."""
+    """`forward` gives the logits; `forward_with_auxiliary` also those of the auxiliary head, for the training loss.
+
+    `channel_multiple` rounds every width up, for hardware that wants it; `network.widen` fills such a network.
+    """
 
     drop_path: Tensor
 
-    def __init__(self, design: Design, *, auxiliary: bool = False, drop_path: bool = False) -> None:
+    def __init__(
+        self, design: Design, *, auxiliary: bool = False, drop_path: bool = False, channel_multiple: int = 1
+    ) -> None:
         super().__init__()
         self.design = design
-        self.stem = build_stem(design)
+        self.channel_multiple = channel_multiple
+        self.stem = build_stem(design, channel_multiple)
         self.cells = nn.ModuleList()
-        older = newer = design.feature_map.channels
+        older = newer = round_up(design.feature_map.channels, channel_multiple)
         for position in range(design.depth):
-            self.cells.append(Cell(design, position, older, newer))
-            older, newer = newer, design.cell_channels(position)
+            padded = round_up(design.cell_channels(position), channel_multiple)
+            self.cells.append(Cell(design, position, older, newer, padded))
+            older, newer = newer, padded
         self.head = nn.Linear(newer, design.classes)
         # The head that helps training reads the cell two thirds of the way down; it is never part of inference.
         self.auxiliary_position = 2 * design.depth // 3
         self.auxiliary = (
-            AuxiliaryHead(design.cell_channels(self.auxiliary_position), design.classes, self._auxiliary_size())
+            AuxiliaryHead(
+                round_up(design.cell_channels(self.auxiliary_position), channel_multiple),
+                design.classes,
+                self._auxiliary_size(),
+            )
             if auxiliary
             else None
         )
@@ -72,7 +84,7 @@ class SmallStem(nn.Module):
     def __init__(self, channels_in: int, channels: int) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv2d(channels_in, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels)
+            nn.Conv2d(channels_in, channels, 3, padding=1, bias=False), batch_norm(channels, affine=True)
         )
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,14 +95,13 @@ class SmallStem(nn.Module):
 class ImageNetStem(nn.Module):
     """Three stride-2 convolutions C/2 -> C -> C with ReLUs between; cell 0 reads the last two maps."""
 
-    def __init__(self, channels_in: int, channels: int) -> None:
+    def __init__(self, channels_in: int, half: int, channels: int) -> None:
         super().__init__()
 
         def conv_bn(inputs: int, outputs: int) -> list[nn.Module]:
             conv = nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=False)
-            return [conv, nn.BatchNorm2d(outputs)]
+            return [conv, batch_norm(outputs, affine=True)]
 
-        half = channels // 2
         self.to_quarter = nn.Sequential(*conv_bn(channels_in, half), nn.ReLU(), *conv_bn(half, channels))
         self.to_eighth = nn.Sequential(nn.ReLU(), *conv_bn(channels, channels))
 
@@ -107,10 +118,10 @@ class AuxiliaryHead(nn.Module):
         self.features = nn.Sequential(
             nn.AdaptiveAvgPool2d(2) if stride is None else nn.AvgPool2d(5, stride=stride),
             nn.Conv2d(channels, narrow, 1, bias=False),
-            nn.BatchNorm2d(narrow),
+            batch_norm(narrow, affine=True),
             nn.ReLU(),
             nn.Conv2d(narrow, wide, 2, bias=False),
-            nn.BatchNorm2d(wide),
+            batch_norm(wide, affine=True),
             nn.ReLU(),
         )
         self.classifier = nn.Linear(wide, classes)
@@ -119,7 +130,13 @@ class AuxiliaryHead(nn.Module):
         return self.classifier(self.features(x).flatten(1))  # type: ignore[no-any-return]
 
 
-def build_stem(design: Design) -> nn.Module:
+def build_stem(design: Design, channel_multiple: int) -> nn.Module:
+    channels = design.channels
     if design.stem == "imagenet":
-        return ImageNetStem(design.image.channels, design.channels)
-    return SmallStem(design.image.channels, 3 * design.channels)
+        half, whole = (round_up(width, channel_multiple) for width in (channels // 2, channels))
+        return ImageNetStem(design.image.channels, half, whole)
+    return SmallStem(design.image.channels, round_up(3 * channels, channel_multiple))
+
+
+def round_up(channels: int, multiple: int) -> int:
+    return -(-channels // multiple) * multiple

@@ -11,20 +11,25 @@ from sphynx.space.genotype import INPUT_NODES
 
 
 def build_inputs(
-    channels_older: int, channels_newer: int, channels: int, *, older_is_larger: bool
+    channels_older: int, channels_newer: int, channels: int, *, older_is_larger: bool, padded: int | None = None
 ) -> tuple[nn.Module, nn.Module]:
     """Brings the outputs of the two cells before to this cell's width (and the older one to its resolution)."""
     if older_is_larger:
-        first: nn.Module = FactorizedReduction(channels_older, channels, affine=False)
+        first: nn.Module = FactorizedReduction(channels_older, channels, affine=False, padded=padded)
     else:
-        first = pointwise(channels_older, channels, affine=False)
-    return first, pointwise(channels_newer, channels, affine=False)
+        first = pointwise(channels_older, padded or channels, affine=False)
+    return first, pointwise(channels_newer, padded or channels, affine=False)
 
 
 class Cell(nn.Module):
-    def __init__(self, design: Design, position: int, channels_older: int, channels_newer: int) -> None:
+    """`padded` is the width it is built with, at least the design's (see `network.widen`)."""
+
+    def __init__(
+        self, design: Design, position: int, channels_older: int, channels_newer: int, padded: int | None = None
+    ) -> None:
         super().__init__()
         channels = design.cell_channels(position)
+        padded = padded or channels
         reducing = position in design.reduce_positions
         nodes = design.genotype.reduce if reducing else design.genotype.normal
         self.sources = [edge.source for edges in nodes for edge in edges]
@@ -33,6 +38,7 @@ class Cell(nn.Module):
             channels_newer,
             channels,
             older_is_larger=design.older_input_is_larger(position),
+            padded=padded,
         )
         self.edges = nn.ModuleList(
             build_operation(
@@ -42,11 +48,12 @@ class Cell(nn.Module):
                 conv_stack=design.conv_stack,
                 convolution=design.convolution,
                 inner_relus=design.inner_relus,
+                padded=padded,
             )
             for edges in nodes
             for edge in edges
         )
-        self.output = pointwise(len(nodes) * channels, channels, affine=False)
+        self.output = pointwise(len(nodes) * padded, padded, affine=False)
         self.activation = nn.ReLU()
 
     def forward(self, older: Tensor, newer: Tensor, keep: Tensor | None = None) -> Tensor:

@@ -10,21 +10,40 @@ from sphynx.space.operations import Convolution, ConvStack, convolution_steps, i
 
 
 class FactorizedReduction(nn.Module):
-    """Halves the resolution: two 1x1 stride-2 convolutions, the second one pixel off, side by side. Any C, any H."""
+    """Halves the resolution: two 1x1 stride-2 convolutions, the second one pixel off, side by side. Any C, any H.
 
-    def __init__(self, channels_in: int, channels: int, *, affine: bool) -> None:
+    `padded` > `channels` appends channels that are always zero (see `network.widen`).
+    """
+
+    def __init__(self, channels_in: int, channels: int, *, affine: bool, padded: int | None = None) -> None:
         super().__init__()
         # A single channel has no even half.
         self.even = nn.Conv2d(channels_in, channels // 2, 1, stride=2, bias=False) if channels > 1 else None
         self.odd = nn.Conv2d(channels_in, channels - channels // 2, 1, stride=2, bias=False)
-        self.norm = nn.BatchNorm2d(channels, affine=affine)
+        self.padding_channels = (padded or channels) - channels
+        self.norm = batch_norm(channels + self.padding_channels, affine=affine)
 
     def forward(self, x: Tensor) -> Tensor:
         # One zero beyond the edge, so that an odd length gives the odd half as many pixels as the even half.
-        shifted = functional.pad(x, (0, x.shape[-1] % 2, 0, x.shape[-2] % 2))[:, :, 1:, 1:]
-        if self.even is None:
-            return self.norm(self.odd(shifted))  # type: ignore[no-any-return]
-        return self.norm(torch.cat([self.even(x), self.odd(shifted)], dim=1))  # type: ignore[no-any-return]
+        x = functional.pad(x, (0, x.shape[-1] % 2, 0, x.shape[-2] % 2))
+        if self.training:
+            return self.norm(self._as_one_convolution(x))  # type: ignore[no-any-return]
+        halves = [] if self.even is None else [self.even(x)]
+        y = torch.cat([*halves, self.odd(x[:, :, 1:, 1:])], dim=1)
+        return self.norm(functional.pad(y, (0, 0, 0, 0, 0, self.padding_channels)))  # type: ignore[no-any-return]
+
+    def _as_one_convolution(self, x: Tensor) -> Tensor:
+        """The same map as a sparse 2x2 convolution: on a GPU one kernel over x instead of four."""
+        corners = [] if self.even is None else [functional.pad(self.even.weight, (0, 1, 0, 1))]
+        corners.append(functional.pad(self.odd.weight, (1, 0, 1, 0, 0, 0, 0, self.padding_channels)))
+        return functional.conv2d(x, torch.cat(corners), stride=2)
+
+
+def batch_norm(channels: int, *, affine: bool) -> nn.BatchNorm2d:
+    norm = nn.BatchNorm2d(channels, affine=affine)
+    # Torch would count batches on the device, one kernel per layer and step; a fixed momentum never reads the count.
+    norm.num_batches_tracked = None
+    return norm
 
 
 def pointwise(channels_in: int, channels: int, *, affine: bool) -> nn.Sequential:
@@ -41,8 +60,13 @@ def build_operation(
     convolution: Convolution = "vanilla",
     inner_relus: bool = False,
     affine: bool = True,
+    padded: int | None = None,
 ) -> nn.Module:
-    """One edge's operation. `affine` is off in supernets, where a scale would compete with the edge's weight."""
+    """One edge's operation, built `padded` wide where that is given.
+
+    `affine` is off in supernets, where a scale would compete with the edge's weight.
+    """
+    real, channels = channels, padded or channels
     if is_convolution(operation):
         layers: list[nn.Module] = []
         for step in convolution_steps(operation, stride, conv_stack):
@@ -62,13 +86,13 @@ def build_operation(
             )
             if convolution == "separable":
                 layers.append(nn.Conv2d(channels, channels, 1, bias=False))
-            layers.append(nn.BatchNorm2d(channels, affine=affine))
+            layers.append(batch_norm(channels, affine=affine))
         return nn.Sequential(*layers)
     if operation == "avg_pool":
         return nn.Sequential(
             nn.AvgPool2d(3, stride=stride, padding=1, count_include_pad=False),
-            nn.BatchNorm2d(channels, affine=affine),
+            batch_norm(channels, affine=affine),
         )
     if operation == "skip":
-        return nn.Identity() if stride == 1 else FactorizedReduction(channels, channels, affine=affine)
+        return nn.Identity() if stride == 1 else FactorizedReduction(channels, real, affine=affine, padded=channels)
     raise ValueError(f"not an operation of the Sphynx space: {operation}")

@@ -23,6 +23,7 @@ from sphynx.data.images import Data, DataFace, ImageSet
 from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.builder import SphynxNetwork
+from sphynx.network.widen import narrowed, widened
 from sphynx.run.environment import describe_environment, device_name
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.run.interrupt import Interrupt, InterruptedWorkError
@@ -35,7 +36,7 @@ from sphynx.train.objective import Objective
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.schedule import drop_probability, learning_rate
-from sphynx.train.step import Step
+from sphynx.train.step import Step, uses_channels_last, width_multiple
 
 COLUMNS = ("epoch", "loss", "train acc", "held out", "rate", "seconds")
 RESULT = "result.json"
@@ -83,8 +84,8 @@ def train(job: Job) -> dict[str, Any]:
 
     torch.manual_seed(job.seed)
     network = SphynxNetwork(job.design, auxiliary=recipe.auxiliary_weight > 0, drop_path=recipe.drop_path > 0)
-    network.to(device)
-    if recipe.channels_last:
+    network = widened(network.to(device), state["width_multiple"] if state else width_multiple(recipe, device))
+    if uses_channels_last(recipe, device):
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     teacher = None if job.teacher is None else job.teacher.to(device)
     step = Step(processes.wrap(Objective(network, recipe, teacher)), recipe, device, eager=processes.world > 1)
@@ -151,7 +152,7 @@ def train(job: Job) -> dict[str, Any]:
         result: dict[str, Any] = {}
         if processes.leads:
             minutes = (seconds_before + time.monotonic() - started) / 60
-            result = _finish(job, folder, network, minutes)
+            result = _finish(job, folder, narrowed(network), minutes)
             progress.note(f"test accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
     return result
 
@@ -203,9 +204,10 @@ def _describe_run(job: Job, folder: RunFolder) -> None:
         folder.keep_metrics([])
 
 
-def _state(network: nn.Module, step: Step, batches: EpochBatches, seconds: float) -> dict[str, Any]:
+def _state(network: SphynxNetwork, step: Step, batches: EpochBatches, seconds: float) -> dict[str, Any]:
     return {
         "network": network.state_dict(),
+        "width_multiple": network.channel_multiple,
         "step": step.state_dict(),
         "batches": batches.state_dict(),
         "random_cpu": torch.get_rng_state(),

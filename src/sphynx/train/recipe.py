@@ -20,6 +20,7 @@ from sphynx.errors import InputError
 Schedule = Literal["cosine", "step", "warmup-cosine"]
 Distillation = Literal["none", "squared", "kl"]
 Precision = Literal["fp32", "bf16", "auto"]
+MemoryFormat = Literal["auto", "contiguous", "channels_last"]
 Acceleration = Literal["auto", "eager", "graph", "compile"]
 
 
@@ -55,7 +56,7 @@ class Recipe:
     distillation_reduction: Literal["sum", "mean"] = setting("sum", "squared: over the classes (paper's formula: sum)")
     distillation_temperature: float = setting(4.0, "kl: of both softmaxes")
     precision: Precision = setting("auto", "auto = bf16 autocast on a GPU, fp32 elsewhere")
-    channels_last: bool = setting(False, "memory format of images and weights")
+    memory_format: MemoryFormat = setting("auto", "auto = channels_last on a GPU, contiguous elsewhere")
     acceleration: Acceleration = setting("auto", "how a step runs on a GPU; auto = graph (eager elsewhere)")
 
     def faults(self) -> list[str]:

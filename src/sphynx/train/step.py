@@ -42,9 +42,11 @@ class Step:
         self._captures = device.type == "cuda" and how != "eager"
         if device.type == "cuda":
             torch.backends.cudnn.benchmark = True  # shapes never change: measure the convolutions once
-        precision = recipe.precision if recipe.precision != "auto" else ("bf16" if device.type == "cuda" else "fp32")
-        self._half = precision == "bf16"
-        self._format = torch.channels_last if recipe.channels_last else torch.contiguous_format
+        self._half = uses_half_precision(recipe, device)
+        self._format = torch.channels_last if uses_channels_last(recipe, device) else torch.contiguous_format
+        self._half_weights = (
+            _HalfWeights(module) if self._half and how in ("auto", "graph") and self._captures else None
+        )
 
     def __call__(self, x: Tensor, y: Tensor) -> None:
         if not self._captures:
@@ -84,8 +86,13 @@ class Step:
     def _run(self, x: Tensor, y: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
-            loss, logits = self._forward(x, y)
+            if self._half_weights is None:
+                loss, logits = self._forward(x, y)
+            else:
+                loss, logits = self._half_weights.call(x, y)
         loss.backward()
+        if self._half_weights is not None:
+            self._half_weights.pass_gradients_on()
         norm = nn.utils.clip_grad_norm_(self.parameters, self.recipe.grad_clip or math.inf)
         self.optimizer.step()
         with torch.no_grad():
@@ -95,6 +102,37 @@ class Step:
             bad = ~torch.isfinite(loss + norm) & (self.first_bad == _NONE_BAD)
             self.first_bad.copy_(torch.where(bad, self.steps, self.first_bad))
             self.steps += 1
+
+
+class _HalfWeights:
+    """bf16 copies of all convolution and linear weights, made by a few multi-tensor kernels.
+
+    Autocast would cast each weight and each gradient by a kernel of its own: some 200 launches a step in a network of
+    many small layers. The arithmetic is the same.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        weights = {name: p for name, p in module.named_parameters() if p.requires_grad and p.ndim > 1}
+        self._full: list[Tensor] = list(weights.values())
+        self._by_name = {name: p.detach().to(torch.bfloat16).requires_grad_() for name, p in weights.items()}
+        self._half = list(self._by_name.values())
+
+    def call(self, x: Tensor, y: Tensor) -> Any:
+        for weight in self._half:
+            weight.grad = None
+        with torch.no_grad():
+            torch._foreach_copy_(self._half, self._full)
+        return torch.func.functional_call(self._module, self._by_name, (x, y))
+
+    def pass_gradients_on(self) -> None:
+        full_gradients, half_gradients = [], []
+        for full, half in zip(self._full, self._half, strict=True):
+            if half.grad is not None:
+                full.grad = torch.empty_like(full)
+                full_gradients.append(full.grad)
+                half_gradients.append(half.grad)
+        torch._foreach_copy_(full_gradients, half_gradients)
 
 
 class _Graph:
@@ -149,6 +187,20 @@ class _Snapshot:
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> list[Tensor]:
     return [value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor)]
+
+
+def uses_half_precision(recipe: Recipe, device: torch.device) -> bool:
+    return recipe.precision == "bf16" or (recipe.precision == "auto" and device.type == "cuda")
+
+
+def uses_channels_last(recipe: Recipe, device: torch.device) -> bool:
+    """Tensor cores read channels last; elsewhere torch's own layout is at least as fast."""
+    return recipe.memory_format == "channels_last" or (recipe.memory_format == "auto" and device.type == "cuda")
+
+
+def width_multiple(recipe: Recipe, device: torch.device) -> int:
+    """What tensor cores want widths to be multiples of (see `network.widen`)."""
+    return 8 if device.type == "cuda" and uses_half_precision(recipe, device) else 1
 
 
 def build_optimizer(parameters: list[nn.Parameter], recipe: Recipe, rate: Tensor) -> torch.optim.Optimizer:
