@@ -139,6 +139,12 @@ def test_train_checks_what_it_is_given(flags: str, message: str, sphynx: Sphynx)
     assert ran.code == 2 and message in ran.err
 
 
+def test_a_missing_package_is_named(sphynx: Sphynx) -> None:
+    sphynx.monkeypatch.setitem(sys.modules, "torch", None)
+    ran = sphynx("data", "show", "images")
+    assert ran.code == 1 and "needs the package torch" in ran.err and "pip install" in ran.err
+
+
 def test_every_recipe_value_has_a_flag(sphynx: Sphynx) -> None:
     shown = sphynx("train", "--help").out
     for name in Recipe.__dataclass_fields__:
