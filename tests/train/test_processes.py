@@ -1,0 +1,74 @@
+"""Several processes: two of them, gloo, started by torchrun as a user would."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from sphynx.data.batches import Batches
+from sphynx.errors import InputError
+from sphynx.network.builder import SphynxNetwork
+from sphynx.train.objective import Objective
+from sphynx.train.processes import pick_device
+from sphynx.train.schedule import learning_rate
+from tests.train.small import DESIGN, data, recipe
+
+ROOT = Path(__file__).parents[2]
+WORK = """
+import sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from sphynx.train import loop
+from sphynx.train.processes import join_processes
+from tests.train.small import job
+out = Path(sys.argv[1])
+with join_processes("cpu") as processes:
+    result = loop.train(job(out, epochs=1, drop_path=0.0, batch_size=24, processes=processes))
+    assert bool(result) == processes.leads
+"""
+
+
+def test_two_processes_train_one_network(tmp_path: Path) -> None:
+    """Each step must be the step on the mean of the two shards' gradients; here computed shard by shard, alone."""
+    script = tmp_path / "work.py"
+    script.write_text(WORK)
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    ran = subprocess.run(
+        [*command, str(tmp_path / "run")], capture_output=True, text=True, env=environment, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["processes"] == 2
+    state = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["state"]["network"]
+
+    settings, images = recipe(epochs=1, drop_path=0.0, batch_size=24), data()
+    torch.manual_seed(0)
+    network = SphynxNetwork(DESIGN, auxiliary=True)
+    objective = Objective(network, settings)
+    optimizer = torch.optim.SGD(network.parameters(), 0.1, 0.9, weight_decay=3e-4, nesterov=True)
+    shards = [
+        Batches(images.train, 24, device="cpu", mean=images.mean, std=images.std, shard=(rank, 2)) for rank in (0, 1)
+    ]
+    for batch, parts in enumerate(zip(*shards, strict=True)):
+        optimizer.param_groups[0]["lr"] = learning_rate(settings, 0, batch, len(shards[0]))
+        optimizer.zero_grad()
+        for x, y in parts:
+            (objective(x, y)[0] / 2).backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), settings.grad_clip)
+        optimizer.step()
+    for name, parameter in network.named_parameters():
+        torch.testing.assert_close(state[name], parameter.detach(), atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_devices_are_checked() -> None:
+    assert pick_device("cpu").type == "cpu"
+    with pytest.raises(InputError, match="no device"):
+        pick_device("toaster")
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match="no usable GPU"):
+            pick_device("cuda")

@@ -1,0 +1,51 @@
+"""Whole runs: several seeds with their spread, automatic and given teachers."""
+
+import dataclasses
+import statistics
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from sphynx.errors import InputError
+from sphynx.train.loop import train
+from sphynx.train.model import load_model
+from sphynx.train.runs import summarise, teacher_design, teacher_for, train_seeds
+from tests.train.small import DESIGN, job
+
+
+def test_seeds_give_mean_and_spread_and_resume_skips_the_finished(tmp_path: Path) -> None:
+    summary = train_seeds(job(tmp_path, epochs=1, seed=5), seeds=2)
+    assert summary["seeds"] == [5, 6] and summary["accuracy_std"] == statistics.stdev(summary["accuracies"])
+    assert summary["accuracy"] == pytest.approx(sum(summary["accuracies"]) / 2)
+    before = (tmp_path / "seed-5" / "model.safetensors").stat().st_mtime_ns
+    again = train_seeds(job(tmp_path, epochs=1, seed=5, resume=True), seeds=3)
+    assert again["accuracies"][:2] == summary["accuracies"] and len(again["runs"]) == 3
+    assert (tmp_path / "seed-5" / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_one_seed_has_no_spread() -> None:
+    assert summarise([{"accuracy": 0.5, "seed": 0, "minutes": 1.0}])["accuracy_std"] is None
+
+
+def test_the_automatic_teacher_is_the_same_cells_with_inner_relus(tmp_path: Path) -> None:
+    start = job(tmp_path, epochs=2, distillation="squared", distillation_weight=0.1)
+    teacher = teacher_for("auto", start)
+    assert teacher.design.inner_relus and not teacher.training
+    assert dataclasses.replace(teacher.design, inner_relus=False, name=DESIGN.name) == DESIGN
+    distilled = train(start.taught_by(teacher))
+    plain = train(job(tmp_path / "plain", epochs=2))
+    assert distilled["test_loss"] != plain["test_loss"]
+    before = load_file(tmp_path / "teacher" / "model.safetensors")
+    resumed = teacher_for("auto", dataclasses.replace(start, resume=True))  # trained already
+    assert all((resumed.state_dict()[name] == value).all() for name, value in before.items())
+
+
+def test_a_given_teacher_must_fit_the_data(tmp_path: Path) -> None:
+    train(job(tmp_path / "t", epochs=1))
+    assert teacher_for(str(tmp_path / "t"), job(tmp_path / "s")).design == DESIGN
+    dataclasses.replace(DESIGN, classes=4).save(tmp_path / "t" / "design.json")
+    with pytest.raises(InputError):
+        load_model(tmp_path / "t")
+    with pytest.raises(InputError, match="no automatic teacher"):
+        teacher_design(dataclasses.replace(DESIGN, inner_relus=True))
