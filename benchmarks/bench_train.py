@@ -11,7 +11,8 @@ The floor is what the machine would need if nothing but arithmetic, or nothing b
                 bytes that the step's operators read and write / bytes/s of a large copy)
 
 FLOPs are 2 x multiply-accumulates of the forward pass, times 3 for forward and backward. Bytes are counted from the
-operators that the eager step really runs (each tensor argument and result once), so an unfused chain counts each time.
+operators that an eager step of the network as designed runs (each tensor argument and result once), so an unfused chain
+counts each time.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from sphynx.data.open import open_data
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.observe import observe
 from sphynx.network.reference import ResNet18
+from sphynx.network.widen import widened
 from sphynx.run.environment import describe_environment
 from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.published import SPHYNX
@@ -42,7 +44,7 @@ from sphynx.space.tally import Shape
 from sphynx.train.objective import Objective
 from sphynx.train.processes import pick_device
 from sphynx.train.recipe import Recipe, load_recipe
-from sphynx.train.step import Step
+from sphynx.train.step import Step, uses_channels_last, width_multiple
 
 
 def synchronise(device: torch.device) -> None:
@@ -75,9 +77,9 @@ def measure_ceilings(device: torch.device) -> dict[str, float]:
     return {"flops_per_second": flops, "bytes_per_second": copied}
 
 
-class _ByteCounter(TorchDispatchMode):
+class _ByteCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.bytes = 0
 
     def __torch_dispatch__(
@@ -104,17 +106,15 @@ def bench(
     ceilings: Mapping[str, float],
 ) -> dict[str, Any]:  # fmt: skip
     torch.manual_seed(0)
-    network = build().to(device)
-    if recipe.channels_last:
-        network.to(memory_format=torch.channels_last)
+    network = as_trained(build().to(device), recipe, device)
     batches = Batches(
         data.train, recipe.batch_size, device=device, augmentation=Augmentation(crop=True, flip=True),
         mean=data.mean, std=data.std,
     )  # fmt: skip
     x, y = next(iter(batches))
-    moved = step_bytes(build().to(device), recipe, x, y) * len(batches)
-    flops = 3 * 2 * observe(network, Shape(*data.train.shape)).macs * len(batches) * batches.batch_size
-    network.train()
+    narrow = build().to(device)
+    flops = 3 * 2 * observe(narrow, Shape(*data.train.shape)).macs * len(batches) * batches.batch_size
+    moved = step_bytes(narrow, recipe, x, y) * len(batches)
     step = Step(Objective(network, recipe), recipe, device)
 
     def epoch() -> None:
@@ -136,10 +136,20 @@ def bench(
     }
 
 
+def as_trained(network: nn.Module, recipe: Recipe, device: torch.device) -> nn.Module:
+    """In the widths and the memory format that the training loop uses on this device."""
+    if isinstance(network, SphynxNetwork):
+        network = widened(network, width_multiple(recipe, device))
+    if uses_channels_last(recipe, device):
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return network.train()
+
+
 def random_data(images: int) -> Data:
     generator = torch.Generator().manual_seed(0)
     pixels = torch.randint(0, 256, (images, 3, 32, 32), dtype=torch.uint8, generator=generator)
-    everything = ImageSet(pixels, torch.arange(images) % 100, tuple(map(str, range(100))))
+    classes = min(100, images)
+    everything = ImageSet(pixels, torch.arange(images) % classes, tuple(map(str, range(classes))))
     return make_data("random 3x32x32", everything, everything, where="random")
 
 
@@ -156,7 +166,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--acceleration", nargs="+", default=["auto"], help="auto, eager, graph, compile")
     parser.add_argument("--precision", default="auto")
-    parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--memory-format", default="auto", help="auto, contiguous, channels_last")
     parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     device = pick_device(a.device)
@@ -178,7 +188,7 @@ def main() -> None:
                 recipe = load_recipe(
                     "paper-cifar100",
                     {"batch_size": batch, "acceleration": acceleration, "precision": a.precision,
-                     "channels_last": a.channels_last},
+                     "memory_format": a.memory_format},
                 )  # fmt: skip
                 row = bench(name, build, data, recipe, device, a.repeats, ceilings)
                 rows.append({"acceleration": acceleration, **row})

@@ -1,15 +1,22 @@
-"""The verbs of data and training as a user meets them: real processes, also killed and interrupted ones."""
+"""The verbs of data and training; killed and interrupted runs are real processes, the rest runs in this one."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
+from sphynx.cli.main import main
+from sphynx.space.tally import Shape
+from sphynx.train.recipe import Recipe
 from tests.data.layouts import write_classes
 from tests.train.small import DESIGN
 
@@ -44,84 +51,129 @@ main()
 """
 
 
-def sphynx(*arguments: str, cwd: Path, code: str = "") -> subprocess.CompletedProcess[str]:
-    start = ["-c", code] if code else ["-m", "sphynx.cli.main"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SPHYNX_DATA": str(cwd / "data-home")}
-    return subprocess.run(
-        [sys.executable, *start, *arguments], capture_output=True, text=True, cwd=cwd, env=environment, check=False
-    )
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Sphynx:
+    """Runs the command line in this process, in a folder of its own."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.capsys, self.monkeypatch = folder, capsys, monkeypatch
+
+    def __call__(self, *arguments: str) -> Ran:
+        self.monkeypatch.setattr(sys, "argv", ["sphynx", *arguments])
+        code: int | str | None = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        shown = self.capsys.readouterr()
+        return Ran(int(code or 0), shown.out, shown.err)
+
+    def apart(self, code: str, *arguments: str) -> Ran:
+        """The same in a process of its own, which starts by running `code`."""
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-c", code, *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, env=environment, check=False)
+        return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
+def sphynx(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Sphynx]:
     for split, n in (("train", 16), ("val", 4)):
         write_classes(tmp_path / "images" / split, ("a", "b", "c"), n=n, size=4)
-    from dataclasses import replace
-
-    from sphynx.space.tally import Shape
-
     replace(DESIGN, image=Shape(3, 4, 4)).save(tmp_path / "design.json")
-    return tmp_path
-
-
-def test_killed_and_interrupted_runs_resume_to_the_same_network(work: Path) -> None:
-    start = ["train", "design.json", "--data", "images", *FAST]
-    whole = sphynx(*start, "--out", "whole", "--json", cwd=work)
-    assert whole.returncode == 0, whole.stderr
-    killed = sphynx(*start, "--out", "killed", cwd=work, code=KILLED_IN_ITS_SECOND_SAVE)
-    assert killed.returncode == -signal.SIGKILL
-    interrupted = sphynx(*start, "--out", "interrupted", cwd=work, code=INTERRUPTED)
-    assert interrupted.returncode == 1
-    command = "sphynx train design.json --data images " + " ".join(FAST) + " --out interrupted --resume auto"
-    assert command in interrupted.stderr
-    for name in ("killed", "interrupted"):
-        refused = sphynx(*start, "--out", name, cwd=work)
-        assert refused.returncode == 2 and "--resume auto" in refused.stderr
-        resumed = sphynx(*start, "--out", name, "--resume", "auto", "--json", cwd=work)
-        assert resumed.returncode == 0, resumed.stderr
-        assert json.loads(resumed.stdout)["test_loss"] == json.loads(whole.stdout)["test_loss"]
-        ours, theirs = (load_file(work / run / "model.safetensors") for run in (name, "whole"))
-        assert all((ours[key] == theirs[key]).all() for key in theirs)
-    shown = sphynx("eval", "killed", "--data", "images", "--json", cwd=work)
-    assert json.loads(shown.stdout)["accuracy"] == json.loads(whole.stdout)["accuracy"]
-
-
-def test_train_checks_what_it_is_given(work: Path) -> None:
-    start = ["train", "design.json", "--data", "images", "--out", "run"]
-    for flags, message in (
-        (["--distillation", "squared"], "distillation needs both"),
-        (["--teacher", "auto"], "distillation needs both"),
-        (["--resume", "perhaps"], "no way to resume"),
-        (["--decay-epochs", "a,b"], "is not a list"),
-        (["--schedule", "zigzag", "--optimizer", "lion"], "2 faults"),
-    ):
-        ran = sphynx(*start, *flags, cwd=work)
-        assert ran.returncode == 2 and message in ran.stderr, ran.stderr
-
-
-def test_recipes(work: Path) -> None:
-    listed = json.loads(sphynx("recipes", "ls", "--json", cwd=work).stdout)
-    assert listed["paper-cifar100"]["epochs"] == 600
-    assert sphynx("recipes", "cp", "fast", "mine.toml", cwd=work).returncode == 0
-    assert "already" in sphynx("recipes", "cp", "fast", "mine.toml", cwd=work).stderr
-    assert sphynx("recipes", "validate", "mine.toml", "smoke", cwd=work).stdout == "mine.toml: good\nsmoke: good\n"
-    (work / "mine.toml").write_text("epochs = -1\nmixup = -2\n")
-    bad = sphynx("recipes", "validate", "mine.toml", cwd=work)
-    assert bad.returncode == 2 and "2 faults" in bad.stderr
-
-
-def test_data(work: Path) -> None:
-    listed = json.loads(sphynx("data", "ls", "--json", cwd=work).stdout)
-    assert [row["here"] for row in listed] == [True, False, False, False, False]
-    shown = json.loads(sphynx("data", "show", "images", "--json", cwd=work).stdout)
-    assert shown["class_counts"]["b"] == {"train": 16, "test": 4} and shown["image"] == [3, 4, 4]
-    assert "classes" in sphynx("data", "show", "images", cwd=work).stdout
-    missing = sphynx("data", "show", "cifar100", cwd=work)
-    assert missing.returncode == 2 and "sphynx data get cifar100" in missing.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPHYNX_DATA", str(tmp_path / "data-home"))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield Sphynx(tmp_path, capsys, monkeypatch)
+    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize(
-    "verb", [["train"], ["eval"], ["data", "ls"], ["data", "get"], ["data", "show"], ["recipes", "cp"]]
+    ("code", "exit_code"), [(KILLED_IN_ITS_SECOND_SAVE, -signal.SIGKILL), (INTERRUPTED, 1)], ids=["killed", "ctrl-c"]
 )
-def test_every_help_has_an_example(verb: list[str], work: Path) -> None:
-    assert "Example" in sphynx(*verb, "--help", cwd=work).stdout
+def test_a_stopped_run_resumes_to_the_same_network(code: str, exit_code: int, sphynx: Sphynx) -> None:
+    start = ["train", "design.json", "--data", "images", *FAST]
+    whole = sphynx(*start, "--out", "whole", "--json")
+    assert whole.code == 0, whole.err
+    stopped = sphynx.apart(code, *start, "--out", "stopped")
+    assert stopped.code == exit_code, stopped.err
+    if exit_code == 1:
+        assert f"sphynx {' '.join(start)} --out stopped --resume auto" in stopped.err
+    refused = sphynx(*start, "--out", "stopped")
+    assert refused.code == 2 and "--resume auto" in refused.err
+    resumed = sphynx(*start, "--out", "stopped", "--resume", "auto", "--json")
+    assert resumed.code == 0, resumed.err
+    assert json.loads(resumed.out)["test_loss"] == json.loads(whole.out)["test_loss"]
+    ours, theirs = (load_file(sphynx.folder / run / "model.safetensors") for run in ("stopped", "whole"))
+    assert all((ours[key] == theirs[key]).all() for key in theirs)
+    shown = json.loads(sphynx("eval", "stopped", "--data", "images", "--device", "cpu", "--json").out)
+    assert shown["accuracy"] == json.loads(whole.out)["accuracy"]
+
+
+def test_train_prints_a_table_with_the_spread(sphynx: Sphynx) -> None:
+    ran = sphynx("train", "design.json", "--data", "images", *FAST, "--seeds", "2", "--out", "run")
+    assert ran.code == 0, ran.err
+    assert "n = 2" in ran.out and "std" in ran.out and "epoch" in ran.err
+    assert "top 5" in sphynx("eval", "run/seed-1", "--data", "images", "--device", "cpu").out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--distillation squared", "distillation needs both"),
+        ("--teacher auto", "distillation needs both"),
+        ("--resume perhaps", "no way to resume"),
+        ("--decay-epochs a,b", "is not a list"),
+        ("--schedule zigzag --optimizer lion", "2 faults"),
+        ("--device toaster", "no device"),
+    ],
+)
+def test_train_checks_what_it_is_given(flags: str, message: str, sphynx: Sphynx) -> None:
+    ran = sphynx("train", "design.json", "--data", "images", "--out", "run", *flags.split())
+    assert ran.code == 2 and message in ran.err
+
+
+def test_a_missing_package_is_named(sphynx: Sphynx) -> None:
+    sphynx.monkeypatch.setitem(sys.modules, "torch", None)
+    ran = sphynx("data", "show", "images")
+    assert ran.code == 1 and "needs the package torch" in ran.err and "pip install" in ran.err
+
+
+def test_every_recipe_value_has_a_flag(sphynx: Sphynx) -> None:
+    shown = sphynx("train", "--help").out
+    for name in Recipe.__dataclass_fields__:
+        assert f"--{name.replace('_', '-')}" in shown
+
+
+def test_recipes(sphynx: Sphynx) -> None:
+    assert json.loads(sphynx("recipes", "ls", "--json").out)["paper-cifar100"]["epochs"] == 600
+    assert "paper-tiny" in sphynx("recipes", "ls").out
+    assert sphynx("recipes", "cp", "fast", "mine.toml").code == 0
+    assert "already" in sphynx("recipes", "cp", "fast", "mine.toml").err
+    assert sphynx("recipes", "validate", "mine.toml", "smoke").out == "mine.toml: good\nsmoke: good\n"
+    Path("mine.toml").write_text("epochs = -1\nmixup = -2\n")
+    bad = sphynx("recipes", "validate", "mine.toml")
+    assert bad.code == 2 and "2 faults" in bad.err
+
+
+def test_data(sphynx: Sphynx) -> None:
+    listed = json.loads(sphynx("data", "ls", "--json").out)
+    assert [row["here"] for row in listed] == [True, False, False, False, False]
+    assert "digits" in sphynx("data", "ls").out
+    shown = json.loads(sphynx("data", "show", "images", "--json").out)
+    assert shown["class_counts"]["b"] == {"train": 16, "test": 4} and shown["image"] == [3, 4, 4]
+    assert "3x4x4 images, 3 classes" in sphynx("data", "show", "images").out
+    missing = sphynx("data", "show", "cifar100")
+    assert missing.code == 2 and "sphynx data get cifar100" in missing.err
+    assert sphynx("data", "get", "no-such-name").code == 2
+
+
+@pytest.mark.parametrize("verb", ["train", "eval", "data ls", "data get", "data show", "recipes cp", "recipes ls"])
+def test_every_help_has_an_example(verb: str, sphynx: Sphynx) -> None:
+    assert "Example" in sphynx(*verb.split(), "--help").out

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import InputError, MissingPartError, SphynxError
 from sphynx.run.environment import describe_environment, source_hash
 from sphynx.run.folder import RunFolder, fingerprint
 
@@ -100,6 +100,12 @@ def test_json_files(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot make the run folder"):
         RunFolder(tmp_path / "file" / "run")
+
+
+def test_tensorboard_without_its_package_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(MissingPartError, match="need the package tensorboard"):
+        RunFolder(tmp_path, tensorboard=True)
 
 
 def test_fingerprints_tell_values_apart_not_orders_of_keys() -> None:

@@ -78,7 +78,7 @@ def test_state_goes_on_where_it_was() -> None:
     assert one.read() == two.read()
 
 
-@pytest.mark.parametrize("changes", [{"precision": "bf16"}, {"optimizer": "adamw"}, {"channels_last": True}])
+@pytest.mark.parametrize("changes", [{"precision": "bf16"}, {"optimizer": "adamw"}, {"memory_format": "channels_last"}])
 def test_variants_learn(changes: dict[str, object]) -> None:
     settings = recipe(learning_rate=0.01, **changes)
     step = Step(Objective(network(), settings), settings, CPU)

@@ -32,6 +32,10 @@ app.command("eval")(eval.evaluate)
 app.command("doctor")(doctor.doctor)
 
 
+# What only the design wing needs: absent where no more than a client is installed.
+DESIGN_PACKAGES = ("matplotlib", "PIL", "safetensors", "sklearn", "torch")
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"sphynx {__version__}")
@@ -56,6 +60,11 @@ def main() -> None:
     except SphynxError as error:
         print(f"error: {error}\n  remedy: {error.remedy}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in DESIGN_PACKAGES:
+            raise
+        print(f"error: this needs the package {error.name}\n  remedy: pip install 'sphynx[design]'", file=sys.stderr)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -54,12 +54,7 @@ def train(
       torchrun --nproc-per-node 4 -m sphynx.cli.main train design.json --data imagenet/ --stream \
         --image-size 224 --recipe paper-imagenet --out runs/imagenet
     """
-    from sphynx.data.open import open_any
-    from sphynx.space.design import load_design
-    from sphynx.train.loop import Job
-    from sphynx.train.processes import join_processes
     from sphynx.train.recipe import load_recipe
-    from sphynx.train.runs import teacher_for, train_seeds
 
     settings = load_recipe(recipe, overrides)
     if (settings.distillation != "none") != bool(teacher):
@@ -70,9 +65,16 @@ def train(
         raise InputError(f"{resume!r} is no way to resume", where="--resume", remedy="Use auto or never.")
     if resume == "never" and any(out.glob("**/checkpoint.pt")):
         raise InputError("the folder holds a run", where=str(out), remedy="Give --resume auto, or another --out.")
+
+    from sphynx.data.open import open_any
+    from sphynx.space.files import load_any_design
+    from sphynx.train.loop import Job
+    from sphynx.train.processes import join_processes
+    from sphynx.train.runs import teacher_for, train_seeds
+
     with join_processes(device) as processes:
         job = Job(
-            load_design(design),
+            load_any_design(design),
             open_any(data, image_size=image_size, stream=stream),
             settings,
             out,

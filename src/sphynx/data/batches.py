@@ -41,6 +41,11 @@ class EpochDraws:
     centres: Tensor  # int64 [n, 2]: of the cutout
     mixes: tuple[float, ...]  # per batch
 
+    def to(self, device: torch.device) -> EpochDraws:
+        return EpochDraws(
+            self.order.to(device), self.offsets.to(device), self.mirrors.to(device), self.centres.to(device), self.mixes
+        )
+
 
 def draw_epoch(
     n: int, size: tuple[int, int], batches: int, augmentation: Augmentation, seed: int, epoch: int
@@ -79,6 +84,7 @@ class EpochBatches:
         seed: int,
         drop_last: bool,
         shard: tuple[int, int],
+        draws_on: torch.device,
     ) -> None:
         if len(images) == 0:
             raise ValueError("there are no images to make batches of")
@@ -89,6 +95,8 @@ class EpochBatches:
         self.seed = seed
         self.drop_last = drop_last
         self.epoch, self.position = 0, 0
+        # One copy per epoch: copying per batch would make the host wait for the device each time.
+        self.draws_on = draws_on
         self._draws: tuple[int, EpochDraws] | None = None
         rank, world = shard
         if self.batch_size % world:
@@ -113,12 +121,13 @@ class EpochBatches:
     def current_draws(self) -> EpochDraws:
         if self._draws is None or self._draws[0] != self.epoch:
             draws = draw_epoch(self.count, self.size, len(self), self.augmentation, self.seed, self.epoch)
-            self._draws = (self.epoch, draws)
+            self._draws = (self.epoch, draws.to(self.draws_on))
         return self._draws[1]
 
     def rows(self, batch: int) -> Tensor:
         """This process's places of a batch in the epoch's order."""
-        return torch.arange(batch * self.batch_size, min((batch + 1) * self.batch_size, self.count))[self._share]
+        start, end = batch * self.batch_size, min((batch + 1) * self.batch_size, self.count)
+        return torch.arange(start, end, device=self.draws_on)[self._share]
 
     def advance(self) -> None:
         self.position += 1
@@ -150,9 +159,10 @@ class Batches(EpochBatches):
         drop_last: bool = True,
         shard: tuple[int, int] = (0, 1),
     ) -> None:
-        super().__init__(images, batch_size, augmentation, seed=seed, drop_last=drop_last, shard=shard)
-        self.images = images.to(device)
-        self._normalise = Normalise(mean, std, self.images.images.device)
+        on = torch.device(device)
+        super().__init__(images, batch_size, augmentation, seed=seed, drop_last=drop_last, shard=shard, draws_on=on)
+        self.images = images.to(on)
+        self._normalise = Normalise(mean, std, on)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         draws, first, per_chunk = self.current_draws(), self.position, max(1, _CHUNK_IMAGES // self.batch_size)
@@ -167,17 +177,19 @@ class Batches(EpochBatches):
                 yield self.mixed(x[part], y[part], draws.mixes[batch])
 
     def _augmented(self, draws: EpochDraws, rows: Tensor) -> tuple[Tensor, Tensor]:
-        device = self.images.images.device
-        chosen = draws.order[rows].to(device)
+        chosen = draws.order[rows]
         pixels, labels = self.images.images[chosen], self.images.labels[chosen]
         if self.augmentation.crop or self.augmentation.flip:
-            centred = torch.tensor([padding(length) for length in self.size]).expand(len(rows), 2)
-            offsets = draws.offsets[rows] if self.augmentation.crop else centred
-            mirrors = draws.mirrors[rows] if self.augmentation.flip else torch.zeros(len(rows), dtype=torch.bool)
-            pixels = crop_and_flip(pixels, offsets.to(device), mirrors.to(device))
+            offsets, mirrors = draws.offsets[rows], draws.mirrors[rows]
+            if not self.augmentation.crop:
+                offsets = torch.empty_like(offsets)
+                offsets[:, 0], offsets[:, 1] = (padding(length) for length in self.size)
+            if not self.augmentation.flip:
+                mirrors = torch.zeros_like(mirrors)
+            pixels = crop_and_flip(pixels, offsets, mirrors)
         x = self._normalise(pixels)
         if self.augmentation.cutout:
-            x = cut_out(x, draws.centres[rows].to(device), self.augmentation.cutout)
+            x = cut_out(x, draws.centres[rows], self.augmentation.cutout)
         return x, labels
 
 

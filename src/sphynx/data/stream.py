@@ -101,7 +101,8 @@ class StreamedBatches(EpochBatches):
         shard: tuple[int, int] = (0, 1),
         workers: int | None = None,
     ) -> None:
-        super().__init__(images, batch_size, augmentation, seed=seed, drop_last=drop_last, shard=shard)
+        on = torch.device("cpu")
+        super().__init__(images, batch_size, augmentation, seed=seed, drop_last=drop_last, shard=shard, draws_on=on)
         self.files = images
         self.device = torch.device(device)
         self.workers = default_workers() if workers is None else workers
