@@ -11,6 +11,7 @@ from sphynx.network.builder import SphynxNetwork
 from sphynx.network.observe import observe
 from sphynx.report.cell_svg import cell_svg
 from sphynx.space.design import Design
+from sphynx.space.files import save_design
 from sphynx.space.planner import plan
 from sphynx.space.published import SPHYNX
 
@@ -37,7 +38,7 @@ assert seen.relus == 32 * 32 * design.channels * design.depth
 
 # 4. Keep the design and draw its cells.
 OUT.mkdir(parents=True, exist_ok=True)
-design.save(OUT / "design.json")
+save_design(design, OUT / "design.json")
 for kind, cell in (("normal", design.genotype.normal), ("reduce", design.genotype.reduce)):
     (OUT / f"{kind}.svg").write_text(cell_svg(cell, title=f"Sphynx {kind} cell"))
 print(f"wrote {OUT}/design.json, normal.svg, reduce.svg")

@@ -1,5 +1,7 @@
 """A widened network computes and learns exactly what the narrow one does."""
 
+from dataclasses import replace
+
 import torch
 from hypothesis import given, settings
 from torch.nn import functional
@@ -7,6 +9,7 @@ from torch.nn import functional
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.widen import narrowed, widened
 from sphynx.space.design import Design
+from sphynx.space.tally import Shape
 from tests.space.strategies import designs
 
 
@@ -24,9 +27,11 @@ def train(network: SphynxNetwork, steps: int) -> None:
         optimizer.step()
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(designs())
 def test_training_wide_is_training_narrow(design: Design) -> None:
+    # Maps of several pixels: batch norm over a handful of nearly equal values would amplify rounding without bound.
+    design = replace(design, image=Shape(3, 24, 24), stem="small", reduce_positions=design.reduce_positions[:2])
     torch.manual_seed(0)
     narrow = SphynxNetwork(design, auxiliary=True, drop_path=True).double()
     narrow.drop_path.fill_(0.2)

@@ -35,6 +35,7 @@ def plan(
 
       sphynx plan --relu-budget 1k --image-size 8 --image-channels 1 --classes 10 -o design.json
     """
+    from sphynx.space.files import save_design
     from sphynx.space.planner import parse_percentage, parse_relu_budget
     from sphynx.space.planner import plan as plan_budget
 
@@ -45,7 +46,7 @@ def plan(
     )  # fmt: skip
     plans = plan_budget(template, budget, parse_percentage(tolerance))
     if output is not None:
-        plans.chosen.design.save(output)
+        save_design(plans.chosen.design, output)
     if as_json:
         print_json(
             {

@@ -12,11 +12,19 @@ from sphynx.cli.output import count, print_json, print_table, short
 
 if TYPE_CHECKING:
     from sphynx.space.design import Design
+    from sphynx.space.files import AnyDesign
+    from sphynx.space.reference import ResNet18Design, Vgg11Design
+
+REFERENCES = ("resnet18", "vgg11")
 
 
 def show(
-    what: Annotated[str, typer.Argument(help="A design.json, a genotype file, or a published genotype's name.")],
-    channels: Annotated[int, typer.Option("--channels", "-C", help="Initial channels.")] = 5,
+    what: Annotated[
+        str, typer.Argument(help="A design.json, a genotype file, a published genotype's name, resnet18 or vgg11.")
+    ],
+    channels: Annotated[
+        int | None, typer.Option("--channels", "-C", help="Initial channels. Default: 5, and 64 for resnet18, vgg11.")
+    ] = None,
     depth: Annotated[int, typer.Option("--depth", "-D", help="Number of cells.")] = 5,
     reduce_at: Annotated[
         str | None, typer.Option("--reduce-at", help="Reduce positions, as 0,1. Default: D/3, 2D/3.")
@@ -29,11 +37,12 @@ def show(
     conv_stack: opt.ConvStack = "paper",
     convolution: opt.Convolution = "vanilla",
     svg: Annotated[Path | None, typer.Option("--svg", help="Draw the cells into this folder.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the design.json here.")] = None,
     as_json: opt.Json = False,
 ) -> None:
     """Show a design: its layers with shapes, ReLUs, parameters and MACs, and its cells as SVG.
 
-    The flags that describe a network apply to a genotype; a design.json brings its own.
+    The flags that describe a network apply to a name or a genotype; a design.json brings its own.
 
     Examples:
 
@@ -41,58 +50,86 @@ def show(
 
       sphynx show design.json --svg pictures/
 
+      sphynx show resnet18 --image-size 32 -o teacher.json
+
       sphynx show pc-darts --json
     """
-    from sphynx.space.account import account_of
+    from sphynx.space.design import Design
+    from sphynx.space.files import account_of_any, save_design
 
-    design = _design_file(what) or opt.design_for(
-        cells=what, channels=channels, depth=depth,
-        reduce_positions=None if reduce_at is None else opt.parse_positions(reduce_at),
-        image_size=image_size, image_channels=image_channels, classes=classes, stem=stem,
-        balancing=balancing, conv_stack=conv_stack, convolution=convolution,
-    )  # fmt: skip
-    account = account_of(design)
-    pictures = _draw(design, svg) if svg is not None else []
+    design: AnyDesign | None = _design_file(what)
+    if design is None and what in REFERENCES:
+        design = _reference(what, channels or 64, image_size, image_channels, classes, stem)
+    if design is None:
+        design = opt.design_for(
+            cells=what, channels=channels if channels is not None else 5, depth=depth,
+            reduce_positions=None if reduce_at is None else opt.parse_positions(reduce_at),
+            image_size=image_size, image_channels=image_channels, classes=classes, stem=stem,
+            balancing=balancing, conv_stack=conv_stack, convolution=convolution,
+        )  # fmt: skip
+    account = account_of_any(design)
+    written = _draw(design, svg) if svg is not None and isinstance(design, Design) else []
+    if output is not None:
+        save_design(design, output)
+        written.append(output)
     if as_json:
         print_json(
             {
                 "design": design.to_json(),
                 "relus": account.total.relus,
+                "comparisons": account.total.comparisons,
                 "parameters": account.total.parameters,
                 "macs": account.total.macs,
                 "layers": [{**vars(row), "output": list(row.output)} for row in account.rows],
-                "pictures": [str(path) for path in pictures],
+                "written": [str(path) for path in written],
             }
         )
         return
     rows = [
-        [row.name, row.kind, str(row.output), count(row.relus), count(row.parameters), short(row.macs)]
+        [
+            row.name,
+            row.kind,
+            str(row.output),
+            *map(count, (row.relus, row.comparisons, row.parameters)),
+            short(row.macs),
+        ]
         for row in account.rows
     ]
     total = account.total
-    rows.append(["all", "", "", count(total.relus), count(total.parameters), short(total.macs)])
-    cells = design.genotype.name or "unnamed"
-    print_table(
-        f"C={design.channels} D={design.depth} reduce at {design.reduce_positions}, {cells} cells",
-        ["layer", "kind", "output", ">ReLUs", ">parameters", ">MACs"],
-        rows,
-    )
-    for path in pictures:
+    rows.append(["all", "", "", *map(count, (total.relus, total.comparisons, total.parameters)), short(total.macs)])
+    print_table(_title(design), ["layer", "kind", "output", ">ReLUs", ">comparisons", ">parameters", ">MACs"], rows)
+    for path in written:
         typer.echo(f"wrote {path}", err=True)
 
 
-def _design_file(what: str) -> Design | None:
+def _title(design: AnyDesign) -> str:
+    from sphynx.space.design import Design
+
+    if not isinstance(design, Design):
+        return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
+    cells = design.genotype.name or "unnamed"
+    return f"C={design.channels} D={design.depth} reduce at {design.reduce_positions}, {cells} cells"
+
+
+def _reference(
+    what: str, width: int, image_size: int, image_channels: int, classes: int, stem: str
+) -> ResNet18Design | Vgg11Design:
+    from sphynx.space.reference import ResNet18Design, Vgg11Design
+    from sphynx.space.tally import Shape
+
+    image = Shape(image_channels, image_size, image_size)
+    if what == "vgg11":
+        return Vgg11Design(width, image, classes)
+    return ResNet18Design(width, image, classes, opt.stem_for(stem, image_size))
+
+
+def _design_file(what: str) -> AnyDesign | None:
     """The design in a file, if `what` is a file with one; a genotype file is not."""
-    from sphynx.space.design import FORMAT, design_from_json
+    from sphynx.space.files import is_design, load_any_design
     from sphynx.space.genotype import read_json
 
     path = Path(what)
-    if not path.is_file():
-        return None
-    data = read_json(path)
-    if isinstance(data, dict) and str(data.get("format", "")).split("/")[0] == FORMAT.split("/")[0]:
-        return design_from_json(data, where=what)
-    return None
+    return load_any_design(path) if path.is_file() and is_design(read_json(path)) else None
 
 
 def _draw(design: Design, folder: Path) -> list[Path]:

@@ -67,14 +67,14 @@ def train(
         raise InputError("the folder holds a run", where=str(out), remedy="Give --resume auto, or another --out.")
 
     from sphynx.data.open import open_any
-    from sphynx.space.design import load_design
+    from sphynx.space.files import load_any_design
     from sphynx.train.loop import Job
     from sphynx.train.processes import join_processes
     from sphynx.train.runs import teacher_for, train_seeds
 
     with join_processes(device) as processes:
         job = Job(
-            load_design(design),
+            load_any_design(design),
             open_any(data, image_size=image_size, stream=stream),
             settings,
             out,

@@ -10,6 +10,7 @@ from sphynx.space.reference import RESNET_STAGES, VGG11_STAGES, Pool, ResNet18De
 class ResNet18(nn.Module):
     def __init__(self, design: ResNet18Design) -> None:
         super().__init__()
+        self.design = design
         width = design.width
         large = design.stem == "imagenet"
         stem: list[nn.Module] = [
@@ -59,6 +60,7 @@ class BasicBlock(nn.Module):
 class Vgg11(nn.Module):
     def __init__(self, design: Vgg11Design) -> None:
         super().__init__()
+        self.design = design
         layers: list[nn.Module] = []
         channels = design.image.channels
         for multiples in VGG11_STAGES:

@@ -8,14 +8,12 @@ small-image stem has exactly H0*W0*C*D. FLOP balancing multiplies by 2 (the pape
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from sphynx.errors import InputError, join_faults
-from sphynx.space.genotype import Genotype, genotype_from_json, read_json
+from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.operations import Convolution, ConvStack
 from sphynx.space.tally import Shape
 
@@ -82,17 +80,10 @@ class Design:
             "genotype": self.genotype.to_json(),
         }
 
-    def save(self, path: Path) -> None:
-        path.write_text(json.dumps(self.to_json(), indent=2) + "\n")
-
 
 def default_reduce_positions(depth: int) -> tuple[int, ...]:
     """D/3 and 2D/3, the places that conventional cell search fixes; one place only where the two fall together."""
     return tuple(sorted({depth // 3, 2 * depth // 3}))
-
-
-def load_design(path: Path) -> Design:
-    return design_from_json(read_json(path), where=str(path))
 
 
 def design_from_json(data: Any, where: str = "design") -> Design:

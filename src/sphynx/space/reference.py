@@ -1,18 +1,22 @@
 """Exact accounts of the reference networks, ResNet18 (He et al. 2016) and VGG11 with batch norm (Simonyan 2015).
 
+They have the same JSON face as a `Design`, so that they can be trained, saved and compared in the same way.
 `width` is the number of channels of the first stage (64 in the originals). `network.reference` builds the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from sphynx.errors import InputError
 from sphynx.space.design import Stem
 from sphynx.space.tally import Account, Shape, Tally
 
 Pool = Literal["max", "average"]
+
+RESNET18_FORMAT = "sphynx-resnet18/1"
+VGG11_FORMAT = "sphynx-vgg11/1"
 
 RESNET_STAGES = ((1, 1), (2, 2), (4, 2), (8, 2))  # (channel multiple, stride of the first block)
 VGG11_STAGES = ((1,), (2,), (4, 4), (8, 8), (8, 8))  # channel multiples; a 2x2 pool after each stage
@@ -27,9 +31,13 @@ class ResNet18Design:
     classes: int = 1000
     stem: Stem = "imagenet"
     pool: Pool = "max"
+    name: str = ""
 
     def __post_init__(self) -> None:
         _require_positive("ResNet18", self.width, self.classes, *self.image)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": RESNET18_FORMAT, **asdict(self), "image": list(self.image)}
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,7 @@ class Vgg11Design:
     classes: int = 1000
     hidden: int = VGG11_HIDDEN
     pool: Pool = "max"
+    name: str = ""
 
     def __post_init__(self) -> None:
         _require_positive("VGG11", self.width, self.classes, self.hidden, *self.image)
@@ -49,6 +58,9 @@ class Vgg11Design:
                 f"VGG11 halves its input five times; {self.image} is too small",
                 remedy="Use images of at least 32x32.",
             )
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": VGG11_FORMAT, **asdict(self), "image": list(self.image)}
 
     @property
     def grid(self) -> tuple[int, int]:

@@ -22,14 +22,20 @@ from sphynx.data.batches import Augmentation, Batches, EpochBatches
 from sphynx.data.images import Data, DataFace, ImageSet
 from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
 from sphynx.errors import InputError, SphynxError
-from sphynx.network.builder import SphynxNetwork
-from sphynx.network.widen import narrowed, widened
+from sphynx.network.build import (
+    AnyNetwork,
+    as_designed,
+    build_network,
+    set_drop_path,
+    width_multiple_of,
+    with_width_multiple,
+)
 from sphynx.run.environment import describe_environment, device_name
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.run.interrupt import Interrupt, InterruptedWorkError
 from sphynx.run.progress import Progress, duration
 from sphynx.run.saver import Saver
-from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign, save_design
 from sphynx.train.evaluate import evaluate
 from sphynx.train.figures import draw_training
 from sphynx.train.model import count_parameters, design_fingerprint, save_model, save_normalisation
@@ -46,12 +52,12 @@ HELD_OUT_SEED = 0
 
 @dataclass(frozen=True)
 class Job:
-    design: Design
+    design: AnyDesign
     data: Data | StreamedData
     recipe: Recipe
     out: Path
     seed: int = 0
-    teacher: SphynxNetwork | None = None
+    teacher: AnyNetwork | None = None
     resume: bool = False  # continue from the folder's checkpoint, where it has one
     quiet: bool = False
     processes: Processes = field(default_factory=lambda: Processes(torch.device("cpu")))
@@ -70,7 +76,7 @@ class Job:
     def belongs_to(self) -> str:
         return fingerprint(self.identity())
 
-    def taught_by(self, teacher: SphynxNetwork) -> Job:
+    def taught_by(self, teacher: AnyNetwork) -> Job:
         return dataclasses.replace(self, teacher=teacher)
 
 
@@ -84,8 +90,10 @@ def train(job: Job) -> dict[str, Any]:
         _describe_run(job, folder)
 
     torch.manual_seed(job.seed)
-    network = SphynxNetwork(job.design, auxiliary=recipe.auxiliary_weight > 0, drop_path=recipe.drop_path > 0)
-    network = widened(network.to(device), state["width_multiple"] if state else width_multiple(recipe, device))
+    network = build_network(job.design, auxiliary=recipe.auxiliary_weight > 0, drop_path=recipe.drop_path > 0)
+    network = with_width_multiple(
+        network.to(device), state["width_multiple"] if state else width_multiple(recipe, device)
+    )
     if uses_channels_last(recipe, device):
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     teacher = None if job.teacher is None else job.teacher.to(device)
@@ -110,7 +118,7 @@ def train(job: Job) -> dict[str, Any]:
     ):
         for epoch in range(batches.epoch, recipe.epochs):
             epoch_started = time.monotonic()
-            network.drop_path.fill_(drop_probability(recipe, epoch))
+            set_drop_path(network, drop_probability(recipe, epoch))
             if batches.position == 0:
                 torch.manual_seed(_epoch_seed(job.seed, epoch, processes.rank))
                 step.start_epoch()
@@ -154,7 +162,7 @@ def train(job: Job) -> dict[str, Any]:
         result: dict[str, Any] = {}
         if processes.leads:
             minutes = (seconds_before + time.monotonic() - started) / 60
-            result = _finish(job, folder, narrowed(network), minutes)
+            result = _finish(job, folder, as_designed(network), minutes)
             progress.note(f"test accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
     return result
 
@@ -174,7 +182,7 @@ def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | Streamed
     return Batches(images, recipe.batch_size, **settings)
 
 
-def check_fit(design: Design, data: DataFace) -> None:
+def check_fit(design: AnyDesign, data: DataFace) -> None:
     if tuple(design.image) != data.train.shape or design.classes != data.classes:
         wanted = "x".join(map(str, data.train.shape))
         raise InputError(
@@ -201,15 +209,15 @@ def _describe_run(job: Job, folder: RunFolder) -> None:
     folder.write_json("config.json", config)
     save_normalisation(folder.path, job.data)
     folder.write_json("environment.json", describe_environment(job.processes.device))
-    job.design.save(folder.path / "design.json")
+    save_design(job.design, folder.path / "design.json")
     if not (job.resume and folder.has_checkpoint):
         folder.keep_metrics([])
 
 
-def _state(network: SphynxNetwork, step: Step, batches: EpochBatches, seconds: float) -> dict[str, Any]:
+def _state(network: AnyNetwork, step: Step, batches: EpochBatches, seconds: float) -> dict[str, Any]:
     return {
         "network": network.state_dict(),
-        "width_multiple": network.channel_multiple,
+        "width_multiple": width_multiple_of(network),
         "step": step.state_dict(),
         "batches": batches.state_dict(),
         "random_cpu": torch.get_rng_state(),
@@ -239,7 +247,7 @@ def _not_a_number(epoch: int, bad_step: int | None, folder: RunFolder, job: Job)
     )
 
 
-def _finish(job: Job, folder: RunFolder, network: SphynxNetwork, minutes: float) -> dict[str, Any]:
+def _finish(job: Job, folder: RunFolder, network: AnyNetwork, minutes: float) -> dict[str, Any]:
     test = evaluate(network, job.data.test, job.data.mean, job.data.std)
     save_model(folder.path, network)
     result = {

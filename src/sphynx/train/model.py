@@ -15,22 +15,23 @@ from safetensors.torch import save_file
 
 from sphynx.data.images import DataFace, Statistics
 from sphynx.errors import InputError
-from sphynx.network.builder import SphynxNetwork
+from sphynx.network.build import AnyNetwork, build_network
 from sphynx.run.folder import fingerprint
-from sphynx.space.design import Design, load_design
+from sphynx.space.files import AnyDesign, load_any_design, save_design
 
 MODEL, DESIGN, NORMALISATION = "model.safetensors", "design.json", "normalisation.json"
 _AUXILIARY = "auxiliary."
 
 
-def design_fingerprint(design: Design) -> str:
+def design_fingerprint(design: AnyDesign) -> str:
     """What the weights depend on: everything of a design but its names."""
     described = design.to_json()
-    del described["name"], described["genotype"]["name"]
+    del described["name"]
+    described.get("genotype", {}).pop("name", None)
     return fingerprint(described)
 
 
-def save_model(folder: Path, network: SphynxNetwork) -> None:
+def save_model(folder: Path, network: AnyNetwork) -> None:
     weights = {
         name: tensor.detach().cpu().contiguous()
         for name, tensor in network.state_dict().items()
@@ -39,16 +40,16 @@ def save_model(folder: Path, network: SphynxNetwork) -> None:
     temporary = folder / (MODEL + ".new")
     save_file(weights, temporary, {"design": design_fingerprint(network.design)})
     temporary.replace(folder / MODEL)
-    network.design.save(folder / DESIGN)
+    save_design(network.design, folder / DESIGN)
 
 
-def load_model(path: Path) -> SphynxNetwork:
+def load_model(path: Path) -> AnyNetwork:
     """From a run folder, or from a weights file that has its design.json beside it."""
     file = path / MODEL if path.is_dir() else path
-    design = load_design(file.parent / DESIGN)
+    design = load_any_design(file.parent / DESIGN)
     if not file.is_file():
         raise InputError("there is no trained model", where=str(file), remedy="Finish the training run first.")
-    network = SphynxNetwork(design)
+    network = build_network(design)
     try:
         with safe_open(file, framework="pt") as opened:
             belongs_to = (opened.metadata() or {}).get("design")

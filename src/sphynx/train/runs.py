@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from sphynx.errors import InputError
-from sphynx.network.builder import SphynxNetwork
+from sphynx.network.build import AnyNetwork
 from sphynx.run.folder import RunFolder
 from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign, save_design
 from sphynx.train.loop import RESULT, Job, check_fit, train
 from sphynx.train.model import MODEL, load_model
 
@@ -33,7 +34,7 @@ def train_seeds(job: Job, seeds: int = 1) -> dict[str, Any]:
         return {}
     summary = summarise(results)
     RunFolder(job.out).write_json(RESULT, summary)
-    job.design.save(job.out / "design.json")
+    save_design(job.design, job.out / "design.json")
     return summary
 
 
@@ -50,7 +51,7 @@ def summarise(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def teacher_for(spec: str, job: Job) -> SphynxNetwork:
+def teacher_for(spec: str, job: Job) -> AnyNetwork:
     """`auto` trains the same cells with ReLU-Conv-BN by the same recipe, undistilled; else a run folder or weights."""
     if spec != AUTO_TEACHER:
         teacher = load_model(Path(spec))
@@ -64,10 +65,10 @@ def teacher_for(spec: str, job: Job) -> SphynxNetwork:
     return load_model(out)
 
 
-def teacher_design(design: Design) -> Design:
-    if design.inner_relus:
+def teacher_design(design: AnyDesign) -> Design:
+    if not isinstance(design, Design) or design.inner_relus:
         raise InputError(
-            "the design has inner ReLUs itself: there is no automatic teacher for it",
+            "there is an automatic teacher only for a Sphynx design without inner ReLUs",
             where=design.name or "design",
             remedy="Give a trained run folder as --teacher.",
         )

@@ -1,0 +1,40 @@
+"""Any design as a network: one place that knows which class builds which design."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from sphynx.network.builder import SphynxNetwork
+from sphynx.network.reference import ResNet18, Vgg11
+from sphynx.network.widen import narrowed, widened
+from sphynx.space.files import AnyDesign
+from sphynx.space.reference import ResNet18Design, Vgg11Design
+
+AnyNetwork = SphynxNetwork | ResNet18 | Vgg11
+
+
+def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool = False) -> AnyNetwork:
+    """The auxiliary head and drop-path belong to Sphynx networks; the others have neither."""
+    if isinstance(design, ResNet18Design):
+        return ResNet18(design)
+    if isinstance(design, Vgg11Design):
+        return Vgg11(design)
+    return SphynxNetwork(design, auxiliary=auxiliary, drop_path=drop_path)
+
+
+def with_width_multiple(network: AnyNetwork, multiple: int) -> AnyNetwork:
+    """For training where hardware wants it; the reference networks' widths are what their users chose."""
+    return widened(network, multiple) if isinstance(network, SphynxNetwork) else network
+
+
+def width_multiple_of(network: nn.Module) -> int:
+    return network.channel_multiple if isinstance(network, SphynxNetwork) else 1
+
+
+def as_designed(network: AnyNetwork) -> AnyNetwork:
+    return narrowed(network) if isinstance(network, SphynxNetwork) else network
+
+
+def set_drop_path(network: AnyNetwork, probability: float) -> None:
+    if isinstance(network, SphynxNetwork):
+        network.drop_path.fill_(probability)

@@ -1,0 +1,73 @@
+"""Any network that can be built: its design.json, whose `format` says which kind it is, and its account."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sphynx.config import read_settings
+from sphynx.errors import InputError
+from sphynx.space.account import account_of
+from sphynx.space.design import FORMAT as SPHYNX_FORMAT
+from sphynx.space.design import Design, design_from_json
+from sphynx.space.genotype import read_json
+from sphynx.space.reference import (
+    RESNET18_FORMAT,
+    VGG11_FORMAT,
+    ResNet18Design,
+    Vgg11Design,
+    account_of_resnet18,
+    account_of_vgg11,
+)
+from sphynx.space.tally import Account, Shape
+
+AnyDesign = Design | ResNet18Design | Vgg11Design
+
+_REFERENCES: dict[str, type[ResNet18Design] | type[Vgg11Design]] = {
+    RESNET18_FORMAT: ResNet18Design,
+    VGG11_FORMAT: Vgg11Design,
+}
+
+
+def save_design(design: AnyDesign, path: Path) -> None:
+    path.write_text(json.dumps(design.to_json(), indent=2) + "\n")
+
+
+def load_any_design(path: Path) -> AnyDesign:
+    data = read_json(path)
+    kind = _REFERENCES.get(str(data.get("format"))) if isinstance(data, Mapping) else None
+    return design_from_json(data, where=str(path)) if kind is None else _reference(kind, data, str(path))
+
+
+def load_design(path: Path) -> Design:
+    """A Sphynx design, and nothing else."""
+    return design_from_json(read_json(path), where=str(path))
+
+
+def account_of_any(design: AnyDesign) -> Account:
+    if isinstance(design, ResNet18Design):
+        return account_of_resnet18(design)
+    if isinstance(design, Vgg11Design):
+        return account_of_vgg11(design)
+    return account_of(design)
+
+
+def is_design(data: Any) -> bool:
+    """Whether a file's JSON says that it is a design (perhaps of a version that cannot be read)."""
+    formats = (SPHYNX_FORMAT, *_REFERENCES)
+    kinds = [name.split("/")[0] for name in formats]
+    return isinstance(data, Mapping) and str(data.get("format", "")).split("/")[0] in kinds
+
+
+def _reference(
+    kind: type[ResNet18Design] | type[Vgg11Design], data: Mapping[str, Any], where: str
+) -> ResNet18Design | Vgg11Design:
+    image = data.get("image")
+    if not (isinstance(image, list) and len(image) == 3 and all(type(item) is int for item in image)):
+        raise InputError(
+            f"image is {image!r}, not [channels, height, width]", where=where, remedy="Write it as [3, 32, 32]."
+        )
+    table = {key: value for key, value in data.items() if key != "format"} | {"image": Shape(*image)}
+    return read_settings(kind, table, where=where)

@@ -1,0 +1,50 @@
+"""design.json of every kind of network: round trip, and faults named."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sphynx.errors import InputError
+from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign, account_of_any, is_design, load_any_design, load_design, save_design
+from sphynx.space.published import SPHYNX
+from sphynx.space.reference import ResNet18Design, Vgg11Design
+from sphynx.space.tally import Shape
+
+EVERY_KIND = [
+    Design(SPHYNX, 5, 5, (0, 1)),
+    ResNet18Design(16, Shape(3, 32, 32), 100, "small", "average", "teacher"),
+    Vgg11Design(8, Shape(3, 64, 48), 10, 64),
+]
+
+
+@pytest.mark.parametrize("design", EVERY_KIND, ids=lambda design: type(design).__name__)
+def test_round_trip(design: AnyDesign, tmp_path: Path) -> None:
+    save_design(design, tmp_path / "design.json")
+    assert load_any_design(tmp_path / "design.json") == design
+    assert is_design(json.loads((tmp_path / "design.json").read_text()))
+    assert account_of_any(design).total.relus > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"width": "wide"}, "width"),
+        ({"colour": 1}, "unknown key 'colour'"),
+        ({"image": [3, 32]}, "not .channels, height, width"),
+        ({"stem": "odd"}, "stem"),
+        ({"width": 0}, "at least 1"),
+    ],
+)
+def test_faults_of_reference_files(change: dict[str, object], fault: str, tmp_path: Path) -> None:
+    path = tmp_path / "design.json"
+    path.write_text(json.dumps({**EVERY_KIND[1].to_json(), **change}))
+    with pytest.raises(InputError, match=fault):
+        load_any_design(path)
+
+
+def test_a_sphynx_design_is_asked_for(tmp_path: Path) -> None:
+    save_design(EVERY_KIND[1], tmp_path / "design.json")
+    with pytest.raises(InputError, match="sphynx-resnet18/1"):
+        load_design(tmp_path / "design.json")
