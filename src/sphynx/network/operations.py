@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -39,11 +41,20 @@ class FactorizedReduction(nn.Module):
         return functional.conv2d(x, torch.cat(corners), stride=2)
 
 
+class BatchNorm(nn.BatchNorm2d):
+    """Without torch's count of batches: one kernel per layer and step, which a fixed momentum never reads."""
+
+    def __init__(self, channels: int, *, affine: bool) -> None:
+        super().__init__(channels, affine=affine)
+        self.num_batches_tracked = None
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        # nn.BatchNorm2d's own would add the count to weights that come without torch's metadata, and then miss it.
+        nn.Module._load_from_state_dict(self, *arguments)
+
+
 def batch_norm(channels: int, *, affine: bool) -> nn.BatchNorm2d:
-    norm = nn.BatchNorm2d(channels, affine=affine)
-    # Torch would count batches on the device, one kernel per layer and step; a fixed momentum never reads the count.
-    norm.num_batches_tracked = None
-    return norm
+    return BatchNorm(channels, affine=affine)
 
 
 def pointwise(channels_in: int, channels: int, *, affine: bool) -> nn.Sequential:

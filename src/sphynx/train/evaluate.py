@@ -12,6 +12,7 @@ from torch.nn import functional
 from sphynx.data.batches import plain_batches
 from sphynx.data.images import ImageSet, Statistics
 from sphynx.data.stream import StreamedSet, stream_plain
+from sphynx.network.backend import fast_convolutions
 
 BATCH = 500
 
@@ -34,7 +35,11 @@ def evaluate(network: nn.Module, images: ImageSet | StreamedSet, mean: Statistic
     sums = torch.zeros(3, dtype=torch.float64, device=device)
     try:
         # TF32 would round the operands of convolutions to 10 bits.
-        with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=False):
+        with (
+            torch.no_grad(),
+            fast_convolutions(device),
+            torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=False),
+        ):
             for x, y in _batches(images, device, mean, std):
                 sums += _sums(network(x), y)
     finally:

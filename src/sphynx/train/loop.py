@@ -34,6 +34,7 @@ from sphynx.run.environment import describe_environment, device_name
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.run.interrupt import Interrupt, InterruptedWorkError
 from sphynx.run.progress import Progress, duration
+from sphynx.run.saver import Saver
 from sphynx.space.files import AnyDesign, save_design
 from sphynx.train.evaluate import evaluate
 from sphynx.train.figures import draw_training
@@ -106,6 +107,7 @@ def train(job: Job) -> dict[str, Any]:
 
     with (
         Interrupt() as interrupt,
+        Saver(folder) as saver,
         Progress(
             "train",
             total=recipe.epochs * len(batches),
@@ -127,7 +129,7 @@ def train(job: Job) -> dict[str, Any]:
                 progress.advance()
                 if interrupt.requested and batches.position > 0 and processes.world == 1:
                     seconds = seconds_before + time.monotonic() - started
-                    folder.save_checkpoint(_state(network, step, batches, seconds))
+                    saver.save(_state(network, step, batches, seconds))
                     raise InterruptedWorkError(resume=job.resume_command, where=f"epoch {epoch + 1}, batch {batch + 1}")
 
             processes.total(step.sums)
@@ -146,7 +148,7 @@ def train(job: Job) -> dict[str, Any]:
                 row["seconds"] = time.monotonic() - epoch_started
                 seconds = seconds_before + time.monotonic() - started
                 folder.append_metrics(row)
-                folder.save_checkpoint(_state(network, step, batches, seconds))
+                saver.save(_state(network, step, batches, seconds))
                 progress.row(
                     epoch=epoch + 1,
                     loss=loss,

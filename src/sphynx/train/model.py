@@ -62,12 +62,8 @@ def load_model(path: Path) -> AnyNetwork:
             where=str(file),
             remedy="Keep both files of one run together.",
         )
-    expected = network.state_dict()
     try:
-        if set(weights) != set(expected):
-            raise RuntimeError(f"{sorted(set(weights) ^ set(expected))[0]} is in one of them only")
-        # Not strict: torch would add batch counters, which these norms do not keep, and then object to them.
-        network.load_state_dict(weights, strict=False)
+        network.load_state_dict(weights)
     except RuntimeError as error:
         raise InputError(
             f"the weights do not fit the design ({error})", where=str(file), remedy="Train it again."

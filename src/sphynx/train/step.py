@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sphynx.network.backend import fast_convolutions
 from sphynx.train.recipe import Recipe
 
 _WARMUP_STEPS = 3
@@ -50,7 +51,8 @@ class Step:
 
     def __call__(self, x: Tensor, y: Tensor) -> None:
         if not self._captures:
-            self._run(x.contiguous(memory_format=self._format), y)
+            with fast_convolutions(self.device):
+                self._run(x.contiguous(memory_format=self._format), y)
             return
         if self._graph is None:
             self._graph = _Graph(self, x.contiguous(memory_format=self._format), y)
