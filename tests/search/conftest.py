@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from sphynx.run.convolution_backend import small_convolutions
+from sphynx.network.backend import fast_convolutions
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    with small_convolutions("cpu"):
+    with fast_convolutions(torch.device("cpu")):
         yield
     torch.set_num_threads(before)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sphynx.run.convolution_backend import small_convolutions
+from sphynx.network.backend import fast_convolutions
 from sphynx.search.cellspace import KINDS, CellSpace, Kind, cell_of
 from sphynx.search.mixture import Mixture, Mixtures, single_path
 from sphynx.search.objective import Batch, Objective
@@ -128,7 +128,7 @@ def search_planted(strategy: str, problem: Planted, seed: int, steps: int, passe
     After each epoch's steps the held-out batches are gone over `passes` times (ENAS's controller learns then).
     """
     epochs = problem.shared.recipe.epochs
-    with small_convolutions("cpu"):
+    with fast_convolutions(torch.device("cpu")):
         search = STRATEGIES[strategy](problem.shared, torch.Generator().manual_seed(seed))
         for epoch in range(epochs):
             problem.shared.start_epoch(epoch)

@@ -16,7 +16,8 @@ from sphynx.search import epochs, locate, search
 from sphynx.search.location import LocationRecipe, placements
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.seeds import search_seeds
-from sphynx.space.design import Design, load_design
+from sphynx.space.design import Design
+from sphynx.space.files import load_design
 from sphynx.space.genotype import load_genotype
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape

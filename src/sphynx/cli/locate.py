@@ -53,14 +53,15 @@ def locate(
     from sphynx.search.locate import locate as run
     from sphynx.search.locate import with_exhaustive
     from sphynx.search.location import load_location_recipe, placements
-    from sphynx.space.design import default_reduce_positions, load_design
+    from sphynx.space.design import default_reduce_positions
+    from sphynx.space.files import load_design, save_design
     from sphynx.train.processes import pick_device
 
     start = load_design(design)
     if fixed:
         out.mkdir(parents=True, exist_ok=True)
         placed = dataclasses.replace(start, reduce_positions=default_reduce_positions(start.depth))
-        placed.save(out / "design.json")
+        save_design(placed, out / "design.json")
         _print_choice(placed.reduce_positions, out, as_json)
         return
     if not data:

@@ -20,6 +20,7 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt, InterruptedWorkError
 from sphynx.run.progress import Progress
+from sphynx.run.saver import Saver
 from sphynx.search.objective import Batch
 
 EVALUATION_BATCH = 500
@@ -110,6 +111,7 @@ def run_epochs(
     saved_at = time.monotonic()
     with (
         Interrupt() as interrupt,
+        Saver(folder) as saver,
         Progress(
             watch.title, total=total, done=len(rows) * halves.steps, columns=watch.columns, quiet=watch.quiet
         ) as progress,
@@ -134,7 +136,7 @@ def run_epochs(
             rows.append({"epoch": epoch, "loss": mean_loss, **record})
             folder.append_metrics(rows[-1])
             if stop or epoch + 1 == epochs or time.monotonic() - saved_at >= watch.save_seconds:
-                folder.save_checkpoint(
+                saver.save(
                     {
                         "learner": learner.state_dict(),
                         "generator": generator.get_state(),

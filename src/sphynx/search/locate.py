@@ -12,14 +12,15 @@ from torch import nn
 
 from sphynx.data.images import Data
 from sphynx.errors import InputError
+from sphynx.network.backend import fast_convolutions
 from sphynx.network.builder import SphynxNetwork
-from sphynx.run.convolution_backend import small_convolutions
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.location import LocationRecipe, Placement, PlacementSearch
 from sphynx.search.objective import Batch
 from sphynx.space.design import Design
+from sphynx.space.files import save_design
 
 FORMAT = "sphynx-location/1"
 
@@ -96,12 +97,12 @@ def locate(
         }, False
 
     watch = Watch(folder, "locate", ("epoch", "loss", "tau", "best", "beta_hat_best"), resume, quiet)
-    with small_convolutions(device):
+    with fast_convolutions(torch.device(device)):
         rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         accuracies = tuple(_accuracy(network, halves.evaluation(), device) for network in networks)
     result = LocationResult(tuple(placements), tuple(tuple(row["beta_hat"]) for row in rows), accuracies)
     folder.write_json("beta.json", result.to_json())
-    replace(design, reduce_positions=result.best).save(folder.path / "design.json")
+    save_design(replace(design, reduce_positions=result.best), folder.path / "design.json")
     return result
 
 

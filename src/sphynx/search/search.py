@@ -16,7 +16,7 @@ import torch
 
 from sphynx.data.images import Data
 from sphynx.errors import InputError
-from sphynx.run.convolution_backend import small_convolutions
+from sphynx.network.backend import fast_convolutions
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.cellspace import KINDS, CellSpace, count_operation
@@ -128,7 +128,7 @@ def search_cells(
 
     columns = ("epoch", "loss", "held_out", "skips", *(["eigenvalue"] if recipe.hessian else []))
     watch = Watch(folder, f"search {strategy}", columns, resume, quiet)
-    with small_convolutions(device):
+    with fast_convolutions(torch.device(device)):
         rows = run_epochs(_Searcher(learner, shared), halves, generator, watch, epochs=recipe.epochs, finish=finish)
         genotype = _chosen(rows, recipe)
         if recipe.selection == "perturbation":

@@ -1,0 +1,105 @@
+"""`sphynx search` and `sphynx locate` as a user calls them, on the embedded digits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from sphynx.cli.main import app
+from sphynx.cli.search import parse_settings
+from sphynx.errors import InputError
+from sphynx.space.design import Design
+from sphynx.space.files import load_design, save_design
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+
+TINY = ["--set", "epochs=1", "--set", "depth=2", "--nodes", "4", "--set", "batch_size=256"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def design(tmp_path: Path) -> Path:
+    path = tmp_path / "start.json"
+    save_design(Design(SPHYNX, 1, 3, (0, 1), Shape(1, 8, 8), 10), path)
+    return path
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_search_prints_the_cells_and_keeps_them(tmp_path: Path) -> None:
+    out = tmp_path / "cells"
+    shown = run("search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY, "-o", str(out))
+    assert "normal" in shown
+    assert json.loads((out / "genotype.json").read_text())["format"] == "sphynx-genotype/1"
+    with pytest.raises(InputError, match="holds a run"):
+        run("search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY, "-o", str(out))
+    again = run(
+        "search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY, "-o", str(out),
+        "--resume", "auto", "--json",
+    )  # fmt: skip
+    assert json.loads(again)["chosen"] == json.loads((out / "genotype.json").read_text())
+
+
+def test_found_cells_are_ranked_beside_random_ones(tmp_path: Path) -> None:
+    shown = run(
+        "search", "--data", "digits", "--strategy", "random", "--recipe", "smoke", *TINY, "-o", str(tmp_path),
+        "--rank", "smoke", "--random-cells", "1", "--json",
+    )  # fmt: skip
+    assert {entry["label"] for entry in json.loads(shown)["ranking"]} == {"random, seed 0", "random cells 0"}
+
+
+def test_locate_chooses_a_placement(tmp_path: Path, design: Path) -> None:
+    out = tmp_path / "place"
+    shown = run(
+        "locate", str(design), "--data", "digits", "--recipe", "smoke", "--set", "epochs=1", "--set",
+        "batch_size=256", "-o", str(out), "--json",
+    )  # fmt: skip
+    found = json.loads(shown)
+    assert len(found["placements"]) == 3
+    assert list(load_design(out / "design.json").reduce_positions) == found["best"]
+    assert (out / "figures" / "location.svg").exists()
+
+
+def test_fixed_places_need_no_data(tmp_path: Path, design: Path) -> None:
+    assert json.loads(run("locate", str(design), "--fixed", "-o", str(tmp_path / "f"), "--json")) == {"best": [1, 2]}
+    with pytest.raises(InputError, match="needs data"):
+        run("locate", str(design), "-o", str(tmp_path / "g"))
+
+
+def test_settings_are_read_as_toml() -> None:
+    assert parse_settings(["epochs=3", "hessian=true", "selection=perturbation", "betas=[0.5, 0.9]"]) == {
+        "epochs": 3,
+        "hessian": True,
+        "selection": "perturbation",
+        "betas": [0.5, 0.9],
+    }
+    with pytest.raises(InputError, match="not a setting"):
+        parse_settings(["epochs"])
+
+
+def test_bad_input_is_refused_before_any_work(tmp_path: Path) -> None:
+    common = ["search", "--data", "digits", "--recipe", "smoke", "-o", str(tmp_path)]
+    with pytest.raises(InputError, match="no strategy"):
+        run(*common, "--strategy", "magic")
+    with pytest.raises(InputError, match="unknown key"):
+        run(*common, "--set", "speed=9")
+    with pytest.raises(InputError, match="no number"):
+        run(*common, "--cost", "conv5=much")
+    with pytest.raises(InputError, match="no way to resume"):
+        run(*common, "--resume", "maybe")
