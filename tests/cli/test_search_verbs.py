@@ -57,9 +57,11 @@ def test_search_prints_the_cells_and_keeps_them(tmp_path: Path) -> None:
 
 
 def test_found_cells_are_ranked_beside_random_ones(tmp_path: Path) -> None:
+    training = tmp_path / "training.toml"
+    training.write_text("epochs = 1\nbatch_size = 256\nauxiliary_weight = 0.0\n")
     shown = run(
-        "search", "--data", "digits", "--strategy", "random", "--recipe", "smoke", *TINY, "-o", str(tmp_path),
-        "--rank", "smoke", "--random-cells", "1", "--json",
+        "search", "--data", "digits", "--strategy", "random", "--recipe", "smoke", *TINY, "-o", str(tmp_path / "out"),
+        "--rank", str(training), "--random-cells", "1", "--json",
     )  # fmt: skip
     assert {entry["label"] for entry in json.loads(shown)["ranking"]} == {"random, seed 0", "random cells 0"}
 

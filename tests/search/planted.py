@@ -101,7 +101,7 @@ def plant_vectors(seed: int, recipe: SearchRecipe, nodes: int = 5, *, one_operat
 
 def plant_images(seed: int, recipe: SearchRecipe, *, channels: int = 4, divisor: int = 1) -> Planted:
     torch.manual_seed(seed)
-    space, image = CellSpace(5, OPERATIONS), Shape(3, 6, 6)
+    space, image = CellSpace(5, OPERATIONS), Shape(3, 4, 4)
     skeleton = Design(SPHYNX, channels, 2, (1,), image, 16, balancing="flop")
     best = space.random_genotype(random.Random(seed))
     return _planted(Supernet(skeleton, space, channel_divisor=divisor), space, best, image, 1.0, seed, recipe)

@@ -37,7 +37,7 @@ class Halves:
                 f"{data.name} has {len(data.train)} training images: too few for two halves",
                 remedy="Use more images.",
             )
-        self._data, self._device = data, device
+        self._data, self.device = data, torch.device(device)
         first, self._second = data.train.halves(seed)
         augmentation = Augmentation(crop=crop, flip=flip and data.mirrored)
 
@@ -61,7 +61,7 @@ class Halves:
     def evaluation(self) -> Iterator[Batch]:
         """The held-out half as it is."""
         return plain_batches(
-            self._second, EVALUATION_BATCH, device=self._device, mean=self._data.mean, std=self._data.std
+            self._second, EVALUATION_BATCH, device=self.device, mean=self._data.mean, std=self._data.std
         )
 
 
@@ -107,6 +107,8 @@ def run_epochs(
     folder.keep_metrics(rows)
     if saved is not None and saved["stopped"]:
         return rows
+    if halves.device.type == "cuda":
+        torch.backends.cudnn.benchmark = True  # shapes never change: measure the convolutions once
     total = epochs * halves.steps
     saved_at = time.monotonic()
     with (

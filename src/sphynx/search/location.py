@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sphynx.errors import InputError
+from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import gumbel_max, linear
 from sphynx.search.objective import Batch
 from sphynx.search.recipe import read_recipe
@@ -49,6 +51,7 @@ class LocationRecipe:
     flip: bool = True  # where a mirrored image keeps its class
     crop: bool = True
     autocast: bool = False  # bf16
+    cuda_graphs: bool = False  # each candidate's step is captured once and replayed
     tau_start: float = 1000.0
     tau_end: float = 0.1
     beta_learning_rate: float = 3e-4  # for a schedule as long as the paper's
@@ -104,11 +107,14 @@ class PlacementSearch:
         self.steps, self.done = steps, 0
         common = list(shared.parameters())
         self.device = next(networks[0].parameters()).device
+        # A device tensor, so that a captured step reads its present value.
+        self.learning_rate = torch.tensor(recipe.learning_rate, device=self.device)
         ids = {id(parameter) for parameter in common}
         self.weights = [[*(p for p in network.parameters() if id(p) not in ids), *common] for network in networks]
         own = [self._sgd(weights[: len(weights) - len(common)]) for weights in self.weights]
         of_shared = [self._sgd(common)] if common else []
         self.optimisers = [[optimiser, *of_shared] for optimiser in own]
+        self._captures = Captures(recipe.cuda_graphs and self.device.type == "cuda")
         # beta stays on the host: see `gumbel`.
         self.beta = nn.Parameter(recipe.beta_init * torch.randn(len(networks), generator=generator))
         self.beta_optimiser = torch.optim.Adam(
@@ -122,7 +128,7 @@ class PlacementSearch:
         recipe = self.recipe
         return torch.optim.SGD(
             weights,
-            lr=recipe.learning_rate,
+            lr=self.learning_rate,
             momentum=recipe.momentum,
             nesterov=recipe.nesterov,
             weight_decay=recipe.weight_decay,
@@ -131,10 +137,7 @@ class PlacementSearch:
 
     def start_epoch(self, epoch: int) -> None:
         low, high = self.recipe.final_learning_rate, self.recipe.learning_rate
-        rate = low + (high - low) * (1 + math.cos(math.pi * epoch / self.recipe.epochs)) / 2
-        for optimiser in self._all_optimisers():
-            for group in optimiser.param_groups:
-                group["lr"] = rate
+        self.learning_rate.fill_(low + (high - low) * (1 + math.cos(math.pi * epoch / self.recipe.epochs)) / 2)
 
     @property
     def tau(self) -> float:
@@ -154,8 +157,13 @@ class PlacementSearch:
     def _weight_step(self, batch: Batch) -> Tensor:
         with torch.no_grad():
             chosen = gumbel_max(self.beta[None], self.tau, self.generator).chosen[0]
+        return self._captures.run(
+            ("weights", chosen), partial(self._train_weights, chosen), batch, partial(self._tensors, chosen)
+        )
+
+    def _train_weights(self, chosen: int, x: Tensor, y: Tensor) -> Tensor:
         weights = self.weights[chosen]
-        loss = functional.cross_entropy(self._logits(chosen, batch[0]), batch[1])
+        loss = functional.cross_entropy(self._logits(chosen, x), y)
         for parameter, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             parameter.grad = gradient
         torch.nn.utils.clip_grad_norm_(weights, self.recipe.gradient_clip)
@@ -163,12 +171,26 @@ class PlacementSearch:
             optimiser.step()
         return loss.detach()
 
+    def _gate_gradient(self, chosen: int, x: Tensor, y: Tensor) -> Tensor:
+        with torch.no_grad():
+            logits = self._logits(chosen, x)
+        gate = torch.ones((), device=self.device, requires_grad=True)
+        return torch.autograd.grad(functional.cross_entropy(gate * logits, y), gate)[0]
+
+    def _tensors(self, chosen: int) -> list[Tensor]:
+        """What a step on this candidate changes."""
+        return [
+            *self.weights[chosen],
+            *self.networks[chosen].buffers(),
+            *optimiser_tensors(*self.optimisers[chosen]),
+        ]
+
     def _beta_step(self, batch: Batch) -> None:
         sample = gumbel_max(self.beta[None], self.tau, self.generator)
-        with torch.no_grad():
-            logits = self._logits(sample.chosen[0], batch[0])
-        gate = torch.ones((), device=self.device, requires_grad=True)
-        (gradient,) = torch.autograd.grad(functional.cross_entropy(gate * logits, batch[1]), gate)
+        chosen = sample.chosen[0]
+        gradient = self._captures.run(
+            ("beta", chosen), partial(self._gate_gradient, chosen), batch, partial(self._tensors, chosen)
+        )
         self.beta_optimiser.zero_grad()
         sample.soft.backward(gradient.reshape(1).cpu())  # type: ignore[no-untyped-call]
         self.beta_optimiser.step()
@@ -195,6 +217,7 @@ class PlacementSearch:
             network.load_state_dict(saved)
         for optimiser, saved in zip(self._all_optimisers(), state["optimisers"], strict=True):
             optimiser.load_state_dict(saved)
+            use_rate(optimiser, self.learning_rate)
         with torch.no_grad():
             self.beta.copy_(state["beta"])
         self.beta_optimiser.load_state_dict(state["beta_optimiser"])

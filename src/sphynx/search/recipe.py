@@ -41,6 +41,7 @@ class SearchRecipe:
     flip: bool = True  # where a mirrored image keeps its class
     crop: bool = True
     autocast: bool = False  # bf16
+    cuda_graphs: bool = False  # strategies that mix all operations: each step is captured once and replayed
     # The architecture parameters (the paper's theta, DARTS's alpha): Adam.
     architecture_learning_rate: float = 3e-4
     architecture_weight_decay: float = 1e-3

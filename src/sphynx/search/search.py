@@ -19,6 +19,7 @@ from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.search.captured import Captures
 from sphynx.search.cellspace import KINDS, CellSpace, count_operation
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.mixture import Mixtures
@@ -65,13 +66,23 @@ class _Searcher:
 
     def __init__(self, strategy: Strategy, shared: SharedWeights) -> None:
         self.strategy, self.shared = strategy, shared
+        self._captures = Captures(shared.recipe.cuda_graphs and shared.device.type == "cuda")
 
     def start_epoch(self, epoch: int) -> None:
         self.shared.start_epoch(epoch)
         self.strategy.start_epoch(epoch)
 
     def step(self, train: Batch, held_out: Batch) -> torch.Tensor:
-        return self.strategy.step(train, held_out)
+        if not isinstance(self.strategy, Darts | Gaea):
+            return self.strategy.step(train, held_out)
+        # These evaluate everything in every step, so that one graph (one more while w warms up) serves all of them.
+        relaxed = self.strategy
+        return self._captures.run(
+            relaxed.epoch >= relaxed.warmup_epochs,
+            lambda x, y, held_out_x, held_out_y: relaxed.step((x, y), (held_out_x, held_out_y)),
+            (*train, *held_out),
+            lambda: [*self.shared.tensors(), *relaxed.tensors()],
+        )
 
     def state_dict(self) -> dict[str, Any]:
         return {"strategy": self.strategy.state_dict(), "shared": self.shared.state_dict()}

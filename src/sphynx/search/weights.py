@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from sphynx.search.captured import optimiser_tensors, use_rate
 from sphynx.search.cellspace import CellSpace, Kind
 from sphynx.search.mixture import Mixtures
 from sphynx.search.objective import Batch, CostTerm, Objective
@@ -35,24 +36,20 @@ class SharedWeights:
         self.parameters = list(network.parameters())
         self.device = self.parameters[0].device
         self.cost = CostTerm(self.objective, network.space, network.cell_counts, self.device)
+        # A device tensor, so that a captured step reads its present value.
+        self.learning_rate = torch.tensor(recipe.learning_rate, device=self.device)
         self.optimiser = torch.optim.SGD(
             self.parameters,
-            lr=recipe.learning_rate,
+            lr=self.learning_rate,
             momentum=recipe.momentum,
             nesterov=recipe.nesterov,
             weight_decay=recipe.weight_decay,
             fused=self.device.type == "cuda",
         )
 
-    @property
-    def learning_rate(self) -> float:
-        return float(self.optimiser.param_groups[0]["lr"])
-
     def start_epoch(self, epoch: int) -> None:
         low, high = self.recipe.final_learning_rate, self.recipe.learning_rate
-        rate = low + (high - low) * (1 + math.cos(math.pi * epoch / self.recipe.epochs)) / 2
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
+        self.learning_rate.fill_(low + (high - low) * (1 + math.cos(math.pi * epoch / self.recipe.epochs)) / 2)
 
     def logits(self, x: Tensor, mixtures: Mixtures) -> Tensor:
         # The cache of casts would outlive the in-place changes of w that second-order DARTS makes.
@@ -85,6 +82,10 @@ class SharedWeights:
             count += len(batch[0])
         return float(total) / max(count, 1)
 
+    def tensors(self) -> list[Tensor]:
+        """What a step changes."""
+        return [*self.parameters, *optimiser_tensors(self.optimiser)]
+
     def state_dict(self) -> dict[str, Any]:
         network: Any = self.network
         return {"network": network.state_dict(), "optimiser": self.optimiser.state_dict()}
@@ -93,3 +94,4 @@ class SharedWeights:
         network: Any = self.network
         network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
+        use_rate(self.optimiser, self.learning_rate)

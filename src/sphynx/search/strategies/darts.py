@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sphynx.search.captured import optimiser_tensors
 from sphynx.search.cellspace import KINDS, Kind
 from sphynx.search.mixture import Mixture, Mixtures
 from sphynx.search.objective import Batch
@@ -39,12 +40,17 @@ class Darts:
             lr=recipe.architecture_learning_rate,
             betas=(recipe.architecture_betas[0], recipe.architecture_betas[1]),
             weight_decay=recipe.architecture_weight_decay,
+            capturable=shared.device.type == "cuda",
         )
         self.epoch = 0
 
     def parameters(self) -> list[nn.Parameter]:
         """Everything that Adam learns on held-out data."""
         return list(self.alpha.values())
+
+    def tensors(self) -> list[Tensor]:
+        """What a step changes besides w."""
+        return [*self.parameters(), *optimiser_tensors(self.optimiser)]
 
     def start_epoch(self, epoch: int) -> None:
         self.epoch = epoch

@@ -47,6 +47,10 @@ class Gaea:
     def parameters(self) -> list[Tensor]:
         return [*self.theta.values(), *self.edge_theta.values()]
 
+    def tensors(self) -> list[Tensor]:
+        """What a step changes besides w."""
+        return self.parameters()
+
     def start_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 

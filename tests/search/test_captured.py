@@ -1,0 +1,55 @@
+"""Steps captured as CUDA graphs do what the same steps do one operation at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from sphynx.search.captured import Captures
+from sphynx.search.locate import locate
+from sphynx.search.location import LocationRecipe, placements
+from sphynx.search.recipe import SearchRecipe
+from sphynx.search.search import search_cells
+from tests.search.test_runs import RECIPE, small_data, small_design
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def test_without_graphs_a_step_runs_as_it_is() -> None:
+    captures = Captures(enabled=False)
+    x = torch.ones(2)
+    assert torch.equal(captures.run("key", lambda value: value + 1, [x], list), torch.full((2,), 2.0))
+
+
+@needs_cuda
+@pytest.mark.parametrize("strategy", ["darts", "darts-2nd", "pc-darts", "gaea"])
+def test_a_captured_search_is_the_eager_one(strategy: str, tmp_path: Path) -> None:
+    values = {**RECIPE.to_json(), "architecture_learning_rate": 0.01}
+    eager = search_cells(small_data(), strategy, SearchRecipe(**values), tmp_path / "e", device="cuda", quiet=True)
+    values["cuda_graphs"] = True
+    graph = search_cells(small_data(), strategy, SearchRecipe(**values), tmp_path / "g", device="cuda", quiet=True)
+    ours, theirs = ((tmp_path / name / "strengths.json").read_text() for name in "eg")
+    assert graph.epochs == eager.epochs
+    for one, other in zip(_numbers(ours), _numbers(theirs), strict=True):
+        assert one == pytest.approx(other, abs=5e-3)
+
+
+@needs_cuda
+def test_a_captured_placement_is_the_eager_one(tmp_path: Path) -> None:
+    found = [
+        locate(
+            small_design(), small_data(), LocationRecipe(epochs=3, batch_size=8, cuda_graphs=graphs), placements(3),
+            tmp_path / str(graphs), device="cuda", quiet=True,
+        )
+        for graphs in (False, True)
+    ]  # fmt: skip
+    assert found[1].beta_hat[-1] == pytest.approx(found[0].beta_hat[-1], abs=5e-2)
+
+
+def _numbers(text: str) -> list[float]:
+    import json
+
+    epochs = json.loads(text)["epochs"]
+    return [value for epoch in epochs for kind in epoch.values() for row in kind for value in row]
