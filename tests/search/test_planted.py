@@ -27,9 +27,9 @@ PROBLEMS: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
     # REINFORCE on noisy rewards needs samples: one intermediate node, and cells of one operation.
     "enas": (
         5,
-        10,
+        12,
         {
-            "epochs": 3,
+            "epochs": 2,
             "enas_learning_rate": 0.01,
             "enas_hidden": 16,
             "enas_tanh_constant": 2.5,

@@ -12,6 +12,7 @@ import torch
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.errors import InputError, SphynxError
 from sphynx.report.location_figure import draw_location
+from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.search import epochs, locate, search
 from sphynx.search.location import LocationRecipe, placements
 from sphynx.search.recipe import SearchRecipe
@@ -99,6 +100,25 @@ def test_a_killed_search_continues_bit_for_bit(strategy: str, tmp_path: Path, mo
     assert continued == whole
     assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
     assert (tmp_path / "cut" / "metrics.jsonl").read_text() == (tmp_path / "whole" / "metrics.jsonl").read_text()
+
+
+def test_an_interrupted_search_says_how_to_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pressed(epochs.Interrupt):
+        """Ctrl-C before the first step."""
+
+        def __enter__(self) -> epochs.Interrupt:
+            super().__enter__()
+            self.requested = True
+            return self
+
+    with monkeypatch.context() as patch:
+        patch.setattr(epochs, "Interrupt", Pressed)
+        with pytest.raises(InterruptedWorkError) as stopped:
+            search.search_cells(
+                small_data(), "gdas", RECIPE, tmp_path, resume="sphynx search --resume auto", quiet=True
+            )
+    assert "sphynx search --resume auto" in stopped.value.remedy
+    assert search.search_cells(small_data(), "gdas", RECIPE, tmp_path, quiet=True).epochs == 3
 
 
 def test_what_a_search_leaves_behind(tmp_path: Path) -> None:

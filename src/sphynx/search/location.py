@@ -50,7 +50,7 @@ class LocationRecipe:
     gradient_clip: float = 5.0
     flip: bool = True  # where a mirrored image keeps its class
     crop: bool = True
-    autocast: bool = False  # bf16
+    autocast: bool = False  # bf16, on a GPU
     cuda_graphs: bool = False  # each candidate's step is captured once and replayed
     tau_start: float = 1000.0
     tau_end: float = 0.1
@@ -107,6 +107,7 @@ class PlacementSearch:
         self.steps, self.done = steps, 0
         common = list(shared.parameters())
         self.device = next(networks[0].parameters()).device
+        self._half = recipe.autocast and self.device.type == "cuda"
         # A device tensor, so that a captured step reads its present value.
         self.learning_rate = torch.tensor(recipe.learning_rate, device=self.device)
         ids = {id(parameter) for parameter in common}
@@ -196,7 +197,7 @@ class PlacementSearch:
         self.beta_optimiser.step()
 
     def _logits(self, chosen: int, x: Tensor) -> Tensor:
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.recipe.autocast, cache_enabled=False):
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
             return self.networks[chosen](x).float()  # type: ignore[no-any-return]
 
     def _all_optimisers(self) -> list[torch.optim.SGD]:

@@ -38,7 +38,10 @@ class _Selection:
             weights = mixture.weights.detach() * keep.to(mixture.weights)
             # What is left of an edge shares its weight, as a softmax without the missing logit would.
             weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-12)
-            mixed[name] = replace(mixture, weights=weights)
+            # With partial channels an edge also carries what goes around its operations: scaled away with the edge.
+            present = (keep.sum(dim=-1) > 0).to(weights)
+            edges = None if mixture.edges is None else mixture.edges.detach() * present
+            mixed[name] = replace(mixture, weights=weights, edges=edges)
         return mixed
 
 

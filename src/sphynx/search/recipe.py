@@ -40,7 +40,7 @@ class SearchRecipe:
     gradient_clip: float = 5.0
     flip: bool = True  # where a mirrored image keeps its class
     crop: bool = True
-    autocast: bool = False  # bf16
+    autocast: bool = False  # bf16, on a GPU
     cuda_graphs: bool = False  # strategies that mix all operations: each step is captured once and replayed
     # The architecture parameters (the paper's theta, DARTS's alpha): Adam.
     architecture_learning_rate: float = 3e-4

@@ -35,6 +35,7 @@ class SharedWeights:
         self.objective = objective or Objective()
         self.parameters = list(network.parameters())
         self.device = self.parameters[0].device
+        self._half = recipe.autocast and self.device.type == "cuda"
         self.cost = CostTerm(self.objective, network.space, network.cell_counts, self.device)
         # A device tensor, so that a captured step reads its present value.
         self.learning_rate = torch.tensor(recipe.learning_rate, device=self.device)
@@ -53,7 +54,7 @@ class SharedWeights:
 
     def logits(self, x: Tensor, mixtures: Mixtures) -> Tensor:
         # The cache of casts would outlive the in-place changes of w that second-order DARTS makes.
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.recipe.autocast, cache_enabled=False):
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
             return self.network(x, mixtures).float()
 
     def loss(self, batch: Batch, mixtures: Mixtures) -> Tensor:

@@ -49,9 +49,8 @@ class RandomSearch:
             return
         recipe = self.shared.recipe
         count = recipe.random_candidates if last else max(1, int(EARLY_SHARE * recipe.random_candidates))
-        candidates = [self._draw() for _ in range(count)]
-        finalists = self._ranked(candidates, batches[:1])[: recipe.random_finalists]
-        self.best = self._ranked(finalists, batches)[0]
+        ranked = self._ranked([self._draw() for _ in range(count)], batches[:1])
+        self.best = self._ranked(ranked[: recipe.random_finalists], batches)[0] if last else ranked[0]
 
     def _ranked(self, candidates: list[Genotype], batches: list[Batch]) -> list[Genotype]:
         scores = {}
