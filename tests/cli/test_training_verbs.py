@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from sphynx.cli.main import main
+from sphynx.space.files import save_design
 from sphynx.space.tally import Shape
 from sphynx.train.recipe import Recipe
 from tests.data.layouts import write_classes
@@ -85,7 +86,7 @@ class Sphynx:
 def sphynx(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Sphynx]:
     for split, n in (("train", 16), ("val", 4)):
         write_classes(tmp_path / "images" / split, ("a", "b", "c"), n=n, size=4)
-    replace(DESIGN, image=Shape(3, 4, 4)).save(tmp_path / "design.json")
+    save_design(replace(DESIGN, image=Shape(3, 4, 4)), tmp_path / "design.json")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPHYNX_DATA", str(tmp_path / "data-home"))
     threads = torch.get_num_threads()

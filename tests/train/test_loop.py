@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from sphynx.errors import InputError, SphynxError
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt, InterruptedWorkError
+from sphynx.space.files import save_design
 from sphynx.train import loop
 from sphynx.train.loop import train
 from sphynx.train.model import load_model
@@ -123,7 +124,7 @@ def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:
 
 def test_weights_of_another_design_are_refused(tmp_path: Path) -> None:
     train(job(tmp_path, epochs=1))
-    dataclasses.replace(DESIGN, channels=3).save(tmp_path / "design.json")
+    save_design(dataclasses.replace(DESIGN, channels=3), tmp_path / "design.json")
     with pytest.raises(InputError, match=r"model\.safetensors: the weights belong to another design"):
         load_model(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"short")

@@ -8,6 +8,7 @@ import pytest
 from safetensors.torch import load_file
 
 from sphynx.errors import InputError
+from sphynx.space.files import save_design
 from sphynx.train.loop import train
 from sphynx.train.model import load_model
 from sphynx.train.runs import summarise, teacher_design, teacher_for, train_seeds
@@ -44,7 +45,7 @@ def test_the_automatic_teacher_is_the_same_cells_with_inner_relus(tmp_path: Path
 def test_a_given_teacher_must_fit_the_data(tmp_path: Path) -> None:
     train(job(tmp_path / "t", epochs=1))
     assert teacher_for(str(tmp_path / "t"), job(tmp_path / "s")).design == DESIGN
-    dataclasses.replace(DESIGN, classes=4).save(tmp_path / "t" / "design.json")
+    save_design(dataclasses.replace(DESIGN, classes=4), tmp_path / "t" / "design.json")
     with pytest.raises(InputError):
         load_model(tmp_path / "t")
     with pytest.raises(InputError, match="no automatic teacher"):
