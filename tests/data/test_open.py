@@ -113,11 +113,19 @@ def test_grey_images_stay_grey(tmp_path: Path) -> None:
 def test_mixed_sizes_are_named_and_can_be_resized(tmp_path: Path) -> None:
     write_classes(tmp_path)
     odd = write_image(tmp_path / "bee" / "odd.png", pixels(1, (5, 9, 3))[0])
-    with pytest.raises(InputError, match=r"odd\.png is 9x5"):
+    with pytest.raises(InputError, match=r"odd\.png: the image is 9x5, but .*0\.png is 6x6"):
         open_data(str(tmp_path))
     data = open_data(str(tmp_path), image_size=4)
     assert data.train.shape == (3, 4, 4)
     odd.unlink()
+
+
+def test_images_that_do_not_fit_the_memory_are_to_be_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_classes(tmp_path)
+    monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PHYS_PAGES": 1, "SC_PAGE_SIZE": 2000}[name])
+    with pytest.raises(InputError, match="10 images like this one") as caught:
+        open_data(str(tmp_path))
+    assert "--stream" in caught.value.remedy
 
 
 def test_a_corrupt_image_is_named(tmp_path: Path) -> None:

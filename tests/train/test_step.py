@@ -85,7 +85,7 @@ def test_variants_learn(changes: dict[str, object]) -> None:
     settings = recipe(learning_rate=0.01, **changes)
     step = Step(Objective(network(), settings), settings, CPU)
     losses = []
-    for _ in range(6):
+    for _ in range(3):
         step.start_epoch()
         for x, y in batches():
             step(x, y)

@@ -26,7 +26,7 @@ def train(
     data: DataOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")],
     recipe: Annotated[str, typer.Option("--recipe", help="A name from `sphynx recipes ls`, or a TOML file.")] = "fast",
-    seed: Annotated[int, typer.Option("--seed", help="The first seed.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds: mean and spread are given.")] = 1,
     teacher: Annotated[
         str, typer.Option("--teacher", help="auto (trains the same cells with ReLUs inside), or a trained run folder.")

@@ -6,6 +6,7 @@ All random numbers of an epoch (order, crops, mirrors, cutouts, mixes) are drawn
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from torch.nn import functional
 from sphynx.data.images import AnyImages, ImageSet, Statistics
 from sphynx.errors import InputError
 
-_CHUNK_IMAGES = 4096  # augmented at once: few launches, little memory
+_CHUNK_PIXELS = 1 << 24  # augmented at once (5,000 images of 3x32x32): few launches, little memory
 
 
 @dataclass(frozen=True)
@@ -165,8 +166,9 @@ class Batches(EpochBatches):
         self._normalise = Normalise(mean, std, on)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        draws, first, per_chunk = self.current_draws(), self.position, max(1, _CHUNK_IMAGES // self.batch_size)
-        for start in range(first, len(self), per_chunk):
+        draws = self.current_draws()
+        per_chunk = max(1, _CHUNK_PIXELS // (self.batch_size * math.prod(self.images.shape)))
+        for start in range(self.position, len(self), per_chunk):
             batches = range(start, min(start + per_chunk, len(self)))
             rows = [self.rows(batch) for batch in batches]
             x, y = self._augmented(draws, torch.cat(rows))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,9 +102,18 @@ def get(name: str) -> Path:
             _download(file, path)
         check_hash(path, file.md5)
         if path.suffix == ".zip" and not (data_home() / entry.opens).exists():
-            with zipfile.ZipFile(path) as archive:
-                archive.extractall(folder)  # members are confined to the folder by zipfile itself
+            _unpack(path, data_home() / entry.opens)
     return data_home() / entry.opens
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    """`folder` appears once it is complete: unpacking that was cut off starts again."""
+    temporary = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(temporary, ignore_errors=True)
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(temporary)  # zipfile keeps members inside
+    (temporary / folder.name).rename(folder)
+    shutil.rmtree(temporary)
 
 
 def check_hash(path: Path, md5: str) -> None:

@@ -18,7 +18,6 @@ from sphynx.errors import InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
 _GREY_MODES = ("1", "L")
-_SHOWN = 3
 
 Pixels = NDArray[np.uint8]
 Encoded = Path | bytes
@@ -39,23 +38,43 @@ def decode_all(encoded: Sequence[Encoded], name: Callable[[int], str], *, size: 
     def decode(index: int) -> Pixels:
         return decode_image(encoded[index], name(index), size=size)
 
+    arrays: list[Pixels] = []
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        arrays = list(threads.map(decode, range(len(encoded))))
+        decoded = threads.map(decode, range(len(encoded)))
+        for index, array in enumerate(decoded):
+            fault = _fault(array, arrays[0], name, index) if arrays else _too_large(array, len(encoded), name)
+            if fault is not None:
+                threads.shutdown(cancel_futures=True)
+                raise fault
+            arrays.append(array)
     expected = arrays[0].shape[:2]
-    odd = [index for index, array in enumerate(arrays) if array.shape[:2] != expected]
-    if odd:
-        shown = ", ".join(f"{name(i)} is {arrays[i].shape[1]}x{arrays[i].shape[0]}" for i in odd[:_SHOWN])
-        raise InputError(
-            f"the images have different sizes: {shown}"
-            + (f" and {len(odd) - _SHOWN} more differ" if len(odd) > _SHOWN else ""),
-            where=f"{name(0)} ({expected[1]}x{expected[0]})",
-            remedy="Give --image-size N to resize them all to N x N.",
-        )
     channels = max(1 if array.ndim == 2 else 3 for array in arrays)
     images = np.empty((len(arrays), channels, *expected), np.uint8)
     for index, array in enumerate(arrays):
         images[index] = array if array.ndim == 2 else array.transpose(2, 0, 1)
     return torch.from_numpy(images)
+
+
+def _fault(array: Pixels, first: Pixels, name: Callable[[int], str], index: int) -> InputError | None:
+    if array.shape[:2] == first.shape[:2]:
+        return None
+    sizes = [f"{pixels.shape[1]}x{pixels.shape[0]}" for pixels in (array, first)]
+    return InputError(
+        f"the image is {sizes[0]}, but {name(0)} is {sizes[1]}",
+        where=name(index),
+        remedy="Give --image-size N to resize all images to N x N.",
+    )
+
+
+def _too_large(first: Pixels, count: int, name: Callable[[int], str]) -> InputError | None:
+    needed, memory = count * first.nbytes, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed <= memory // 2:
+        return None
+    return InputError(
+        f"{count:,} images like this one need {needed / 2**30:.0f} GiB; this machine has {memory / 2**30:.0f} GiB",
+        where=name(0),
+        remedy="Give --stream and --image-size N: images then stay on the disk.",
+    )
 
 
 def decode_image(encoded: Encoded, name: str, *, size: int | None = None) -> Pixels:
