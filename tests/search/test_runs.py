@@ -160,6 +160,12 @@ def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:
     assert summary.chosen == summary.results[1].genotype
     assert load_genotype(tmp_path / "genotype.json") == summary.chosen
     assert json.loads((tmp_path / "summary.json").read_text())["spread"]["deviation"] is not None
+    scores = iter([0.3, 0.8, 0.95])
+    summary = search_seeds(
+        one, tmp_path, [0, 1], retrain=lambda _: next(scores), random_baselines=1, baselines_compete=True
+    )
+    assert summary.chosen == summary.ranking[0].genotype
+    assert summary.ranking[0].label == "random cells 0"
 
 
 def test_a_search_that_diverges_says_so_and_keeps_its_checkpoint(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class SearchResult:
         }
 
 
-class _Searcher:
+class Searcher:
     """A strategy and the weights it shares, as the epoch loop sees them."""
 
     def __init__(self, strategy: Strategy, shared: SharedWeights) -> None:
@@ -140,7 +140,7 @@ def search_cells(
     columns = ("epoch", "loss", "held_out", "skips", *(["eigenvalue"] if recipe.hessian else []))
     watch = Watch(folder, f"search {strategy}", columns, resume, quiet)
     with fast_convolutions(torch.device(device)):
-        rows = run_epochs(_Searcher(learner, shared), halves, generator, watch, epochs=recipe.epochs, finish=finish)
+        rows = run_epochs(Searcher(learner, shared), halves, generator, watch, epochs=recipe.epochs, finish=finish)
         genotype = _chosen(rows, recipe)
         if recipe.selection == "perturbation":
             genotype = _perturbed(learner, shared, halves, generator)

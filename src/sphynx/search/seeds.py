@@ -43,16 +43,21 @@ def search_seeds(
     *,
     retrain: Retrain | None = None,
     random_baselines: int = 0,
+    baselines_compete: bool = False,
     space: CellSpace | None = None,
 ) -> Summary:
-    """`search(seed, folder)` runs one. The winner is the found cell that retrains best, else the supernet's best."""
+    """`search(seed, folder)` runs one. The winner is the found cell that retrains best, else the supernet's best.
+
+    Random cells stand beside the found ones for comparison; with `baselines_compete` one of them may win, which makes
+    this a random search by retraining (no shared weights).
+    """
     results = tuple(search(seed, out if len(seeds) == 1 else out / f"seed-{seed}") for seed in seeds)
     ranking: tuple[Ranked, ...] = ()
     if retrain is not None:
         cells = {f"{result.strategy}, seed {result.seed}": result.genotype for result in results}
         baselines = random_cells(space or CellSpace(), random_baselines, seeds[0])
         ranking = rank({**cells, **baselines}, retrain)
-        chosen = next(entry.genotype for entry in ranking if entry.label in cells)
+        chosen = next(entry.genotype for entry in ranking if baselines_compete or entry.label in cells)
     else:
         chosen = max(results, key=lambda result: result.held_out_accuracy).genotype
     summary = Summary(
