@@ -5,8 +5,8 @@
     PYTHONPATH=src python benchmarks/bench_search.py --strategies darts --steps 2 --warmup 1 --channels 1 --depth 3 \
         --batch 4 --location-depth 3
 
-An epoch goes once over half of CIFAR-100's 50,000 training images; the images here are random. `--steps` are timed after
-`--warmup` (which must see every placement once, where graphs are captured).
+An epoch goes once over half of CIFAR-100's 50,000 training images; the images here are random. `--steps` are timed
+after `--warmup` (which must see every placement once, where graphs are captured).
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ def search(
     if rank:
         retrain = _retrain(images, chosen_recipe, rank, out, seed=seed, device=chosen_device, quiet=as_json)
     summary = search_seeds(
-        one, out, range(seed, seed + seeds), retrain=retrain, random_baselines=random_cells, baselines_compete=strategy == "random",
-        space=CellSpace(chosen_recipe.nodes),
+        one, out, range(seed, seed + seeds), retrain=retrain, random_baselines=random_cells,
+        baselines_compete=strategy == "random", space=CellSpace(chosen_recipe.nodes),
     )  # fmt: skip
     if as_json:
         print_json(summary.to_json())
