@@ -1,4 +1,4 @@
-"""Garbled ReLU against integers over the whole ring, garbled AES-128 against FIPS 197, Bristol Fashion both ways."""
+"""Garbled ReLU against integers over the whole ring, garbled AES-128 against FIPS 197, Bristol Fashion."""
 
 from __future__ import annotations
 

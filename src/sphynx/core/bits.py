@@ -27,3 +27,16 @@ def unslice_bits(planes: Words, count: int) -> Words:
     values = np.empty(count, np.uint64)
     _native.unslice_bits(planes, planes.shape[0], values)
     return values
+
+
+def pack_ring(values: Words, width: int) -> NDArray[np.uint8]:
+    """The low `width` bits of each value back to back: what goes on the wire."""
+    packed = np.empty((values.size * width + 7) // 8, np.uint8)
+    _native.pack_ring(values, width, packed)
+    return packed
+
+
+def unpack_ring(packed: NDArray[np.uint8], width: int, count: int) -> Words:
+    values = np.empty(count, np.uint64)
+    _native.unpack_ring(packed, width, values)
+    return values

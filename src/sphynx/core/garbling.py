@@ -1,7 +1,7 @@
 """Half-gates garbling (eprint 2014/756) of many instances of one circuit.
 
-The garbler keeps `delta` and the zero labels, sends tables and one label per input; the evaluator returns colour
-bits, which the garbler xors with its own. Labels are blocks (uint64, last axis 2) of shape (wires, instances, 2).
+The garbler keeps `delta` and the zero labels, sends tables and one label per input; the evaluator returns
+colour bits, which the garbler xors with its own. Labels are blocks of shape (wires, instances, 2), uint64.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def garble(
     first_instance: int = 0,
     threads: int = 0,
 ) -> Garbled:
-    """`layer_key` is public and fresh for each (bundle, layer); `first_instance` continues it over batches."""
+    """`layer_key` is public, fresh for each (bundle, layer); `first_instance` continues it over batches."""
     instances = input_zeros.shape[1]
     tables = np.empty((2 * circuit.and_count * instances, 2), np.uint64)
     colours = np.empty((sum(circuit.output_widths), plane_words(instances)), np.uint64)
