@@ -37,7 +37,8 @@ struct Armv8Lane {
             vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(~std::uint64_t{0})));
         return veorq_u8(vextq_u8(x, x, 8), vbslq_u8(high_only, x, tweak));
     }
-    // In assembly because the compiler would take the bit through a general register, four instructions for one.
+    // In assembly because the compiler would take the bit through a general register, four instructions for
+    // one.
     static V colour_mask(V x) {
         uint64x2_t low;
         __asm__("dup %0.2d, %1.d[0]" : "=w"(low) : "w"(x));

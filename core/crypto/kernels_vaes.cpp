@@ -48,7 +48,9 @@ struct VaesLane {
     }
     static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
     static V select(V mask, V a, V b) { return _mm256_blendv_epi8(b, a, mask); }
-    static V colour_mask(V x) { return _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(x, 0), 31), 31); }
+    static V colour_mask(V x) {
+        return _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(x, 0), 31), 31);
+    }
 
     template <int n, class Work>
     [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[n], const Work& work) {
