@@ -16,7 +16,7 @@ What each OT yields, w + 2 (inner + 1) + 5 of them per ReLU:
     (4) delta (alpha + X), X = x_c >> f: the high words of the delta node's pads. In `down` their difference u
         is random and defines alpha = (1 - 2 delta_s) u; in `up` the client corrects for (1 - 2 delta_c) X.
 
-Semi-honest. Every value sent is masked by a fresh pad, so each party's view is uniform but for its own choices.
+Semi-honest. Every value sent is masked by a fresh pad: a view is uniform but for the own choices.
 """
 
 from __future__ import annotations
