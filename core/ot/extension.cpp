@@ -20,22 +20,26 @@ bool bit_of(const Block& block, unsigned index) {
     return (index < 64 ? block.lo >> index : block.hi >> (index - 64)) & 1;
 }
 
-// rows[b * count ..] ^= sum of the streams of all leaves whose index has bit b, u = the sum of all. The index
-// runs like a binary counter: `pending[l]` is the sum over the last finished left subtree of height l.
-void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned depth, bool first_is_missing,
+// rows[b * count ..] = the sum of the streams of all leaves whose index has bit b, u = the sum of all. The
+// index runs like a binary counter: `pending[l]` is the sum over the last finished left subtree of height l.
+// Leaf 0 adds to u only: the sender, who lacks it and needs no u, may run this on any key in its place.
+void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned depth,
                  std::uint64_t column_block, std::size_t count, Block* rows, Block* u) {
+    const Block counter = {0, __builtin_bswap64(column_block)};
     Block pending[9][tile];
     Block current[tile];
     std::fill_n(rows, depth * count, Block{});
-    for (unsigned leaf = 0; leaf < 1u << depth; ++leaf) {
-        if (leaf == 0 && first_is_missing) {
-            std::fill_n(current, count, Block{});
+    const unsigned first_level =
+        depth >= 2 ? 2 : 0;  // levels below it are summed in registers, four leaves at a time
+    for (unsigned subtree = 0; subtree < 1u << (depth - first_level); ++subtree) {
+        if (first_level == 2) {
+            kernels.sum_four_streams(leaves + 4 * subtree, counter, rows, rows + count, current, count);
         } else {
-            kernels.counter_stream(leaves[leaf], {0, __builtin_bswap64(column_block)}, current, count);
+            kernels.counter_stream(leaves[subtree], counter, current, count);
         }
         unsigned level = 0;
-        for (; leaf >> level & 1; ++level) {
-            Block *row = rows + level * count, *left = pending[level];
+        for (; subtree >> level & 1; ++level) {
+            Block *row = rows + (first_level + level) * count, *left = pending[level];
             for (std::size_t j = 0; j < count; ++j) {
                 row[j] ^= current[j];
                 current[j] ^= left[j];
@@ -128,7 +132,7 @@ void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_c
         Block* row = rows;
         for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
             const unsigned depth = streams_.depths[tree];
-            sum_streams(kernels, leaves, depth, false, streams_.next_column_block + column, columns, row, u);
+            sum_streams(kernels, leaves, depth, streams_.next_column_block + column, columns, row, u);
             if (tree == 0 && random_choices) {
                 std::copy_n(u, columns, chosen);
             } else {
@@ -186,7 +190,7 @@ void OtSender::extend(std::size_t count, bool random_choices, const Block* messa
         unsigned row = 0;
         for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
             const unsigned depth = streams_.depths[tree];
-            sum_streams(kernels, leaves, depth, true, streams_.next_column_block + column, columns,
+            sum_streams(kernels, leaves, depth, streams_.next_column_block + column, columns,
                         rows + row * columns, u);
             leaves += std::size_t{1} << depth;
             if (tree == 0 && random_choices) {  // r = u_0: nothing to correct
