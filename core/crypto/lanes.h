@@ -2,14 +2,19 @@
 // file (kernels_<set>.cpp) defines a Lane in its own unnamed namespace and instantiates these loops with it;
 // the instances then have internal linkage, so the linker never merges code compiled for different sets.
 //
-// A Lane offers: V (holds `width` blocks), Key(AesKey), load/store (unaligned), xor_, and_, select(mask, a,
-// b) and broadcast; counters(high, low): `width` consecutive big-endian counter blocks; tweaks(first, step):
-// blocks holding first, first + step, ..; mixed(x, tweaks) = sigma(x) ^ tweaks; colour_mask: each block all
-// ones or zeros by its lowest bit; pin(V&): computed here, not later; encrypt(Key, V (&)[8]): eight
-// independent vectors at once, enough to hide the latency of the AES units; and rounds(Key, V (&)[4], work):
-// AES up to a constant that depends on the key only (the last AddRoundKey may be missing; it cancels in sums
-// of two), with work(0) .. work(7) called in between.
-// And encrypt_each(keys, V (&)[8]): AES of vectors 2 i and 2 i + 1 under keys[i].
+// A Lane offers
+//   V, width               a vector and how many blocks it holds; load and store (unaligned), broadcast
+//   xor_, and_, select     select(mask, a, b) takes a where the mask is set
+//   counters(high, low)    consecutive big-endian counter blocks
+//   tweaks(first, step)    blocks holding first, first + step, ..
+//   mixed(x, tweaks)       sigma(x) ^ tweaks (hash.h)
+//   colour_mask(x)         each block all ones or zeros by its lowest bit
+//   pin(V&)                the value is computed here, not later
+//   Key, encrypt           AES of eight vectors at once, enough to hide the latency of the AES units
+//   encrypt_each           AES of vectors 2 i and 2 i + 1 under keys[i]
+//   rounds(.., work)       AES of four vectors up to a constant that depends on the key only (the last
+//                          AddRoundKey may be missing; it cancels in sums of two), calling work(0) .. work(7)
+//                          in between
 #pragma once
 
 #include <cstddef>

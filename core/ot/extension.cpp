@@ -22,7 +22,7 @@ bool bit_of(const Block& block, unsigned index) {
 
 // rows[b * count ..] = the sum of the streams of all leaves whose index has bit b, u = the sum of all. The
 // index runs like a binary counter: `pending[l]` is the sum over the last finished left subtree of height l.
-// Leaf 0 adds to u only: the sender, who lacks it and needs no u, may run this on any key in its place.
+// Leaf 0 adds to u only: the sender, who lacks it and wants no u (nullptr), may have any key in its place.
 void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned depth,
                  std::uint64_t column_block, std::size_t count, Block* rows, Block* u) {
     const Block counter = {0, __builtin_bswap64(column_block)};
@@ -35,7 +35,11 @@ void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned
         if (first_level == 2) {
             kernels.sum_four_streams(leaves + 4 * subtree, counter, rows, rows + count, current, count);
         } else {
-            kernels.counter_stream(leaves[subtree], counter, current, count);
+            if (subtree == 0 && u == nullptr) {
+                std::fill_n(current, count, Block{});
+            } else {
+                kernels.counter_stream(leaves[subtree], counter, current, count);
+            }
         }
         unsigned level = 0;
         for (; subtree >> level & 1; ++level) {
@@ -47,7 +51,7 @@ void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned
         }
         std::memcpy(pending[level], current, count * sizeof(Block));
     }
-    std::memcpy(u, current, count * sizeof(Block));
+    if (u != nullptr) std::memcpy(u, current, count * sizeof(Block));
 }
 
 // Cuts an extension into tiles and hands each to work(first column block, column blocks, first OT, OTs).
@@ -184,14 +188,14 @@ void OtSender::extend(std::size_t count, bool random_choices, const Block* messa
     const SymmetricKernels& kernels = symmetric_kernels();
     const std::size_t sent_trees = streams_.trees() - (random_choices ? 1 : 0);
     for_tiles(count, threads, [&](std::size_t column, std::size_t columns, std::size_t ots) {
-        Block rows[128 * tile], u[tile];
+        Block rows[128 * tile];
         const Block* in = message + sent_trees * column;
         const AesKey* leaves = streams_.leaves.data();
         unsigned row = 0;
         for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
             const unsigned depth = streams_.depths[tree];
             sum_streams(kernels, leaves, depth, streams_.next_column_block + column, columns,
-                        rows + row * columns, u);
+                        rows + row * columns, nullptr);
             leaves += std::size_t{1} << depth;
             if (tree == 0 && random_choices) {  // r = u_0: nothing to correct
                 row += depth;
