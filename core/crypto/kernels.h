@@ -6,6 +6,20 @@
 
 namespace sphynx {
 
+// Rows of labels around an AND gate, so that the XOR gates of an adder cost no pass of their own. With A = a
+// xor a_more and B = b xor b_more the result is A B xor added, and A xor B xor sum_more is written to `sum`
+// on the way. Rows that are not needed point to zeros, `sum` then to memory that nobody reads; `sum` is none
+// of the rest.
+struct AndOperands {
+    const Block* a;
+    const Block* a_more;
+    const Block* b;
+    const Block* b_more;
+    const Block* added;
+    const Block* sum_more;
+    Block* sum;
+};
+
 struct SymmetricKernels {
     const char* name;
 
@@ -14,6 +28,23 @@ struct SymmetricKernels {
 
     void (*encrypt)(const AesKey& key, const Block* in, Block* out, std::size_t count);
     void (*counter_stream)(const AesKey& key, Block counter, Block* out, std::size_t count);
+
+    // Streams c0 .. c3 of four keys from one counter: bit0 ^= c1 ^ c3, bit1 ^= c2 ^ c3, total = c0 ^ c1 ^ c2
+    // ^ c3. The two lowest levels of SoftSpoken's sums over leaves, without a trip of each stream through
+    // memory.
+    void (*sum_four_streams)(const AesKey* keys, Block counter, Block* bit0, Block* bit1, Block* total,
+                             std::size_t count);
+
+    // out[j] = H(in[j], first_tweak + j), hash.h.
+    void (*hash)(const AesKey& key, const Block* in, std::uint64_t first_tweak, Block* out,
+                 std::size_t count);
+
+    // One AND gate for `count` instances. Instance j uses tweaks first_tweak + 2 j and + 2 j + 1.
+    void (*garble_and)(const AesKey& key, Block delta, std::uint64_t first_tweak, const AndOperands& in,
+                       Block* garbler_rows, Block* evaluator_rows, Block* out, std::size_t count);
+    void (*evaluate_and)(const AesKey& key, std::uint64_t first_tweak, const AndOperands& in,
+                         const Block* garbler_rows, const Block* evaluator_rows, Block* out,
+                         std::size_t count);
 };
 
 // The fastest table that usable_features() allows.

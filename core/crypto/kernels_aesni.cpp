@@ -26,12 +26,44 @@ struct AesniLane {
                               static_cast<long long>(__builtin_bswap64(high)));
     }
 
-    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
+    static V xor_(V a, V b) { return _mm_xor_si128(a, b); }
+    static V and_(V a, V b) { return _mm_and_si128(a, b); }
+    static V broadcast(Block block) { return load(&block); }
+    static V tweaks(std::uint64_t first, std::uint64_t) {
+        return _mm_cvtsi64_si128(static_cast<long long>(first));
+    }
+    static V mixed(V x, V tweak) {
+        const V high_only = _mm_set_epi64x(-1, 0);
+        return _mm_xor_si128(_mm_shuffle_epi32(x, 0x4e), _mm_xor_si128(_mm_and_si128(x, high_only), tweak));
+    }
+    static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
+    static V select(V mask, V a, V b) { return _mm_blendv_epi8(b, a, mask); }
+    static V colour_mask(V x) { return _mm_srai_epi32(_mm_slli_epi32(_mm_shuffle_epi32(x, 0), 31), 31); }
+
+    template <int n, class Work>
+    [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[n], const Work& work) {
         for (V& block : state) block = _mm_xor_si128(block, key.round[0]);
-        for (int round = 1; round < 10; ++round) {
-            for (V& block : state) block = _mm_aesenc_si128(block, key.round[round]);
-        }
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            for (V& block : state) block = _mm_aesenc_si128(block, key.round[round + 1]);
+            if constexpr (round < 8) work(round);
+        });
         for (V& block : state) block = _mm_aesenclast_si128(block, key.round[10]);
+    }
+    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
+        rounds(key, state, [](auto) {});
+    }
+    [[gnu::always_inline]] static void encrypt_each(const AesKey* keys, V (&state)[8]) {
+        unrolled<8>([&](auto i) __attribute__((always_inline)) {
+            state[i] = xor_(state[i], load(keys[i / 2].round_keys() + 0));
+        });
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            unrolled<8>([&](auto i) __attribute__((always_inline)) {
+                state[i] = _mm_aesenc_si128(state[i], load(keys[i / 2].round_keys() + round + 1));
+            });
+        });
+        unrolled<8>([&](auto i) __attribute__((always_inline)) {
+            state[i] = _mm_aesenclast_si128(state[i], load(keys[i / 2].round_keys() + 10));
+        });
     }
 };
 

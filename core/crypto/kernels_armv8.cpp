@@ -25,11 +25,53 @@ struct Armv8Lane {
         return vrev64q_u8(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(high), vcreate_u64(low))));
     }
 
+    static V xor_(V a, V b) { return veorq_u8(a, b); }
+    static V and_(V a, V b) { return vandq_u8(a, b); }
+    static V broadcast(Block block) { return load(&block); }
+    static V tweaks(std::uint64_t first, std::uint64_t) {
+        return vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(first), vcreate_u64(0)));
+    }
+    // (hi, lo) xor (tweak, hi): the tweak takes the half that sigma leaves empty.
+    static V mixed(V x, V tweak) {
+        const V high_only =
+            vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(~std::uint64_t{0})));
+        return veorq_u8(vextq_u8(x, x, 8), vbslq_u8(high_only, x, tweak));
+    }
+    // In assembly because the compiler would take the bit through a general register, four instructions for
+    // one.
+    static V colour_mask(V x) {
+        uint64x2_t low;
+        __asm__("dup %0.2d, %1.d[0]" : "=w"(low) : "w"(x));
+        return vreinterpretq_u8_u64(vtstq_u64(low, vdupq_n_u64(1)));
+    }
+    static void pin(V& value) { __asm__ volatile("" : "+w"(value)); }
+    static V select(V mask, V a, V b) { return vbslq_u8(mask, a, b); }
+
+    template <int n, class Work>
+    [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[n], const Work& work) {
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            unrolled<n>([&](auto i) __attribute__((always_inline)) {
+                state[i] = vaesmcq_u8(vaeseq_u8(state[i], key.round[round]));
+                pin(state[i]);
+            });
+            if constexpr (round < 8) work(round);
+        });
+        for (V& block : state) block = vaeseq_u8(block, key.round[9]);
+    }
     [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
-        for (int round = 0; round < 9; ++round) {
-            for (V& block : state) block = vaesmcq_u8(vaeseq_u8(block, key.round[round]));
-        }
-        for (V& block : state) block = veorq_u8(vaeseq_u8(block, key.round[9]), key.round[10]);
+        rounds(key, state, [](auto) {});
+        for (V& block : state) block = veorq_u8(block, key.round[10]);
+    }
+    [[gnu::always_inline]] static void encrypt_each(const AesKey* keys, V (&state)[8]) {
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            unrolled<8>([&](auto i) __attribute__((always_inline)) {
+                state[i] = vaesmcq_u8(vaeseq_u8(state[i], load(keys[i / 2].round_keys() + round)));
+            });
+        });
+        unrolled<8>([&](auto i) __attribute__((always_inline)) {
+            const Block* last = keys[i / 2].round_keys() + 9;
+            state[i] = veorq_u8(vaeseq_u8(state[i], load(last)), load(last + 1));
+        });
     }
 };
 

@@ -2,6 +2,7 @@
 // being byte i of block j. Constant time on any CPU: only XOR, AND, NOT and fixed shifts touch the data.
 #include <cstring>
 
+#include "crypto/hash.h"
 #include "crypto/lanes.h"
 #include "crypto/sbox.h"
 
@@ -93,18 +94,41 @@ struct PortableLane {
         return {__builtin_bswap64(high), __builtin_bswap64(low)};
     }
 
+    static V xor_(V a, V b) { return a ^ b; }
+    static V and_(V a, V b) { return a & b; }
+    static V broadcast(Block block) { return block; }
+    static V tweaks(std::uint64_t first, std::uint64_t) { return {first, 0}; }
+    static V mixed(V x, V tweak) { return sphynx::sigma(x) ^ tweak; }
+    static void pin(V&) {}
+    static V select(V mask, V a, V b) { return b ^ (mask & (a ^ b)); }
+    static V colour_mask(V x) { return mask_of(x.lo); }
+
+    template <class Work>
+    static void rounds(const Key& key, V (&state)[4], const Work& work) {
+        encrypt_four(key, state);
+        unrolled<8>(work);
+    }
     static void encrypt(const Key& key, V (&state)[8]) {
-        for (int half = 0; half < 8; half += 4) {
-            Planes planes = to_planes(state + half);
-            for (int bit = 0; bit < 8; ++bit) planes[bit] ^= key.round[0][bit];
-            for (int round = 1; round <= 10; ++round) {
-                planes = sbox::substitute<std::uint64_t>(planes);
-                for (std::uint64_t& plane : planes) plane = shift_rows(plane);
-                if (round < 10) planes = mix_columns(planes);
-                for (int bit = 0; bit < 8; ++bit) planes[bit] ^= key.round[round][bit];
-            }
-            from_planes(planes, state + half);
+        encrypt_four(key, state);
+        encrypt_four(key, state + 4);
+    }
+    static void encrypt_each(const AesKey* keys, V (&state)[8]) {
+        for (int i = 0; i < 4; ++i) {
+            V padded[4] = {state[2 * i], state[2 * i + 1], {}, {}};
+            encrypt_four(Key(keys[i]), padded);
+            state[2 * i] = padded[0], state[2 * i + 1] = padded[1];
         }
+    }
+    static void encrypt_four(const Key& key, V* state) {
+        Planes planes = to_planes(state);
+        for (int bit = 0; bit < 8; ++bit) planes[bit] ^= key.round[0][bit];
+        for (int round = 1; round <= 10; ++round) {
+            planes = sbox::substitute<std::uint64_t>(planes);
+            for (std::uint64_t& plane : planes) plane = shift_rows(plane);
+            if (round < 10) planes = mix_columns(planes);
+            for (int bit = 0; bit < 8; ++bit) planes[bit] ^= key.round[round][bit];
+        }
+        from_planes(planes, state);
     }
 };
 

@@ -33,12 +33,49 @@ struct VaesLane {
                                  static_cast<long long>(__builtin_bswap64(high)));
     }
 
-    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
+    static V xor_(V a, V b) { return _mm256_xor_si256(a, b); }
+    static V and_(V a, V b) { return _mm256_and_si256(a, b); }
+    static V broadcast(Block block) {
+        return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(&block)));
+    }
+    static V tweaks(std::uint64_t first, std::uint64_t step) {
+        return _mm256_set_epi64x(0, static_cast<long long>(first + step), 0, static_cast<long long>(first));
+    }
+    static V mixed(V x, V tweak) {
+        const V high_only = _mm256_set_epi64x(-1, 0, -1, 0);
+        return _mm256_xor_si256(_mm256_shuffle_epi32(x, 0x4e),
+                                _mm256_xor_si256(_mm256_and_si256(x, high_only), tweak));
+    }
+    static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
+    static V select(V mask, V a, V b) { return _mm256_blendv_epi8(b, a, mask); }
+    static V colour_mask(V x) {
+        return _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(x, 0), 31), 31);
+    }
+
+    template <int n, class Work>
+    [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[n], const Work& work) {
         for (V& block : state) block = _mm256_xor_si256(block, key.round[0]);
-        for (int round = 1; round < 10; ++round) {
-            for (V& block : state) block = _mm256_aesenc_epi128(block, key.round[round]);
-        }
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            for (V& block : state) block = _mm256_aesenc_epi128(block, key.round[round + 1]);
+            if constexpr (round < 8) work(round);
+        });
         for (V& block : state) block = _mm256_aesenclast_epi128(block, key.round[10]);
+    }
+    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
+        rounds(key, state, [](auto) {});
+    }
+    [[gnu::always_inline]] static void encrypt_each(const AesKey* keys, V (&state)[8]) {
+        unrolled<8>([&](auto i) __attribute__((always_inline)) {
+            state[i] = xor_(state[i], broadcast(keys[i / 2].round_keys()[0]));
+        });
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            unrolled<8>([&](auto i) __attribute__((always_inline)) {
+                state[i] = _mm256_aesenc_epi128(state[i], broadcast(keys[i / 2].round_keys()[round + 1]));
+            });
+        });
+        unrolled<8>([&](auto i) __attribute__((always_inline)) {
+            state[i] = _mm256_aesenclast_epi128(state[i], broadcast(keys[i / 2].round_keys()[10]));
+        });
     }
 };
 
