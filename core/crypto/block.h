@@ -12,8 +12,8 @@ namespace sphynx {
 static_assert(std::endian::native == std::endian::little, "the wire formats are little-endian in memory");
 
 struct Block {
-    std::uint64_t lo = 0;
-    std::uint64_t hi = 0;
+    std::uint64_t lo;
+    std::uint64_t hi;
 
     friend constexpr Block operator^(Block a, Block b) { return {a.lo ^ b.lo, a.hi ^ b.hi}; }
     friend constexpr Block operator&(Block a, Block b) { return {a.lo & b.lo, a.hi & b.hi}; }

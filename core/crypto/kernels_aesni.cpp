@@ -26,6 +26,16 @@ struct AesniLane {
                               static_cast<long long>(__builtin_bswap64(high)));
     }
 
+    static V xor_(V a, V b) { return _mm_xor_si128(a, b); }
+    static V and_(V a, V b) { return _mm_and_si128(a, b); }
+    static V broadcast(Block block) { return load(&block); }
+    static V tweaks(std::uint64_t first, std::uint64_t) { return _mm_cvtsi64_si128(static_cast<long long>(first)); }
+    static V sigma(V x) {
+        const V high_only = _mm_set_epi64x(-1, 0);
+        return _mm_xor_si128(_mm_shuffle_epi32(x, 0x4e), _mm_and_si128(x, high_only));
+    }
+    static V colour_mask(V x) { return _mm_srai_epi32(_mm_slli_epi32(_mm_shuffle_epi32(x, 0), 31), 31); }
+
     [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
         for (V& block : state) block = _mm_xor_si128(block, key.round[0]);
         for (int round = 1; round < 10; ++round) {

@@ -25,6 +25,21 @@ struct Armv8Lane {
         return vrev64q_u8(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(high), vcreate_u64(low))));
     }
 
+    static V xor_(V a, V b) { return veorq_u8(a, b); }
+    static V and_(V a, V b) { return vandq_u8(a, b); }
+    static V broadcast(Block block) { return load(&block); }
+    static V tweaks(std::uint64_t first, std::uint64_t) {
+        return vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(first), vcreate_u64(0)));
+    }
+    static V sigma(V x) {
+        const V high_only = vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(~std::uint64_t{0})));
+        return veorq_u8(vextq_u8(x, x, 8), vandq_u8(x, high_only));
+    }
+    static V colour_mask(V x) {
+        const int64x2_t spread = vshrq_n_s64(vshlq_n_s64(vreinterpretq_s64_u8(x), 63), 63);
+        return vreinterpretq_u8_s64(vdupq_laneq_s64(spread, 0));
+    }
+
     [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
         for (int round = 0; round < 9; ++round) {
             for (V& block : state) block = vaesmcq_u8(vaeseq_u8(block, key.round[round]));

@@ -93,6 +93,13 @@ struct PortableLane {
         return {__builtin_bswap64(high), __builtin_bswap64(low)};
     }
 
+    static V xor_(V a, V b) { return a ^ b; }
+    static V and_(V a, V b) { return a & b; }
+    static V broadcast(Block block) { return block; }
+    static V tweaks(std::uint64_t first, std::uint64_t) { return {first, 0}; }
+    static V sigma(V x) { return {x.hi, x.hi ^ x.lo}; }
+    static V colour_mask(V x) { return mask_of(x.lo); }
+
     static void encrypt(const Key& key, V (&state)[8]) {
         for (int half = 0; half < 8; half += 4) {
             Planes planes = to_planes(state + half);

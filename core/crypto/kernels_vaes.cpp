@@ -33,6 +33,20 @@ struct VaesLane {
                                  static_cast<long long>(__builtin_bswap64(high)));
     }
 
+    static V xor_(V a, V b) { return _mm256_xor_si256(a, b); }
+    static V and_(V a, V b) { return _mm256_and_si256(a, b); }
+    static V broadcast(Block block) {
+        return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(&block)));
+    }
+    static V tweaks(std::uint64_t first, std::uint64_t step) {
+        return _mm256_set_epi64x(0, static_cast<long long>(first + step), 0, static_cast<long long>(first));
+    }
+    static V sigma(V x) {
+        const V high_only = _mm256_set_epi64x(-1, 0, -1, 0);
+        return _mm256_xor_si256(_mm256_shuffle_epi32(x, 0x4e), _mm256_and_si256(x, high_only));
+    }
+    static V colour_mask(V x) { return _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(x, 0), 31), 31); }
+
     [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
         for (V& block : state) block = _mm256_xor_si256(block, key.round[0]);
         for (int round = 1; round < 10; ++round) {

@@ -1,0 +1,107 @@
+#include "circuit/library.h"
+
+#include <array>
+#include <stdexcept>
+
+#include "circuit/builder.h"
+#include "crypto/sbox.h"
+
+namespace sphynx {
+namespace {
+
+using Byte = std::array<Wire, 8>;
+using State = std::array<Byte, 16>;  // byte 4 c + r is row r of column c
+
+Byte substitute(const Byte& byte) { return sbox::substitute<Wire>(byte); }
+
+Byte add(const Byte& a, const Byte& b) {
+    Byte sum;
+    for (int bit = 0; bit < 8; ++bit) sum[bit] = a[bit] ^ b[bit];
+    return sum;
+}
+
+// Multiplication by x modulo x^8 + x^4 + x^3 + x + 1.
+Byte doubled(const Byte& a) {
+    Byte result;
+    for (int bit = 0; bit < 8; ++bit) {
+        result[bit] = a[(bit + 7) % 8];
+        if (bit == 1 || bit == 3 || bit == 4) result[bit] = result[bit] ^ a[7];
+    }
+    return result;
+}
+
+State add(const State& a, const State& b) {
+    State sum;
+    for (int i = 0; i < 16; ++i) sum[i] = add(a[i], b[i]);
+    return sum;
+}
+
+State mix_columns(const State& a) {
+    State mixed;
+    for (int i = 0; i < 16; ++i) {
+        const int column = i & ~3;
+        const auto row = [&](int ahead) { return a[column + (i + ahead) % 4]; };
+        mixed[i] = add(add(doubled(add(row(0), row(1))), row(1)), add(row(2), row(3)));
+    }
+    return mixed;
+}
+
+State next_round_key(const State& key, unsigned round_constant) {
+    State next;
+    for (int i = 0; i < 16; ++i) {
+        Byte word = i < 4 ? substitute(key[12 + (i + 1) % 4]) : next[i - 4];
+        if (i == 0) {
+            for (int bit = 0; bit < 8; ++bit) {
+                if (round_constant >> bit & 1) word[bit] = ~word[bit];
+            }
+        }
+        next[i] = add(key[i], word);
+    }
+    return next;
+}
+
+State to_state(const Value& bits) {
+    State state;
+    for (int i = 0; i < 128; ++i) state[i / 8][i % 8] = bits[i];
+    return state;
+}
+
+}  // namespace
+
+Circuit relu_circuit(unsigned w, unsigned k, unsigned f) {
+    if (w < 2 || w > k || k > 64 || f + 2 > w) {
+        throw std::invalid_argument("relu_circuit needs 2 <= w <= k <= 64 and f <= w - 2");
+    }
+    CircuitBuilder builder;
+    const Value x_server = builder.input(w), x_client = builder.input(w), mask = builder.input(k);
+    const Value x = builder.add(x_server, x_client);
+    const Wire positive = ~x[w - 1];
+    Value y(k, builder.constant(false));
+    for (unsigned bit = f; bit + 1 < w; ++bit) y[bit - f] = positive & x[bit];
+    return builder.finish({builder.subtract(y, mask)});
+}
+
+Circuit adder_circuit(unsigned width) {
+    CircuitBuilder builder;
+    const Value a = builder.input(width), b = builder.input(width);
+    return builder.finish({builder.add(a, b)});
+}
+
+Circuit aes128_circuit() {
+    CircuitBuilder builder;
+    State key = to_state(builder.input(128));
+    State state = add(to_state(builder.input(128)), key);
+    unsigned round_constant = 1;
+    for (int round = 1; round <= 10; ++round) {
+        State shifted;
+        for (int i = 0; i < 16; ++i) shifted[i] = substitute(state[(i + 4 * (i % 4)) % 16]);
+        key = next_round_key(key, round_constant);
+        round_constant = (round_constant << 1) ^ ((round_constant >> 7) * 0x11b);
+        state = add(round < 10 ? mix_columns(shifted) : shifted, key);
+    }
+    Value out;
+    for (const Byte& byte : state) out.insert(out.end(), byte.begin(), byte.end());
+    return builder.finish({out});
+}
+
+}  // namespace sphynx

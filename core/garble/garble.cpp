@@ -1,0 +1,113 @@
+#include "garble/garble.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "bits/transpose.h"
+#include "crypto/kernels.h"
+#include "crypto/prg.h"
+#include "threads.h"
+
+namespace sphynx {
+namespace {
+
+// Instances that go through the circuit together: long enough to amortise a gate's round keys, short enough for
+// the live labels of a ReLU circuit to stay in the first-level cache, and one word of a colour plane.
+constexpr std::size_t chunk = 64;
+
+std::vector<AesKey> gate_keys(const Plan& plan, Block layer_key) {
+    std::vector<Block> raw(plan.and_count());
+    expand_seed(AesKey(layer_key), 0, 0, raw.data(), raw.size());
+    return {raw.begin(), raw.end()};
+}
+
+void xor_rows(const Block* a, const Block* b, Block* out, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = a[i] ^ b[i];
+}
+
+std::uint64_t colours_of(const Block* labels, std::size_t count) {
+    std::uint64_t word = 0;
+    for (std::size_t i = 0; i < count; ++i) word |= (labels[i].lo & 1) << i;
+    return word;
+}
+
+// Runs the plan over [begin, end) in chunks. `and_gate(step, a, b, out, start, count)` is the only difference
+// between garbling and evaluating, apart from NOT, which moves delta for the garbler and nothing for the evaluator.
+template <class AndGate>
+void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, const Block* inputs,
+              std::uint64_t* output_colours, std::size_t begin, std::size_t end, const AndGate& and_gate) {
+    std::vector<Block> scratch(plan.slot_count() * chunk);
+    for (std::size_t start = begin; start < end; start += chunk) {
+        const std::size_t count = std::min(chunk, end - start);
+        const auto row = [&](std::uint32_t id) -> const Block* {
+            return id < plan.input_count() ? inputs + id * batch.instances + start
+                                           : scratch.data() + (id - plan.input_count()) * chunk;
+        };
+        for (const PlanStep& step : plan.steps()) {
+            Block* out = scratch.data() + (step.out - plan.input_count()) * chunk;
+            const Block *a = row(step.a), *b = row(step.b);
+            switch (step.kind) {
+                case GateKind::Xor: xor_rows(a, b, out, count); break;
+                case GateKind::Not:
+                    for (std::size_t i = 0; i < count; ++i) out[i] = a[i] ^ not_offset;
+                    break;
+                case GateKind::And: and_gate(step, a, b, out, start, count); break;
+            }
+        }
+        for (std::size_t o = 0; o < plan.output_count(); ++o) {
+            output_colours[o * plane_words(batch.instances) + start / chunk] =
+                colours_of(row(plan.outputs()[o]), count);
+        }
+    }
+    zeroise(scratch.data(), scratch.size() * sizeof(Block));
+}
+
+static_assert(chunk == 64, "a chunk is one word of a colour plane");
+
+}  // namespace
+
+void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block* input_zeros, Block* tables,
+            std::uint64_t* output_colours) {
+    if (!delta.lowest_bit()) throw std::invalid_argument("garble: the lowest bit of delta must be 1");
+    const std::vector<AesKey> keys = gate_keys(plan, batch.layer_key);
+    const SymmetricKernels& kernels = symmetric_kernels();
+    parallel_ranges(batch.instances, chunk, batch.threads, [&](std::size_t begin, std::size_t end) {
+        run_plan(plan, batch, delta, input_zeros, output_colours, begin, end,
+                 [&](const PlanStep& step, const Block* a, const Block* b, Block* out, std::size_t start,
+                     std::size_t count) {
+                     Block* rows = tables + 2 * step.and_index * batch.instances + start;
+                     kernels.garble_and(keys[step.and_index], delta, 2 * (batch.first_instance + start), a, b, rows,
+                                        rows + batch.instances, out, count);
+                 });
+    });
+}
+
+void evaluate(const Plan& plan, const GarbleBatch& batch, const Block* input_labels, const Block* tables,
+              std::uint64_t* output_colours) {
+    const std::vector<AesKey> keys = gate_keys(plan, batch.layer_key);
+    const SymmetricKernels& kernels = symmetric_kernels();
+    parallel_ranges(batch.instances, chunk, batch.threads, [&](std::size_t begin, std::size_t end) {
+        run_plan(plan, batch, Block{}, input_labels, output_colours, begin, end,
+                 [&](const PlanStep& step, const Block* a, const Block* b, Block* out, std::size_t start,
+                     std::size_t count) {
+                     const Block* rows = tables + 2 * step.and_index * batch.instances + start;
+                     kernels.evaluate_and(keys[step.and_index], 2 * (batch.first_instance + start), a, b, rows,
+                                          rows + batch.instances, out, count);
+                 });
+    });
+}
+
+void encode_labels(Block delta, const Block* zeros, const std::uint64_t* planes, std::size_t rows,
+                   std::size_t instances, Block* labels, unsigned threads) {
+    const std::size_t words = plane_words(instances);
+    parallel_ranges(rows, 1, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin; row < end; ++row) {
+            for (std::size_t j = 0; j < instances; ++j) {
+                const std::uint64_t bit = planes[row * words + j / 64] >> (j % 64);
+                labels[row * instances + j] = zeros[row * instances + j] ^ (mask_of(bit) & delta);
+            }
+        }
+    });
+}
+
+}  // namespace sphynx

@@ -1,0 +1,37 @@
+// Half-gates garbling (Zahur, Rosulek, Evans, eprint 2014/756): 2 blocks per AND, XOR and NOT free, colours by
+// point-and-permute; many instances of one circuit at once.
+//
+//   wire labels    W0, W1 = W0 xor delta; delta's lowest bit is 1, so a label's lowest bit is its colour
+//   AND gate g     tables[g][0] = H(A0) + H(A1) + colour(B0) delta,  tables[g][1] = H(B0) + H(B1) + A0
+//   hash           H of hash.h with gate key AES_{layer_key}(g) and tweaks 2 i, 2 i + 1 for instance i
+//
+// The layer key is public, drawn fresh for each (bundle, layer). Arrays are [row][instance], rows being inputs,
+// ANDs (two rows each) or outputs. Outputs leave as colour bits: the evaluator's xor the garbler's is the value;
+// neither side hands out labels of outputs or decoding information. Gates of constant (public) outputs leak nothing.
+#pragma once
+
+#include "crypto/block.h"
+#include "garble/plan.h"
+
+namespace sphynx {
+
+struct GarbleBatch {
+    Block layer_key;
+    std::uint64_t first_instance = 0;  // tweaks continue here when a layer is garbled in several batches
+    std::size_t instances = 0;
+    unsigned threads = 1;  // 0: all cores
+};
+
+// input_zeros[inputs][n], tables[2 * ands][n], output_colours[outputs][plane_words(n)].
+void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block* input_zeros, Block* tables,
+            std::uint64_t* output_colours);
+
+// input_labels[inputs][n]; the same tables; the colours of the labels that came out.
+void evaluate(const Plan& plan, const GarbleBatch& batch, const Block* input_labels, const Block* tables,
+              std::uint64_t* output_colours);
+
+// labels[row][j] = zeros[row][j] xor bit * delta, the bits as planes[row][plane_words(n)].
+void encode_labels(Block delta, const Block* zeros, const std::uint64_t* planes, std::size_t rows,
+                   std::size_t instances, Block* labels, unsigned threads);
+
+}  // namespace sphynx
