@@ -61,8 +61,10 @@ const Kernels& portable_kernels() {
 
 #if defined(__aarch64__)
 const Kernels& neon_kernels();  // ntt_neon.cpp
+// Every aarch64 CPU has NEON; only a test that forces the portable paths makes the two sets of features
+// differ.
 const Kernels& best_kernels() {
-    return neon_kernels();
+    return usable_features() == hardware_features() ? neon_kernels() : kPortable;
 }
 #elif defined(__x86_64__)
 const Kernels& avx2_kernels();  // ntt_avx2.cpp

@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 
+from sphynx.core._native import rlwe as rlwe
+
 # --- crypto ---
 
 def cpu_features() -> dict[str, bool]: ...
