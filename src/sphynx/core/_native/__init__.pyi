@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 
+from sphynx.core._native import ring as ring
 from sphynx.core._native import rlwe as rlwe
 
 # --- crypto ---

@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "ring/paths.h"
+#include "ring/planes.h"
+#include "threads.h"
+
+namespace sphynx::ring {
+
+namespace {
+
+// A run of the receptive field and what it holds: kernel row, and the first element counted in channels from
+// the row's start.
+struct FieldRun {
+    Run run;
+    int kernel_row;
+    std::size_t first_element;
+};
+
+int steps_for(std::size_t bytes) {
+    return static_cast<int>((bytes + kStepBytes - 1) / kStepBytes);
+}
+
+bool tap_used(const ConvShape& shape, const std::int32_t* weights, int row, int column) {
+    const std::size_t taps = static_cast<std::size_t>(shape.kernel_height) * shape.kernel_width;
+    const std::size_t at = static_cast<std::size_t>(row) * shape.kernel_width + column;
+    for (std::size_t mc = 0; mc < static_cast<std::size_t>(shape.out_channels) * shape.in_channels; ++mc) {
+        if (weights[mc * taps + at] != 0) return true;
+    }
+    return false;
+}
+
+// Stretches of used taps, row by row. Neighbours join when one longer run takes no more steps than two: with
+// few channels the gap between dilated taps is cheaper to read (against zero weights) than a step of its own.
+std::vector<FieldRun> field_runs(const ConvShape& shape, const std::int32_t* weights,
+                                 std::size_t pixel_bytes) {
+    std::vector<FieldRun> runs;
+    for (int row = 0; row < shape.kernel_height; ++row) {
+        int start = -1, stop = -1;  // pixels from the row's start
+        const auto flush = [&] {
+            if (start < 0) return;
+            const std::size_t offset =
+                (static_cast<std::size_t>(row) * shape.dilation * shape.field_width() + start) * pixel_bytes;
+            runs.push_back({{static_cast<std::int32_t>(offset), steps_for((stop - start) * pixel_bytes)},
+                            row,
+                            static_cast<std::size_t>(start) * shape.in_channels});
+        };
+        for (int column = 0; column < shape.kernel_width; ++column) {
+            if (!tap_used(shape, weights, row, column)) continue;
+            const int pixel = column * shape.dilation;
+            if (start >= 0 && steps_for((pixel + 1 - start) * pixel_bytes) <=
+                                  steps_for((stop - start) * pixel_bytes) + steps_for(pixel_bytes)) {
+                stop = pixel + 1;
+                continue;
+            }
+            flush();
+            start = pixel;
+            stop = pixel + 1;
+        }
+        flush();
+    }
+    return runs;
+}
+
+// The weight of output m at an element of a kernel row, zero between dilated taps and past the run's end.
+std::int32_t weight_at(const ConvShape& shape, const std::int32_t* weights, int m, int row,
+                       std::size_t element) {
+    const int pixel = static_cast<int>(element / static_cast<std::size_t>(shape.in_channels));
+    const int channel = static_cast<int>(element % static_cast<std::size_t>(shape.in_channels));
+    if (m >= shape.out_channels || pixel % shape.dilation != 0 ||
+        pixel / shape.dilation >= shape.kernel_width)
+        return 0;
+    const std::size_t filter = static_cast<std::size_t>(m) * shape.in_channels + channel;
+    return weights[(filter * shape.kernel_height + row) * shape.kernel_width + pixel / shape.dilation];
+}
+
+std::int32_t balanced_digit(std::int32_t& value, int bits) {
+    const std::int32_t half = 1 << (bits - 1);
+    const std::int32_t digit = ((value + half) & ((1 << bits) - 1)) - half;
+    value = (value - digit) >> bits;
+    return digit;
+}
+
+int digits_needed(const std::int32_t* weights, std::size_t count, int bits) {
+    int most = 1;
+    for (std::size_t i = 0; i < count; ++i) {
+        std::int32_t rest = weights[i];
+        for (int digits = 1;; ++digits) {
+            balanced_digit(rest, bits);
+            most = std::max(most, digits);
+            if (rest == 0) break;
+        }
+    }
+    return most;
+}
+
+}  // namespace
+
+Conv::LimbPath::LimbPath(const ConvShape& shape, int ring_bits, const std::int32_t* weights,
+                         const DotKernel& kernel)
+    : kernel_(kernel) {
+    // Modulo 2^32 the 32-bit sums may wrap; otherwise they must be exact: 2^14 x 2^16, 2^15 x 2^16 or 2^22 x
+    // 504 products.
+    const bool exact_sums = ring_bits > 32;
+    if (kernel.form == LimbForm::signed16 && !exact_sums) weight_limb_bits_ = 16;
+    weight_limbs_ = digits_needed(weights, shape.weight_size(), weight_limb_bits_);
+    const int max_steps = !exact_sums ? 1 << 30 : kernel.form == LimbForm::signed16 ? 63 : 4096;
+    const auto element_bytes = static_cast<std::size_t>(limb_bytes(kernel.form));
+    const auto field = field_runs(shape, weights, shape.in_channels * element_bytes);
+
+    std::vector<FieldRun> cut;
+    for (FieldRun whole : field) {
+        while (whole.run.steps > 0) {
+            if (segments_.empty() || static_cast<int>(segments_.back().steps) == max_steps) {
+                segments_.push_back({cut.size(), 0, steps_, 0});
+            }
+            Segment& segment = segments_.back();
+            FieldRun part = whole;
+            part.run.steps = std::min(whole.run.steps, max_steps - static_cast<int>(segment.steps));
+            cut.push_back(part);
+            segment.run_count += 1;
+            segment.steps += static_cast<std::size_t>(part.run.steps);
+            steps_ += static_cast<std::size_t>(part.run.steps);
+            whole.run.steps -= part.run.steps;
+            whole.run.offset_bytes += part.run.steps * kStepBytes;
+            whole.first_element += static_cast<std::size_t>(part.run.steps) * kStepBytes / element_bytes;
+        }
+    }
+    const int tiles = (shape.out_channels + kernel.outputs - 1) / kernel.outputs;
+    weights_.reserve(static_cast<std::size_t>(tiles * weight_limbs_) * steps_ * kStepBytes *
+                     static_cast<std::size_t>(kernel.outputs));
+    for (int tile = 0; tile < tiles; ++tile) {
+        for (int limb = 0; limb < weight_limbs_; ++limb) {
+            for (const FieldRun& part : cut) {
+                for (int group = 0; group < 4 * part.run.steps; ++group) {
+                    for (int o = 0; o < kernel.outputs; ++o) {
+                        for (std::size_t e = 0; e < 4 / element_bytes; ++e) {
+                            const std::size_t element =
+                                part.first_element + static_cast<std::size_t>(group) * 4 / element_bytes + e;
+                            std::int32_t rest = weight_at(shape, weights, tile * kernel.outputs + o,
+                                                          part.kernel_row, element);
+                            std::int32_t digit = 0;
+                            for (int l = 0; l <= limb; ++l) digit = balanced_digit(rest, weight_limb_bits_);
+                            for (std::size_t b = 0; b < element_bytes; ++b) {
+                                weights_.push_back(
+                                    static_cast<std::int8_t>(static_cast<std::uint8_t>(digit >> (8 * b))));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for (const FieldRun& part : cut) runs_.push_back(part.run);
+    for (int y = 0; y < shape.out_height; ++y) {
+        for (int x = 0; x < shape.out_width; ++x) {
+            const std::size_t pixel = static_cast<std::size_t>(y) * shape.stride * shape.field_width() +
+                                      static_cast<std::size_t>(x) * shape.stride;
+            pixel_offsets_.push_back(pixel * shape.in_channels * element_bytes);
+        }
+    }
+}
+
+template <class T, int kOutputs>
+void Conv::LimbPath::tile(const ConvShape& shape, int ring_bits, const std::uint8_t* planes,
+                          std::size_t plane_bytes, std::size_t output_tile, std::size_t first_pixel,
+                          int pixels, T* out) const {
+    const int bits = limb_bits(kernel_.form);
+    T totals[kMaxColumns][kOutputs];
+    std::int32_t sums[kMaxColumns * kOutputs];
+    const std::uint8_t* columns[kMaxColumns];
+    for (int p = 0; p < pixels; ++p) std::fill_n(totals[p], kOutputs, T{0});
+    for (int weight_limb = 0; weight_limb * weight_limb_bits_ < ring_bits && weight_limb < weight_limbs_;
+         ++weight_limb) {
+        const int base_shift = weight_limb * weight_limb_bits_;
+        const int limbs = (ring_bits - base_shift + bits - 1) / bits;
+        for (int p = 0; p < pixels; ++p) {
+            const std::uint8_t* at = planes + pixel_offsets_[first_pixel + static_cast<std::size_t>(p)];
+            for (int l = 0; l < limbs; ++l, at += plane_bytes) columns[p * limbs + l] = at;
+        }
+        const std::size_t first_step =
+            (output_tile * static_cast<std::size_t>(weight_limbs_) + static_cast<std::size_t>(weight_limb)) *
+            steps_;
+        for (const Segment& segment : segments_) {
+            const std::int8_t* weights =
+                weights_.data() + (first_step + segment.steps_before) * kStepBytes * kOutputs;
+            kernel_.tile(weights, runs_.data() + segment.first_run, segment.run_count, columns,
+                         pixels * limbs, sums);
+            for (int p = 0; p < pixels; ++p) {
+                for (int l = 0; l < limbs; ++l) {
+                    const int shift = base_shift + l * bits;
+                    const std::int32_t* from = sums + (p * limbs + l) * kOutputs;
+                    // Sign extension to T, then a shift that drops what lies above the ring.
+                    for (int o = 0; o < kOutputs; ++o) {
+                        totals[p][o] += static_cast<T>(static_cast<std::make_signed_t<T>>(from[o])) << shift;
+                    }
+                }
+            }
+        }
+    }
+    const T mask = static_cast<T>(~std::uint64_t{0} >> (64 - ring_bits));
+    const std::size_t area = pixel_offsets_.size(), first_channel = output_tile * kOutputs;
+    const std::size_t channels =
+        std::min<std::size_t>(kOutputs, static_cast<std::size_t>(shape.out_channels) - first_channel);
+    T* to = out + first_channel * area + first_pixel;
+    for (std::size_t o = 0; o < channels; ++o, to += area) {
+        for (int p = 0; p < pixels; ++p) to[p] = totals[p][o] & mask;
+    }
+}
+
+template <class T>
+void Conv::LimbPath::convolve(const ConvShape& shape, int ring_bits, const T* in, unsigned threads,
+                              T* out) const {
+    const int limbs = limb_count(kernel_.form, ring_bits);
+    const std::size_t plane_bytes = static_cast<std::size_t>(shape.field_height()) * shape.field_width() *
+                                    shape.in_channels * limb_bytes(kernel_.form);
+    // The last step of a run may read past the end; those bytes meet zero weights.
+    const std::size_t all_bytes = static_cast<std::size_t>(limbs) * plane_bytes + kStepBytes;
+    const std::unique_ptr<std::uint8_t[]> planes(new std::uint8_t[all_bytes]);
+    std::memset(planes.get() + all_bytes - kStepBytes, 0, kStepBytes);
+    parallel_ranges(static_cast<std::size_t>(shape.field_height()), 8, threads,
+                    [&](std::size_t begin, std::size_t end) {
+                        fill_planes(shape, kernel_.form, limbs, in, begin, end, planes.get(), plane_bytes);
+                    });
+    const std::size_t pixels = pixel_offsets_.size();
+    const auto per_tile = static_cast<std::size_t>(std::max(1, kMaxColumns / limbs));
+    const std::size_t pixel_tiles = (pixels + per_tile - 1) / per_tile;
+    const auto output_tiles =
+        static_cast<std::size_t>((shape.out_channels + kernel_.outputs - 1) / kernel_.outputs);
+    const auto tile_of_kernel = kernel_.outputs == 8 ? &LimbPath::tile<T, 8> : &LimbPath::tile<T, 16>;
+    parallel_ranges(output_tiles * pixel_tiles, 8, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t task = begin; task < end; ++task) {
+            const std::size_t first = task % pixel_tiles * per_tile;
+            (this->*tile_of_kernel)(shape, ring_bits, planes.get(), plane_bytes, task / pixel_tiles, first,
+                                    static_cast<int>(std::min(per_tile, pixels - first)), out);
+        }
+    });
+}
+
+void Conv::LimbPath::apply(const ConvShape& shape, int ring_bits, const std::uint32_t* in, unsigned threads,
+                           std::uint32_t* out) const {
+    convolve(shape, ring_bits, in, threads, out);
+}
+
+void Conv::LimbPath::apply(const ConvShape& shape, int ring_bits, const std::uint64_t* in, unsigned threads,
+                           std::uint64_t* out) const {
+    convolve(shape, ring_bits, in, threads, out);
+}
+
+}  // namespace sphynx::ring
