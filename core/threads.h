@@ -1,5 +1,5 @@
-// Splits independent work over threads. Workers live for one call: the batches here run for milliseconds, and no
-// thread outlives the buffers it was given.
+// Splits independent work over threads. Workers live for one call: the batches here run for milliseconds, and
+// no thread outlives the buffers it was given.
 #pragma once
 
 #include <algorithm>

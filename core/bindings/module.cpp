@@ -8,6 +8,9 @@ namespace nb = nanobind;
 #ifdef SPHYNX_BIND_CRYPTO
 SPHYNX_DECLARE_PART(crypto)
 #endif
+#ifdef SPHYNX_BIND_BITS
+SPHYNX_DECLARE_PART(bits)
+#endif
 #ifdef SPHYNX_BIND_GARBLE
 SPHYNX_DECLARE_PART(garble)
 #endif
@@ -28,6 +31,9 @@ NB_MODULE(_native, module) {
     module.doc() = "The compiled core of Sphynx. Import sphynx.core instead: it checks and explains.";
 #ifdef SPHYNX_BIND_CRYPTO
     bind_crypto(module);
+#endif
+#ifdef SPHYNX_BIND_BITS
+    bind_bits(module);
 #endif
 #ifdef SPHYNX_BIND_GARBLE
     bind_garble(module);

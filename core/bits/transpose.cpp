@@ -13,10 +13,14 @@ Vector load(const Block* from) {
     std::memcpy(&value, from, sizeof value);
     return value;
 }
-void store(Block* to, Vector value) { std::memcpy(to, &value, sizeof value); }
+void store(Block* to, Vector value) {
+    std::memcpy(to, &value, sizeof value);
+}
 
 // Columns whose index has bit log2(distance) clear.
-constexpr std::uint64_t low_columns(int distance) { return ~std::uint64_t{0} / ((std::uint64_t{1} << distance) + 1); }
+constexpr std::uint64_t low_columns(int distance) {
+    return ~std::uint64_t{0} / ((std::uint64_t{1} << distance) + 1);
+}
 
 template <int distance>
 [[gnu::always_inline]] inline void exchange(Vector& low, Vector& high) {

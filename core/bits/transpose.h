@@ -1,7 +1,8 @@
 // Bit-matrix transposes and bit-slicing. Bits count from the lowest, in memory order.
 //   rows -> blocks   an OT matrix of 128 long rows becomes one 128-bit block per column
 //   slice / unslice  ring elements become bit planes and back: plane b, bit j is bit b of element j
-// Masked-swap networks (Eklundh) on the 128-bit vectors that both x86-64 and aarch64 always have; constant time.
+// Masked-swap networks (Eklundh) on the 128-bit vectors that both x86-64 and aarch64 always have; constant
+// time.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +12,18 @@
 
 namespace sphynx {
 
-// Words in a plane that holds one bit for each of `count` elements. Unused high bits of the last word are zero.
-constexpr std::size_t plane_words(std::size_t count) { return (count + 63) / 64; }
+// Words in a plane that holds one bit for each of `count` elements. Unused high bits of the last word are
+// zero.
+constexpr std::size_t plane_words(std::size_t count) {
+    return (count + 63) / 64;
+}
 
 // rows[r] bit c  <->  rows[c] bit r
 void transpose_128x128(Block rows[128]);
 void transpose_64x64(std::uint64_t rows[64]);
 
-// `rows` holds 128 rows of `row_blocks` blocks each; out[j] collects bit j of every row, 128 * row_blocks in all.
+// `rows` holds 128 rows of `row_blocks` blocks each; out[j] collects bit j of every row, 128 * row_blocks in
+// all.
 void transpose_rows_to_blocks(const Block* rows, std::size_t row_blocks, Block* out);
 
 // planes[b * plane_words(count) + j / 64] bit j % 64 = bit b of values[j], for b < width <= 64.

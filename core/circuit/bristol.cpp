@@ -164,12 +164,13 @@ std::string write_bristol(const Circuit& circuit) {
         if (gate.kind == GateKind::Not) {
             text += "1 1 " + std::to_string(gate.a) + ' ' + std::to_string(gate.out) + " INV\n";
         } else {
-            text += "2 1 " + std::to_string(gate.a) + ' ' + std::to_string(gate.b) + ' ' + std::to_string(gate.out) +
-                    (gate.kind == GateKind::And ? " AND\n" : " XOR\n");
+            text += "2 1 " + std::to_string(gate.a) + ' ' + std::to_string(gate.b) + ' ' +
+                    std::to_string(gate.out) + (gate.kind == GateKind::And ? " AND\n" : " XOR\n");
         }
     }
     for (std::size_t o = 0; o < circuit.outputs.size(); ++o) {
-        text += "1 1 " + std::to_string(circuit.outputs[o]) + ' ' + std::to_string(circuit.wire_count + o) + " EQW\n";
+        text += "1 1 " + std::to_string(circuit.outputs[o]) + ' ' + std::to_string(circuit.wire_count + o) +
+                " EQW\n";
     }
     return text;
 }

@@ -1,7 +1,8 @@
 // Bristol Fashion, the text format in which published circuits are exchanged:
 //   <gates> <wires> / <n> <input widths> / <m> <output widths> / one gate a line: <ins> <outs> <wires> <kind>
-// Inputs are the first wires, outputs the last. Read: XOR, AND, INV, NOT, EQ (constant), EQW (copy), MAND (several
-// ANDs). Written: XOR, AND, INV, EQW. The text is untrusted: any fault throws std::invalid_argument with the line.
+// Inputs are the first wires, outputs the last. Read: XOR, AND, INV, NOT, EQ (constant), EQW (copy), MAND
+// (several ANDs). Written: XOR, AND, INV, EQW. The text is untrusted: any fault throws std::invalid_argument
+// with the line.
 #pragma once
 
 #include <string>

@@ -6,14 +6,21 @@ namespace sphynx {
 namespace {
 
 void require_equal_widths(std::span<const Wire> a, std::span<const Wire> b) {
-    if (a.size() != b.size() || a.empty()) throw std::invalid_argument("circuit: operands differ in width or are empty");
+    if (a.size() != b.size() || a.empty())
+        throw std::invalid_argument("circuit: operands differ in width or are empty");
 }
 
 }  // namespace
 
-Wire Wire::operator^(Wire other) const { return builder->exclusive_or(*this, other); }
-Wire Wire::operator&(Wire other) const { return builder->conjunction(*this, other); }
-Wire Wire::operator~() const { return builder->negation(*this); }
+Wire Wire::operator^(Wire other) const {
+    return builder->exclusive_or(*this, other);
+}
+Wire Wire::operator&(Wire other) const {
+    return builder->conjunction(*this, other);
+}
+Wire Wire::operator~() const {
+    return builder->negation(*this);
+}
 
 Value CircuitBuilder::input(unsigned width) {
     if (!circuit_.gates.empty()) throw std::invalid_argument("circuit: inputs must come before gates");
@@ -34,7 +41,9 @@ std::uint32_t CircuitBuilder::emit(GateKind kind, std::uint32_t a, std::uint32_t
     return out;
 }
 
-bool CircuitBuilder::opposite(Wire a, Wire b) const { return a.id != b.id && negation_of_[a.id] == b.id; }
+bool CircuitBuilder::opposite(Wire a, Wire b) const {
+    return a.id != b.id && negation_of_[a.id] == b.id;
+}
 
 Wire CircuitBuilder::negation(Wire a) {
     if (is_constant(a.id)) return constant(a.id == constant_zero);
@@ -78,7 +87,7 @@ Value CircuitBuilder::add(std::span<const Wire> a, std::span<const Wire> b) {
     return sum;
 }
 
-// borrow' = majority(not a, b, borrow).
+// borrow' = majority(not a, b, borrow) = b xor (a xor borrow)(b xor borrow): the complement costs no gate.
 Value CircuitBuilder::subtract(std::span<const Wire> a, std::span<const Wire> b) {
     require_equal_widths(a, b);
     Value difference;
@@ -86,7 +95,7 @@ Value CircuitBuilder::subtract(std::span<const Wire> a, std::span<const Wire> b)
     for (std::size_t bit = 0; bit < a.size(); ++bit) {
         const Wire b_borrow = b[bit] ^ borrow;
         difference.push_back(a[bit] ^ b_borrow);
-        if (bit + 1 < a.size()) borrow = borrow ^ (~(a[bit] ^ borrow) & b_borrow);
+        if (bit + 1 < a.size()) borrow = b[bit] ^ ((a[bit] ^ borrow) & b_borrow);
     }
     return difference;
 }
@@ -95,7 +104,7 @@ Wire CircuitBuilder::less_than(std::span<const Wire> a, std::span<const Wire> b)
     require_equal_widths(a, b);
     Wire borrow = constant(false);
     for (std::size_t bit = 0; bit < a.size(); ++bit) {
-        borrow = borrow ^ (~(a[bit] ^ borrow) & (b[bit] ^ borrow));
+        borrow = b[bit] ^ ((a[bit] ^ borrow) & (b[bit] ^ borrow));
     }
     return borrow;
 }

@@ -1,4 +1,5 @@
-// Builds circuits from arithmetic on k-bit values, lowest bit first, with as few ANDs as are known to be needed:
+// Builds circuits from arithmetic on k-bit values, lowest bit first, with as few ANDs as are known to be
+// needed:
 //   add, subtract (mod 2^k): k-1     less_than (unsigned): k     multiplex: k     (XOR and NOT cost nothing)
 // Public constants are folded away, so a constant operand only removes gates.
 #pragma once

@@ -14,11 +14,13 @@ std::size_t total(const std::vector<std::uint32_t>& widths) {
 
 }  // namespace
 
-std::size_t Circuit::input_count() const { return total(input_widths); }
+std::size_t Circuit::input_count() const {
+    return total(input_widths);
+}
 
 std::size_t Circuit::and_count() const {
-    return static_cast<std::size_t>(
-        std::count_if(gates.begin(), gates.end(), [](const Gate& gate) { return gate.kind == GateKind::And; }));
+    return static_cast<std::size_t>(std::count_if(
+        gates.begin(), gates.end(), [](const Gate& gate) { return gate.kind == GateKind::And; }));
 }
 
 void Circuit::validate() const {
@@ -32,10 +34,12 @@ void Circuit::validate() const {
     for (std::size_t i = 0; i < gates.size(); ++i) {
         const Gate& gate = gates[i];
         if (!readable(gate.a) || !readable(gate.b)) {
-            throw std::invalid_argument("circuit: gate " + std::to_string(i) + " reads a wire that is not written yet");
+            throw std::invalid_argument("circuit: gate " + std::to_string(i) +
+                                        " reads a wire that is not written yet");
         }
         if (gate.out >= wire_count || written[gate.out]) {
-            throw std::invalid_argument("circuit: gate " + std::to_string(i) + " writes a wire twice or out of range");
+            throw std::invalid_argument("circuit: gate " + std::to_string(i) +
+                                        " writes a wire twice or out of range");
         }
         written[gate.out] = true;
     }
@@ -52,9 +56,15 @@ void evaluate_in_clear(const Circuit& circuit, const std::uint64_t* inputs, std:
         for (const Gate& gate : circuit.gates) {
             const std::uint64_t a = wires[gate.a], b = wires[gate.b];
             switch (gate.kind) {
-                case GateKind::Xor: wires[gate.out] = a ^ b; break;
-                case GateKind::And: wires[gate.out] = a & b; break;
-                case GateKind::Not: wires[gate.out] = ~a; break;
+                case GateKind::Xor:
+                    wires[gate.out] = a ^ b;
+                    break;
+                case GateKind::And:
+                    wires[gate.out] = a & b;
+                    break;
+                case GateKind::Not:
+                    wires[gate.out] = ~a;
+                    break;
             }
         }
         for (std::size_t o = 0; o < circuit.outputs.size(); ++o) {

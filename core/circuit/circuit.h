@@ -33,8 +33,8 @@ struct Circuit {
     void validate() const;
 };
 
-// The circuit in the clear on bit planes, 64 instances a word: inputs[i * words + j] -> outputs[o * words + j].
-// The oracle of garbling, and itself tested against integer arithmetic.
+// The circuit in the clear on bit planes, 64 instances a word: inputs[i * words + j] -> outputs[o * words +
+// j]. The oracle of garbling, and itself tested against integer arithmetic.
 void evaluate_in_clear(const Circuit& circuit, const std::uint64_t* inputs, std::size_t words,
                        std::uint64_t* outputs);
 

@@ -12,7 +12,9 @@ namespace {
 using Byte = std::array<Wire, 8>;
 using State = std::array<Byte, 16>;  // byte 4 c + r is row r of column c
 
-Byte substitute(const Byte& byte) { return sbox::substitute<Wire>(byte); }
+Byte substitute(const Byte& byte) {
+    return sbox::substitute<Wire>(byte);
+}
 
 Byte add(const Byte& a, const Byte& b) {
     Byte sum;

@@ -6,15 +6,16 @@
 namespace sphynx {
 
 // ReLU with exact truncation on additive shares (DELPHI's step over Z_2^k instead of a prime field).
-// Inputs: x_s (w bits, garbler), x_c (w bits, evaluator), r (k bits, evaluator). With x = x_s + x_c mod 2^w read as
-// signed: output = (max(x, 0) >> f) - r mod 2^k. Needs 2 <= w <= k <= 64 and f <= w - 2.
-// ANDs: (w-1) to add, (w-1-f) to select, (k-1) to subtract.
+// Inputs: x_s (w bits, garbler), x_c (w bits, evaluator), r (k bits, evaluator). With x = x_s + x_c mod 2^w
+// read as signed: output = (max(x, 0) >> f) - r mod 2^k. Needs 2 <= w <= k <= 64 and f <= w - 2. ANDs: (w-1)
+// to add, (w-1-f) to select, (k-1) to subtract.
 Circuit relu_circuit(unsigned w, unsigned k, unsigned f);
 
 // a + b mod 2^width, two inputs, one output.
 Circuit adder_circuit(unsigned width);
 
-// AES-128 encryption; inputs key and plaintext, output ciphertext, bit 8 i + j is bit j of byte i. 7,200 ANDs.
+// AES-128 encryption; inputs key and plaintext, output ciphertext, bit 8 i + j is bit j of byte i. 7,200
+// ANDs.
 Circuit aes128_circuit();
 
 }  // namespace sphynx

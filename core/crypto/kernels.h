@@ -6,6 +6,16 @@
 
 namespace sphynx {
 
+// Rows of labels for (a xor a_more)(b xor b_more) xor added: XOR gates around an AND cost no pass of their
+// own. A row that is not needed points to zeros.
+struct AndOperands {
+    const Block* a;
+    const Block* a_more;
+    const Block* b;
+    const Block* b_more;
+    const Block* added;
+};
+
 struct SymmetricKernels {
     const char* name;
 
@@ -16,14 +26,15 @@ struct SymmetricKernels {
     void (*counter_stream)(const AesKey& key, Block counter, Block* out, std::size_t count);
 
     // out[j] = H(in[j], first_tweak + j), hash.h.
-    void (*hash)(const AesKey& key, const Block* in, std::uint64_t first_tweak, Block* out, std::size_t count);
+    void (*hash)(const AesKey& key, const Block* in, std::uint64_t first_tweak, Block* out,
+                 std::size_t count);
 
-    // One AND gate for `count` instances, garble.h. Instance j uses tweaks first_tweak + 2 j and + 2 j + 1.
-    void (*garble_and)(const AesKey& key, Block delta, std::uint64_t first_tweak, const Block* a0,
-                       const Block* b0, Block* garbler_rows, Block* evaluator_rows, Block* c0,
-                       std::size_t count);
-    void (*evaluate_and)(const AesKey& key, std::uint64_t first_tweak, const Block* a, const Block* b,
-                         const Block* garbler_rows, const Block* evaluator_rows, Block* c, std::size_t count);
+    // One AND gate for `count` instances. Instance j uses tweaks first_tweak + 2 j and + 2 j + 1.
+    void (*garble_and)(const AesKey& key, Block delta, std::uint64_t first_tweak, const AndOperands& in,
+                       Block* garbler_rows, Block* evaluator_rows, Block* out, std::size_t count);
+    void (*evaluate_and)(const AesKey& key, std::uint64_t first_tweak, const AndOperands& in,
+                         const Block* garbler_rows, const Block* evaluator_rows, Block* out,
+                         std::size_t count);
 };
 
 // The fastest table that usable_features() allows.

@@ -29,12 +29,21 @@ struct AesniLane {
     static V xor_(V a, V b) { return _mm_xor_si128(a, b); }
     static V and_(V a, V b) { return _mm_and_si128(a, b); }
     static V broadcast(Block block) { return load(&block); }
-    static V tweaks(std::uint64_t first, std::uint64_t) { return _mm_cvtsi64_si128(static_cast<long long>(first)); }
-    static V sigma(V x) {
-        const V high_only = _mm_set_epi64x(-1, 0);
-        return _mm_xor_si128(_mm_shuffle_epi32(x, 0x4e), _mm_and_si128(x, high_only));
+    static V tweaks(std::uint64_t first, std::uint64_t) {
+        return _mm_cvtsi64_si128(static_cast<long long>(first));
     }
-    static V colour_mask(V x) { return _mm_srai_epi32(_mm_slli_epi32(_mm_shuffle_epi32(x, 0), 31), 31); }
+    static V mixed(V x, V tweak) {
+        const V high_only = _mm_set_epi64x(-1, 0);
+        return _mm_xor_si128(_mm_shuffle_epi32(x, 0x4e), _mm_xor_si128(_mm_and_si128(x, high_only), tweak));
+    }
+    static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
+    static V select(V mask, V a, V b) { return _mm_blendv_epi8(b, a, mask); }
+    static GateOperand<V> operand(const Block* x, const Block* more, std::uint64_t tweak,
+                                  std::uint64_t step) {
+        const V label = xor_(load(x), load(more));
+        return {mixed(label, tweaks(tweak, step)),
+                _mm_srai_epi32(_mm_slli_epi32(_mm_shuffle_epi32(label, 0), 31), 31)};
+    }
 
     [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
         for (V& block : state) block = _mm_xor_si128(block, key.round[0]);
@@ -43,6 +52,7 @@ struct AesniLane {
         }
         for (V& block : state) block = _mm_aesenclast_si128(block, key.round[10]);
     }
+    [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[8]) { encrypt(key, state); }
 };
 
 // Word 0 of AESKEYGENASSIST is the substitution of word 1.

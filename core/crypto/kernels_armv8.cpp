@@ -31,20 +31,34 @@ struct Armv8Lane {
     static V tweaks(std::uint64_t first, std::uint64_t) {
         return vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(first), vcreate_u64(0)));
     }
-    static V sigma(V x) {
-        const V high_only = vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(~std::uint64_t{0})));
-        return veorq_u8(vextq_u8(x, x, 8), vandq_u8(x, high_only));
+    // (hi, lo) xor (tweak, hi): the tweak takes the half that sigma leaves empty.
+    static V mixed(V x, V tweak) {
+        const V high_only =
+            vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(~std::uint64_t{0})));
+        return veorq_u8(vextq_u8(x, x, 8), vbslq_u8(high_only, x, tweak));
     }
-    static V colour_mask(V x) {
-        const int64x2_t spread = vshrq_n_s64(vshlq_n_s64(vreinterpretq_s64_u8(x), 63), 63);
-        return vreinterpretq_u8_s64(vdupq_laneq_s64(spread, 0));
+    // The vector pipes are what AES is short of, so an operand of a gate is mixed in general registers and
+    // enters the vector file through memory, where the store buffer hands it over.
+    [[gnu::always_inline]] static GateOperand<V> operand(const Block* x, const Block* more,
+                                                         std::uint64_t tweak, std::uint64_t) {
+        std::uint64_t low = x->lo ^ more->lo, high = x->hi ^ more->hi;
+        __asm__("" : "+r"(low), "+r"(high));
+        Block mixed = {high ^ tweak, high ^ low};
+        __asm__ volatile("" : "+m"(mixed));
+        return {load(&mixed), vreinterpretq_u8_u64(vdupq_n_u64(-(low & 1)))};
     }
+    static void pin(V& value) { __asm__ volatile("" : "+w"(value)); }
+    static V select(V mask, V a, V b) { return vbslq_u8(mask, a, b); }
 
-    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
+    [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[8]) {
         for (int round = 0; round < 9; ++round) {
             for (V& block : state) block = vaesmcq_u8(vaeseq_u8(block, key.round[round]));
         }
-        for (V& block : state) block = veorq_u8(vaeseq_u8(block, key.round[9]), key.round[10]);
+        for (V& block : state) block = vaeseq_u8(block, key.round[9]);
+    }
+    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
+        rounds(key, state);
+        for (V& block : state) block = veorq_u8(block, key.round[10]);
     }
 };
 

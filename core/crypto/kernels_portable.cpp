@@ -2,6 +2,7 @@
 // being byte i of block j. Constant time on any CPU: only XOR, AND, NOT and fixed shifts touch the data.
 #include <cstring>
 
+#include "crypto/hash.h"
 #include "crypto/lanes.h"
 #include "crypto/sbox.h"
 
@@ -97,8 +98,14 @@ struct PortableLane {
     static V and_(V a, V b) { return a & b; }
     static V broadcast(Block block) { return block; }
     static V tweaks(std::uint64_t first, std::uint64_t) { return {first, 0}; }
-    static V sigma(V x) { return {x.hi, x.hi ^ x.lo}; }
-    static V colour_mask(V x) { return mask_of(x.lo); }
+    static V mixed(V x, V tweak) { return sphynx::sigma(x) ^ tweak; }
+    static void pin(V&) {}
+    static V select(V mask, V a, V b) { return b ^ (mask & (a ^ b)); }
+    static void rounds(const Key& key, V (&state)[8]) { encrypt(key, state); }
+    static GateOperand<V> operand(const Block* x, const Block* more, std::uint64_t tweak, std::uint64_t) {
+        const V label = *x ^ *more;
+        return {mixed(label, {tweak, 0}), mask_of(label.lo)};
+    }
 
     static void encrypt(const Key& key, V (&state)[8]) {
         for (int half = 0; half < 8; half += 4) {

@@ -41,11 +41,19 @@ struct VaesLane {
     static V tweaks(std::uint64_t first, std::uint64_t step) {
         return _mm256_set_epi64x(0, static_cast<long long>(first + step), 0, static_cast<long long>(first));
     }
-    static V sigma(V x) {
+    static V mixed(V x, V tweak) {
         const V high_only = _mm256_set_epi64x(-1, 0, -1, 0);
-        return _mm256_xor_si256(_mm256_shuffle_epi32(x, 0x4e), _mm256_and_si256(x, high_only));
+        return _mm256_xor_si256(_mm256_shuffle_epi32(x, 0x4e),
+                                _mm256_xor_si256(_mm256_and_si256(x, high_only), tweak));
     }
-    static V colour_mask(V x) { return _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(x, 0), 31), 31); }
+    static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
+    static V select(V mask, V a, V b) { return _mm256_blendv_epi8(b, a, mask); }
+    static GateOperand<V> operand(const Block* x, const Block* more, std::uint64_t tweak,
+                                  std::uint64_t step) {
+        const V label = xor_(load(x), load(more));
+        return {mixed(label, tweaks(tweak, step)),
+                _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(label, 0), 31), 31)};
+    }
 
     [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
         for (V& block : state) block = _mm256_xor_si256(block, key.round[0]);
@@ -54,6 +62,7 @@ struct VaesLane {
         }
         for (V& block : state) block = _mm256_aesenclast_epi128(block, key.round[10]);
     }
+    [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[8]) { encrypt(key, state); }
 };
 
 std::uint32_t substitute_word(std::uint32_t word) {

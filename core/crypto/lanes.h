@@ -2,15 +2,19 @@
 // file (kernels_<set>.cpp) defines a Lane in its own unnamed namespace and instantiates these loops with it;
 // the instances then have internal linkage, so the linker never merges code compiled for different sets.
 //
-// A Lane offers: V (holds `width` blocks), Key(AesKey), load/store (unaligned), xor_, counters(hi, lo) giving
-// `width` consecutive big-endian counter blocks, and encrypt(Key, V (&)[8]): eight independent vectors at
-// once, enough to hide the latency of the AES units.
+// A Lane offers: V (holds `width` blocks), Key(AesKey), load/store (unaligned), xor_, and_, select(mask, a,
+// b) and broadcast; counters(high, low): `width` consecutive big-endian counter blocks; tweaks(first, step):
+// blocks holding first, first + step, ..; mixed(x, tweaks) = sigma(x) ^ tweaks; operand (gate_lanes.h);
+// pin(V&): computed here, not later; encrypt(Key, V (&)[8]): eight independent vectors at once, enough to
+// hide the latency of the AES units; and rounds(Key, V (&)[8]): the same up to a constant that depends on the
+// key only (the last AddRoundKey may be missing), for sums of two ciphertexts, where that constant cancels.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "crypto/kernels.h"
+#include "garble/gate_lanes.h"
 
 namespace sphynx {
 
@@ -78,17 +82,19 @@ void counter_blocks(const AesKey& aes_key, Block counter, Block* out, std::size_
 }
 
 template <class Lane>
-void hash_many(const AesKey& aes_key, const Block* in, std::uint64_t first_tweak, Block* out, std::size_t count) {
+void hash_many(const AesKey& aes_key, const Block* in, std::uint64_t first_tweak, Block* out,
+               std::size_t count) {
     const typename Lane::Key key(aes_key);
     constexpr std::size_t step = 8 * Lane::width;
     const auto hash_step = [&](const Block* from, std::uint64_t tweak, Block* to) {
-        typename Lane::V mixed[8], state[8];
+        typename Lane::V white[8], state[8];
         for (std::size_t i = 0; i < 8; ++i) {
-            mixed[i] = Lane::sigma(Lane::load(from + i * Lane::width));
-            state[i] = Lane::xor_(mixed[i], Lane::tweaks(tweak + i * Lane::width, 1));
+            const auto tweaks = Lane::tweaks(tweak + i * Lane::width, 1);
+            state[i] = Lane::mixed(Lane::load(from + i * Lane::width), tweaks);
+            white[i] = Lane::xor_(state[i], tweaks);
         }
         Lane::encrypt(key, state);
-        for (int i = 0; i < 8; ++i) Lane::store(to + i * Lane::width, Lane::xor_(state[i], mixed[i]));
+        for (int i = 0; i < 8; ++i) Lane::store(to + i * Lane::width, Lane::xor_(state[i], white[i]));
     };
     for (; count >= step; count -= step, in += step, out += step, first_tweak += step) {
         hash_step(in, first_tweak, out);
@@ -98,99 +104,6 @@ void hash_many(const AesKey& aes_key, const Block* in, std::uint64_t first_tweak
     for (std::size_t i = 0; i < count; ++i) tail[i] = in[i];
     hash_step(tail, first_tweak, tail);
     for (std::size_t i = 0; i < count; ++i) out[i] = tail[i];
-    zeroise(tail, sizeof tail);
-}
-
-// Half gates (garble.h). By linearity sigma(A1) = sigma(A0) xor sigma(delta), so that
-// H(A0) xor H(A1) = AES(A0 side) xor AES(A1 side) xor sigma(delta). Two vectors of instances, four hashes each.
-template <class Lane>
-void garble_gate(const AesKey& aes_key, Block delta_block, std::uint64_t tweak, const Block* a0, const Block* b0,
-                 Block* garbler_rows, Block* evaluator_rows, Block* c0, std::size_t count) {
-    using V = typename Lane::V;
-    const typename Lane::Key key(aes_key);
-    const V delta = Lane::broadcast(delta_block), sigma_delta = Lane::sigma(delta);
-    constexpr std::size_t width = Lane::width, step = 2 * width;
-
-    const auto garble_step = [&](const Block* in_a, const Block* in_b, Block* row_g, Block* row_e, Block* out) {
-        V a[2], b[2], mixed_a[2], mixed_b[2], state[8];
-        for (std::size_t i = 0; i < 2; ++i) {
-            a[i] = Lane::load(in_a + i * width);
-            b[i] = Lane::load(in_b + i * width);
-            mixed_a[i] = Lane::sigma(a[i]);
-            mixed_b[i] = Lane::sigma(b[i]);
-            state[4 * i] = Lane::xor_(mixed_a[i], Lane::tweaks(tweak + 2 * i * width, 2));
-            state[4 * i + 1] = Lane::xor_(state[4 * i], sigma_delta);
-            state[4 * i + 2] = Lane::xor_(mixed_b[i], Lane::tweaks(tweak + 2 * i * width + 1, 2));
-            state[4 * i + 3] = Lane::xor_(state[4 * i + 2], sigma_delta);
-        }
-        Lane::encrypt(key, state);
-        for (std::size_t i = 0; i < 2; ++i) {
-            const V colour_a = Lane::colour_mask(a[i]), colour_b = Lane::colour_mask(b[i]);
-            const V both_a = Lane::xor_(Lane::xor_(state[4 * i], state[4 * i + 1]), sigma_delta);
-            const V both_b = Lane::xor_(Lane::xor_(state[4 * i + 2], state[4 * i + 3]), sigma_delta);
-            const V table_g = Lane::xor_(both_a, Lane::and_(colour_b, delta));
-            Lane::store(row_g + i * width, table_g);
-            Lane::store(row_e + i * width, Lane::xor_(both_b, a[i]));
-            const V hashes = Lane::xor_(Lane::xor_(state[4 * i], mixed_a[i]),
-                                        Lane::xor_(state[4 * i + 2], mixed_b[i]));
-            const V chosen = Lane::xor_(Lane::and_(colour_a, table_g), Lane::and_(colour_b, both_b));
-            Lane::store(out + i * width, Lane::xor_(hashes, chosen));
-        }
-        tweak += 2 * step;
-    };
-    for (; count >= step; count -= step) {
-        garble_step(a0, b0, garbler_rows, evaluator_rows, c0);
-        a0 += step, b0 += step, garbler_rows += step, evaluator_rows += step, c0 += step;
-    }
-    if (count == 0) return;
-    Block tail[5][step] = {};
-    for (std::size_t i = 0; i < count; ++i) tail[0][i] = a0[i], tail[1][i] = b0[i];
-    garble_step(tail[0], tail[1], tail[2], tail[3], tail[4]);
-    for (std::size_t i = 0; i < count; ++i) {
-        garbler_rows[i] = tail[2][i], evaluator_rows[i] = tail[3][i], c0[i] = tail[4][i];
-    }
-    zeroise(tail, sizeof tail);
-}
-
-template <class Lane>
-void evaluate_gate(const AesKey& aes_key, std::uint64_t tweak, const Block* a, const Block* b,
-                   const Block* garbler_rows, const Block* evaluator_rows, Block* c, std::size_t count) {
-    using V = typename Lane::V;
-    const typename Lane::Key key(aes_key);
-    constexpr std::size_t width = Lane::width, step = 4 * width;
-
-    const auto evaluate_step = [&](const Block* in_a, const Block* in_b, const Block* row_g, const Block* row_e,
-                                   Block* out) {
-        V mixed[4], state[8];
-        for (std::size_t i = 0; i < 4; ++i) {
-            const V mixed_a = Lane::sigma(Lane::load(in_a + i * width));
-            const V mixed_b = Lane::sigma(Lane::load(in_b + i * width));
-            state[2 * i] = Lane::xor_(mixed_a, Lane::tweaks(tweak + 2 * i * width, 2));
-            state[2 * i + 1] = Lane::xor_(mixed_b, Lane::tweaks(tweak + 2 * i * width + 1, 2));
-            mixed[i] = Lane::xor_(mixed_a, mixed_b);
-        }
-        Lane::encrypt(key, state);
-        for (std::size_t i = 0; i < 4; ++i) {
-            const V label_a = Lane::load(in_a + i * width), label_b = Lane::load(in_b + i * width);
-            const V hashes = Lane::xor_(Lane::xor_(state[2 * i], state[2 * i + 1]), mixed[i]);
-            const V half_g = Lane::and_(Lane::colour_mask(label_a), Lane::load(row_g + i * width));
-            const V half_e = Lane::and_(Lane::colour_mask(label_b),
-                                        Lane::xor_(Lane::load(row_e + i * width), label_a));
-            Lane::store(out + i * width, Lane::xor_(hashes, Lane::xor_(half_g, half_e)));
-        }
-        tweak += 2 * step;
-    };
-    for (; count >= step; count -= step) {
-        evaluate_step(a, b, garbler_rows, evaluator_rows, c);
-        a += step, b += step, garbler_rows += step, evaluator_rows += step, c += step;
-    }
-    if (count == 0) return;
-    Block tail[5][step] = {};
-    for (std::size_t i = 0; i < count; ++i) {
-        tail[0][i] = a[i], tail[1][i] = b[i], tail[2][i] = garbler_rows[i], tail[3][i] = evaluator_rows[i];
-    }
-    evaluate_step(tail[0], tail[1], tail[2], tail[3], tail[4]);
-    for (std::size_t i = 0; i < count; ++i) c[i] = tail[4][i];
     zeroise(tail, sizeof tail);
 }
 

@@ -11,8 +11,8 @@
 namespace sphynx {
 namespace {
 
-// Instances that go through the circuit together: long enough to amortise a gate's round keys, short enough for
-// the live labels of a ReLU circuit to stay in the first-level cache, and one word of a colour plane.
+// Instances that go through the circuit together: long enough to amortise a gate's round keys, short enough
+// for the live labels of a ReLU circuit to stay in the first-level cache, and one word of a colour plane.
 constexpr std::size_t chunk = 64;
 
 std::vector<AesKey> gate_keys(const Plan& plan, Block layer_key) {
@@ -21,8 +21,8 @@ std::vector<AesKey> gate_keys(const Plan& plan, Block layer_key) {
     return {raw.begin(), raw.end()};
 }
 
-void xor_rows(const Block* a, const Block* b, Block* out, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = a[i] ^ b[i];
+void xor_rows(const Block* a, const Block* b, const Block* c, Block* out, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = a[i] ^ b[i] ^ c[i];
 }
 
 std::uint64_t colours_of(const Block* labels, std::size_t count) {
@@ -31,8 +31,9 @@ std::uint64_t colours_of(const Block* labels, std::size_t count) {
     return word;
 }
 
-// Runs the plan over [begin, end) in chunks. `and_gate(step, a, b, out, start, count)` is the only difference
-// between garbling and evaluating, apart from NOT, which moves delta for the garbler and nothing for the evaluator.
+// Runs the plan over [begin, end) in chunks. `and_gate(index, operands, out, start, count)` is the only
+// difference between garbling and evaluating, apart from NOT, which moves delta for the garbler and nothing
+// for the evaluator.
 template <class AndGate>
 void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, const Block* inputs,
               std::uint64_t* output_colours, std::size_t begin, std::size_t end, const AndGate& and_gate) {
@@ -45,13 +46,20 @@ void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, cons
         };
         for (const PlanStep& step : plan.steps()) {
             Block* out = scratch.data() + (step.out - plan.input_count()) * chunk;
-            const Block *a = row(step.a), *b = row(step.b);
+            const Block* a = row(step.in[0]);
             switch (step.kind) {
-                case GateKind::Xor: xor_rows(a, b, out, count); break;
+                case GateKind::Xor:
+                    xor_rows(a, row(step.in[1]), row(step.in[2]), out, count);
+                    break;
                 case GateKind::Not:
                     for (std::size_t i = 0; i < count; ++i) out[i] = a[i] ^ not_offset;
                     break;
-                case GateKind::And: and_gate(step, a, b, out, start, count); break;
+                case GateKind::And:
+                    and_gate(
+                        step.and_index,
+                        AndOperands{a, row(step.in[1]), row(step.in[2]), row(step.in[3]), row(step.in[4])},
+                        out, start, count);
+                    break;
             }
         }
         for (std::size_t o = 0; o < plan.output_count(); ++o) {
@@ -72,13 +80,13 @@ void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block
     const std::vector<AesKey> keys = gate_keys(plan, batch.layer_key);
     const SymmetricKernels& kernels = symmetric_kernels();
     parallel_ranges(batch.instances, chunk, batch.threads, [&](std::size_t begin, std::size_t end) {
-        run_plan(plan, batch, delta, input_zeros, output_colours, begin, end,
-                 [&](const PlanStep& step, const Block* a, const Block* b, Block* out, std::size_t start,
-                     std::size_t count) {
-                     Block* rows = tables + 2 * step.and_index * batch.instances + start;
-                     kernels.garble_and(keys[step.and_index], delta, 2 * (batch.first_instance + start), a, b, rows,
-                                        rows + batch.instances, out, count);
-                 });
+        run_plan(
+            plan, batch, delta, input_zeros, output_colours, begin, end,
+            [&](std::size_t index, const AndOperands& in, Block* out, std::size_t start, std::size_t count) {
+                Block* rows = tables + 2 * (plan.and_count() * start + index * count);
+                kernels.garble_and(keys[index], delta, 2 * (batch.first_instance + start), in, rows,
+                                   rows + count, out, count);
+            });
     });
 }
 
@@ -87,13 +95,13 @@ void evaluate(const Plan& plan, const GarbleBatch& batch, const Block* input_lab
     const std::vector<AesKey> keys = gate_keys(plan, batch.layer_key);
     const SymmetricKernels& kernels = symmetric_kernels();
     parallel_ranges(batch.instances, chunk, batch.threads, [&](std::size_t begin, std::size_t end) {
-        run_plan(plan, batch, Block{}, input_labels, output_colours, begin, end,
-                 [&](const PlanStep& step, const Block* a, const Block* b, Block* out, std::size_t start,
-                     std::size_t count) {
-                     const Block* rows = tables + 2 * step.and_index * batch.instances + start;
-                     kernels.evaluate_and(keys[step.and_index], 2 * (batch.first_instance + start), a, b, rows,
-                                          rows + batch.instances, out, count);
-                 });
+        run_plan(
+            plan, batch, Block{}, input_labels, output_colours, begin, end,
+            [&](std::size_t index, const AndOperands& in, Block* out, std::size_t start, std::size_t count) {
+                const Block* rows = tables + 2 * (plan.and_count() * start + index * count);
+                kernels.evaluate_and(keys[index], 2 * (batch.first_instance + start), in, rows, rows + count,
+                                     out, count);
+            });
     });
 }
 

@@ -1,13 +1,14 @@
-// Half-gates garbling (Zahur, Rosulek, Evans, eprint 2014/756): 2 blocks per AND, XOR and NOT free, colours by
-// point-and-permute; many instances of one circuit at once.
+// Half-gates garbling (Zahur, Rosulek, Evans, eprint 2014/756): 2 blocks per AND, XOR and NOT free, colours
+// by point-and-permute; many instances of one circuit at once.
 //
 //   wire labels    W0, W1 = W0 xor delta; delta's lowest bit is 1, so a label's lowest bit is its colour
 //   AND gate g     tables[g][0] = H(A0) + H(A1) + colour(B0) delta,  tables[g][1] = H(B0) + H(B1) + A0
 //   hash           H of hash.h with gate key AES_{layer_key}(g) and tweaks 2 i, 2 i + 1 for instance i
 //
-// The layer key is public, drawn fresh for each (bundle, layer). Arrays are [row][instance], rows being inputs,
-// ANDs (two rows each) or outputs. Outputs leave as colour bits: the evaluator's xor the garbler's is the value;
-// neither side hands out labels of outputs or decoding information. Gates of constant (public) outputs leak nothing.
+// The layer key is public, drawn fresh for each (bundle, layer). Labels are [wire][instance]. Tables come in
+// chunks of 64 instances (the last may be shorter), each chunk [AND][2][instance]: they are written, sent and
+// read in one pass. Outputs leave as colour bits: the evaluator's xor the garbler's is the value; neither
+// side hands out labels of outputs or decoding information. Gates of constant (public) outputs leak nothing.
 #pragma once
 
 #include "crypto/block.h"
@@ -22,7 +23,7 @@ struct GarbleBatch {
     unsigned threads = 1;  // 0: all cores
 };
 
-// input_zeros[inputs][n], tables[2 * ands][n], output_colours[outputs][plane_words(n)].
+// input_zeros[inputs][n], 2 * ands * n blocks of tables, output_colours[outputs][plane_words(n)].
 void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block* input_zeros, Block* tables,
             std::uint64_t* output_colours);
 

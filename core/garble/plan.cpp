@@ -1,38 +1,154 @@
 #include "garble/plan.h"
 
+#include <algorithm>
+
 namespace sphynx {
+namespace {
 
-Plan::Plan(const Circuit& circuit) : input_count_(circuit.input_count()) {
-    circuit.validate();
-    // The last step that reads each wire; outputs are read after the end.
-    std::vector<std::size_t> last_read(circuit.wire_count, 0);
-    for (std::size_t i = 0; i < circuit.gates.size(); ++i) {
-        last_read[circuit.gates[i].a] = last_read[circuit.gates[i].b] = i;
-    }
-    for (const std::uint32_t wire : circuit.outputs) last_read[wire] = circuit.gates.size();
+constexpr std::uint32_t no_wire = 0xffffffff;
 
-    std::vector<std::uint32_t> row(circuit.wire_count), free_slots;
-    for (std::uint32_t wire = 0; wire < input_count_; ++wire) row[wire] = wire;
-    const auto release = [&](std::uint32_t wire, std::size_t step) {
-        if (wire >= input_count_ && last_read[wire] == step) free_slots.push_back(row[wire]);
-    };
-    for (std::size_t i = 0; i < circuit.gates.size(); ++i) {
-        const Gate& gate = circuit.gates[i];
-        PlanStep step{gate.kind, row[gate.a], row[gate.b], 0, 0};
-        // The output may take an operand's slot: the kernels read a block before they write it.
-        release(gate.a, i);
-        if (gate.b != gate.a) release(gate.b, i);
-        if (free_slots.empty()) {
-            step.out = static_cast<std::uint32_t>(input_count_ + slot_count_++);
-        } else {
-            step.out = free_slots.back();
-            free_slots.pop_back();
+// Steps over wires, still without slots: folds XOR gates into the AND and XOR gates that read them.
+class Folding {
+  public:
+    explicit Folding(const Circuit& circuit)
+        : circuit_(circuit),
+          gate_of_(circuit.wire_count, no_wire),
+          readers_(circuit.wire_count),
+          is_output_(circuit.wire_count, false),
+          inlined_(circuit.wire_count, false),
+          full_(circuit.wire_count, false) {
+        for (std::uint32_t i = 0; i < circuit.gates.size(); ++i) {
+            const Gate& gate = circuit.gates[i];
+            gate_of_[gate.out] = i;
+            readers_[gate.a].push_back(i);
+            if (gate.b != gate.a) readers_[gate.b].push_back(i);
         }
-        if (gate.kind == GateKind::And) step.and_index = static_cast<std::uint32_t>(and_count_++);
-        row[gate.out] = step.out;
+        for (const std::uint32_t wire : circuit.outputs) is_output_[wire] = true;
+    }
+
+    std::vector<PlanStep> steps() {
+        for (const Gate& gate : circuit_.gates) {
+            if (gate.kind == GateKind::Xor && can_inline(gate)) {
+                inlined_[gate.out] = true;
+                for (const std::uint32_t reader : readers_[gate.out])
+                    full_[circuit_.gates[reader].out] = true;
+            }
+        }
+        std::vector<PlanStep> result;
+        std::uint32_t next_and = 0;
+        std::vector<std::uint32_t> and_index(circuit_.wire_count, 0);
+        for (const Gate& gate : circuit_.gates) {
+            if (gate.kind == GateKind::And) and_index[gate.out] = next_and++;
+            if (inlined_[gate.out] || (gate.kind == GateKind::And && adding_xor(gate) != no_wire)) continue;
+            if (gate.kind == GateKind::Not) {
+                result.push_back({gate.kind, {gate.a, no_wire, no_wire, no_wire, no_wire}, gate.out, 0});
+            } else if (gate.kind == GateKind::And) {
+                result.push_back(and_step(gate, no_wire, gate.out, and_index[gate.out]));
+            } else if (const std::uint32_t product = folded_and(gate); product != no_wire) {
+                const std::uint32_t added = product == gate.a ? gate.b : gate.a;
+                result.push_back(
+                    and_step(circuit_.gates[gate_of_[product]], added, gate.out, and_index[product]));
+            } else {
+                PlanStep step{GateKind::Xor, {gate.a, gate.b, no_wire, no_wire, no_wire}, gate.out, 0};
+                for (int side = 0; side < 2; ++side) {
+                    const std::uint32_t wire = step.in[side];
+                    if (!inlined_[wire]) continue;
+                    step.in[side] = circuit_.gates[gate_of_[wire]].a;
+                    step.in[2] = circuit_.gates[gate_of_[wire]].b;
+                    break;  // at most one: a second would have found the reader full
+                }
+                result.push_back(step);
+            }
+        }
+        return result;
+    }
+
+  private:
+    // A XOR may vanish if every reader can take its two wires in place of one.
+    bool can_inline(const Gate& gate) const {
+        if (is_output_[gate.out] || gate.a == gate.b || readers_[gate.out].empty()) return false;
+        if (inlined_[gate.a] || inlined_[gate.b] || is_folded_product(gate)) return false;
+        return std::all_of(readers_[gate.out].begin(), readers_[gate.out].end(), [&](std::uint32_t reader) {
+            const Gate& read = circuit_.gates[reader];
+            if (read.kind == GateKind::And) return true;
+            return read.kind == GateKind::Xor && read.a != read.b && !full_[read.out] &&
+                   folded_and(read) == no_wire;
+        });
+    }
+
+    // The XOR that an AND's result is added in, when that XOR is its only reader.
+    std::uint32_t adding_xor(const Gate& gate) const {
+        if (is_output_[gate.out] || readers_[gate.out].size() != 1) return no_wire;
+        const Gate& reader = circuit_.gates[readers_[gate.out][0]];
+        return reader.kind == GateKind::Xor && folded_and(reader) == gate.out ? reader.out : no_wire;
+    }
+
+    bool is_lone_and(std::uint32_t wire) const {
+        return gate_of_[wire] != no_wire && circuit_.gates[gate_of_[wire]].kind == GateKind::And &&
+               !is_output_[wire] && readers_[wire].size() == 1;
+    }
+
+    // Of a XOR's operands the AND that it absorbs, if any.
+    std::uint32_t folded_and(const Gate& gate) const {
+        if (gate.a == gate.b) return no_wire;
+        if (is_lone_and(gate.a)) return gate.a;
+        return is_lone_and(gate.b) ? gate.b : no_wire;
+    }
+
+    bool is_folded_product(const Gate& gate) const { return folded_and(gate) != no_wire; }
+
+    PlanStep and_step(const Gate& gate, std::uint32_t added, std::uint32_t out, std::uint32_t index) const {
+        PlanStep step{GateKind::And, {gate.a, no_wire, gate.b, no_wire, added}, out, index};
+        for (const int operand : {0, 2}) {
+            const std::uint32_t wire = step.in[operand];
+            if (!inlined_[wire]) continue;
+            step.in[operand] = circuit_.gates[gate_of_[wire]].a;
+            step.in[operand + 1] = circuit_.gates[gate_of_[wire]].b;
+        }
+        return step;
+    }
+
+    const Circuit& circuit_;
+    std::vector<std::uint32_t> gate_of_;
+    std::vector<std::vector<std::uint32_t>> readers_;
+    std::vector<bool> is_output_, inlined_, full_;
+};
+
+}  // namespace
+
+Plan::Plan(const Circuit& circuit) : input_count_(circuit.input_count()), and_count_(circuit.and_count()) {
+    circuit.validate();
+    assign_slots(Folding(circuit).steps(), circuit.outputs, circuit.wire_count);
+}
+
+void Plan::assign_slots(const std::vector<PlanStep>& on_wires, const std::vector<std::uint32_t>& output_wires,
+                        std::size_t wire_count) {
+    std::vector<std::size_t> last_read(wire_count, 0);
+    for (std::size_t i = 0; i < on_wires.size(); ++i) {
+        for (const std::uint32_t wire : on_wires[i].in) {
+            if (wire != no_wire) last_read[wire] = i;
+        }
+    }
+    for (const std::uint32_t wire : output_wires) last_read[wire] = on_wires.size();
+
+    std::vector<std::uint32_t> row(wire_count), free_slots;
+    for (std::uint32_t wire = 0; wire < input_count_; ++wire) row[wire] = wire;
+    for (std::size_t i = 0; i < on_wires.size(); ++i) {
+        PlanStep step = on_wires[i];
+        for (std::uint32_t& in : step.in) {
+            const std::uint32_t wire = in;
+            in = wire == no_wire ? no_row() : row[wire];
+            if (wire == no_wire || wire < input_count_ || last_read[wire] != i) continue;
+            // The result may take an operand's slot: the kernels read a block before they write it.
+            if (std::find(free_slots.begin(), free_slots.end(), in) == free_slots.end())
+                free_slots.push_back(in);
+        }
+        row[on_wires[i].out] = step.out =
+            free_slots.empty() ? static_cast<std::uint32_t>(input_count_ + slot_count_++) : free_slots.back();
+        if (!free_slots.empty()) free_slots.pop_back();
         steps_.push_back(step);
     }
-    for (const std::uint32_t wire : circuit.outputs) outputs_.push_back(row[wire]);
+    for (const std::uint32_t wire : output_wires) outputs_.push_back(row[wire]);
 }
 
 }  // namespace sphynx

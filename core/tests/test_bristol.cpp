@@ -37,7 +37,8 @@ int main() {
     CHECK((outputs_of(every_kind, {0b0011, 0b0101})[1] == 0b0001));
 
     const std::string good = write_bristol(adder_circuit(4));
-    for (std::size_t length = 0; length + 1 < good.size(); ++length) CHECK_THROWS(read_bristol(good.substr(0, length)));
+    for (std::size_t length = 0; length + 1 < good.size(); ++length)
+        CHECK_THROWS(read_bristol(good.substr(0, length)));
     for (const char* bad : {
              "",
              "x",

@@ -24,7 +24,8 @@ Garbled round_trip(const Circuit& circuit, std::size_t n, unsigned threads) {
     const Plan plan(circuit);
     Block delta = prg.block();
     delta.lo |= 1;
-    const GarbleBatch batch{.layer_key = prg.block(), .first_instance = 5, .instances = n, .threads = threads};
+    const GarbleBatch batch{
+        .layer_key = prg.block(), .first_instance = 5, .instances = n, .threads = threads};
     const std::size_t words = plane_words(n);
     std::vector<Block> zeros(plan.input_count() * n), labels(zeros.size());
     prg.fill_blocks(zeros.data(), zeros.size());
@@ -41,7 +42,8 @@ Garbled round_trip(const Circuit& circuit, std::size_t n, unsigned threads) {
     evaluate(plan, batch, labels.data(), result.tables.data(), colours.data());
     for (std::size_t i = 0; i < colours.size(); ++i) {
         result.values.push_back(colours[i] ^ result.garbler_colours[i]);
-        const std::uint64_t used = i % words + 1 == words && n % 64 ? (std::uint64_t{1} << (n % 64)) - 1 : ~std::uint64_t{0};
+        const std::uint64_t used =
+            i % words + 1 == words && n % 64 ? (std::uint64_t{1} << (n % 64)) - 1 : ~std::uint64_t{0};
         CHECK(((result.values.back() ^ expected[i]) & used) == 0);
     }
     return result;

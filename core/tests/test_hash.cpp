@@ -19,7 +19,7 @@ void check_definition() {
         prg.fill_blocks(in.data(), count);
         hash_blocks(key, in.data(), 1000, out.data(), count);
         for (std::size_t j = 0; j < count; ++j) {
-            const Block masked = sigma(in[j]) ^ Block{1000 + j, 0};
+            const Block masked = sigma(in[j]) ^ Block { 1000 + j, 0 };
             Block cipher;
             aes_encrypt(key, &masked, &cipher, 1);
             CHECK(out[j] == (cipher ^ sigma(in[j])));

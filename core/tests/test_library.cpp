@@ -10,15 +10,20 @@ using namespace sphynx;
 
 namespace {
 
-std::uint64_t low_bits(unsigned width) { return ~std::uint64_t{0} >> (64 - width); }
+std::uint64_t low_bits(unsigned width) {
+    return ~std::uint64_t{0} >> (64 - width);
+}
 
-std::uint64_t relu(std::uint64_t x, unsigned w, unsigned f) { return x >> (w - 1) & 1 ? 0 : x >> f; }
+std::uint64_t relu(std::uint64_t x, unsigned w, unsigned f) {
+    return x >> (w - 1) & 1 ? 0 : x >> f;
+}
 
 void check_relu(unsigned w, unsigned k, unsigned f) {
     const Circuit circuit = relu_circuit(w, k, f);
     CHECK(circuit.and_count() == (w - 1) + (w - 1 - f) + (k - 1));
     const std::uint64_t top = std::uint64_t{1} << (w - 1);
-    const std::vector<std::uint64_t> corners = {0, 1, low_bits(w), top, top - 1, top + 1, low_bits(w) >> 2, 1ull << f};
+    const std::vector<std::uint64_t> corners = {0,       1,       low_bits(w),      top,
+                                                top - 1, top + 1, low_bits(w) >> 2, 1ull << f};
     std::vector<std::uint64_t> x_server, x_client, mask;
     for (const std::uint64_t x : corners) {
         for (const std::uint64_t share : corners) {

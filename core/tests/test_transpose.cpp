@@ -24,7 +24,8 @@ int main() {
     transpose_rows_to_blocks(rows.data(), row_blocks, columns.data());
     for (std::size_t row = 0; row < 128; ++row) {
         for (std::size_t column = 0; column < 128 * row_blocks; ++column) {
-            CHECK(bit_of(rows[row * row_blocks + column / 128], column % 128) == bit_of(columns[column], row));
+            CHECK(bit_of(rows[row * row_blocks + column / 128], column % 128) ==
+                  bit_of(columns[column], row));
         }
     }
 

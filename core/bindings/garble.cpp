@@ -1,0 +1,103 @@
+// Circuits and half-gates garbling.
+#include "garble/garble.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/arrays.h"
+#include "bits/transpose.h"
+#include "circuit/bristol.h"
+#include "circuit/library.h"
+
+namespace {
+
+using namespace sphynx;
+using namespace sphynx::bindings;
+
+// A circuit and what garbling needs of it, made once.
+struct PlannedCircuit {
+    explicit PlannedCircuit(Circuit source) : circuit(std::move(source)), plan(circuit) {}
+    Circuit circuit;
+    Plan plan;
+};
+
+GarbleBatch batch_of(const nb::bytes& layer_key, std::uint64_t first_instance, std::size_t instances,
+                     unsigned threads) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 40;  // far below any overflow of sizes or tweaks
+    require(instances <= most && first_instance <= most, "too many instances");
+    return {block_from(layer_key, "layer_key"), first_instance, instances, threads};
+}
+
+void garble_batch(const PlannedCircuit& self, nb::bytes layer_key, Words delta, std::uint64_t first_instance,
+                  std::size_t instances, Words input_zeros, WordsOut tables, WordsOut colours,
+                  unsigned threads) {
+    const Plan& plan = self.plan;
+    const GarbleBatch batch = batch_of(layer_key, first_instance, instances, threads);
+    const Block offset = *blocks(delta, 1, "delta");
+    const Block* zeros = blocks(input_zeros, product(plan.input_count(), instances), "input_zeros");
+    Block* to = blocks(tables, product(2 * plan.and_count(), instances), "tables");
+    std::uint64_t* bits = sized(colours, product(plan.output_count(), plane_words(instances)), "colours");
+    nb::gil_scoped_release unlocked;
+    garble(plan, batch, offset, zeros, to, bits);
+}
+
+void evaluate_batch(const PlannedCircuit& self, nb::bytes layer_key, std::uint64_t first_instance,
+                    std::size_t instances, Words input_labels, Words tables, WordsOut colours,
+                    unsigned threads) {
+    const Plan& plan = self.plan;
+    const GarbleBatch batch = batch_of(layer_key, first_instance, instances, threads);
+    const Block* labels = blocks(input_labels, product(plan.input_count(), instances), "input_labels");
+    const Block* from = blocks(tables, product(2 * plan.and_count(), instances), "tables");
+    std::uint64_t* bits = sized(colours, product(plan.output_count(), plane_words(instances)), "colours");
+    nb::gil_scoped_release unlocked;
+    evaluate(plan, batch, labels, from, bits);
+}
+
+void evaluate_clear(const PlannedCircuit& self, Words inputs, WordsOut outputs) {
+    const std::size_t rows = self.circuit.input_count();
+    require(rows > 0 && inputs.size() % rows == 0, "inputs must have one row per input bit");
+    const std::size_t words = inputs.size() / rows;
+    const std::uint64_t* from = sized(inputs, inputs.size(), "inputs");
+    std::uint64_t* to = sized(outputs, product(self.circuit.outputs.size(), words), "outputs");
+    nb::gil_scoped_release unlocked;
+    evaluate_in_clear(self.circuit, from, words, to);
+}
+
+void encode(Words delta, Words zeros, Words planes, std::size_t instances, WordsOut labels,
+            unsigned threads) {
+    require(instances > 0 && block_count(zeros, "zeros") % instances == 0, "zeros must have whole rows");
+    const std::size_t rows = block_count(zeros, "zeros") / instances;
+    const Block offset = *blocks(delta, 1, "delta");
+    const Block* from = blocks(zeros, product(rows, instances), "zeros");
+    const std::uint64_t* bits = sized(planes, product(rows, plane_words(instances)), "planes");
+    Block* to = blocks(labels, product(rows, instances), "labels");
+    nb::gil_scoped_release unlocked;
+    encode_labels(offset, from, bits, rows, instances, to, threads);
+}
+
+}  // namespace
+
+void bind_garble(nb::module_& module) {
+    nb::class_<PlannedCircuit>(module, "Circuit")
+        .def_static(
+            "read_bristol", [](const std::string& text) { return PlannedCircuit(read_bristol(text)); },
+            "text"_a)
+        .def_static(
+            "relu", [](unsigned w, unsigned k, unsigned f) { return PlannedCircuit(relu_circuit(w, k, f)); },
+            "w"_a, "k"_a, "f"_a)
+        .def_static(
+            "adder", [](unsigned width) { return PlannedCircuit(adder_circuit(width)); }, "width"_a)
+        .def_static("aes128", [] { return PlannedCircuit(aes128_circuit()); })
+        .def("write_bristol", [](const PlannedCircuit& self) { return write_bristol(self.circuit); })
+        .def_prop_ro("input_widths", [](const PlannedCircuit& self) { return self.circuit.input_widths; })
+        .def_prop_ro("output_widths", [](const PlannedCircuit& self) { return self.circuit.output_widths; })
+        .def_prop_ro("and_count", [](const PlannedCircuit& self) { return self.plan.and_count(); })
+        .def_prop_ro("gate_count", [](const PlannedCircuit& self) { return self.circuit.gates.size(); })
+        .def("evaluate_in_clear", evaluate_clear, "inputs"_a.noconvert(), "outputs"_a.noconvert())
+        .def("garble", garble_batch, "layer_key"_a, "delta"_a.noconvert(), "first_instance"_a, "instances"_a,
+             "input_zeros"_a.noconvert(), "tables"_a.noconvert(), "colours"_a.noconvert(), "threads"_a)
+        .def("evaluate", evaluate_batch, "layer_key"_a, "first_instance"_a, "instances"_a,
+             "input_labels"_a.noconvert(), "tables"_a.noconvert(), "colours"_a.noconvert(), "threads"_a);
+    module.def("encode_labels", encode, "delta"_a.noconvert(), "zeros"_a.noconvert(), "planes"_a.noconvert(),
+               "instances"_a, "labels"_a.noconvert(), "threads"_a);
+}

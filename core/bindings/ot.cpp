@@ -1,0 +1,160 @@
+// OT extension and what is made of it. Messages are block or byte arrays; the protocol layer moves them.
+#include "bindings/arrays.h"
+#include "bits/pack.h"
+#include "bits/transpose.h"
+#include "ot/extension.h"
+#include "ot/forms.h"
+
+namespace {
+
+using namespace sphynx;
+using namespace sphynx::bindings;
+
+constexpr std::size_t most_ots = std::size_t{1} << 36;
+
+void require_parameter(unsigned k) {
+    require(k >= 1 && k <= 8, "the SoftSpoken parameter is 1 to 8");
+}
+void require_width(unsigned width) {
+    require(width >= 1 && width <= 64, "width must be 1 to 64");
+}
+
+// The objects remember their parameter so that message sizes can be checked here.
+struct Receiver {
+    Receiver(unsigned parameter, Words base_pairs, WordsOut setup)
+        : k((require_parameter(parameter), parameter)),
+          ots(k, blocks(base_pairs, 2 * base_ot_count, "base_pairs"), blocks(setup, setup_blocks, "setup")) {}
+
+    void extend(std::size_t count, WordsOut choices, bool random_choices, WordsOut message, WordsOut t,
+                unsigned threads) {
+        require(count <= most_ots, "too many OTs");
+        std::uint64_t* bits = sized(choices, plane_words(count), "choices");
+        Block* out = blocks(message, extension_message_blocks(k, count, random_choices), "message");
+        Block* labels = blocks(t, count, "t");
+        nb::gil_scoped_release unlocked;
+        ots.extend(count, bits, random_choices, out, labels, threads);
+    }
+
+    void hash(WordsOut t, unsigned threads) {
+        const std::size_t count = block_count(t, "t");
+        Block* pads = blocks(t, count, "t");
+        nb::gil_scoped_release unlocked;
+        ots.hash(pads, count, threads);
+    }
+
+    unsigned k;
+    OtReceiver ots;
+};
+
+struct Sender {
+    Sender(unsigned parameter, Words delta, Words base_keys, Words setup)
+        : k((require_parameter(parameter), parameter)),
+          ots(k, *blocks(delta, 1, "delta"), blocks(base_keys, base_ot_count, "base_keys"),
+              blocks(setup, setup_blocks, "setup")) {}
+
+    void extend(std::size_t count, bool random_choices, Words message, WordsOut q, unsigned threads) {
+        require(count <= most_ots, "too many OTs");
+        const Block* in = blocks(message, extension_message_blocks(k, count, random_choices), "message");
+        Block* labels = blocks(q, count, "q");
+        nb::gil_scoped_release unlocked;
+        ots.extend(count, random_choices, in, labels, threads);
+    }
+
+    void hash(Words q, WordsOut zeros, WordsOut ones, unsigned threads) {
+        const std::size_t count = block_count(q, "q");
+        const Block* in = blocks(q, count, "q");
+        Block *pads0 = blocks(zeros, count, "zeros"), *pads1 = blocks(ones, count, "ones");
+        nb::gil_scoped_release unlocked;
+        ots.hash(in, count, pads0, pads1, threads);
+    }
+
+    unsigned k;
+    OtSender ots;
+};
+
+std::size_t message_blocks(unsigned k, std::size_t count, bool random_choices) {
+    require_parameter(k);
+    require(count <= most_ots, "too many OTs");
+    return extension_message_blocks(k, count, random_choices);
+}
+
+void bit_planes(Words pads, unsigned width, WordsOut planes) {
+    require_width(width);
+    const std::size_t count = block_count(pads, "pads");
+    const Block* from = blocks(pads, count, "pads");
+    std::uint64_t* to = sized(planes, product(width, plane_words(count)), "planes");
+    nb::gil_scoped_release unlocked;
+    low_bit_planes(from, count, width, to);
+}
+
+void chosen_send(Words m0, Words m1, Words x0, Words x1, WordsOut message) {
+    const std::size_t count = block_count(m0, "m0");
+    const Block *pad0 = blocks(m0, count, "m0"), *pad1 = blocks(m1, count, "m1");
+    const Block *string0 = blocks(x0, count, "x0"), *string1 = blocks(x1, count, "x1");
+    Block* out = blocks(message, 2 * count, "message");
+    nb::gil_scoped_release unlocked;
+    send_chosen(pad0, pad1, string0, string1, count, out);
+}
+
+void chosen_receive(Words m_r, Words choices, Words message, WordsOut out) {
+    const std::size_t count = block_count(m_r, "m_r");
+    const Block* pads = blocks(m_r, count, "m_r");
+    const std::uint64_t* bits = sized(choices, plane_words(count), "choices");
+    const Block* in = blocks(message, 2 * count, "message");
+    Block* strings = blocks(out, count, "out");
+    nb::gil_scoped_release unlocked;
+    receive_chosen(pads, bits, in, count, strings);
+}
+
+void products_send(Words m0, Words m1, Words x, unsigned width, BytesOut message, WordsOut shares) {
+    require_width(width);
+    const std::size_t count = block_count(m0, "m0");
+    const Block *pad0 = blocks(m0, count, "m0"), *pad1 = blocks(m1, count, "m1");
+    const std::uint64_t* values = sized(x, count, "x");
+    std::uint8_t* out = sized(message, packed_bytes(count, width), "message");
+    std::uint64_t* to = sized(shares, count, "shares");
+    nb::gil_scoped_release unlocked;
+    send_products(pad0, pad1, values, count, width, out, to);
+}
+
+void products_receive(Words m_r, Words choices, Bytes message, unsigned width, WordsOut shares) {
+    require_width(width);
+    const std::size_t count = block_count(m_r, "m_r");
+    const Block* pads = blocks(m_r, count, "m_r");
+    const std::uint64_t* bits = sized(choices, plane_words(count), "choices");
+    const std::uint8_t* in = sized(message, packed_bytes(count, width), "message");
+    std::uint64_t* to = sized(shares, count, "shares");
+    nb::gil_scoped_release unlocked;
+    receive_products(pads, bits, in, count, width, to);
+}
+
+}  // namespace
+
+void bind_ot(nb::module_& module) {
+    module.attr("base_ot_count") = base_ot_count;
+    module.attr("ot_setup_blocks") = setup_blocks;
+    module.def("ot_message_blocks", message_blocks, "k"_a, "count"_a, "random_choices"_a);
+    nb::class_<Receiver>(module, "OtReceiver")
+        .def(nb::init<unsigned, Words, WordsOut>(), "k"_a, "base_pairs"_a.noconvert(), "setup"_a.noconvert())
+        .def_ro("k", &Receiver::k)
+        .def("extend", &Receiver::extend, "count"_a, "choices"_a.noconvert(), "random_choices"_a,
+             "message"_a.noconvert(), "t"_a.noconvert(), "threads"_a)
+        .def("hash", &Receiver::hash, "t"_a.noconvert(), "threads"_a);
+    nb::class_<Sender>(module, "OtSender")
+        .def(nb::init<unsigned, Words, Words, Words>(), "k"_a, "delta"_a.noconvert(),
+             "base_keys"_a.noconvert(), "setup"_a.noconvert())
+        .def_ro("k", &Sender::k)
+        .def("extend", &Sender::extend, "count"_a, "random_choices"_a, "message"_a.noconvert(),
+             "q"_a.noconvert(), "threads"_a)
+        .def("hash", &Sender::hash, "q"_a.noconvert(), "zeros"_a.noconvert(), "ones"_a.noconvert(),
+             "threads"_a);
+    module.def("low_bit_planes", bit_planes, "pads"_a.noconvert(), "width"_a, "planes"_a.noconvert());
+    module.def("send_chosen", chosen_send, "m0"_a.noconvert(), "m1"_a.noconvert(), "x0"_a.noconvert(),
+               "x1"_a.noconvert(), "message"_a.noconvert());
+    module.def("receive_chosen", chosen_receive, "m_r"_a.noconvert(), "choices"_a.noconvert(),
+               "message"_a.noconvert(), "out"_a.noconvert());
+    module.def("send_products", products_send, "m0"_a.noconvert(), "m1"_a.noconvert(), "x"_a.noconvert(),
+               "width"_a, "message"_a.noconvert(), "shares"_a.noconvert());
+    module.def("receive_products", products_receive, "m_r"_a.noconvert(), "choices"_a.noconvert(),
+               "message"_a.noconvert(), "width"_a, "shares"_a.noconvert());
+}

@@ -1,0 +1,217 @@
+#include "ot/extension.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "bits/transpose.h"
+#include "crypto/hash.h"
+#include "crypto/kernels.h"
+#include "crypto/prg.h"
+#include "ot/punctured_tree.h"
+#include "threads.h"
+
+namespace sphynx {
+namespace {
+
+constexpr std::size_t tile = 8;  // column blocks that go through all trees together: 1,024 OTs, 16 KB of rows
+
+bool bit_of(const Block& block, unsigned index) {
+    return (index < 64 ? block.lo >> index : block.hi >> (index - 64)) & 1;
+}
+
+// rows[b * count ..] ^= sum of the streams of all leaves whose index has bit b, u = the sum of all. The index
+// runs like a binary counter: `pending[l]` is the sum over the last finished left subtree of height l.
+void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned depth, bool first_is_missing,
+                 std::uint64_t column_block, std::size_t count, Block* rows, Block* u) {
+    Block pending[9][tile];
+    Block current[tile];
+    std::fill_n(rows, depth * count, Block{});
+    for (unsigned leaf = 0; leaf < 1u << depth; ++leaf) {
+        if (leaf == 0 && first_is_missing) {
+            std::fill_n(current, count, Block{});
+        } else {
+            kernels.counter_stream(leaves[leaf], {0, __builtin_bswap64(column_block)}, current, count);
+        }
+        unsigned level = 0;
+        for (; leaf >> level & 1; ++level) {
+            Block *row = rows + level * count, *left = pending[level];
+            for (std::size_t j = 0; j < count; ++j) {
+                row[j] ^= current[j];
+                current[j] ^= left[j];
+            }
+        }
+        std::memcpy(pending[level], current, count * sizeof(Block));
+    }
+    std::memcpy(u, current, count * sizeof(Block));
+}
+
+// Cuts an extension into tiles and hands each to work(first column block, column blocks, first OT, OTs).
+template <class Work>
+void for_tiles(std::size_t count, unsigned threads, const Work& work) {
+    const std::size_t column_blocks = (count + 127) / 128;
+    parallel_ranges(column_blocks, tile, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t column = begin; column < end; column += tile) {
+            const std::size_t columns = std::min(tile, end - column);
+            work(column, columns, std::min(count - 128 * column, 128 * columns));
+        }
+    });
+}
+
+void store_transposed(const Block* rows, std::size_t columns, std::size_t count, Block* out) {
+    if (count == 128 * columns) {
+        transpose_rows_to_blocks(rows, columns, out);
+    } else {
+        Block padded[128 * tile];
+        transpose_rows_to_blocks(rows, columns, padded);
+        std::copy_n(padded, count, out);
+        zeroise(padded, sizeof padded);
+    }
+}
+
+// Hashes [begin, end) of an extension; the tweak of OT j is j.
+void hash_range(const AesKey& key, const Block* in, Block* out, std::size_t begin, std::size_t end) {
+    hash_blocks(key, in + begin, begin, out + begin, end - begin);
+}
+
+constexpr std::size_t hash_grain = 1024;
+
+}  // namespace
+
+std::size_t extension_message_blocks(unsigned k, std::size_t count, bool random_choices) {
+    return ((base_ot_count + k - 1) / k - (random_choices ? 1 : 0)) * ((count + 127) / 128);
+}
+
+LeafStreams::LeafStreams(unsigned parameter) : k(parameter) {
+    if (k < 1 || k > 8) throw std::invalid_argument("OT extension: the SoftSpoken parameter is 1 to 8");
+    for (unsigned row = 0; row < base_ot_count; row += k) {
+        depths.push_back(std::min<unsigned>(k, base_ot_count - row));
+    }
+}
+
+AesKey LeafStreams::next_hash_key() {
+    const Block index = {extensions++, 0};
+    Block key;
+    aes_encrypt(session, &index, &key, 1);
+    return AesKey(key);
+}
+
+OtReceiver::OtReceiver(unsigned k, const Block* base_pairs, Block* setup) : streams_(k) {
+    Prg prg;
+    std::size_t row = 0;
+    for (const unsigned depth : streams_.depths) {
+        Block sums[16];
+        std::vector<Block> leaves = expand_tree(prg.block(), depth, sums);
+        for (const Block& leaf : leaves) streams_.leaves.emplace_back(leaf);
+        zeroise(leaves.data(), leaves.size() * sizeof(Block));
+        // On choice delta_b the sender must learn the sum of the children on the other side.
+        for (unsigned bit = 0; bit < depth; ++bit, ++row) {
+            setup[2 * row] = sums[2 * bit + 1] ^ base_pairs[2 * row];
+            setup[2 * row + 1] = sums[2 * bit] ^ base_pairs[2 * row + 1];
+        }
+        zeroise(sums, sizeof sums);
+    }
+    setup[2 * base_ot_count] = prg.block();
+    streams_.session = AesKey(setup[2 * base_ot_count]);
+}
+
+void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message,
+                        Block* t, unsigned threads) {
+    const SymmetricKernels& kernels = symmetric_kernels();
+    const std::size_t sent_trees = streams_.trees() - (random_choices ? 1 : 0);
+    for_tiles(count, threads, [&](std::size_t column, std::size_t columns, std::size_t ots) {
+        Block rows[128 * tile], u[tile], chosen[tile] = {};
+        Block* out = message + sent_trees * column;
+        if (!random_choices)
+            std::memcpy(static_cast<void*>(chosen), choices + 2 * column, 8 * plane_words(ots));
+        const AesKey* leaves = streams_.leaves.data();
+        Block* row = rows;
+        for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
+            const unsigned depth = streams_.depths[tree];
+            sum_streams(kernels, leaves, depth, false, streams_.next_column_block + column, columns, row, u);
+            if (tree == 0 && random_choices) {
+                std::copy_n(u, columns, chosen);
+            } else {
+                for (std::size_t j = 0; j < columns; ++j) *out++ = u[j] ^ chosen[j];
+            }
+            leaves += std::size_t{1} << depth;
+            row += depth * columns;
+        }
+        store_transposed(rows, columns, ots, t + 128 * column);
+        if (random_choices) {
+            // Bits past the last OT stay zero, as in every plane.
+            std::uint64_t* words = choices + 2 * column;
+            std::memcpy(words, chosen, 8 * plane_words(ots));
+            if (ots % 64) words[ots / 64] &= (std::uint64_t{1} << (ots % 64)) - 1;
+        }
+    });
+    streams_.next_column_block += (count + 127) / 128;
+}
+
+void OtReceiver::hash(Block* t, std::size_t count, unsigned threads) {
+    const AesKey key = streams_.next_hash_key();
+    parallel_ranges(count, hash_grain, threads,
+                    [&](std::size_t begin, std::size_t end) { hash_range(key, t, t, begin, end); });
+}
+
+OtSender::OtSender(unsigned k, Block delta, const Block* base_keys, const Block* setup)
+    : streams_(k), delta_(delta) {
+    if (!delta.lowest_bit()) throw std::invalid_argument("OT extension: the lowest bit of delta must be 1");
+    unsigned row = 0;
+    for (const unsigned depth : streams_.depths) {
+        Block sums[8];
+        unsigned index = 0;
+        for (unsigned bit = 0; bit < depth; ++bit, ++row) {
+            const std::uint64_t chosen = bit_of(delta, row);
+            index |= static_cast<unsigned>(chosen) << bit;
+            const Block difference = setup[2 * row] ^ setup[2 * row + 1];
+            sums[bit] = setup[2 * row] ^ (mask_of(chosen) & difference) ^ base_keys[row];
+        }
+        std::vector<Block> leaves = expand_punctured_tree(index, depth, sums);
+        for (const Block& leaf : leaves) streams_.leaves.emplace_back(leaf);
+        zeroise(leaves.data(), leaves.size() * sizeof(Block));
+        zeroise(sums, sizeof sums);
+    }
+    streams_.session = AesKey(setup[2 * base_ot_count]);
+}
+
+void OtSender::extend(std::size_t count, bool random_choices, const Block* message, Block* q,
+                      unsigned threads) {
+    const SymmetricKernels& kernels = symmetric_kernels();
+    const std::size_t sent_trees = streams_.trees() - (random_choices ? 1 : 0);
+    for_tiles(count, threads, [&](std::size_t column, std::size_t columns, std::size_t ots) {
+        Block rows[128 * tile], u[tile];
+        const Block* in = message + sent_trees * column;
+        const AesKey* leaves = streams_.leaves.data();
+        unsigned row = 0;
+        for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
+            const unsigned depth = streams_.depths[tree];
+            sum_streams(kernels, leaves, depth, true, streams_.next_column_block + column, columns,
+                        rows + row * columns, u);
+            leaves += std::size_t{1} << depth;
+            if (tree == 0 && random_choices) {  // r = u_0: nothing to correct
+                row += depth;
+                continue;
+            }
+            for (unsigned bit = 0; bit < depth; ++bit, ++row) {
+                const Block mask = mask_of(bit_of(delta_, row));
+                for (std::size_t j = 0; j < columns; ++j) rows[row * columns + j] ^= mask & in[j];
+            }
+            in += columns;
+        }
+        store_transposed(rows, columns, ots, q + 128 * column);
+        zeroise(rows, sizeof rows);
+    });
+    streams_.next_column_block += (count + 127) / 128;
+}
+
+void OtSender::hash(const Block* q, std::size_t count, Block* zeros, Block* ones, unsigned threads) {
+    const AesKey key = streams_.next_hash_key();
+    parallel_ranges(count, hash_grain, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t j = begin; j < end; ++j) ones[j] = q[j] ^ delta_;
+        hash_range(key, ones, ones, begin, end);
+        hash_range(key, q, zeros, begin, end);
+    });
+}
+
+}  // namespace sphynx

@@ -1,0 +1,80 @@
+// OT extension: SoftSpoken (Roy, eprint 2022/192), semi-honest, over the repetition code; k = 1 is IKNP.
+//
+//   base OTs      128; the extension's receiver is the base sender (key pairs), the extension's sender
+//   chooses by delta setup         receiver -> sender, once: setup_blocks blocks extend        receiver ->
+//   sender: extension_message_blocks(..) blocks; then for every OT j
+//                     sender: q_j     receiver: r_j, t_j = q_j xor r_j delta          (correlated)
+//                     sender: H(q_j, j), H(q_j xor delta, j)   receiver: H(t_j, j)     (random)
+//   traffic       ceil(128 / k) bits per OT with chosen r, one bit less with random r; both parties spend
+//   about
+//                 2^k / k AES blocks per OT
+//
+// Each small tree i gives the receiver u_i and v_b (b < k), the sender w_b = v_b xor delta_b u_i, all long
+// bit vectors; u_i xor r travels. Against a malicious receiver nothing is checked. One call at a time per
+// object; a stream position moves on with every extension, so no pad is used twice.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "crypto/aes.h"
+
+namespace sphynx {
+
+constexpr std::size_t base_ot_count = 128;
+constexpr std::size_t setup_blocks = 2 * base_ot_count + 1;  // masked level sums and a public session key
+
+std::size_t extension_message_blocks(unsigned k, std::size_t count, bool random_choices);
+
+// What both sides hold: for each small tree its leaf keys, and where the streams stand.
+struct LeafStreams {
+    explicit LeafStreams(unsigned k);
+
+    unsigned k;
+    std::vector<unsigned> depths;  // of each tree; all k but possibly the last
+    std::vector<AesKey> leaves;    // tree after tree
+    std::uint64_t next_column_block = 0;
+    AesKey session;
+    std::uint64_t extensions = 0;
+
+    std::size_t trees() const { return depths.size(); }
+    AesKey next_hash_key();
+};
+
+class OtReceiver {
+  public:
+    // base_pairs[2 j], [2 j + 1]: both keys of base OT j. `setup` receives setup_blocks blocks to send.
+    OtReceiver(unsigned k, const Block* base_pairs, Block* setup);
+
+    // choices: plane_words(count) words, read, or written where random_choices. t: count blocks.
+    void extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message, Block* t,
+                unsigned threads);
+
+    // Hashes the t of the last extension into the random-OT outputs, in place.
+    void hash(Block* t, std::size_t count, unsigned threads);
+
+  private:
+    LeafStreams streams_;
+};
+
+class OtSender {
+  public:
+    // base_keys[j]: the key of base OT j for choice delta_j. delta's lowest bit must be 1 (it can then serve
+    // as a garbling offset).
+    OtSender(unsigned k, Block delta, const Block* base_keys, const Block* setup);
+    ~OtSender() { zeroise(&delta_, sizeof delta_); }
+    OtSender(const OtSender&) = delete;
+    OtSender& operator=(const OtSender&) = delete;
+
+    void extend(std::size_t count, bool random_choices, const Block* message, Block* q, unsigned threads);
+
+    // From the q of the last extension: zeros[j] = H(q_j, j), ones[j] = H(q_j xor delta, j). q may be
+    // `zeros`.
+    void hash(const Block* q, std::size_t count, Block* zeros, Block* ones, unsigned threads);
+
+  private:
+    LeafStreams streams_;
+    Block delta_;
+};
+
+}  // namespace sphynx

@@ -1,0 +1,31 @@
+// What is made of random OTs (pads m0, m1 at the sender, m_r at the receiver), all without further
+// interaction but the one message stated; every message goes from the OT sender to the OT receiver.
+//   bits      b low bits of each pad as planes: m0 xor m1 is a random offset string a, and m_r = m0 xor r a,
+//   so each
+//             plane is a batch of shared products r * a (leaf ANDs, Boolean triples)
+//   chosen    one 16-byte string of two: message (x0 xor m0, x1 xor m1)
+//   products  r * x for the sender's ring element x, shared additively mod 2^width: message m0 + x - m1
+#pragma once
+
+#include <cstdint>
+
+#include "crypto/block.h"
+
+namespace sphynx {
+
+// planes[b * plane_words(count) + ..] = bit b of each block, b < width <= 64.
+void low_bit_planes(const Block* blocks, std::size_t count, unsigned width, std::uint64_t* planes);
+
+// message: 2 * count blocks.
+void send_chosen(const Block* m0, const Block* m1, const Block* x0, const Block* x1, std::size_t count,
+                 Block* message);
+void receive_chosen(const Block* m_r, const std::uint64_t* choices, const Block* message, std::size_t count,
+                    Block* out);
+
+// message: packed_bytes(count, width). shares_sender[j] + shares_receiver[j] = r_j x[j] mod 2^width.
+void send_products(const Block* m0, const Block* m1, const std::uint64_t* x, std::size_t count,
+                   unsigned width, std::uint8_t* message, std::uint64_t* shares);
+void receive_products(const Block* m_r, const std::uint64_t* choices, const std::uint8_t* message,
+                      std::size_t count, unsigned width, std::uint64_t* shares);
+
+}  // namespace sphynx

@@ -1,0 +1,22 @@
+// GGM trees with one leaf missing, the seeds of SoftSpoken (Roy, eprint 2022/192).
+// The OT receiver owns whole trees; the OT sender learns all leaves of a tree but the one at its secret index
+// delta. One base OT per level: on choice delta_b the sender gets the sum of the children on the other side.
+//
+// The sender indexes leaves by y = x xor delta, so that the missing one is always y = 0 and no memory access
+// or branch depends on delta. Children of a node s are AES_s(0) and AES_s(1).
+#pragma once
+
+#include <vector>
+
+#include "crypto/block.h"
+
+namespace sphynx {
+
+// Leaves x = 0 .. 2^depth - 1 under `root`; level_sums[2 b + c] is the sum of all children with bit c at the
+// level of bit b of x (the root's children are bit depth - 1).
+std::vector<Block> expand_tree(Block root, unsigned depth, Block* level_sums);
+
+// Leaves y = 1 .. 2^depth - 1 (y = 0 is left zero) from known_sums[b] = level_sums[2 b + (1 xor delta_b)].
+std::vector<Block> expand_punctured_tree(unsigned delta, unsigned depth, const Block* known_sums);
+
+}  // namespace sphynx

@@ -1,0 +1,50 @@
+// Each form on ideal random OTs (pads and choices drawn together), so that only the form itself is tested.
+#include "ot/forms.h"
+
+#include <vector>
+
+#include "bits/pack.h"
+#include "bits/transpose.h"
+#include "check.h"
+#include "crypto/prg.h"
+
+using namespace sphynx;
+
+int main() {
+    Prg prg;
+    for (const std::size_t count : {1, 64, 1000}) {
+        std::vector<Block> m0(count), m1(count), m_r(count), x0(count), x1(count), out(count),
+            message(2 * count);
+        std::vector<std::uint64_t> choices(plane_words(count)), x(count), sent(count), received(count);
+        for (auto* blocks : {&m0, &m1, &x0, &x1}) prg.fill_blocks(blocks->data(), count);
+        prg.fill(choices.data(), 8 * choices.size());
+        prg.fill(x.data(), 8 * count);
+        const auto choice = [&](std::size_t j) { return choices[j / 64] >> (j % 64) & 1; };
+        for (std::size_t j = 0; j < count; ++j) m_r[j] = choice(j) ? m1[j] : m0[j];
+
+        for (const unsigned width : {1u, 3u, 5u, 64u}) {
+            std::vector<std::uint64_t> planes(width * plane_words(count));
+            low_bit_planes(m0.data(), count, width, planes.data());
+            for (std::size_t j = 0; j < count; ++j) {
+                for (unsigned b = 0; b < width; ++b) {
+                    CHECK((planes[b * plane_words(count) + j / 64] >> (j % 64) & 1) == (m0[j].lo >> b & 1));
+                }
+            }
+        }
+
+        send_chosen(m0.data(), m1.data(), x0.data(), x1.data(), count, message.data());
+        receive_chosen(m_r.data(), choices.data(), message.data(), count, out.data());
+        for (std::size_t j = 0; j < count; ++j) CHECK(out[j] == (choice(j) ? x1[j] : x0[j]));
+
+        for (const unsigned width : {1u, 32u, 41u, 64u}) {
+            const std::uint64_t ring = ~std::uint64_t{0} >> (64 - width);
+            std::vector<std::uint8_t> packed(packed_bytes(count, width));
+            send_products(m0.data(), m1.data(), x.data(), count, width, packed.data(), sent.data());
+            receive_products(m_r.data(), choices.data(), packed.data(), count, width, received.data());
+            for (std::size_t j = 0; j < count; ++j) {
+                CHECK(((sent[j] + received[j]) & ring) == (choice(j) * x[j] & ring));
+            }
+        }
+    }
+    return test_result();
+}

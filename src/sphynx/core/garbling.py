@@ -1,0 +1,91 @@
+"""Half-gates garbling (eprint 2014/756) of many instances of one circuit.
+
+The garbler keeps `delta` and the zero labels, sends tables and one label per input; the evaluator returns
+colour bits, which the garbler xors with its own. Labels are blocks of shape (wires, instances, 2), uint64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.core import Prg, _native
+from sphynx.core.bits import plane_words
+
+Words = NDArray[np.uint64]
+Circuit = _native.Circuit
+
+
+def relu_circuit(w: int, k: int, f: int) -> Circuit:
+    """(max(x_s + x_c, 0) >> f) - r mod 2^k for inputs x_s, x_c (w bits) and r (k bits)."""
+    return Circuit.relu(w, k, f)
+
+
+def random_delta(prg: Prg) -> Words:
+    """A garbling offset: random but for its lowest bit, which is 1."""
+    delta = np.empty((1, 2), np.uint64)
+    prg.fill_words(delta)
+    delta[0, 0] |= np.uint64(1)
+    return delta
+
+
+def random_labels(prg: Prg, wires: int, instances: int) -> Words:
+    labels = np.empty((wires, instances, 2), np.uint64)
+    prg.fill_words(labels)
+    return labels
+
+
+@dataclass(frozen=True)
+class Garbled:
+    """What garbling yields: `tables` go to the evaluator, `colours` (output planes) stay with the garbler."""
+
+    tables: Words
+    colours: Words
+
+
+def garble(
+    circuit: Circuit,
+    layer_key: bytes,
+    delta: Words,
+    input_zeros: Words,
+    *,
+    first_instance: int = 0,
+    threads: int = 0,
+) -> Garbled:
+    """`layer_key` is public, fresh for each (bundle, layer); `first_instance` continues it over batches."""
+    instances = input_zeros.shape[1]
+    tables = np.empty((2 * circuit.and_count * instances, 2), np.uint64)
+    colours = np.empty((sum(circuit.output_widths), plane_words(instances)), np.uint64)
+    circuit.garble(layer_key, delta, first_instance, instances, input_zeros, tables, colours, threads)
+    return Garbled(tables, colours)
+
+
+def evaluate(
+    circuit: Circuit,
+    layer_key: bytes,
+    input_labels: Words,
+    tables: Words,
+    *,
+    first_instance: int = 0,
+    threads: int = 0,
+) -> Words:
+    """The colours of the output labels: xor them with the garbler's to get the values."""
+    instances = input_labels.shape[1]
+    colours = np.empty((sum(circuit.output_widths), plane_words(instances)), np.uint64)
+    circuit.evaluate(layer_key, first_instance, instances, input_labels, tables, colours, threads)
+    return colours
+
+
+def encode(delta: Words, zeros: Words, planes: Words, *, threads: int = 0) -> Words:
+    """The labels for the bits in `planes` (wires, words): zero label xor bit * delta."""
+    labels = np.empty_like(zeros)
+    _native.encode_labels(delta, zeros, planes, zeros.shape[1], labels, threads)
+    return labels
+
+
+def evaluate_in_clear(circuit: Circuit, planes: Words) -> Words:
+    outputs = np.empty((sum(circuit.output_widths), planes.shape[1]), np.uint64)
+    circuit.evaluate_in_clear(planes, outputs)
+    return outputs

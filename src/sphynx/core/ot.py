@@ -1,0 +1,144 @@
+"""OT extension (SoftSpoken, eprint 2022/192; parameter 1 is IKNP) and what is made of it. Semi-honest.
+
+Setup: 128 base OTs in which the extension's receiver offers key pairs and its sender chooses by the bits of
+`delta`; then the receiver's `setup` array goes to the sender. Each extension is one message, receiver to
+sender. Both parties make the same calls in the same order. Blocks are uint64 arrays of shape (..., 2), bits
+are packed 64 to a word (sphynx.core.bits).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.core import _native
+from sphynx.core.bits import plane_words
+
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+
+BASE_OTS = _native.base_ot_count
+SETUP_BLOCKS = _native.ot_setup_blocks
+
+
+def message_blocks(k: int, count: int, *, random_choices: bool) -> int:
+    """Blocks of one extension's message: ceil(128/k) bits per OT, one bit less with random choices."""
+    return _native.ot_message_blocks(k, count, random_choices)
+
+
+class OtReceiver:
+    """Holds the choice bits. `setup` is what the sender needs once."""
+
+    def __init__(self, k: int, base_pairs: Words) -> None:
+        self.setup: Words = np.empty((SETUP_BLOCKS, 2), np.uint64)
+        self._ots = _native.OtReceiver(k, base_pairs, self.setup)
+
+    def correlated(self, choices: Words, count: int, *, threads: int = 0) -> tuple[Words, Words]:
+        """(message, t): t_j = q_j xor r_j delta for the given choice bits r."""
+        message = np.empty((message_blocks(self._ots.k, count, random_choices=False), 2), np.uint64)
+        t = np.empty((count, 2), np.uint64)
+        self._ots.extend(count, choices, False, message, t, threads)
+        return message, t
+
+    def correlated_random(self, count: int, *, threads: int = 0) -> tuple[Words, Words, Words]:
+        """(message, choices, t): as `correlated`, the choice bits drawn by the extension itself."""
+        message = np.empty((message_blocks(self._ots.k, count, random_choices=True), 2), np.uint64)
+        choices = np.empty(plane_words(count), np.uint64)
+        t = np.empty((count, 2), np.uint64)
+        self._ots.extend(count, choices, True, message, t, threads)
+        return message, choices, t
+
+    def pads(self, t: Words, *, threads: int = 0) -> Words:
+        """Turns the t of the last extension, in place, into the pads m_r of random OTs."""
+        self._ots.hash(t, threads)
+        return t
+
+
+@dataclass(frozen=True)
+class PadPair:
+    """The sender's two pads of each random OT."""
+
+    zeros: Words
+    ones: Words
+
+
+class OtSender:
+    """Holds delta, whose lowest bit is 1: it may be the garbling offset."""
+
+    def __init__(self, k: int, delta: Words, base_keys: Words, setup: Words) -> None:
+        self._ots = _native.OtSender(k, delta, base_keys, setup)
+
+    def message_blocks(self, count: int, *, random_choices: bool) -> int:
+        return message_blocks(self._ots.k, count, random_choices=random_choices)
+
+    def correlated(self, message: Words, count: int, *, random_choices: bool, threads: int = 0) -> Words:
+        """q, where the receiver has t_j = q_j xor r_j delta."""
+        q = np.empty((count, 2), np.uint64)
+        self._ots.extend(count, random_choices, message, q, threads)
+        return q
+
+    def pads(self, q: Words, *, threads: int = 0) -> PadPair:
+        """The pads of random OTs from the q of the last extension, which is overwritten."""
+        ones = np.empty_like(q)
+        self._ots.hash(q, q, ones, threads)
+        return PadPair(q, ones)
+
+
+def pad_planes(pads: Words, width: int) -> Words:
+    """The low `width` bits of each pad as planes (width, words): random OTs of short strings."""
+    planes = np.empty((width, plane_words(pads.shape[0])), np.uint64)
+    _native.low_bit_planes(pads, width, planes)
+    return planes
+
+
+@dataclass(frozen=True)
+class Triples:
+    """One party's shares of random a, b and c = a and b, as planes of words."""
+
+    a: Words
+    b: Words
+    c: Words
+
+
+def sender_triples(pads: PadPair) -> Triples:
+    """From 2 n random OTs, n a multiple of 64: the offsets of the first half are a, of the second half b."""
+    zeros, ones = pad_planes(pads.zeros, 1)[0], pad_planes(pads.ones, 1)[0]
+    a, b = np.split(zeros ^ ones, 2)
+    first, second = np.split(zeros, 2)
+    return Triples(a, b, (a & b) ^ first ^ second)
+
+
+def receiver_triples(choices: Words, pads: Words) -> Triples:
+    """The other share: the choices of the first half are b, of the second half a."""
+    b, a = np.split(choices, 2)
+    first, second = np.split(pad_planes(pads, 1)[0], 2)
+    return Triples(a, b, (a & b) ^ first ^ second)
+
+
+def send_chosen(pads: PadPair, x0: Words, x1: Words) -> Words:
+    """The message by which the receiver learns x0 or x1 (blocks) by its choice bit."""
+    message = np.empty((2 * x0.shape[0], 2), np.uint64)
+    _native.send_chosen(pads.zeros, pads.ones, x0, x1, message)
+    return message
+
+
+def receive_chosen(pads: Words, choices: Words, message: Words) -> Words:
+    out = np.empty_like(pads)
+    _native.receive_chosen(pads, choices, message, out)
+    return out
+
+
+def send_products(pads: PadPair, x: Words, width: int) -> tuple[Bytes, Words]:
+    """(message, shares) of r * x mod 2^width for the receiver's bits r: a bit times a ring element."""
+    message = np.empty((x.size * width + 7) // 8, np.uint8)
+    shares = np.empty(x.size, np.uint64)
+    _native.send_products(pads.zeros, pads.ones, x, width, message, shares)
+    return message, shares
+
+
+def receive_products(pads: Words, choices: Words, message: Bytes, width: int) -> Words:
+    shares = np.empty(pads.shape[0], np.uint64)
+    _native.receive_products(pads, choices, message, width, shares)
+    return shares

@@ -1,0 +1,1 @@
+"""Two-party protocols over the compiled core: oblivious transfer, linear layers, ReLU."""

@@ -1,0 +1,126 @@
+"""Garbled ReLU against integers over the whole ring, garbled AES-128 against FIPS 197, Bristol Fashion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sphynx.core import Prg, garbling
+from sphynx.core.bits import slice_bits, unslice_bits
+
+KEY = bytes(range(16))
+
+
+def run_garbled(
+    circuit: garbling.Circuit, planes: np.ndarray, instances: int, threads: int = 1
+) -> np.ndarray:
+    prg = Prg()
+    delta = garbling.random_delta(prg)
+    zeros = garbling.random_labels(prg, planes.shape[0], instances)
+    garbled = garbling.garble(circuit, KEY, delta, zeros, threads=threads)
+    labels = garbling.encode(delta, zeros, planes, threads=threads)
+    return garbling.evaluate(circuit, KEY, labels, garbled.tables, threads=threads) ^ garbled.colours
+
+
+def corner_values(width: int) -> st.SearchStrategy[int]:
+    half = 1 << (width - 1)
+    corners = [0, 1, 2, 2 * half - 1, 2 * half - 2, half, half - 1, half + 1]
+    return st.sampled_from(corners) | st.integers(0, 2 * half - 1)
+
+
+@st.composite
+def relu_cases(draw: st.DrawFn) -> tuple[int, int, int, list[tuple[int, int, int]]]:
+    k = draw(st.integers(2, 64))
+    w = draw(st.integers(2, k))
+    f = draw(st.integers(0, w - 2))
+    rows = st.tuples(corner_values(w), corner_values(w), corner_values(k))
+    return w, k, f, draw(st.lists(rows, min_size=1, max_size=130))
+
+
+@settings(max_examples=60, deadline=None)
+@given(relu_cases())
+def test_relu_over_the_whole_ring(case: tuple[int, int, int, list[tuple[int, int, int]]]) -> None:
+    w, k, f, rows = case
+    x = [value for value, _, _ in rows]
+    share = np.array([value for _, value, _ in rows], np.uint64)
+    mask = np.array([value for _, _, value in rows], np.uint64)
+    x_server = np.array([(a - int(b)) % 2**w for a, b in zip(x, share, strict=True)], np.uint64)
+    circuit = garbling.relu_circuit(w, k, f)
+    assert circuit.and_count == (w - 1) + (w - 1 - f) + (k - 1)
+    planes = np.concatenate([slice_bits(x_server, w), slice_bits(share, w), slice_bits(mask, k)])
+    y = unslice_bits(run_garbled(circuit, planes, len(rows)), len(rows))
+    expected = [a >> f if a < 2 ** (w - 1) else 0 for a in x]
+    assert [(int(a) + int(b)) % 2**k for a, b in zip(y, mask, strict=True)] == expected
+
+
+@pytest.mark.usefixtures("path")
+def test_garbled_aes_gives_the_fips_197_ciphertext() -> None:
+    circuit = garbling.Circuit.read_bristol(garbling.Circuit.aes128().write_bristol())
+    assert circuit.input_widths == [128, 128]
+    key = np.unpackbits(np.arange(16, dtype=np.uint8), bitorder="little")
+    plain = np.unpackbits(np.arange(16, dtype=np.uint8) * 0x11, bitorder="little")
+    planes = np.concatenate([key, plain]).astype(np.uint64).reshape(-1, 1)
+    bits = (run_garbled(circuit, planes, 1) & np.uint64(1)).astype(np.uint8).reshape(-1)
+    assert np.packbits(bits, bitorder="little").tobytes().hex() == "69c4e0d86a7b0430d8cdb78070b4c55a"
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(corner_values(64), corner_values(64)), min_size=1, max_size=70))
+def test_garbled_64_bit_adder(rows: list[tuple[int, int]]) -> None:
+    circuit = garbling.Circuit.read_bristol(garbling.Circuit.adder(64).write_bristol())
+    assert circuit.and_count == 63
+    a, b = (np.array(column, np.uint64) for column in zip(*rows, strict=True))
+    planes = np.concatenate([slice_bits(a, 64), slice_bits(b, 64)])
+    assert (unslice_bits(run_garbled(circuit, planes, len(rows), threads=2), len(rows)) == a + b).all()
+
+
+def test_batches_continue_a_layer() -> None:
+    circuit, prg = garbling.relu_circuit(16, 16, 4), Prg()
+    delta = garbling.random_delta(prg)
+    zeros = garbling.random_labels(prg, 48, 192)
+    whole = garbling.garble(circuit, KEY, delta, zeros)
+    second = garbling.garble(circuit, KEY, delta, np.ascontiguousarray(zeros[:, 64:]), first_instance=64)
+    assert (whole.tables[2 * circuit.and_count * 64 :] == second.tables).all()
+    other_key = garbling.garble(circuit, bytes(16), delta, zeros)
+    assert not (whole.tables == other_key.tables).any(axis=1).any()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="0123456789 \nANDXORINVEQW-", max_size=80))
+def test_hostile_bristol_text_raises_or_reads(text: str) -> None:
+    try:
+        circuit = garbling.Circuit.read_bristol(text)
+    except ValueError:
+        return
+    assert circuit.gate_count >= 0
+
+
+def test_wrong_buffers_raise() -> None:
+    circuit, prg = garbling.relu_circuit(8, 8, 2), Prg()
+    delta = garbling.random_delta(prg)
+    zeros = garbling.random_labels(prg, 24, 10)
+    garbled = garbling.garble(circuit, KEY, delta, zeros)
+    with pytest.raises(ValueError, match="lowest bit"):
+        garbling.garble(circuit, KEY, delta & ~np.uint64(1), zeros)
+    with pytest.raises(ValueError, match="input_zeros"):
+        garbling.garble(circuit, KEY, delta, zeros[:23])
+    with pytest.raises(TypeError):
+        garbling.garble(circuit, KEY, delta, zeros[:, ::2])
+    with pytest.raises(ValueError, match="tables"):
+        garbling.evaluate(circuit, KEY, zeros, garbled.tables[:-1])
+    with pytest.raises(ValueError, match="16 bytes"):
+        garbling.evaluate(circuit, KEY[:5], zeros, garbled.tables)
+    with pytest.raises(ValueError, match="too many"):
+        circuit.evaluate(KEY, 0, 2**63, zeros, garbled.tables, garbled.colours, 1)
+    with pytest.raises(ValueError, match="too many"):
+        circuit.evaluate(KEY, 2**63, 10, zeros, garbled.tables, garbled.colours, 1)
+    with pytest.raises(TypeError):
+        circuit.evaluate(KEY, 0, -1, zeros, garbled.tables, garbled.colours, 1)
+    with pytest.raises(TypeError):
+        circuit.evaluate(KEY, 0, float("nan"), zeros, garbled.tables, garbled.colours, 1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="relu_circuit"):
+        garbling.relu_circuit(33, 32, 8)
+    with pytest.raises(ValueError, match="width"):
+        slice_bits(np.zeros(4, np.uint64), 65)

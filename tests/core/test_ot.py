@@ -1,0 +1,132 @@
+"""OT extension in every form, on every path; sizes as DESIGN counts them; wrong buffers raise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sphynx.core import Prg, garbling, ot
+from sphynx.core.bits import pack_ring, plane_words, unpack_ring
+
+
+def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender, np.ndarray]:
+    """Both parties after ideal base OTs."""
+    prg = Prg()
+    delta = garbling.random_delta(prg)
+    pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
+    prg.fill_words(pairs)
+    bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
+    receiver = ot.OtReceiver(k, pairs)
+    keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
+    return receiver, ot.OtSender(k, delta, keys, receiver.setup), delta
+
+
+def bits_of(words: np.ndarray, count: int) -> np.ndarray:
+    return np.unpackbits(words.view(np.uint8), bitorder="little")[:count].astype(np.uint64)
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("k", range(1, 9))
+def test_random_ots(k: int) -> None:
+    receiver, sender, delta = connected(k)
+    for count in (1, 127, 1500):
+        message, choices, t = receiver.correlated_random(count)
+        assert message.nbytes == (-(-128 // k) - 1) * 16 * (-(-count // 128))
+        q = sender.correlated(message, count, random_choices=True)
+        bits = bits_of(choices, count)
+        assert (t == q ^ (bits[:, None] * delta)).all()
+        pads, pair = receiver.pads(t), sender.pads(q)
+        assert (pads == np.where(bits[:, None] == 1, pair.ones, pair.zeros)).all()
+        assert (pair.ones != pair.zeros).any(axis=1).all()
+
+
+def test_extensions_do_not_repeat() -> None:
+    receiver, sender, _ = connected(4)
+    choices = np.zeros(2, np.uint64)
+    first, t_first = receiver.correlated(choices, 128)
+    second, t_second = receiver.correlated(choices, 128)
+    assert (first != second).any()
+    assert not (t_first == t_second).all(axis=1).any()
+    sender.correlated(first, 128, random_choices=False)
+    assert (sender.correlated(second, 128, random_choices=False) == t_second).all()
+
+
+def test_boolean_triples() -> None:
+    receiver, sender, _ = connected(4)
+    message, choices, t = receiver.correlated_random(2 * 6400)
+    mine = ot.receiver_triples(choices, receiver.pads(t))
+    theirs = ot.sender_triples(sender.pads(sender.correlated(message, 2 * 6400, random_choices=True)))
+    a, b, c = mine.a ^ theirs.a, mine.b ^ theirs.b, mine.c ^ theirs.c
+    assert a.size == 100
+    assert (c == a & b).all()
+    for plane in (a, b, mine.a, theirs.a, mine.c, theirs.c):
+        assert 2900 < bits_of(plane, 6400).sum() < 3500  # 8 standard deviations around 3200
+
+
+def test_chosen_strings() -> None:
+    receiver, sender, _ = connected(3)
+    prg = Prg()
+    x0, x1 = np.empty((300, 2), np.uint64), np.empty((300, 2), np.uint64)
+    choices = np.empty(plane_words(300), np.uint64)
+    for array in (x0, x1, choices):
+        prg.fill_words(array)
+    request, t = receiver.correlated(choices, 300)
+    pads = receiver.pads(t)
+    pair = sender.pads(sender.correlated(request, 300, random_choices=False))
+    got = ot.receive_chosen(pads, choices, ot.send_chosen(pair, x0, x1))
+    assert (got == np.where(bits_of(choices, 300)[:, None] == 1, x1, x0)).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 64), st.data())
+def test_bit_times_ring_element(width: int, data: st.DataObject) -> None:
+    top = 2**width - 1
+    corners = st.sampled_from([0, min(1, top), top, 2 ** (width - 1), 2 ** (width - 1) - 1])
+    values = data.draw(st.lists(corners | st.integers(0, top), min_size=1, max_size=130))
+    x, count = np.array(values, np.uint64), len(values)
+    receiver, sender, _ = SHARED
+    request, choices, t = receiver.correlated_random(count)
+    pads = receiver.pads(t)
+    pair = sender.pads(sender.correlated(request, count, random_choices=True))
+    message, mine = ot.send_products(pair, x, width)
+    assert message.nbytes == (count * width + 7) // 8
+    theirs = ot.receive_products(pads, choices, message, width)
+    assert ((mine + theirs) & np.uint64(top) == bits_of(choices, count) * x).all()
+
+
+SHARED = connected(4)
+
+
+@given(st.integers(1, 64), st.lists(st.integers(0, 2**64 - 1), max_size=80))
+def test_packing_round_trip(width: int, numbers: list[int]) -> None:
+    values = np.array(numbers, np.uint64)
+    packed = pack_ring(values, width)
+    assert packed.size == (len(numbers) * width + 7) // 8
+    assert (unpack_ring(packed, width, len(numbers)) == values & np.uint64(2**width - 1)).all()
+
+
+def test_wrong_buffers_raise() -> None:
+    receiver, sender, delta = connected(2)
+    message, choices, t = receiver.correlated_random(256)
+    with pytest.raises(ValueError, match="message"):
+        sender.correlated(message[:-1], 256, random_choices=True)
+    with pytest.raises(ValueError, match="message"):
+        sender.correlated(message, 256, random_choices=False)
+    with pytest.raises(ValueError, match="choices"):
+        receiver.correlated(np.zeros(3, np.uint64), 256)
+    with pytest.raises(TypeError):
+        receiver.correlated(np.zeros(4, np.int64), 256)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="lowest bit"):
+        ot.OtSender(2, delta & ~np.uint64(1), np.zeros((128, 2), np.uint64), receiver.setup)
+    with pytest.raises(ValueError, match="setup"):
+        ot.OtSender(2, delta, np.zeros((128, 2), np.uint64), receiver.setup[1:])
+    with pytest.raises(ValueError, match="1 to 8"):
+        ot.OtReceiver(9, np.zeros((128, 2, 2), np.uint64))
+    with pytest.raises(ValueError, match="too many"):
+        ot.message_blocks(4, 2**60, random_choices=True)
+    with pytest.raises(ValueError, match="message"):
+        ot.receive_products(receiver.pads(t), choices, np.zeros(5, np.uint8), 32)
+    with pytest.raises(ValueError, match="bytes"):
+        unpack_ring(np.zeros(5, np.uint8), 41, 1)
