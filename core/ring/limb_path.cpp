@@ -162,6 +162,34 @@ Conv::LimbPath::LimbPath(const ConvShape& shape, int ring_bits, const std::int32
     }
 }
 
+namespace {
+
+// totals += sum over limbs of sums << (base_shift + limb * kBits), for one pixel. Limb count and width are
+// fixed so that totals stay in registers and the shifts are immediate.
+template <class T, int kOutputs, int kBits, int kLimbs>
+void combine(const std::int32_t* sums, int base_shift, T* totals) {
+    T combined[kOutputs] = {};
+#pragma GCC unroll 8
+    for (int l = 0; l < kLimbs; ++l) {
+        // Sign extension to T, then a shift that drops what lies above the ring.
+        for (int o = 0; o < kOutputs; ++o) {
+            combined[o] += static_cast<T>(static_cast<std::make_signed_t<T>>(sums[l * kOutputs + o]))
+                           << (l * kBits);
+        }
+    }
+    for (int o = 0; o < kOutputs; ++o) totals[o] += combined[o] << base_shift;
+}
+
+template <class T, int kOutputs, int kBits, int kLimbs = 1>
+auto combine_for(int limbs) -> void (*)(const std::int32_t*, int, T*) {
+    if constexpr ((kLimbs + 1) * kBits <= static_cast<int>(8 * sizeof(T))) {
+        if (limbs > kLimbs) return combine_for<T, kOutputs, kBits, kLimbs + 1>(limbs);
+    }
+    return combine<T, kOutputs, kBits, kLimbs>;
+}
+
+}  // namespace
+
 template <class T, int kOutputs>
 void Conv::LimbPath::tile(const ConvShape& shape, int ring_bits, const std::uint8_t* planes,
                           std::size_t plane_bytes, std::size_t output_tile, std::size_t first_pixel,
@@ -175,6 +203,8 @@ void Conv::LimbPath::tile(const ConvShape& shape, int ring_bits, const std::uint
          ++weight_limb) {
         const int base_shift = weight_limb * weight_limb_bits_;
         const int limbs = (ring_bits - base_shift + bits - 1) / bits;
+        const auto combine_limbs =
+            bits == 8 ? combine_for<T, kOutputs, 8>(limbs) : combine_for<T, kOutputs, 16>(limbs);
         for (int p = 0; p < pixels; ++p) {
             const std::uint8_t* at = planes + pixel_offsets_[first_pixel + static_cast<std::size_t>(p)];
             for (int l = 0; l < limbs; ++l, at += plane_bytes) columns[p * limbs + l] = at;
@@ -187,16 +217,8 @@ void Conv::LimbPath::tile(const ConvShape& shape, int ring_bits, const std::uint
                 weights_.data() + (first_step + segment.steps_before) * kStepBytes * kOutputs;
             kernel_.tile(weights, runs_.data() + segment.first_run, segment.run_count, columns,
                          pixels * limbs, sums);
-            for (int p = 0; p < pixels; ++p) {
-                for (int l = 0; l < limbs; ++l) {
-                    const int shift = base_shift + l * bits;
-                    const std::int32_t* from = sums + (p * limbs + l) * kOutputs;
-                    // Sign extension to T, then a shift that drops what lies above the ring.
-                    for (int o = 0; o < kOutputs; ++o) {
-                        totals[p][o] += static_cast<T>(static_cast<std::make_signed_t<T>>(from[o])) << shift;
-                    }
-                }
-            }
+            for (int p = 0; p < pixels; ++p)
+                combine_limbs(sums + p * limbs * kOutputs, base_shift, totals[p]);
         }
     }
     const T mask = static_cast<T>(~std::uint64_t{0} >> (64 - ring_bits));

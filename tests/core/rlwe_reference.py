@@ -1,7 +1,7 @@
-"""An RLWE client in Python integers that speaks the documented wire format: an outside check of the compiled server.
+"""An RLWE client in Python integers that speaks the documented wire format: an outside check of the core.
 
-It shares no arithmetic with the core: polynomials are negacyclic products of Python integers modulo the whole q, the NTT order is
-evaluated point by point from its definition.
+It shares no arithmetic with the core except the forward transform, whose definition test_rlwe.py checks point
+by point: products are taken of Python integers modulo the whole q.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ Poly = list[int]
 
 
 def negacyclic(a: Poly, b: Poly, modulus: int) -> Poly:
-    """a * b mod X^n + 1, by one big-integer product: coefficients are spaced so that they cannot run into each other."""
+    """a * b mod X^n + 1, by one big-integer product of coefficients spaced far enough apart."""
     n = len(a)
     width = (2 * modulus.bit_length() + n.bit_length() + 8) // 8
-    pack = [int.from_bytes(b"".join((x % modulus).to_bytes(width, "little") for x in poly), "little") for poly in (a, b)]
+    pack = [
+        int.from_bytes(b"".join((x % modulus).to_bytes(width, "little") for x in poly), "little")
+        for poly in (a, b)
+    ]
     digits = (pack[0] * pack[1]).to_bytes(2 * n * width, "little")
     wide = [int.from_bytes(digits[i * width : (i + 1) * width], "little") for i in range(2 * n)]
     return [(wide[i] - wide[i + n]) % modulus for i in range(n)]
@@ -75,12 +78,16 @@ def unpack(wire: bytes, count: int, bits: int) -> tuple[Poly, bytes]:
     size = (count * bits + 7) // 8
     whole = int.from_bytes(wire[:size], "little")
     text = format(whole, f"0{count * bits}b")
-    return [int(text[len(text) - bits * (i + 1) : len(text) - bits * i], 2) for i in range(count)], wire[size:]
+    return [int(text[len(text) - bits * (i + 1) : len(text) - bits * i], 2) for i in range(count)], wire[
+        size:
+    ]
 
 
 def uniform(params: _native.rlwe.Params, seed: bytes) -> list[Poly]:
-    """Per prime: 32-bit words of stream i of the seed, masked to the prime's bits, those below p kept. The core asks for
-    what is missing in chunks of 512 words and starts each chunk at a whole block."""
+    """Per prime: 32-bit words of stream i of the seed, masked to the prime's bits, those below p kept.
+
+    The core asks for what is missing in chunks of 1024 draws and starts each chunk at a whole block.
+    """
     out = []
     for stream, p in enumerate(params.primes):
         kept: Poly = []

@@ -1,4 +1,4 @@
-"""RLWE against outside truth: Python integers (transforms, CRT, wire format, the server's whole answer) and SEAL."""
+"""RLWE against outside truth: Python integers (transforms, CRT, wire format, whole replies) and SEAL."""
 
 from __future__ import annotations
 
@@ -59,7 +59,11 @@ def test_server_answers_a_client_written_in_python_integers(params: native.Param
 
 
 def test_parameters_outside_the_security_table_are_refused() -> None:
-    assert (native.max_modulus_bits(4096), native.max_modulus_bits(8192), native.max_modulus_bits(2048)) == (109, 218, 0)
+    assert (native.max_modulus_bits(4096), native.max_modulus_bits(8192), native.max_modulus_bits(2048)) == (
+        109,
+        218,
+        0,
+    )
     for n, bits in ((4096, [28] * 4), (2048, [27]), (8192, [28] * 8), (16384, [28] * 4), (4096, [29, 29])):
         with pytest.raises(ValueError):
             native.Params.make(n, 32, bits, 1)
@@ -71,11 +75,13 @@ def test_parameters_outside_the_security_table_are_refused() -> None:
 def test_own_sets_agree_with_seals_table() -> None:
     seal = pytest.importorskip("tenseal.sealapi")
     for params in SETS:
-        assert prod(params.primes).bit_length() <= seal.CoeffModulus.MaxBitCount(params.n, seal.SEC_LEVEL_TYPE.TC128)
+        assert prod(params.primes).bit_length() <= seal.CoeffModulus.MaxBitCount(
+            params.n, seal.SEC_LEVEL_TYPE.TC128
+        )
 
 
 def test_products_agree_with_seal() -> None:
-    """The same message and weights through SEAL's BFV at t = 2^32; SEAL's noise after the product is of our predicted size."""
+    """The same message and weights through SEAL's BFV at t = 2^32; its noise is of the size we predict."""
     seal = pytest.importorskip("tenseal.sealapi")
     params, ring, n = native.Params.make(4096, 32, [28, 28, 28, 25], 4), 2**32, 4096
     rng = random.Random(21)
@@ -92,8 +98,10 @@ def test_products_agree_with_seal() -> None:
     decryptor, evaluator = seal.Decryptor(context, keys.secret_key()), seal.Evaluator(context)
 
     def plaintext(poly: list[int]) -> object:
-        plain = seal.Plaintext(" + ".join(f"{c % ring:X}x^{i}" if i else f"{c % ring:X}" for i, c in reversed(list(enumerate(poly))) if c % ring))
-        return plain
+        terms = [
+            f"{poly[i] % ring:X}" + (f"x^{i}" if i else "") for i in reversed(range(n)) if poly[i] % ring
+        ]
+        return seal.Plaintext(" + ".join(terms))
 
     ciphertext, out = seal.Ciphertext(), seal.Plaintext()
     encryptor.encrypt_symmetric(plaintext(message), ciphertext)
@@ -107,11 +115,13 @@ def test_products_agree_with_seal() -> None:
     prepared.set_reply(0, np.array([weights], np.int32))
     upload = native.Ciphertexts(params, secret.encrypt(np.array([message], np.uint64), prg), 1)
     used, share, ours = np.arange(n, dtype=np.uint32), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-    wire = native.reply(native.PublicKey(params, secret.public_key(prg)), prepared, [upload], 1, used, [n], prg, share)
+    wire = native.reply(
+        native.PublicKey(params, secret.public_key(prg)), prepared, [upload], 1, used, [n], prg, share
+    )
     secret.decrypt(wire, used, [n], 1, ours)
     assert [int(x) for x in (ours + share) % np.uint64(ring)] == theirs
 
-    # SEAL's invariant noise budget is log2(q / (2 t |noise|)) for its largest coefficient, at its 72-bit data level.
+    # SEAL's noise budget is log2(q / (2 t |noise|)) for the largest coefficient, at its 72-bit data level.
     l1, l2 = sum(map(abs, weights)), sum(w * w for w in weights)
     worst, rms, _ = params.noise(l1, l2)
     largest_bits = 72 - 32 - 1 - decryptor.invariant_noise_budget(ciphertext)
@@ -119,7 +129,7 @@ def test_products_agree_with_seal() -> None:
 
 
 def test_the_phase_a_client_sees_is_uniform_and_fresh() -> None:
-    """With the secret key in hand: masked phases of a constant reply fill Z_q' evenly, and no two replies repeat."""
+    """With the secret key in hand: phases of a constant reply fill Z_q' evenly, and no reply repeats."""
     params = SETS[0]
     client = reference.ReferenceClient(params, seed=3)
     n, q = params.n, prod(params.primes[: params.reply_primes])

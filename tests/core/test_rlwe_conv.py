@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,27 +14,16 @@ from numpy.typing import NDArray
 
 from sphynx.core import Prg
 from sphynx.core import rlwe as he
-from sphynx.core.packing import ConvShape
+from sphynx.core.conv_shape import ConvShape
 from sphynx.errors import InputError
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).parent))
+from convolution_oracle import convolution, random_weights
 
 Words = NDArray[np.uint64]
 RINGS = (32, 40, 48, 64)
 PARAMS = {bits: he.Params.for_ring(bits) for bits in RINGS}
-
-
-def torch_convolution(shape: ConvShape, x: Words, w: NDArray[np.int32], bits: int) -> Words:
-    """int64 convolution wraps modulo 2^64, so its low bits are exact. Padding is made explicit to cover uneven borders."""
-    image = torch.from_numpy(x.view(np.int64))[None]
-    span_y = shape.stride * (shape.out_height - 1) + shape.dilation * (shape.kernel_height - 1) + 1
-    span_x = shape.stride * (shape.out_width - 1) + shape.dilation * (shape.kernel_width - 1) + 1
-    pads = (shape.pad_left, span_x - shape.pad_left - shape.width, shape.pad_top, span_y - shape.pad_top - shape.height)
-    out = torch.nn.functional.conv2d(
-        torch.nn.functional.pad(image, pads), torch.from_numpy(w.astype(np.int64)), stride=shape.stride, dilation=shape.dilation
-    )
-    result: Words = out[0].numpy().view(np.uint64)
-    return result & np.uint64(2**bits - 1)
 
 
 def random_ring(rng: np.random.Generator, bits: int, *shape: int) -> Words:
@@ -44,9 +35,7 @@ def check(bits: int, shapes: Sequence[ConvShape], seed: int = 0, **options: int)
     rng = np.random.default_rng(seed)
     plan = he.plan(params, *shapes, **options)
     xs = [random_ring(rng, bits, s.in_channels, s.height, s.width) for s in shapes]
-    ws = [
-        rng.integers(-128, 128, (s.out_channels, s.in_channels, s.kernel_height, s.kernel_width)).astype(np.int32) for s in shapes
-    ]
+    ws = [random_weights(rng, shape) for shape in shapes]
     client = he.LinearClient(params, Prg())
     server = he.LinearServer(params, client.public_key(), Prg())
     uploads = [client.encrypt(layout, x) for layout, x in zip(plan.layouts, xs, strict=True)]
@@ -55,7 +44,7 @@ def check(bits: int, shapes: Sequence[ConvShape], seed: int = 0, **options: int)
     reply, share = server.reply(he.PreparedConv(params, plan, ws), parsed)
     assert len(reply) == he.reply_bytes(params, plan)
     total = (client.decrypt(plan, reply) + share) & np.uint64(2**bits - 1)
-    expected = sum(torch_convolution(s, x, w, bits) for s, x, w in zip(shapes, xs, ws, strict=True))
+    expected = sum(convolution(s, x, w, bits) for s, x, w in zip(shapes, xs, ws, strict=True))
     np.testing.assert_array_equal(total, np.asarray(expected) & np.uint64(2**bits - 1))
 
 
@@ -69,9 +58,19 @@ def conv_shapes(draw: st.DrawFn) -> ConvShape:
     out_height = (height + pad_top + pad_bottom - dilation * (kernel_height - 1) - 1) // stride + 1
     out_width = (width + pad_left + pad_right - dilation * (kernel_width - 1) - 1) // stride + 1
     return ConvShape(
-        draw(st.integers(1, 9)), height, width, draw(st.integers(1, 9)), kernel_height, kernel_width, max(1, out_height),
-        max(1, out_width), stride, dilation, pad_top, pad_left,
-    )  # fmt: skip
+        draw(st.integers(1, 9)),
+        height,
+        width,
+        draw(st.integers(1, 9)),
+        kernel_height,
+        kernel_width,
+        max(1, out_height),
+        max(1, out_width),
+        stride,
+        dilation,
+        pad_top,
+        pad_left,
+    )
 
 
 @settings(max_examples=120, deadline=None)
@@ -119,7 +118,10 @@ def test_two_inputs_in_one_reply(bits: int) -> None:
     fused = ConvShape.square(6, (8, 8), 10, 9, padding=4)
     reducing = ConvShape.square(3, (16, 16), 10, 5, stride=2, padding=2)
     check(bits, [fused, reducing])
-    tiled = [ConvShape.square(2, (66, 66), 3, 3, padding=1), ConvShape.square(1, (132, 132), 3, 3, stride=2, padding=1)]
+    tiled = [
+        ConvShape.square(2, (66, 66), 3, 3, padding=1),
+        ConvShape.square(1, (132, 132), 3, 3, stride=2, padding=1),
+    ]
     check(bits, tiled)
 
 
@@ -134,10 +136,16 @@ def test_two_layers_share_one_upload() -> None:
     wanted = he.plan(params, large, channels_per_ciphertext=4)
     pitch = wanted.layouts[0].row_pitch
     follower = he.plan(
-        params, small, min_rows=wanted.layouts[0].block // pitch, min_row_pitch=pitch, channels_per_ciphertext=4
+        params,
+        small,
+        min_rows=wanted.layouts[0].block // pitch,
+        min_row_pitch=pitch,
+        channels_per_ciphertext=4,
     )
     assert follower.layouts == wanted.layouts
-    check(32, [small], min_rows=wanted.layouts[0].block // pitch, min_row_pitch=pitch, channels_per_ciphertext=4)
+    check(
+        32, [small], min_rows=wanted.layouts[0].block // pitch, min_row_pitch=pitch, channels_per_ciphertext=4
+    )
 
 
 def test_plan_counts() -> None:

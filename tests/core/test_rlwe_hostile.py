@@ -42,7 +42,9 @@ def test_encrypt(messages: object) -> None:
         SECRET.encrypt(messages, PRG)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("length", [0, 1, 16, len(UPLOAD_WIRE) - 1, len(UPLOAD_WIRE) + 1, 2 * len(UPLOAD_WIRE)])
+@pytest.mark.parametrize(
+    "length", [0, 1, 16, len(UPLOAD_WIRE) - 1, len(UPLOAD_WIRE) + 1, 2 * len(UPLOAD_WIRE)]
+)
 def test_upload_length(length: int) -> None:
     with pytest.raises(ValueError):
         native.Ciphertexts(PARAMS, (2 * UPLOAD_WIRE)[:length], 2)
@@ -99,7 +101,9 @@ def test_reply_bytes_flipped_or_cut(data: st.DataObject) -> None:
         (USED, [], 1, np.zeros(0, np.uint64)),
     ],
 )
-def test_decrypt_and_reply_arguments(used: np.ndarray, counts: list[int], tiles: int, out: np.ndarray) -> None:
+def test_decrypt_and_reply_arguments(
+    used: np.ndarray, counts: list[int], tiles: int, out: np.ndarray
+) -> None:
     with pytest.raises((TypeError, ValueError)):
         SECRET.decrypt(REPLY_WIRE, used, counts, tiles, out)
     with pytest.raises((TypeError, ValueError)):
@@ -126,7 +130,12 @@ def test_weights() -> None:
     for replies, inputs in ((0, 1), (1, 0), (2**40, 2**40), (2**21, 1)):
         with pytest.raises((ValueError, MemoryError)):
             native.Weights(PARAMS, replies, inputs)
-    for bad in (np.ones((1, N), np.int32), np.ones((2, N), np.int64), np.full((2, N), 1 << 20, np.int32), np.ones((4, N), np.int32)[::2]):
+    for bad in (
+        np.ones((1, N), np.int32),
+        np.ones((2, N), np.int64),
+        np.full((2, N), 1 << 20, np.int32),
+        np.ones((4, N), np.int32)[::2],
+    ):
         with pytest.raises((TypeError, ValueError)):
             WEIGHTS.set_reply(0, bad)
     with pytest.raises(IndexError):
@@ -137,6 +146,11 @@ def test_noise_and_transform_arguments() -> None:
     for l1, l2 in ((-1.0, 0.0), (0.0, -1.0), (float("nan"), 1.0)):
         with pytest.raises(ValueError):
             PARAMS.noise(l1, l2)
-    for prime, values in ((4, np.zeros(N, np.int32)), (-1, np.zeros(N, np.int32)), (0, np.zeros(N - 1, np.int32)), (0, np.full(N, 2**31 - 1, np.int32))):
+    for prime, values in (
+        (4, np.zeros(N, np.int32)),
+        (-1, np.zeros(N, np.int32)),
+        (0, np.zeros(N - 1, np.int32)),
+        (0, np.full(N, 2**31 - 1, np.int32)),
+    ):
         with pytest.raises(ValueError):
             PARAMS.transform(prime, True, values)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import asdict
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import _native
-from sphynx.core.packing import ConvShape
+from sphynx.core.conv_shape import ConvShape
 from sphynx.errors import InputError
 
 Element = TypeVar("Element", np.uint32, np.uint64)
@@ -27,18 +27,23 @@ class RingConv:
         expected = (shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width)
         if weights.shape != expected or weights.dtype != np.int32:
             raise InputError(
-                f"weights are {weights.dtype} {weights.shape}, the shape needs int32 {expected}", where=str(shape),
+                f"weights are {weights.dtype} {weights.shape}, the shape needs int32 {expected}",
+                where=str(shape),
                 remedy="pass the layer's quantised weights",
-            )  # fmt: skip
+            )
         self.shape = shape
-        self.native = _native.ring.Conv(*astuple(shape), ring_bits, np.ascontiguousarray(weights))
+        self.native = _native.ring.Conv(
+            **asdict(shape), ring_bits=ring_bits, weights=np.ascontiguousarray(weights)
+        )
 
     def __call__(self, tensor: NDArray[Element], threads: int = 0) -> NDArray[Element]:
         """(in_channels, height, width) to (out_channels, out_height, out_width), the same element type."""
         shape = self.shape
         if tensor.shape != (shape.in_channels, shape.height, shape.width):
             raise InputError(
-                f"the tensor has shape {tensor.shape}", where=str(shape), remedy="pass the tensor the convolution was made for"
+                f"the tensor has shape {tensor.shape}",
+                where=str(shape),
+                remedy="pass the tensor the convolution was made for",
             )
         out = np.empty((shape.out_channels, shape.out_height, shape.out_width), tensor.dtype)
         self.native.apply(np.ascontiguousarray(tensor), out, threads)

@@ -1,8 +1,8 @@
 """Linear layers under RLWE, typed: the client uploads masks, the server answers with shares of W r.
 
-Both sides hold the same public ConvPlan. Client: LinearClient.encrypt(plan.layouts[i], r_i), later .decrypt(plan, reply).
-Server: PreparedConv once per layer, LinearServer.parse per upload, .reply per layer. The two shares sum to the convolution modulo
-2^k; docs/rlwe.md has the noise and simulation arguments.
+Both sides hold the same public ConvPlan. Client: LinearClient.encrypt(plan.layouts[i], r_i), later
+.decrypt(plan, reply). Server: PreparedConv once per layer, LinearServer.parse per upload, .reply per layer.
+The two shares sum to the convolution modulo 2^k; docs/rlwe.md has the noise and simulation arguments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import Prg, _native
-from sphynx.core.packing import ConvPlan, ConvShape, InputLayout, plan_convolutions
+from sphynx.core.conv_shape import ConvShape
+from sphynx.core.packing import ConvPlan, InputLayout
+from sphynx.core.packing_plan import plan_convolutions
 from sphynx.errors import InputError
 
 Params = _native.rlwe.Params
@@ -23,7 +25,7 @@ Words = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class NoiseBound:
-    """Of a reply: `worst` always holds, `rms` is the expected size, off-by-one shares have probability 2^log2_off_by_one."""
+    """Of a reply. `worst` always holds; shares are off by one with probability 2^log2_off_by_one each."""
 
     worst: float
     rms: float
@@ -31,7 +33,7 @@ class NoiseBound:
 
 
 def noise_bound(params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[np.int32]]) -> NoiseBound:
-    """For the worst reply of a plan. Every weight of a reply meets noise at every coefficient, so all its outputs count."""
+    """For the worst reply of a plan. Every weight of a reply adds noise to every coefficient of it."""
     out = conv_plan.shapes[0].out_channels
     starts = np.arange(0, out, conv_plan.outputs_per_reply)
     l1, l2_squared = np.zeros(len(starts)), np.zeros(len(starts))
@@ -42,13 +44,25 @@ def noise_bound(params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[n
     return NoiseBound(*params.noise(float(l1.max()), float(l2_squared.max())))
 
 
-def plan(params: Params, *shapes: ConvShape, min_rows: int = 1, min_row_pitch: int = 1,
-         channels_per_ciphertext: int | None = None, all_phases: bool = False) -> ConvPlan:  # fmt: skip
+def plan(
+    params: Params,
+    *shapes: ConvShape,
+    min_rows: int = 1,
+    min_row_pitch: int = 1,
+    channels_per_ciphertext: int | None = None,
+    all_phases: bool = False,
+) -> ConvPlan:
     """packing.plan_convolutions with this parameter set's degree and wire sizes."""
     return plan_convolutions(
-        params.n, shapes, upload_bytes=params.upload_bytes, reply_bytes=params.reply_bytes(0), min_rows=min_rows,
-        min_row_pitch=min_row_pitch, channels_per_ciphertext=channels_per_ciphertext, all_phases=all_phases,
-    )  # fmt: skip
+        params.n,
+        shapes,
+        upload_bytes=params.upload_bytes,
+        reply_bytes=params.reply_bytes(0),
+        min_rows=min_rows,
+        min_row_pitch=min_row_pitch,
+        channels_per_ciphertext=channels_per_ciphertext,
+        all_phases=all_phases,
+    )
 
 
 def upload_bytes(params: Params, layout: InputLayout) -> int:
@@ -76,21 +90,26 @@ class LinearClient:
     def decrypt(self, conv_plan: ConvPlan, reply: bytes) -> Words:
         """The client's share, (out_channels, out_height, out_width)."""
         out = np.empty(conv_plan.tiles * sum(conv_plan.used_counts), np.uint64)
-        self._key.decrypt(reply, conv_plan.used_index, list(conv_plan.used_counts), conv_plan.tiles, out, self._threads)
+        self._key.decrypt(
+            reply, conv_plan.used_index, list(conv_plan.used_counts), conv_plan.tiles, out, self._threads
+        )
         return conv_plan.unpack(out)
 
 
 class PreparedConv:
     """A plan's weights, packed and transformed once; `bytes` is what that costs in memory."""
 
-    def __init__(self, params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[np.int32]], threads: int = 0) -> None:
+    def __init__(
+        self, params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[np.int32]], threads: int = 0
+    ) -> None:
         for shape, weight in zip(conv_plan.shapes, weights, strict=True):
             expected = (shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width)
             if weight.shape != expected or weight.dtype != np.int32:
                 raise InputError(
-                    f"weights are {weight.dtype} {weight.shape}, the plan has int32 {expected}", where=str(shape),
+                    f"weights are {weight.dtype} {weight.shape}, the plan has int32 {expected}",
+                    where=str(shape),
                     remedy="pass the quantised weights of the layer the plan was made for",
-                )  # fmt: skip
+                )
         self.plan = conv_plan
         self.native = _native.rlwe.Weights(params, conv_plan.replies_per_tile, conv_plan.inputs_per_tile)
         for reply in range(conv_plan.replies_per_tile):
@@ -116,7 +135,14 @@ class LinearServer:
         conv_plan = conv.plan
         share = np.empty(conv_plan.tiles * sum(conv_plan.used_counts), np.uint64)
         wire = _native.rlwe.reply(
-            self._key, conv.native, list(inputs), conv_plan.tiles, conv_plan.used_index, list(conv_plan.used_counts), self._prg,
-            share, self._threads,
-        )  # fmt: skip
+            self._key,
+            conv.native,
+            list(inputs),
+            conv_plan.tiles,
+            conv_plan.used_index,
+            list(conv_plan.used_counts),
+            self._prg,
+            share,
+            self._threads,
+        )
         return wire, conv_plan.unpack(share)

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-
 from sphynx.core._native import ring as ring
 from sphynx.core._native import rlwe as rlwe
+
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
 
 # --- crypto ---
 

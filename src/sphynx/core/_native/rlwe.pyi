@@ -1,4 +1,4 @@
-"""Types of the compiled RLWE. Every wire argument is parsed as hostile: wrong lengths and ranges raise ValueError."""
+"""Types of the compiled RLWE. Wire arguments are hostile: wrong lengths and ranges raise ValueError."""
 
 from collections.abc import Sequence
 
