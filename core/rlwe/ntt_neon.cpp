@@ -10,13 +10,22 @@
 namespace sphynx::rlwe {
 namespace {
 
+// Products are meant to wrap, which only unsigned lanes may.
+SPHYNX_INLINE int32x4_t wrap_product(int32x4_t a, int32x4_t b) {
+    return vreinterpretq_s32_u32(vmulq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
+}
+SPHYNX_INLINE int32x4_t wrap_subtract_product(int32x4_t a, int32x4_t b, int32x4_t c) {
+    return vreinterpretq_s32_u32(
+        vmlsq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b), vreinterpretq_u32_s32(c)));
+}
+
 SPHYNX_INLINE int32x4_t mul(int32x4_t a, int32x4_t w, int32x4_t wq, int32x4_t p) {
-    return vmlsq_s32(vmulq_s32(a, w), vqrdmulhq_s32(a, wq), p);
+    return wrap_subtract_product(wrap_product(a, w), vqrdmulhq_s32(a, wq), p);
 }
 
 // a - p * round(a / 2^bits); the shift count is a vector because bits is known at run time only.
 SPHYNX_INLINE int32x4_t reduce(int32x4_t a, int32x4_t minus_bits, int32x4_t p) {
-    return vmlsq_s32(a, vrshlq_s32(a, minus_bits), p);
+    return wrap_subtract_product(a, vrshlq_s32(a, minus_bits), p);
 }
 
 SPHYNX_INLINE void butterfly(int32x4_t& low, int32x4_t& high, int32x4_t w, int32x4_t wq, int32x4_t p) {
