@@ -29,7 +29,7 @@ void ConvShape::check() const {
     }
 }
 
-Conv::Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights)
+Conv::Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights, const DotKernel* kernel)
     : shape_(shape), ring_bits_(ring_bits) {
     shape.check();
     if (ring_bits < 1 || ring_bits > 64) throw std::invalid_argument("ring width must be 1..64 bits");
@@ -37,7 +37,7 @@ Conv::Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights)
         if (weights[i] < -kMaxWeight || weights[i] > kMaxWeight)
             throw std::invalid_argument("a weight exceeds 22 bits");
     }
-    if (const DotKernel* kernel = best_dot_kernel()) {
+    if (kernel != nullptr) {
         path_ = std::make_unique<LimbPath>(shape, ring_bits, weights, *kernel);
     } else {
         path_ = std::make_unique<WidePath>(shape, weights);

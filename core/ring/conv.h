@@ -43,8 +43,10 @@ inline constexpr std::int32_t kMaxWeight = (1 << 22) - 1;
 
 class Conv {
   public:
-    // weights: out x in x kernel_height x kernel_width, |w| <= kMaxWeight.
-    Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights);
+    // weights: out x in x kernel_height x kernel_width, |w| <= kMaxWeight. kernel: null takes the wide path;
+    // tests pass emulations of other CPUs' kernels.
+    Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights,
+         const DotKernel* kernel = best_dot_kernel());
     ~Conv();
     Conv(Conv&&) noexcept;
 

@@ -2,6 +2,7 @@
 // cropped and padded borders, several weight limbs, cut segments, and sparse kernels.
 #include "ring/conv.h"
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -11,6 +12,43 @@
 using namespace sphynx::ring;
 
 namespace {
+
+// What the instruction of each limb form computes, one product at a time.
+template <LimbForm kForm, int kOutputs>
+void emulated_tile(const std::int8_t* weights, const Run* runs, std::size_t run_count,
+                   const std::uint8_t* const* columns, int column_count, std::int32_t* sums) {
+    std::fill(sums, sums + column_count * kOutputs, 0);
+    for (std::size_t r = 0; r < run_count; ++r) {
+        for (int group = 0; group < 4 * runs[r].steps; ++group, weights += 4 * kOutputs) {
+            for (int c = 0; c < column_count; ++c) {
+                const std::uint8_t* x = columns[c] + runs[r].offset_bytes + 4 * group;
+                for (int o = 0; o < kOutputs; ++o) {
+                    const std::int8_t* w = weights + 4 * o;
+                    std::uint32_t sum = static_cast<std::uint32_t>(sums[c * kOutputs + o]);
+                    for (int b = 0; b < 4; b += limb_bytes(kForm)) {
+                        std::int32_t left = x[b], right = w[b];
+                        if (kForm == LimbForm::signed8) left = static_cast<std::int8_t>(x[b]);
+                        if (kForm == LimbForm::signed16) {
+                            left = static_cast<std::int16_t>(x[b] | x[b + 1] << 8);
+                            right = static_cast<std::int16_t>(static_cast<std::uint8_t>(w[b]) |
+                                                              static_cast<std::uint8_t>(w[b + 1]) << 8);
+                        }
+                        sum += static_cast<std::uint32_t>(left * right);
+                    }
+                    sums[c * kOutputs + o] = static_cast<std::int32_t>(sum);
+                }
+            }
+        }
+    }
+}
+
+const DotKernel kEmulated[] = {
+    {"emulated SDOT", LimbForm::signed8, 8, emulated_tile<LimbForm::signed8, 8>},
+    {"emulated VPDPBUSD", LimbForm::unsigned8, 16, emulated_tile<LimbForm::unsigned8, 16>},
+    {"emulated VPMADDWD", LimbForm::signed16, 8, emulated_tile<LimbForm::signed16, 8>},
+};
+
+const DotKernel* tested_kernel = nullptr;
 
 template <class T>
 void check(const ConvShape& s, int ring_bits, int weight_bits, unsigned threads, double density = 1.0) {
@@ -25,7 +63,7 @@ void check(const ConvShape& s, int ring_bits, int weight_bits, unsigned threads,
                 : 0;
     }
     weights[0] = -top;
-    const Conv conv(s, ring_bits, weights.data());
+    const Conv conv(s, ring_bits, weights.data(), tested_kernel);
     conv.apply(in.data(), threads, out.data());
     const T mask = static_cast<T>(~std::uint64_t{0} >> (64 - ring_bits));
     std::size_t wrong = 0;
@@ -61,9 +99,10 @@ void check_all() {
     const ConvShape shapes[] = {
         {80, 8, 8, 9, 3, 3, 8, 8, 1, 1, 1, 1},   {5, 9, 7, 5, 3, 3, 9, 7, 1, 2, 2, 2},
         {3, 11, 11, 20, 5, 5, 6, 6, 2, 1, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0},
-        {300, 1, 1, 10, 1, 1, 1, 1, 1, 1, 0, 0}, {4, 7, 7, 6, 1, 1, 3, 3, 2, 1, -1, -1}, {19, 5, 9, 3, 3, 3, 5, 9, 1, 1, 1, 1},
-        {2, 4, 4, 3, 3, 3, 9, 9, 1, 3, 5, 6},    {16, 5, 3, 17, 1, 3, 5, 3, 1, 1, 0, 1},
-        {7, 6, 6, 8, 9, 9, 6, 6, 1, 1, 4, 4},    {2, 3, 3, 2, 2, 2, 2, 2, 1, 1, -8, 30},
+        {300, 1, 1, 10, 1, 1, 1, 1, 1, 1, 0, 0}, {4, 7, 7, 6, 1, 1, 3, 3, 2, 1, -1, -1},
+        {19, 5, 9, 3, 3, 3, 5, 9, 1, 1, 1, 1},   {2, 4, 4, 3, 3, 3, 9, 9, 1, 3, 5, 6},
+        {16, 5, 3, 17, 1, 3, 5, 3, 1, 1, 0, 1},  {7, 6, 6, 8, 9, 9, 6, 6, 1, 1, 4, 4},
+        {2, 3, 3, 2, 2, 2, 2, 2, 1, 1, -8, 30},
     };
     unsigned threads = 1;
     for (const ConvShape& shape : shapes) {
@@ -96,8 +135,15 @@ int main() {
     CHECK_THROWS(Conv({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}, 65, one.data()));
     const std::vector<std::int32_t> large(1, kMaxWeight + 1);
     CHECK_THROWS(Conv({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}, 32, large.data()));
+    tested_kernel = best_dot_kernel();
     check_all();
+    tested_kernel = nullptr;
+    check_all();
+    for (const DotKernel& kernel : kEmulated) {
+        tested_kernel = &kernel;
+        check_all();
+    }
     const sphynx::ForcePortable portable;
-    check_all();
+    CHECK(best_dot_kernel() == nullptr);
     return test_result();
 }
