@@ -3,6 +3,8 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "bindings/arrays.h"
 #include "rlwe/client.h"
 #include "rlwe/noise.h"
@@ -120,7 +122,7 @@ void time_products(const Weights& weights, const std::vector<std::shared_ptr<Cip
     const auto pointers = operands(weights.params(), inputs, 1);
     require(pointers.size() == weights.inputs(), "the number of ciphertexts does not match the weights");
     nb::gil_scoped_release unlocked;
-    std::vector<std::int32_t> sums(weights.replies() * 2 * weights.params().poly_size());
+    std::vector<std::int32_t> sums(weights.replies() * 2 * sum_stride(weights.params()));
     product_sums(weights, pointers, 1, threads, sums.data());
 }
 
@@ -128,8 +130,9 @@ void transform(const Params& params, int prime, bool forward, const Array<std::i
     require(prime >= 0 && prime < params.primes(), "no such prime");
     std::int32_t* data = sized(values, static_cast<std::size_t>(params.n()), "values");
     const std::int32_t p = params.modulus(prime).p();
-    for (int i = 0; i < params.n(); ++i)
-        require(data[i] >= -p && data[i] <= p, "a residue lies outside [-p, p]");
+    const bool inside =
+        std::all_of(data, data + params.n(), [p](std::int32_t x) { return -p <= x && x <= p; });
+    require(inside, "a residue lies outside [-p, p]");
     nb::gil_scoped_release unlocked;
     (forward ? best_kernels().forward : best_kernels().inverse)(data, params.table(prime));
 }

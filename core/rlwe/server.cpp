@@ -44,12 +44,12 @@ Ciphertexts::Ciphertexts(std::shared_ptr<const Params> params, std::span<const s
     : params_(std::move(params)), count_(count) {
     require_length(wire, count, params_->upload_bytes(), "the upload");
     const std::size_t size = params_->poly_size();
-    values_.resize(count * 2 * size);
+    values_.resize(count * stride());
     parallel_ranges(count, 1, threads, [&](std::size_t begin, std::size_t end) {
         std::vector<std::int32_t> c0(size), c1(size);
         for (std::size_t i = begin; i < end; ++i) {
             parse_pair(*params_, wire.data() + i * params_->upload_bytes(), c0.data(), c1.data());
-            std::int32_t* to = values_.data() + i * 2 * size;
+            std::int32_t* to = values_.data() + i * stride();
             for (std::size_t at = 0; at < size; at += kBlock) {
                 to = std::copy_n(c0.data() + at, kBlock, to);
                 to = std::copy_n(c1.data() + at, kBlock, to);
@@ -100,7 +100,7 @@ void product_sums(const Weights& weights, const std::vector<const std::int32_t*>
         throw std::invalid_argument("the number of ciphertexts does not match the weights");
     const Kernels& kernels = best_kernels();
     const auto n = static_cast<std::size_t>(params.n());
-    const std::size_t size = params.poly_size();
+    const std::size_t stride = sum_stride(params);
     parallel_ranges(
         params.blocks() * static_cast<std::size_t>(params.primes()), 8, threads,
         [&](std::size_t begin, std::size_t end) {
@@ -110,10 +110,10 @@ void product_sums(const Weights& weights, const std::vector<const std::int32_t*>
                 const std::size_t residue = static_cast<std::size_t>(prime) * n + block * kBlock;
                 for (std::size_t reply = 0; reply < weights.replies(); ++reply) {
                     for (std::size_t tile = 0; tile < tiles; ++tile) {
-                        std::int32_t* to = out + (tile * weights.replies() + reply) * 2 * size + residue;
+                        std::int32_t* to = out + (tile * weights.replies() + reply) * 2 * stride + residue;
                         kernels.product_sum(weights.block(prime, block, reply),
                                             inputs.data() + tile * weights.inputs(), 2 * residue,
-                                            weights.inputs(), params.modulus(prime), to, to + size);
+                                            weights.inputs(), params.modulus(prime), to, to + stride);
                     }
                 }
             }
@@ -173,10 +173,10 @@ void respond(const PublicKey& key, const Weights& weights, const std::vector<con
              std::uint64_t* share) {
     const Params& params = key.params();
     used.check(params);
-    const std::size_t replies = weights.replies(), size = params.poly_size();
+    const std::size_t replies = weights.replies(), stride = sum_stride(params);
     if (used.count.size() != replies)
         throw std::invalid_argument("the used coefficients are listed for another number of replies");
-    std::vector<std::int32_t> sums(tiles * replies * 2 * size);
+    std::vector<std::int32_t> sums(tiles * replies * 2 * stride);
     product_sums(weights, inputs, tiles, threads, sums.data());
 
     std::vector<std::size_t> wire_at(replies), share_at(replies);
@@ -190,9 +190,9 @@ void respond(const PublicKey& key, const Weights& weights, const std::vector<con
         for (std::size_t task = begin; task < end; ++task) {
             const std::size_t tile = task / replies, j = task % replies;
             SeedStream randomness(randomness_key, task);
-            std::int32_t* c0 = sums.data() + task * 2 * size;
-            refresh(key, randomness, c0, c0 + size);
-            mask_and_pack(params, codec, randomness, {used.index.data(), used.count[j]}, c0, c0 + size,
+            std::int32_t* c0 = sums.data() + task * 2 * stride;
+            refresh(key, randomness, c0, c0 + stride);
+            mask_and_pack(params, codec, randomness, {used.index.data(), used.count[j]}, c0, c0 + stride,
                           wire + tile * used.reply_bytes(params) + wire_at[j],
                           share + tile * used.total() + share_at[j]);
         }

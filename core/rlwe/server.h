@@ -37,9 +37,13 @@ class Ciphertexts {
 
     const Params& params() const { return *params_; }
     std::size_t count() const { return count_; }
-    const std::int32_t* data(std::size_t i) const { return values_.data() + i * 2 * params_->poly_size(); }
+    const std::int32_t* data(std::size_t i) const { return values_.data() + i * stride(); }
 
   private:
+    std::size_t stride() const {
+        return 2 * (params_->poly_size() + kBlock);
+    }  // as sum_stride, for two halves
+
     std::shared_ptr<const Params> params_;
     std::size_t count_;
     std::vector<std::int32_t> values_;
@@ -66,8 +70,14 @@ class Weights {
     std::vector<std::int32_t> values_;
 };
 
-// sum_i w_i ct_i for every tile and reply, NTT form: out[tile][reply][half][prime][n]. inputs: tiles x
-// weights.inputs() pointers from Ciphertexts::data.
+// Residues from one polynomial of a sum to the next. One cache line more than the polynomial has: polynomials
+// of 2^k bytes back to back would all fall into the same few sets of the cache.
+inline std::size_t sum_stride(const Params& params) {
+    return params.poly_size() + kBlock;
+}
+
+// sum_i w_i ct_i for every tile and reply, NTT form: out[tile][reply][half], each [prime][n], sum_stride
+// apart. inputs: tiles x weights.inputs() pointers from Ciphertexts::data.
 void product_sums(const Weights& weights, const std::vector<const std::int32_t*>& inputs, std::size_t tiles,
                   unsigned threads, std::int32_t* out);
 

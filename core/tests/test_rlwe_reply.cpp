@@ -153,7 +153,7 @@ void check_noise(const Case& c) {
     const PublicKey key(c.params, key_wire);
     const Ciphertexts ciphertexts(c.params, upload, c.inputs, 1);
     const Weights weights = c.prepared();
-    std::vector<std::int32_t> sums(c.replies * 2 * params.poly_size()), phase(params.poly_size());
+    std::vector<std::int32_t> sums(c.replies * 2 * sum_stride(params)), phase(params.poly_size());
     product_sums(weights, pointers(ciphertexts), 1, 1, sums.data());
     // q'-encoding of the true message, by the same exact formula but with a parameter set that has only the
     // reply primes.
@@ -164,9 +164,9 @@ void check_noise(const Case& c) {
     const AesKey randomness_key(prg.block());
     for (std::size_t r = 0; r < c.replies; ++r) {
         SeedStream randomness(randomness_key, r);
-        std::int32_t* c0 = sums.data() + r * 2 * params.poly_size();
-        refresh(key, randomness, c0, c0 + params.poly_size());
-        secret.phase(c0, c0 + params.poly_size(), phase.data());
+        std::int32_t* c0 = sums.data() + r * 2 * sum_stride(params);
+        refresh(key, randomness, c0, c0 + sum_stride(params));
+        secret.phase(c0, c0 + sum_stride(params), phase.data());
         const auto expected = c.expected(r);
         std::vector<std::int32_t> encoded(static_cast<std::size_t>(params.reply_primes()) * n);
         codec.encode(expected.data(), n, encoded.data());
