@@ -22,6 +22,7 @@ void pack_ring(const std::uint64_t* values, std::size_t count, unsigned width, s
             held_bits -= 64;
         }
     }
+    if (held_bits == 0) return;
     const auto word = static_cast<std::uint64_t>(held);
     std::memcpy(bytes, &word, (held_bits + 7) / 8);
 }

@@ -39,7 +39,7 @@ struct Armv8Lane {
     }
     // The vector pipes are what AES is short of, so an operand of a gate is mixed in general registers and
     // enters the vector file through memory, where the store buffer hands it over.
-    [[gnu::always_inline]] static GateOperand<V> operand(const Block* x, const Block* more,
+    [[gnu::always_inline]] static GateOperand<Armv8Lane> operand(const Block* x, const Block* more,
                                                          std::uint64_t tweak, std::uint64_t) {
         std::uint64_t low = x->lo ^ more->lo, high = x->hi ^ more->hi;
         __asm__("" : "+r"(low), "+r"(high));

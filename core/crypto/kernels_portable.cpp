@@ -102,7 +102,7 @@ struct PortableLane {
     static void pin(V&) {}
     static V select(V mask, V a, V b) { return b ^ (mask & (a ^ b)); }
     static void rounds(const Key& key, V (&state)[8]) { encrypt(key, state); }
-    static GateOperand<V> operand(const Block* x, const Block* more, std::uint64_t tweak, std::uint64_t) {
+    static GateOperand<PortableLane> operand(const Block* x, const Block* more, std::uint64_t tweak, std::uint64_t) {
         const V label = *x ^ *more;
         return {mixed(label, {tweak, 0}), mask_of(label.lo)};
     }

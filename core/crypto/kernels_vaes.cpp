@@ -48,7 +48,7 @@ struct VaesLane {
     }
     static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
     static V select(V mask, V a, V b) { return _mm256_blendv_epi8(b, a, mask); }
-    static GateOperand<V> operand(const Block* x, const Block* more, std::uint64_t tweak,
+    static GateOperand<VaesLane> operand(const Block* x, const Block* more, std::uint64_t tweak,
                                   std::uint64_t step) {
         const V label = xor_(load(x), load(more));
         return {mixed(label, tweaks(tweak, step)),

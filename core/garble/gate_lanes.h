@@ -12,9 +12,9 @@ namespace sphynx {
 // One operand of a gate: state = sigma(label) ^ tweak, colour = all ones or zeros by the label's lowest bit,
 // where the label is the sum of two rows. Lane::operand(row, more, tweak, step) makes it for `width`
 // instances whose tweaks are `step` apart.
-template <class V>
+template <class Lane>
 struct GateOperand {
-    V state, colour;
+    typename Lane::V state, colour;
 };
 
 // Two vectors of instances, four hashes each.

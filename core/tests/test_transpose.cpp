@@ -10,7 +10,8 @@ using namespace sphynx;
 namespace {
 
 bool bit_of(const Block& block, std::size_t index) {
-    return (index < 64 ? block.lo >> index : block.hi >> (index - 64)) & 1;
+    const std::uint64_t words[2] = {block.lo, block.hi};
+    return words[index / 64] >> (index % 64) & 1;
 }
 
 }  // namespace

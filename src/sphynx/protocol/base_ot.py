@@ -70,7 +70,7 @@ class BaseOtSender:
 
 
 class BaseOtReceiver:
-    """Ends with the key of its choice. `answer` takes the sender's first message and gives what to send back."""
+    """Ends with the key of its choice. `answer` takes the sender's first message, gives what to send back."""
 
     def __init__(self, choices: Words, count: int) -> None:
         """`choices`: packed bits, `count` of them."""

@@ -1,0 +1,28 @@
+// The last step of a GMW ReLU: y = d ((x_s >> f) + (x_c >> f) + c_f - wrap 2^(w-f)) mod 2^k from opened bits
+// D = d xor delta, E1 = c_f xor b1, E2 = wrap xor b2, the opened Z = (x_s >> f) - alpha, and preprocessed
+// additive shares of delta, b1, b2, delta b1, delta b2 and delta (alpha + (x_c >> f)). With s(D) = 1 - 2 D:
+//   d = D + s(D) delta,   d (Z + v) = D (Z + v) + s(D) (Z delta + delta v)      for v = alpha + (x_c >> f)
+//   d b = (D + s(D) delta)(E + s(E) beta)                                       for b = c_f, wrap
+// All local; constant time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sphynx {
+
+struct MultiplexShares {
+    const std::uint64_t *delta, *b1, *b2, *delta_b1, *delta_b2, *delta_v;
+};
+
+struct OpenedBits {
+    const std::uint64_t *d, *e1, *e2;  // planes of plane_words(count)
+    const std::uint64_t* z;            // count values
+};
+
+// own: alpha at the server, x_c >> f at the client. wrap_shift = w - f. Exactly one party adds the public
+// terms.
+void multiplex(const OpenedBits& opened, const MultiplexShares& shares, const std::uint64_t* own,
+               std::size_t count, unsigned k, unsigned wrap_shift, bool adds_public, std::uint64_t* y);
+
+}  // namespace sphynx
