@@ -6,7 +6,7 @@
 Prints JSON; every *_s is the best of `repeats` after one run that is not counted, [median, max] are under
 "spread". SEAL runs BFV at the same degree with its own primes inside the same 128-bit table; one of them is
 its special prime, so its ciphertexts have a smaller modulus than ours (72 of 109 bits at n = 4096), which
-favours it. A SEAL product is multiply_plain of a ciphertext and a plaintext that are both in NTT form already.
+favours it. A SEAL product is multiply_plain of a ciphertext and a plaintext that both are in NTT form.
 """
 
 from __future__ import annotations
