@@ -16,7 +16,6 @@ namespace sphynx::ring {
 
 inline constexpr int kStepBytes = 16;
 inline constexpr int kMaxColumns = 8;
-inline constexpr int kMaxOutputs = 16;
 
 struct Run {
     std::int32_t offset_bytes;  // from the column's pointer

@@ -10,6 +10,9 @@ namespace sphynx::ring {
 
 namespace {
 
+// Least work for a thread of its own: filling rows and multiplying tiles of less are over before it starts.
+constexpr std::size_t kGrainRows = 16, kGrainTiles = 64;
+
 // A run of the receptive field and what it holds: kernel row, and the first element counted in channels from
 // the row's start.
 struct FieldRun {
@@ -162,73 +165,67 @@ Conv::LimbPath::LimbPath(const ConvShape& shape, int ring_bits, const std::int32
     }
 }
 
-namespace {
-
-// totals += sum over limbs of sums << (base_shift + limb * kBits), for one pixel. Limb count and width are
-// fixed so that totals stay in registers and the shifts are immediate.
+// Limb count and width are template arguments so that a pixel's totals stay in registers and shifts are
+// immediate.
 template <class T, int kOutputs, int kBits, int kLimbs>
-void combine(const std::int32_t* sums, int base_shift, T* totals) {
-    T combined[kOutputs] = {};
-#pragma GCC unroll 8
-    for (int l = 0; l < kLimbs; ++l) {
-        // Sign extension to T, then a shift that drops what lies above the ring.
-        for (int o = 0; o < kOutputs; ++o) {
-            combined[o] += static_cast<T>(static_cast<std::make_signed_t<T>>(sums[l * kOutputs + o]))
-                           << (l * kBits);
-        }
-    }
-    for (int o = 0; o < kOutputs; ++o) totals[o] += combined[o] << base_shift;
-}
-
-template <class T, int kOutputs, int kBits, int kLimbs = 1>
-auto combine_for(int limbs) -> void (*)(const std::int32_t*, int, T*) {
-    if constexpr ((kLimbs + 1) * kBits <= static_cast<int>(8 * sizeof(T))) {
-        if (limbs > kLimbs) return combine_for<T, kOutputs, kBits, kLimbs + 1>(limbs);
-    }
-    return combine<T, kOutputs, kBits, kLimbs>;
-}
-
-}  // namespace
-
-template <class T, int kOutputs>
-void Conv::LimbPath::tile(const ConvShape& shape, int ring_bits, const std::uint8_t* planes,
-                          std::size_t plane_bytes, std::size_t output_tile, std::size_t first_pixel,
-                          int pixels, T* out) const {
-    const int bits = limb_bits(kernel_.form);
-    T totals[kMaxColumns][kOutputs];
-    std::int32_t sums[kMaxColumns * kOutputs];
-    const std::uint8_t* columns[kMaxColumns];
-    for (int p = 0; p < pixels; ++p) std::fill_n(totals[p], kOutputs, T{0});
-    for (int weight_limb = 0; weight_limb * weight_limb_bits_ < ring_bits && weight_limb < weight_limbs_;
-         ++weight_limb) {
-        const int base_shift = weight_limb * weight_limb_bits_;
-        const int limbs = (ring_bits - base_shift + bits - 1) / bits;
-        const auto combine_limbs =
-            bits == 8 ? combine_for<T, kOutputs, 8>(limbs) : combine_for<T, kOutputs, 16>(limbs);
-        for (int p = 0; p < pixels; ++p) {
-            const std::uint8_t* at = planes + pixel_offsets_[first_pixel + static_cast<std::size_t>(p)];
-            for (int l = 0; l < limbs; ++l, at += plane_bytes) columns[p * limbs + l] = at;
-        }
-        const std::size_t first_step =
-            (output_tile * static_cast<std::size_t>(weight_limbs_) + static_cast<std::size_t>(weight_limb)) *
-            steps_;
-        for (const Segment& segment : segments_) {
-            const std::int8_t* weights =
-                weights_.data() + (first_step + segment.steps_before) * kStepBytes * kOutputs;
-            kernel_.tile(weights, runs_.data() + segment.first_run, segment.run_count, columns,
-                         pixels * limbs, sums);
-            for (int p = 0; p < pixels; ++p)
-                combine_limbs(sums + p * limbs * kOutputs, base_shift, totals[p]);
-        }
-    }
+void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uint8_t* planes,
+                           std::size_t plane_bytes, std::size_t first_task, std::size_t last_task,
+                           T* out) const {
+    constexpr std::size_t kPixels = kMaxColumns / kLimbs;
     const T mask = static_cast<T>(~std::uint64_t{0} >> (64 - ring_bits));
-    const std::size_t area = pixel_offsets_.size(), first_channel = output_tile * kOutputs;
-    const std::size_t channels =
-        std::min<std::size_t>(kOutputs, static_cast<std::size_t>(shape.out_channels) - first_channel);
-    T* to = out + first_channel * area + first_pixel;
-    for (std::size_t o = 0; o < channels; ++o, to += area) {
-        for (int p = 0; p < pixels; ++p) to[p] = totals[p][o] & mask;
+    const std::size_t area = pixel_offsets_.size(), pixel_tiles = (area + kPixels - 1) / kPixels;
+    const auto weight_limbs = static_cast<std::size_t>(weight_limbs_);
+    for (std::size_t task = first_task; task < last_task; ++task) {
+        const std::size_t output_tile = task / pixel_tiles, first_pixel = task % pixel_tiles * kPixels;
+        const std::size_t pixels = std::min(kPixels, area - first_pixel);
+        const std::uint8_t* columns[kPixels * kLimbs];
+        for (std::size_t p = 0; p < kPixels; ++p) {
+            // A tile that is not full repeats its last pixel and drops the result.
+            const std::uint8_t* at = planes + pixel_offsets_[first_pixel + std::min(p, pixels - 1)];
+            for (int l = 0; l < kLimbs; ++l, at += plane_bytes) columns[p * kLimbs + l] = at;
+        }
+        T totals[kPixels][kOutputs] = {};
+        for (std::size_t weight_limb = 0; weight_limb < weight_limbs; ++weight_limb) {
+            const int base_shift = static_cast<int>(weight_limb) * weight_limb_bits_;
+            if (base_shift >= ring_bits) break;
+            const std::size_t first_step = (output_tile * weight_limbs + weight_limb) * steps_;
+            for (const Segment& segment : segments_) {
+                const std::int8_t* weights =
+                    weights_.data() + (first_step + segment.steps_before) * kStepBytes * kOutputs;
+                std::int32_t sums[kPixels * kLimbs * kOutputs];
+                kernel_.tile(weights, runs_.data() + segment.first_run, segment.run_count, columns,
+                             static_cast<int>(kPixels) * kLimbs, sums);
+                for (std::size_t p = 0; p < kPixels; ++p) {
+                    T combined[kOutputs] = {};
+#pragma GCC unroll 8
+                    for (int l = 0; l < kLimbs; ++l) {
+                        // Sign extension to T, then a shift that drops what lies above the ring.
+                        const std::int32_t* from = sums + (static_cast<int>(p) * kLimbs + l) * kOutputs;
+                        for (int o = 0; o < kOutputs; ++o) {
+                            combined[o] += static_cast<T>(static_cast<std::make_signed_t<T>>(from[o]))
+                                           << (l * kBits);
+                        }
+                    }
+                    for (int o = 0; o < kOutputs; ++o) totals[p][o] += combined[o] << base_shift;
+                }
+            }
+        }
+        const std::size_t first_channel = output_tile * kOutputs;
+        const std::size_t channels =
+            std::min<std::size_t>(kOutputs, static_cast<std::size_t>(shape.out_channels) - first_channel);
+        T* to = out + first_channel * area + first_pixel;
+        for (std::size_t o = 0; o < channels; ++o, to += area) {
+            for (std::size_t p = 0; p < pixels; ++p) to[p] = totals[p][o] & mask;
+        }
     }
+}
+
+template <class T, int kOutputs, int kBits, int kLimbs>
+auto Conv::LimbPath::tiles_for(int limbs) -> Tiles<T> {
+    if constexpr ((kLimbs + 1) * kBits <= static_cast<int>(8 * sizeof(T))) {
+        if (limbs > kLimbs) return tiles_for<T, kOutputs, kBits, kLimbs + 1>(limbs);
+    }
+    return &LimbPath::tiles<T, kOutputs, kBits, kLimbs>;
 }
 
 template <class T>
@@ -241,23 +238,22 @@ void Conv::LimbPath::convolve(const ConvShape& shape, int ring_bits, const T* in
     const std::size_t all_bytes = static_cast<std::size_t>(limbs) * plane_bytes + kStepBytes;
     const std::unique_ptr<std::uint8_t[]> planes(new std::uint8_t[all_bytes]);
     std::memset(planes.get() + all_bytes - kStepBytes, 0, kStepBytes);
-    parallel_ranges(static_cast<std::size_t>(shape.field_height()), 8, threads,
+    parallel_ranges(static_cast<std::size_t>(shape.field_height()), kGrainRows, threads,
                     [&](std::size_t begin, std::size_t end) {
                         fill_planes(shape, kernel_.form, limbs, in, begin, end, planes.get(), plane_bytes);
                     });
-    const std::size_t pixels = pixel_offsets_.size();
-    const auto per_tile = static_cast<std::size_t>(std::max(1, kMaxColumns / limbs));
-    const std::size_t pixel_tiles = (pixels + per_tile - 1) / per_tile;
+    // The instruction set fixes outputs and limb width together.
+    const Tiles<T> tiles = kernel_.form == LimbForm::unsigned8  ? tiles_for<T, 16, 8, 1>(limbs)
+                           : kernel_.form == LimbForm::signed16 ? tiles_for<T, 8, 16, 1>(limbs)
+                                                                : tiles_for<T, 8, 8, 1>(limbs);
+    const auto per_tile = static_cast<std::size_t>(kMaxColumns / limbs);
+    const std::size_t pixel_tiles = (pixel_offsets_.size() + per_tile - 1) / per_tile;
     const auto output_tiles =
         static_cast<std::size_t>((shape.out_channels + kernel_.outputs - 1) / kernel_.outputs);
-    const auto tile_of_kernel = kernel_.outputs == 8 ? &LimbPath::tile<T, 8> : &LimbPath::tile<T, 16>;
-    parallel_ranges(output_tiles * pixel_tiles, 8, threads, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t task = begin; task < end; ++task) {
-            const std::size_t first = task % pixel_tiles * per_tile;
-            (this->*tile_of_kernel)(shape, ring_bits, planes.get(), plane_bytes, task / pixel_tiles, first,
-                                    static_cast<int>(std::min(per_tile, pixels - first)), out);
-        }
-    });
+    parallel_ranges(output_tiles * pixel_tiles, kGrainTiles, threads,
+                    [&](std::size_t begin, std::size_t end) {
+                        (this->*tiles)(shape, ring_bits, planes.get(), plane_bytes, begin, end, out);
+                    });
 }
 
 void Conv::LimbPath::apply(const ConvShape& shape, int ring_bits, const std::uint32_t* in, unsigned threads,

@@ -33,10 +33,16 @@ class Conv::LimbPath final : public Path {
 
     template <class T>
     void convolve(const ConvShape& shape, int ring_bits, const T* in, unsigned threads, T* out) const;
-    // One tile of kOutputs channels by `pixels` output pixels, all limbs.
-    template <class T, int kOutputs>
-    void tile(const ConvShape& shape, int ring_bits, const std::uint8_t* planes, std::size_t plane_bytes,
-              std::size_t output_tile, std::size_t first_pixel, int pixels, T* out) const;
+    // A range of tiles, each of kOutputs channels by kMaxColumns / kLimbs output pixels.
+    template <class T, int kOutputs, int kBits, int kLimbs>
+    void tiles(const ConvShape& shape, int ring_bits, const std::uint8_t* planes, std::size_t plane_bytes,
+               std::size_t first_task, std::size_t last_task, T* out) const;
+    template <class T>
+    using Tiles = void (LimbPath::*)(const ConvShape&, int, const std::uint8_t*, std::size_t, std::size_t,
+                                     std::size_t, T*) const;
+    // tiles() for a limb count known at run time, at least kLimbs.
+    template <class T, int kOutputs, int kBits, int kLimbs>
+    static Tiles<T> tiles_for(int limbs);
 
     const DotKernel& kernel_;
     int weight_limb_bits_ = 8;
