@@ -11,7 +11,10 @@
 
 namespace sphynx::rlwe {
 
+// Always inlined: these are also compiled into files for other instruction sets, and an out-of-line copy from
+// such a file must not be the one the linker keeps.
 #define SPHYNX_INLINE static inline __attribute__((always_inline))
+#define SPHYNX_MEMBER __attribute__((always_inline))
 
 // A constant multiplier: value centred in (-p/2, p/2], quotient = round(value * 2^31 / p).
 struct Factor {
@@ -46,9 +49,9 @@ class Modulus {
     Modulus() = default;
     explicit Modulus(std::int32_t prime);
 
-    std::int32_t p() const { return p_; }
-    int bits() const { return bits_; }
-    Factor two32() const { return two32_; }
+    SPHYNX_MEMBER std::int32_t p() const { return p_; }
+    SPHYNX_MEMBER int bits() const { return bits_; }
+    SPHYNX_MEMBER Factor two32() const { return two32_; }
 
     Factor factor(std::int64_t value) const;
     std::int32_t power(std::int64_t base, std::uint64_t exponent) const;  // canonical
@@ -56,22 +59,24 @@ class Modulus {
         return power(value, static_cast<std::uint64_t>(p_) - 2);
     }
 
-    std::int32_t mul(std::int32_t a, Factor f) const { return multiply(a, f.value, f.quotient, p_); }
+    SPHYNX_MEMBER std::int32_t mul(std::int32_t a, Factor f) const {
+        return multiply(a, f.value, f.quotient, p_);
+    }
 
     // |a| < 2^31 to centred.
-    std::int32_t reduce(std::int32_t a) const {
+    SPHYNX_MEMBER std::int32_t reduce(std::int32_t a) const {
         const std::int32_t quotient = static_cast<std::int32_t>(
             (static_cast<std::int64_t>(a) + (std::int64_t{1} << (bits_ - 1))) >> bits_);
         return wrap_sub(a, wrap_mul(quotient, p_));
     }
     // |a| < 2^62 to centred: the high word times 2^32 plus the low word.
-    std::int32_t reduce_wide(std::int64_t a) const {
+    SPHYNX_MEMBER std::int32_t reduce_wide(std::int64_t a) const {
         const std::int32_t low = static_cast<std::int32_t>(static_cast<std::uint32_t>(a));
         const std::int32_t high = static_cast<std::int32_t>((a + (std::int64_t{1} << 31)) >> 32);
         return reduce(wrap_add(mul(high, two32_), reduce(low)));
     }
     // centred to [0, p), without a branch.
-    std::int32_t canonical(std::int32_t a) const { return a + (p_ & (a >> 31)); }
+    SPHYNX_MEMBER std::int32_t canonical(std::int32_t a) const { return a + (p_ & (a >> 31)); }
 
   private:
     std::int32_t p_ = 0;

@@ -1,6 +1,7 @@
 // Every transform path against the schoolbook negacyclic product and against the portable path, bit for bit.
 #include "rlwe/ntt.h"
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -89,6 +90,16 @@ void check_product_sum(const Kernels& kernels, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) inputs.push_back(values.data() + i * 2 * kBlock);
         std::int32_t out0[kBlock], out1[kBlock];
         kernels.product_sum(weights.data(), inputs.data(), 0, count, modulus, out0, out1);
+        std::int32_t portable0[kBlock], portable1[kBlock];
+        portable_kernels().product_sum(weights.data(), inputs.data(), 0, count, modulus, portable0,
+                                       portable1);
+        CHECK(std::equal(out0, out0 + kBlock, portable0) && std::equal(out1, out1 + kBlock, portable1));
+        // An odd length takes the vector loop and its tail.
+        auto ours = values, portable = values;
+        const std::size_t length = count * kBlock - 3;
+        kernels.multiply_add(weights.data(), values.data() + 1, modulus, length, ours.data());
+        portable_kernels().multiply_add(weights.data(), values.data() + 1, modulus, length, portable.data());
+        CHECK(ours == portable);
         for (int lane = 0; lane < kBlock; ++lane) {
             std::int64_t expected0 = 0, expected1 = 0;
             for (std::size_t i = 0; i < count; ++i) {
