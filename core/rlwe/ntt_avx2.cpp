@@ -1,6 +1,7 @@
-// AVX2: the transforms are the generic loops, which the compiler vectorises; products are written out,
-// because it does not find vpmuldq for them. A 64-bit lane takes one product: even and odd coefficients go in
-// separate vectors.
+// AVX2: the long layers of the transforms are the generic loops, which the compiler vectorises; the three
+// shortest work on eight blocks of eight values at a time, transposed, so that butterflies are between whole
+// vectors. Products are written out, because the compiler does not find vpmuldq for them: a 64-bit lane takes
+// one product, so even and odd coefficients go in separate vectors.
 #include "rlwe/ntt.h"
 
 #if defined(__x86_64__)
@@ -61,12 +62,115 @@ class Reducer {
     __m128i bits_;
 };
 
+// modulus.h's multiply on eight 32-bit lanes.
+__m256i multiply8(__m256i a, __m256i w, __m256i wq, __m256i p) {
+    const __m256i half = _mm256_set1_epi64x(std::int64_t{1} << 30);
+    const __m256i evens = _mm256_srli_epi64(_mm256_add_epi64(_mm256_mul_epi32(a, wq), half), 31);
+    const __m256i odds = _mm256_slli_epi64(_mm256_add_epi64(_mm256_mul_epi32(odd(a), odd(wq)), half), 1);
+    const __m256i quotient = _mm256_blend_epi32(evens, odds, 0xAA);
+    return _mm256_sub_epi32(_mm256_mullo_epi32(a, w), _mm256_mullo_epi32(quotient, p));
+}
+
+void transpose(__m256i (&v)[8]) {
+    __m256i pairs[8], quads[8];
+    for (int i = 0; i < 8; i += 2) {
+        pairs[i] = _mm256_unpacklo_epi32(v[i], v[i + 1]);
+        pairs[i + 1] = _mm256_unpackhi_epi32(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        quads[i] = _mm256_unpacklo_epi64(pairs[i], pairs[i + 2]);
+        quads[i + 1] = _mm256_unpackhi_epi64(pairs[i], pairs[i + 2]);
+        quads[i + 2] = _mm256_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
+        quads[i + 3] = _mm256_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
+    }
+    for (int i = 0; i < 4; ++i) {
+        v[i] = _mm256_permute2x128_si256(quads[i], quads[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2x128_si256(quads[i], quads[i + 4], 0x31);
+    }
+}
+
+// The roots of eight consecutive blocks in a layer with `step` roots per block, the which-th of each.
+struct Roots {
+    Roots(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& quotient, int first,
+          int step, int which) {
+        const __m256i index =
+            _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(step));
+        w = _mm256_i32gather_epi32(root.data() + first + which, index, 4);
+        wq = _mm256_i32gather_epi32(quotient.data() + first + which, index, 4);
+    }
+    __m256i w, wq;
+};
+
+// The layers at distances 4, 2 and 1 for values 64 block .. 64 block + 63, in either direction: t[j] holds
+// value j of eight blocks. A layer pairs t[j] with t[j + length]; its roots: one per block, then two, then
+// four.
+template <class Butterfly>
+void short_layer(__m256i (&t)[8], const NttTable& table, const std::vector<std::int32_t>& root,
+                 const std::vector<std::int32_t>& quotient, int block, int length,
+                 const Butterfly& butterfly) {
+    const int step = 4 / length;
+    for (int which = 0; which < step; ++which) {
+        const Roots roots(root, quotient, table.n / 2 / length + block * step, step, which);
+        for (int j = 0; j < length; ++j) {
+            butterfly(t[which * 2 * length + j], t[which * 2 * length + j + length], roots);
+        }
+    }
+}
+
 void forward(std::int32_t* values, const NttTable& table) {
-    generic::forward(values, table);
+    generic::forward_layers<8>(values, table);
+    const __m256i p = _mm256_set1_epi32(table.modulus.p());
+    const __m256i half = _mm256_set1_epi32(1 << (table.modulus.bits() - 1));
+    const __m128i bits = _mm_cvtsi32_si128(table.modulus.bits());
+    const auto butterfly = [&](__m256i& low, __m256i& high, const Roots& roots) {
+        const __m256i t = multiply8(high, roots.w, roots.wq, p);
+        high = _mm256_sub_epi32(low, t);
+        low = _mm256_add_epi32(low, t);
+    };
+    for (int block = 0; block < table.n / 8; block += 8) {
+        __m256i t[8];
+        for (int i = 0; i < 8; ++i) t[i] = load(values + 8 * (block + i));
+        transpose(t);
+        for (const int length : {4, 2, 1}) {
+            short_layer(t, table, table.root, table.root_quotient, block, length, butterfly);
+        }
+        for (auto& x : t) {
+            const __m256i quotient = _mm256_sra_epi32(_mm256_add_epi32(x, half), bits);
+            x = _mm256_sub_epi32(x, _mm256_mullo_epi32(quotient, p));
+        }
+        transpose(t);
+        for (int i = 0; i < 8; ++i) {
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(values + 8 * (block + i)), t[i]);
+        }
+    }
 }
 
 void inverse(std::int32_t* values, const NttTable& table) {
-    generic::inverse(values, table);
+    const __m256i p = _mm256_set1_epi32(table.modulus.p());
+    const __m256i half = _mm256_set1_epi32(1 << (table.modulus.bits() - 1));
+    const __m128i bits = _mm_cvtsi32_si128(table.modulus.bits());
+    for (int block = 0; block < table.n / 8; block += 8) {
+        __m256i t[8];
+        for (int i = 0; i < 8; ++i) t[i] = load(values + 8 * (block + i));
+        transpose(t);
+        for (const int length : {1, 2, 4}) {
+            const auto butterfly = [&](__m256i& low, __m256i& high, const Roots& roots) {
+                const __m256i difference = _mm256_sub_epi32(low, high);
+                low = _mm256_add_epi32(low, high);
+                if (length == 2) {  // sums are reduced in every second layer
+                    const __m256i quotient = _mm256_sra_epi32(_mm256_add_epi32(low, half), bits);
+                    low = _mm256_sub_epi32(low, _mm256_mullo_epi32(quotient, p));
+                }
+                high = multiply8(difference, roots.w, roots.wq, p);
+            };
+            short_layer(t, table, table.inverse_root, table.inverse_root_quotient, block, length, butterfly);
+        }
+        transpose(t);
+        for (int i = 0; i < 8; ++i) {
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(values + 8 * (block + i)), t[i]);
+        }
+    }
+    generic::inverse_layers<8>(values, table);
 }
 
 void multiply_add(const std::int32_t* a, const std::int32_t* b, const Modulus& modulus, std::size_t count,

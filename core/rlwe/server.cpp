@@ -34,7 +34,7 @@ void parse_pair(const Params& params, const std::uint8_t* in, std::int32_t* pack
 }  // namespace
 
 PublicKey::PublicKey(std::shared_ptr<const Params> params, std::span<const std::uint8_t> wire)
-    : params_(std::move(params)), p0_(params_->poly_size()), p1_(params_->poly_size()) {
+    : params_(std::move(params)), codec_(*params_), p0_(params_->poly_size()), p1_(params_->poly_size()) {
     require_length(wire, 1, params_->public_key_bytes(), "the public key");
     parse_pair(*params_, wire.data(), p0_.data(), p1_.data());
 }
@@ -122,7 +122,6 @@ void product_sums(const Weights& weights, const std::vector<const std::int32_t*>
 
 void refresh(const PublicKey& key, SeedStream& randomness, std::int32_t* c0, std::int32_t* c1) {
     const Params& params = key.params();
-    const RnsCodec codec(params);
     const Kernels& kernels = best_kernels();
     const auto n = static_cast<std::size_t>(params.n());
     SecretVector ternary(n), transformed(n), error(n);
@@ -139,8 +138,8 @@ void refresh(const PublicKey& key, SeedStream& randomness, std::int32_t* c0, std
         kernels.inverse(c1 + at, params.table(i));
         for (std::size_t j = 0; j < n; ++j) c1[at + j] = modulus.reduce(c1[at + j] + error[j]);
     }
-    codec.switch_down(c0, n);
-    codec.switch_down(c1, n);
+    key.codec().switch_down(c0, n);
+    key.codec().switch_down(c1, n);
 }
 
 namespace {
@@ -184,7 +183,6 @@ void respond(const PublicKey& key, const Weights& weights, const std::vector<con
         wire_at[j] = wire_at[j - 1] + params.reply_bytes(used.count[j - 1]);
         share_at[j] = share_at[j - 1] + used.count[j - 1];
     }
-    const RnsCodec codec(params);
     const AesKey randomness_key(prg.block());
     parallel_ranges(tiles * replies, 1, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t task = begin; task < end; ++task) {
@@ -192,8 +190,8 @@ void respond(const PublicKey& key, const Weights& weights, const std::vector<con
             SeedStream randomness(randomness_key, task);
             std::int32_t* c0 = sums.data() + task * 2 * stride;
             refresh(key, randomness, c0, c0 + stride);
-            mask_and_pack(params, codec, randomness, {used.index.data(), used.count[j]}, c0, c0 + stride,
-                          wire + tile * used.reply_bytes(params) + wire_at[j],
+            mask_and_pack(params, key.codec(), randomness, {used.index.data(), used.count[j]}, c0,
+                          c0 + stride, wire + tile * used.reply_bytes(params) + wire_at[j],
                           share + tile * used.total() + share_at[j]);
         }
     });

@@ -22,10 +22,12 @@ class PublicKey {
     PublicKey(std::shared_ptr<const Params> params, std::span<const std::uint8_t> wire);
 
     const Params& params() const { return *params_; }
+    const RnsCodec& codec() const { return codec_; }
     const std::int32_t* half(int which) const { return which == 0 ? p0_.data() : p1_.data(); }
 
   private:
     std::shared_ptr<const Params> params_;
+    RnsCodec codec_;
     std::vector<std::int32_t> p0_, p1_;  // NTT form, prime-major
 };
 
