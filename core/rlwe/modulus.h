@@ -63,13 +63,13 @@ class Modulus {
         return multiply(a, f.value, f.quotient, p_);
     }
 
-    // |a| < 2^31 to centred.
+    // |a| <= 2^(bits + 3) to centred; any int32 to |z| <= p/2 + 2^23.
     SPHYNX_MEMBER std::int32_t reduce(std::int32_t a) const {
         const std::int32_t quotient = static_cast<std::int32_t>(
             (static_cast<std::int64_t>(a) + (std::int64_t{1} << (bits_ - 1))) >> bits_);
         return wrap_sub(a, wrap_mul(quotient, p_));
     }
-    // |a| < 2^62 to centred: the high word times 2^32 plus the low word.
+    // |a| < 2^63 - 2^31 to centred: the high word times 2^32 plus the low word.
     SPHYNX_MEMBER std::int32_t reduce_wide(std::int64_t a) const {
         const std::int32_t low = static_cast<std::int32_t>(static_cast<std::uint32_t>(a));
         const std::int32_t high = static_cast<std::int32_t>((a + (std::int64_t{1} << 31)) >> 32);

@@ -220,6 +220,8 @@ int main() {
         check_shares(c, k % 3);
         check_noise(c);
     }
+    // Unequal and small primes, two of them dropped.
+    check_shares(Case(Params::make(4096, 16, {27, 26, 25, 24}, 2), 3, 2, 40, 127), 1);
     // No prime dropped: the noise of the products themselves is visible.
     check_noise(Case(Params::make(4096, 32, {28, 28, 28, 25}, 4), 5, 2, 60, 2000));
     return test_result();
