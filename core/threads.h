@@ -19,7 +19,9 @@ template <class Work>
 void parallel_ranges(std::size_t count, std::size_t grain, unsigned threads, const Work& work) {
     if (count == 0) return;
     const std::size_t grains = (count + grain - 1) / grain;
-    const std::size_t workers = std::min<std::size_t>(threads ? threads : available_cores(), grains);
+    constexpr std::size_t most_workers = 256;
+    const std::size_t workers =
+        std::min({std::size_t{threads ? threads : available_cores()}, grains, most_workers});
     if (workers <= 1) {
         work(std::size_t{0}, count);
         return;

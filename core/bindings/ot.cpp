@@ -1,4 +1,6 @@
 // OT extension and what is made of it. Messages are block or byte arrays; the protocol layer moves them.
+#include <mutex>
+
 #include "bindings/arrays.h"
 #include "bits/pack.h"
 #include "bits/transpose.h"
@@ -19,7 +21,8 @@ void require_width(unsigned width) {
     require(width >= 1 && width <= 64, "width must be 1 to 64");
 }
 
-// The objects remember their parameter so that message sizes can be checked here.
+// The objects remember their parameter so that message sizes can be checked here, and take one call at a
+// time: two Python threads on one object wait for each other instead of drawing the same pads.
 struct Receiver {
     Receiver(unsigned parameter, Words base_pairs, WordsOut setup)
         : k((require_parameter(parameter), parameter)),
@@ -32,6 +35,7 @@ struct Receiver {
         Block* out = blocks(message, extension_message_blocks(k, count, random_choices), "message");
         Block* labels = blocks(t, count, "t");
         nb::gil_scoped_release unlocked;
+        const std::lock_guard alone(mutex);
         ots.extend(count, bits, random_choices, out, labels, threads);
     }
 
@@ -39,11 +43,13 @@ struct Receiver {
         const std::size_t count = block_count(t, "t");
         Block* pads = blocks(t, count, "t");
         nb::gil_scoped_release unlocked;
+        const std::lock_guard alone(mutex);
         ots.hash(pads, count, threads);
     }
 
     unsigned k;
     OtReceiver ots;
+    std::mutex mutex;
 };
 
 struct Sender {
@@ -57,6 +63,7 @@ struct Sender {
         const Block* in = blocks(message, extension_message_blocks(k, count, random_choices), "message");
         Block* labels = blocks(q, count, "q");
         nb::gil_scoped_release unlocked;
+        const std::lock_guard alone(mutex);
         ots.extend(count, random_choices, in, labels, threads);
     }
 
@@ -65,11 +72,13 @@ struct Sender {
         const Block* in = blocks(q, count, "q");
         Block *pads0 = blocks(zeros, count, "zeros"), *pads1 = blocks(ones, count, "ones");
         nb::gil_scoped_release unlocked;
+        const std::lock_guard alone(mutex);
         ots.hash(in, count, pads0, pads1, threads);
     }
 
     unsigned k;
     OtSender ots;
+    std::mutex mutex;
 };
 
 std::size_t message_blocks(unsigned k, std::size_t count, bool random_choices) {

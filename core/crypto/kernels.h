@@ -6,14 +6,18 @@
 
 namespace sphynx {
 
-// Rows of labels for (a xor a_more)(b xor b_more) xor added: XOR gates around an AND cost no pass of their
-// own. A row that is not needed points to zeros.
+// Rows of labels around an AND gate, so that the XOR gates of an adder cost no pass of their own. With A = a
+// xor a_more and B = b xor b_more the result is A B xor added, and A xor B xor sum_more is written to `sum`
+// on the way. Rows that are not needed point to zeros, `sum` then to memory that nobody reads; `sum` is none
+// of the rest.
 struct AndOperands {
     const Block* a;
     const Block* a_more;
     const Block* b;
     const Block* b_more;
     const Block* added;
+    const Block* sum_more;
+    Block* sum;
 };
 
 struct SymmetricKernels {

@@ -37,27 +37,29 @@ struct Armv8Lane {
             vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(~std::uint64_t{0})));
         return veorq_u8(vextq_u8(x, x, 8), vbslq_u8(high_only, x, tweak));
     }
-    // The vector pipes are what AES is short of, so an operand of a gate is mixed in general registers and
-    // enters the vector file through memory, where the store buffer hands it over.
-    [[gnu::always_inline]] static GateOperand<Armv8Lane> operand(const Block* x, const Block* more,
-                                                         std::uint64_t tweak, std::uint64_t) {
-        std::uint64_t low = x->lo ^ more->lo, high = x->hi ^ more->hi;
-        __asm__("" : "+r"(low), "+r"(high));
-        Block mixed = {high ^ tweak, high ^ low};
-        __asm__ volatile("" : "+m"(mixed));
-        return {load(&mixed), vreinterpretq_u8_u64(vdupq_n_u64(-(low & 1)))};
+    // In assembly because the compiler would take the bit through a general register, four instructions for
+    // one.
+    static V colour_mask(V x) {
+        uint64x2_t low;
+        __asm__("dup %0.2d, %1.d[0]" : "=w"(low) : "w"(x));
+        return vreinterpretq_u8_u64(vtstq_u64(low, vdupq_n_u64(1)));
     }
     static void pin(V& value) { __asm__ volatile("" : "+w"(value)); }
     static V select(V mask, V a, V b) { return vbslq_u8(mask, a, b); }
 
-    [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[8]) {
-        for (int round = 0; round < 9; ++round) {
-            for (V& block : state) block = vaesmcq_u8(vaeseq_u8(block, key.round[round]));
-        }
+    template <int n, class Work>
+    [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[n], const Work& work) {
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            unrolled<n>([&](auto i) __attribute__((always_inline)) {
+                state[i] = vaesmcq_u8(vaeseq_u8(state[i], key.round[round]));
+                pin(state[i]);
+            });
+            if constexpr (round < 8) work(round);
+        });
         for (V& block : state) block = vaeseq_u8(block, key.round[9]);
     }
     [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
-        rounds(key, state);
+        rounds(key, state, [](auto) {});
         for (V& block : state) block = veorq_u8(block, key.round[10]);
     }
 };

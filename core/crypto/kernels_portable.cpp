@@ -101,24 +101,27 @@ struct PortableLane {
     static V mixed(V x, V tweak) { return sphynx::sigma(x) ^ tweak; }
     static void pin(V&) {}
     static V select(V mask, V a, V b) { return b ^ (mask & (a ^ b)); }
-    static void rounds(const Key& key, V (&state)[8]) { encrypt(key, state); }
-    static GateOperand<PortableLane> operand(const Block* x, const Block* more, std::uint64_t tweak, std::uint64_t) {
-        const V label = *x ^ *more;
-        return {mixed(label, {tweak, 0}), mask_of(label.lo)};
-    }
+    static V colour_mask(V x) { return mask_of(x.lo); }
 
+    template <class Work>
+    static void rounds(const Key& key, V (&state)[4], const Work& work) {
+        encrypt_four(key, state);
+        unrolled<8>(work);
+    }
     static void encrypt(const Key& key, V (&state)[8]) {
-        for (int half = 0; half < 8; half += 4) {
-            Planes planes = to_planes(state + half);
-            for (int bit = 0; bit < 8; ++bit) planes[bit] ^= key.round[0][bit];
-            for (int round = 1; round <= 10; ++round) {
-                planes = sbox::substitute<std::uint64_t>(planes);
-                for (std::uint64_t& plane : planes) plane = shift_rows(plane);
-                if (round < 10) planes = mix_columns(planes);
-                for (int bit = 0; bit < 8; ++bit) planes[bit] ^= key.round[round][bit];
-            }
-            from_planes(planes, state + half);
+        encrypt_four(key, state);
+        encrypt_four(key, state + 4);
+    }
+    static void encrypt_four(const Key& key, V* state) {
+        Planes planes = to_planes(state);
+        for (int bit = 0; bit < 8; ++bit) planes[bit] ^= key.round[0][bit];
+        for (int round = 1; round <= 10; ++round) {
+            planes = sbox::substitute<std::uint64_t>(planes);
+            for (std::uint64_t& plane : planes) plane = shift_rows(plane);
+            if (round < 10) planes = mix_columns(planes);
+            for (int bit = 0; bit < 8; ++bit) planes[bit] ^= key.round[round][bit];
         }
+        from_planes(planes, state);
     }
 };
 

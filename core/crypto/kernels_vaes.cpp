@@ -48,21 +48,22 @@ struct VaesLane {
     }
     static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
     static V select(V mask, V a, V b) { return _mm256_blendv_epi8(b, a, mask); }
-    static GateOperand<VaesLane> operand(const Block* x, const Block* more, std::uint64_t tweak,
-                                  std::uint64_t step) {
-        const V label = xor_(load(x), load(more));
-        return {mixed(label, tweaks(tweak, step)),
-                _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(label, 0), 31), 31)};
+    static V colour_mask(V x) {
+        return _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(x, 0), 31), 31);
     }
 
-    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
+    template <int n, class Work>
+    [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[n], const Work& work) {
         for (V& block : state) block = _mm256_xor_si256(block, key.round[0]);
-        for (int round = 1; round < 10; ++round) {
-            for (V& block : state) block = _mm256_aesenc_epi128(block, key.round[round]);
-        }
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            for (V& block : state) block = _mm256_aesenc_epi128(block, key.round[round + 1]);
+            if constexpr (round < 8) work(round);
+        });
         for (V& block : state) block = _mm256_aesenclast_epi128(block, key.round[10]);
     }
-    [[gnu::always_inline]] static void rounds(const Key& key, V (&state)[8]) { encrypt(key, state); }
+    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
+        rounds(key, state, [](auto) {});
+    }
 };
 
 std::uint32_t substitute_word(std::uint32_t word) {

@@ -4,10 +4,11 @@
 //
 // A Lane offers: V (holds `width` blocks), Key(AesKey), load/store (unaligned), xor_, and_, select(mask, a,
 // b) and broadcast; counters(high, low): `width` consecutive big-endian counter blocks; tweaks(first, step):
-// blocks holding first, first + step, ..; mixed(x, tweaks) = sigma(x) ^ tweaks; operand (gate_lanes.h);
-// pin(V&): computed here, not later; encrypt(Key, V (&)[8]): eight independent vectors at once, enough to
-// hide the latency of the AES units; and rounds(Key, V (&)[8]): the same up to a constant that depends on the
-// key only (the last AddRoundKey may be missing), for sums of two ciphertexts, where that constant cancels.
+// blocks holding first, first + step, ..; mixed(x, tweaks) = sigma(x) ^ tweaks; colour_mask: each block all
+// ones or zeros by its lowest bit; pin(V&): computed here, not later; encrypt(Key, V (&)[8]): eight
+// independent vectors at once, enough to hide the latency of the AES units; and rounds(Key, V (&)[4], work):
+// AES up to a constant that depends on the key only (the last AddRoundKey may be missing; it cancels in sums
+// of two), with work(0) .. work(7) called in between.
 #pragma once
 
 #include <cstddef>

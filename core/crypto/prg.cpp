@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -33,8 +34,7 @@ Prg Prg::fixed_seed_for_tests(Block seed) {
 }
 
 void Prg::fill_blocks(Block* out, std::size_t count) {
-    expand_seed(key_, 0, drawn_blocks_, out, count);
-    drawn_blocks_ += count;
+    expand_seed(key_, 0, std::atomic_ref(drawn_blocks_).fetch_add(count), out, count);
 }
 
 void Prg::fill(void* out, std::size_t bytes) {

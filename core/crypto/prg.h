@@ -19,7 +19,8 @@ class Prg {
 
     static Prg fixed_seed_for_tests(Block seed);
 
-    // Whole blocks are drawn; bytes of a block that are not needed are thrown away.
+    // Whole blocks are drawn; bytes of a block that are not needed are thrown away. Threads may share a
+    // generator: no two draws ever overlap.
     void fill(void* out, std::size_t bytes);
     void fill_blocks(Block* out, std::size_t count);
     Block block();

@@ -40,12 +40,14 @@ void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, cons
     std::vector<Block> scratch(plan.slot_count() * chunk);
     for (std::size_t start = begin; start < end; start += chunk) {
         const std::size_t count = std::min(chunk, end - start);
+        const auto slot = [&](std::uint32_t id) {
+            return scratch.data() + (id - plan.input_count()) * chunk;
+        };
         const auto row = [&](std::uint32_t id) -> const Block* {
-            return id < plan.input_count() ? inputs + id * batch.instances + start
-                                           : scratch.data() + (id - plan.input_count()) * chunk;
+            return id < plan.input_count() ? inputs + id * batch.instances + start : slot(id);
         };
         for (const PlanStep& step : plan.steps()) {
-            Block* out = scratch.data() + (step.out - plan.input_count()) * chunk;
+            Block* out = slot(step.out);
             const Block* a = row(step.in[0]);
             switch (step.kind) {
                 case GateKind::Xor:
@@ -55,10 +57,10 @@ void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, cons
                     for (std::size_t i = 0; i < count; ++i) out[i] = a[i] ^ not_offset;
                     break;
                 case GateKind::And:
-                    and_gate(
-                        step.and_index,
-                        AndOperands{a, row(step.in[1]), row(step.in[2]), row(step.in[3]), row(step.in[4])},
-                        out, start, count);
+                    and_gate(step.and_index,
+                             AndOperands{a, row(step.in[1]), row(step.in[2]), row(step.in[3]),
+                                         row(step.in[4]), row(step.in[5]), slot(step.sum)},
+                             out, start, count);
                     break;
             }
         }

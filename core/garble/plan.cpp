@@ -1,6 +1,8 @@
 #include "garble/plan.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <map>
 
 namespace sphynx {
 namespace {
@@ -41,7 +43,8 @@ class Folding {
             if (gate.kind == GateKind::And) and_index[gate.out] = next_and++;
             if (inlined_[gate.out] || (gate.kind == GateKind::And && adding_xor(gate) != no_wire)) continue;
             if (gate.kind == GateKind::Not) {
-                result.push_back({gate.kind, {gate.a, no_wire, no_wire, no_wire, no_wire}, gate.out, 0});
+                result.push_back(
+                    {gate.kind, {gate.a, no_wire, no_wire, no_wire, no_wire, no_wire}, gate.out, no_wire, 0});
             } else if (gate.kind == GateKind::And) {
                 result.push_back(and_step(gate, no_wire, gate.out, and_index[gate.out]));
             } else if (const std::uint32_t product = folded_and(gate); product != no_wire) {
@@ -49,7 +52,11 @@ class Folding {
                 result.push_back(
                     and_step(circuit_.gates[gate_of_[product]], added, gate.out, and_index[product]));
             } else {
-                PlanStep step{GateKind::Xor, {gate.a, gate.b, no_wire, no_wire, no_wire}, gate.out, 0};
+                PlanStep step{GateKind::Xor,
+                              {gate.a, gate.b, no_wire, no_wire, no_wire, no_wire},
+                              gate.out,
+                              no_wire,
+                              0};
                 for (int side = 0; side < 2; ++side) {
                     const std::uint32_t wire = step.in[side];
                     if (!inlined_[wire]) continue;
@@ -60,10 +67,62 @@ class Folding {
                 result.push_back(step);
             }
         }
-        return result;
+        return with_sums(std::move(result));
     }
 
   private:
+    using Terms = std::vector<std::uint32_t>;
+
+    // The wires that are added up, in order; a wire that occurs twice cancels.
+    static Terms sum_of(std::initializer_list<std::uint32_t> wires) {
+        Terms terms;
+        for (const std::uint32_t wire : wires) {
+            if (wire == no_wire) continue;
+            const auto place = std::lower_bound(terms.begin(), terms.end(), wire);
+            if (place != terms.end() && *place == wire) {
+                terms.erase(place);
+            } else {
+                terms.insert(place, wire);
+            }
+        }
+        return terms;
+    }
+
+    // Moves a XOR step into an AND step whose operands' sum it is, up to one wire, if no one reads it before
+    // that.
+    std::vector<PlanStep> with_sums(std::vector<PlanStep> steps) const {
+        std::map<Terms, std::size_t> xor_at;
+        std::vector<std::size_t> first_read(circuit_.wire_count, steps.size());
+        for (std::size_t i = steps.size(); i-- > 0;) {
+            const PlanStep& step = steps[i];
+            if (step.kind == GateKind::Xor) xor_at[sum_of({step.in[0], step.in[1], step.in[2]})] = i;
+            for (const std::uint32_t wire : step.in) {
+                if (wire != no_wire) first_read[wire] = i;
+            }
+        }
+        std::vector<bool> moved(steps.size(), false);
+        for (std::size_t i = 0; i < steps.size(); ++i) {
+            PlanStep& step = steps[i];
+            if (step.kind != GateKind::And) continue;
+            const auto in = step.in;
+            for (const std::uint32_t more : {in[1], in[3], in[4], no_wire}) {
+                const auto found = xor_at.find(sum_of({in[0], in[1], in[2], in[3], more}));
+                if (found == xor_at.end() || moved[found->second]) continue;
+                const std::uint32_t wire = steps[found->second].out;
+                if (first_read[wire] <= i) continue;
+                step.in[5] = more;
+                step.sum = wire;
+                moved[found->second] = true;
+                break;
+            }
+        }
+        std::vector<PlanStep> kept;
+        for (std::size_t i = 0; i < steps.size(); ++i) {
+            if (!moved[i]) kept.push_back(steps[i]);
+        }
+        return kept;
+    }
+
     // A XOR may vanish if every reader can take its two wires in place of one.
     bool can_inline(const Gate& gate) const {
         if (is_output_[gate.out] || gate.a == gate.b || readers_[gate.out].empty()) return false;
@@ -98,7 +157,7 @@ class Folding {
     bool is_folded_product(const Gate& gate) const { return folded_and(gate) != no_wire; }
 
     PlanStep and_step(const Gate& gate, std::uint32_t added, std::uint32_t out, std::uint32_t index) const {
-        PlanStep step{GateKind::And, {gate.a, no_wire, gate.b, no_wire, added}, out, index};
+        PlanStep step{GateKind::And, {gate.a, no_wire, gate.b, no_wire, added, no_wire}, out, no_wire, index};
         for (const int operand : {0, 2}) {
             const std::uint32_t wire = step.in[operand];
             if (!inlined_[wire]) continue;
@@ -133,19 +192,25 @@ void Plan::assign_slots(const std::vector<PlanStep>& on_wires, const std::vector
 
     std::vector<std::uint32_t> row(wire_count), free_slots;
     for (std::uint32_t wire = 0; wire < input_count_; ++wire) row[wire] = wire;
+    const auto take_slot = [&] {
+        if (free_slots.empty()) return static_cast<std::uint32_t>(input_count_ + slot_count_++);
+        const std::uint32_t slot = free_slots.back();
+        free_slots.pop_back();
+        return slot;
+    };
     for (std::size_t i = 0; i < on_wires.size(); ++i) {
         PlanStep step = on_wires[i];
+        step.sum = step.sum == no_wire ? sink_row() : row[step.sum] = take_slot();
         for (std::uint32_t& in : step.in) {
             const std::uint32_t wire = in;
             in = wire == no_wire ? no_row() : row[wire];
             if (wire == no_wire || wire < input_count_ || last_read[wire] != i) continue;
-            // The result may take an operand's slot: the kernels read a block before they write it.
+            // The result may take an operand's slot, the sum may not: the kernels read an operand once more
+            // between writing the sum and writing the result.
             if (std::find(free_slots.begin(), free_slots.end(), in) == free_slots.end())
                 free_slots.push_back(in);
         }
-        row[on_wires[i].out] = step.out =
-            free_slots.empty() ? static_cast<std::uint32_t>(input_count_ + slot_count_++) : free_slots.back();
-        if (!free_slots.empty()) free_slots.pop_back();
+        row[on_wires[i].out] = step.out = take_slot();
         steps_.push_back(step);
     }
     for (const std::uint32_t wire : output_wires) outputs_.push_back(row[wire]);

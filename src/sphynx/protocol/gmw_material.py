@@ -1,0 +1,206 @@
+"""The preprocessed randomness of a GMW ReLU batch (sphynx.core.gmw.Material) by OT extension.
+
+Two OT sessions: in `down` the server is the OT sender, in `up` the client is. Messages:
+
+    client -> server   request     down extensions: leaves (choices: bits of x_c), nodes (random choices)
+    server -> client   answer      up extension: nodes
+    client -> server   conversion  down extension for five bits to be made additive, the correction of (4)
+    server -> client   finish      corrections of those five products
+
+What each OT yields, w + 2 (inner + 1) + 5 of them per ReLU:
+    (1) leaf i: the pads' bits give the server a random a_i and both parties shares of a_i c_i.
+    (2) node: choice a_c against random (b_s, c_s) in `down`, a_s against random (b_c, c_c) in `up`; with the
+        local a_s b_s and a_c b_c that is a shared triple (a; b, c; ab, ac). One node more than the tree has
+        serves as (delta; b1, b2; delta b1, delta b2).
+    (3) bit v = v_s + v_c - 2 v_s v_c for v = delta, b1, b2, delta b1, delta b2: one bit-by-ring product each.
+    (4) delta (alpha + X), X = x_c >> f: the high words of the delta node's pads. In `down` their difference u
+        is random and defines alpha = (1 - 2 delta_s) u; in `up` the client corrects for (1 - 2 delta_c) X.
+
+Semi-honest. Every value sent is masked by a fresh pad: a view is uniform but for the own choices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.core import gmw, ot
+from sphynx.core.bits import pack_ring, slice_bits, unpack_ring
+from sphynx.errors import SphynxError
+
+Words = NDArray[np.uint64]
+
+CONVERTED_BITS = 5
+
+
+@dataclass(frozen=True)
+class ServerMaterial:
+    """All that sphynx.core.gmw.ReluServer needs beside the shape and x_s."""
+
+    shares: gmw.Material
+    leaf_masks: Words
+    alpha: Words
+
+
+class _Batch:
+    """Sizes of one batch. OTs are counted in rows of whole words, so that their bits are planes."""
+
+    def __init__(self, shape: gmw.ReluShape) -> None:
+        self.shape = shape
+        self.row = 64 * shape.words
+        self.nodes = shape.tree().inner_count + 1
+
+    def planes(self, pads: Words, width: int) -> Words:
+        """(width, rows, words): the low bits of the pads."""
+        return ot.pad_planes(pads, width).reshape(width, -1, self.shape.words)
+
+    def last_row_words(self, pads: Words) -> Words:
+        """The high words of the delta node's pads, one for each ReLU."""
+        return np.ascontiguousarray(pads[-self.row :, 1])[: self.shape.count]
+
+    def values(self, plane: Words) -> Words:
+        bits = np.unpackbits(plane.view(np.uint8), bitorder="little")
+        return bits[: self.shape.count].astype(np.uint64)
+
+    def cut(self, message: bytes, *blocks: int, packed: int = 0) -> list[Words]:
+        """The block arrays in a message, then `packed` bytes as the last part."""
+        sizes = [16 * count for count in blocks]
+        if len(message) != sum(sizes) + packed:
+            raise SphynxError(
+                f"a message of {len(message)} bytes where {sum(sizes) + packed} were due",
+                where="GMW preprocessing",
+                remedy="the peers disagree on the program or the connection is broken: start a new session",
+            )
+        parts, start = [], 0
+        for size in sizes:
+            parts.append(np.frombuffer(message, np.uint64, size // 8, start).reshape(-1, 2))
+            start += size
+        return parts
+
+    def packed_bytes(self, values: int) -> int:
+        return (values * self.shape.k + 7) // 8
+
+
+def _triple(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
+    """(5, nodes, words): a, b, c, ab, ac from the own offsets (b, c) and the pads of both directions."""
+    return np.concatenate([a[None], offsets, (a & offsets) ^ sent ^ received])
+
+
+def _material(batch: _Batch, leaf_products: Words, triple: Words, arithmetic: Words) -> gmw.Material:
+    return gmw.Material(
+        leaf_products,
+        np.ascontiguousarray(triple[:, :-1]),
+        np.ascontiguousarray(triple[:3, -1]),
+        arithmetic & batch.shape.ring_mask,
+    )
+
+
+class GmwOfflineServer:
+    """`down`: an OtSender, `up`: an OtReceiver, both shared with earlier and later batches."""
+
+    def __init__(self, shape: gmw.ReluShape, down: ot.OtSender, up: ot.OtReceiver) -> None:
+        self._batch, self._down, self._up = _Batch(shape), down, up
+
+    def answer(self, request: bytes) -> bytes:
+        batch, down = self._batch, self._down
+        leaves, nodes = batch.shape.w * batch.row, batch.nodes * batch.row
+        leaf_message, node_message = batch.cut(
+            request,
+            down.message_blocks(leaves, random_choices=False),
+            down.message_blocks(nodes, random_choices=True),
+        )
+        leaf_pads = down.pads(down.correlated(leaf_message, leaves, random_choices=False))
+        leaf_zeros = batch.planes(leaf_pads.zeros, 1)[0]
+        self._leaf_products = leaf_zeros
+        self._leaf_masks = leaf_zeros ^ batch.planes(leaf_pads.ones, 1)[0]
+
+        node_pads = down.pads(down.correlated(node_message, nodes, random_choices=True))
+        sent = batch.planes(node_pads.zeros, 2)
+        offsets = sent ^ batch.planes(node_pads.ones, 2)
+        self._alpha_pads = (batch.last_row_words(node_pads.zeros), batch.last_row_words(node_pads.ones))
+
+        message, choices, t = self._up.correlated_random(nodes)
+        pads = self._up.pads(t)
+        a = choices.reshape(batch.nodes, batch.shape.words)
+        self._triple = _triple(a, offsets, sent, batch.planes(pads, 2))
+        self._x_pads = batch.last_row_words(pads)
+        return message.tobytes()
+
+    def finish(self, conversion: bytes) -> tuple[bytes, ServerMaterial]:
+        """(message to the client, the server's material)."""
+        batch, shape = self._batch, self._batch.shape
+        count = CONVERTED_BITS * batch.row
+        x_bytes = batch.packed_bytes(shape.count)
+        (request,) = batch.cut(
+            conversion, self._down.message_blocks(count, random_choices=False), packed=x_bytes
+        )
+        pads = self._down.pads(self._down.correlated(request, count, random_choices=False))
+        bits = self._triple[:, -1]
+        own = np.unpackbits(np.ascontiguousarray(bits).view(np.uint8), bitorder="little").astype(np.uint64)
+        corrections, products = ot.send_products(pads, own, shape.k)
+        converted = (own - np.uint64(2) * products).reshape(CONVERTED_BITS, -1)[:, : shape.count]
+
+        delta = batch.values(bits[0])
+        sign = np.uint64(1) - np.uint64(2) * delta
+        zeros, ones = self._alpha_pads
+        alpha = (sign * (ones - zeros)) & shape.ring_mask
+        # delta_s X' for the client's X' = (1 - 2 delta_c) X: a pad, corrected where delta_s is 1
+        correction = unpack_ring(np.frombuffer(conversion[-x_bytes:], np.uint8), shape.k, shape.count)
+        delta_v = delta * alpha - zeros + self._x_pads + delta * correction
+        arithmetic = np.concatenate([converted, delta_v[None]])
+        shares = _material(batch, self._leaf_products, self._triple, arithmetic)
+        return corrections.tobytes(), ServerMaterial(shares, self._leaf_masks, alpha)
+
+
+class GmwOfflineClient:
+    """`down`: an OtReceiver, `up`: an OtSender. x_c is the client's share, known before the inference."""
+
+    def __init__(self, shape: gmw.ReluShape, down: ot.OtReceiver, up: ot.OtSender, x_c: Words) -> None:
+        self._batch, self._down, self._up = _Batch(shape), down, up
+        self._x_planes = slice_bits(x_c, shape.w)
+        self._truncated = (x_c & np.uint64(2**shape.w - 1)) >> np.uint64(shape.f)
+
+    def request(self) -> bytes:
+        batch, down = self._batch, self._down
+        leaf_message, t = down.correlated(self._x_planes.reshape(-1), batch.shape.w * batch.row)
+        self._leaf_products = batch.planes(down.pads(t), 1)[0]
+        node_message, choices, t = down.correlated_random(batch.nodes * batch.row)
+        pads = down.pads(t)
+        self._a = choices.reshape(batch.nodes, batch.shape.words)
+        self._received = batch.planes(pads, 2)
+        self._alpha_pads = batch.last_row_words(pads)
+        return leaf_message.tobytes() + node_message.tobytes()
+
+    def conversion(self, answer: bytes) -> bytes:
+        batch, shape = self._batch, self._batch.shape
+        nodes = batch.nodes * batch.row
+        (message,) = batch.cut(answer, self._up.message_blocks(nodes, random_choices=True))
+        pads = self._up.pads(self._up.correlated(message, nodes, random_choices=True))
+        sent = batch.planes(pads.zeros, 2)
+        offsets = sent ^ batch.planes(pads.ones, 2)
+        self._triple = _triple(self._a, offsets, sent, self._received)
+
+        sign = np.uint64(1) - np.uint64(2) * batch.values(self._triple[0, -1])
+        zeros, ones = batch.last_row_words(pads.zeros), batch.last_row_words(pads.ones)
+        self._x_share = -zeros
+        correction = zeros + sign * self._truncated - ones
+
+        self._bits = np.ascontiguousarray(self._triple[:, -1]).reshape(-1)
+        request, t = self._down.correlated(self._bits, CONVERTED_BITS * batch.row)
+        self._conversion_pads = self._down.pads(t)
+        return request.tobytes() + pack_ring(correction & shape.ring_mask, shape.k).tobytes()
+
+    def finish(self, corrections: bytes) -> gmw.Material:
+        batch, shape = self._batch, self._batch.shape
+        batch.cut(corrections, packed=batch.packed_bytes(CONVERTED_BITS * batch.row))
+        products = ot.receive_products(
+            self._conversion_pads, self._bits, np.frombuffer(corrections, np.uint8), shape.k
+        )
+        own = np.unpackbits(self._bits.view(np.uint8), bitorder="little").astype(np.uint64)
+        converted = (own - np.uint64(2) * products).reshape(CONVERTED_BITS, -1)[:, : shape.count]
+        delta = batch.values(self._triple[0, -1])
+        delta_v = delta * self._truncated + self._alpha_pads + self._x_share
+        arithmetic = np.concatenate([converted, delta_v[None]])
+        return _material(batch, self._leaf_products, self._triple, arithmetic)
