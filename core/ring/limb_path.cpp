@@ -196,15 +196,24 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
                 kernel_.tile(weights, runs_.data() + segment.first_run, segment.run_count, columns,
                              static_cast<int>(kPixels) * kLimbs, sums);
                 for (std::size_t p = 0; p < kPixels; ++p) {
+                    const std::int32_t* from = sums + static_cast<int>(p) * kLimbs * kOutputs;
                     T combined[kOutputs] = {};
+                    std::uint32_t upper[kOutputs] = {};
 #pragma GCC unroll 8
-                    for (int l = 0; l < kLimbs; ++l) {
-                        // Sign extension to T, then a shift that drops what lies above the ring.
-                        const std::int32_t* from = sums + (static_cast<int>(p) * kLimbs + l) * kOutputs;
+                    for (int l = 0; l < kLimbs; ++l, from += kOutputs) {
+                        // Sign extension to T, then a shift that drops what lies above the ring. Limbs from
+                        // bit 32 on only reach the upper half: 32-bit lanes, twice as many at a time.
                         for (int o = 0; o < kOutputs; ++o) {
-                            combined[o] += static_cast<T>(static_cast<std::make_signed_t<T>>(from[o]))
-                                           << (l * kBits);
+                            if (l * kBits < 32) {
+                                combined[o] += static_cast<T>(static_cast<std::make_signed_t<T>>(from[o]))
+                                               << (l * kBits);
+                            } else {
+                                upper[o] += static_cast<std::uint32_t>(from[o]) << (l * kBits - 32);
+                            }
                         }
+                    }
+                    if constexpr (kLimbs * kBits > 32) {
+                        for (int o = 0; o < kOutputs; ++o) combined[o] += static_cast<T>(upper[o]) << 32;
                     }
                     for (int o = 0; o < kOutputs; ++o) totals[p][o] += combined[o] << base_shift;
                 }
