@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sphynx.core._native import ring as ring
+from sphynx.core._native import rlwe as rlwe
+
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 

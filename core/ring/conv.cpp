@@ -1,0 +1,64 @@
+#include "ring/conv.h"
+
+#include <stdexcept>
+
+#include "ring/paths.h"
+
+namespace sphynx::ring {
+
+void ConvShape::check() const {
+    for (const int extent : {in_channels, height, width, out_channels, kernel_height, kernel_width,
+                             out_height, out_width, stride, dilation}) {
+        if (extent < 1 || extent > (1 << 16))
+            throw std::invalid_argument("every extent of a convolution is 1 to 65536");
+    }
+    if (pad_top < -(1 << 16) || pad_top > (1 << 16) || pad_left < -(1 << 16) || pad_left > (1 << 16)) {
+        throw std::invalid_argument("padding is at most 65536");
+    }
+    // The padded field of one limb is addressed with 32-bit offsets; the product of three 17-bit numbers does
+    // not overflow.
+    const std::int64_t field_rows =
+        std::int64_t{stride} * (out_height - 1) + std::int64_t{dilation} * (kernel_height - 1) + 1;
+    const std::int64_t field_columns =
+        std::int64_t{stride} * (out_width - 1) + std::int64_t{dilation} * (kernel_width - 1) + 1;
+    constexpr std::int64_t kLimit = std::int64_t{1} << 28;
+    if (field_rows > kLimit || field_columns > kLimit || field_rows * field_columns > kLimit ||
+        field_rows * field_columns * in_channels > kLimit || in_size() > kLimit || out_size() > kLimit ||
+        weight_size() > kLimit) {
+        throw std::invalid_argument("the convolution is too large: tensors are limited to 2^28 elements");
+    }
+}
+
+Conv::Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights, const DotKernel* kernel)
+    : shape_(shape), ring_bits_(ring_bits) {
+    shape.check();
+    if (ring_bits < 1 || ring_bits > 64) throw std::invalid_argument("ring width must be 1..64 bits");
+    for (std::size_t i = 0; i < shape.weight_size(); ++i) {
+        if (weights[i] < -kMaxWeight || weights[i] > kMaxWeight)
+            throw std::invalid_argument("a weight exceeds 22 bits");
+    }
+    if (kernel != nullptr) {
+        path_ = std::make_unique<LimbPath>(shape, ring_bits, weights, *kernel);
+    } else {
+        path_ = std::make_unique<WidePath>(shape, weights);
+    }
+}
+
+Conv::~Conv() = default;
+Conv::Conv(Conv&&) noexcept = default;
+
+const char* Conv::path() const {
+    return path_->name();
+}
+
+template <class T>
+void Conv::apply(const T* in, unsigned threads, T* out) const {
+    if (ring_bits_ > static_cast<int>(8 * sizeof(T)))
+        throw std::invalid_argument("32-bit elements hold rings up to 32 bits");
+    path_->apply(shape_, ring_bits_, in, threads, out);
+}
+
+template void Conv::apply(const std::uint32_t*, unsigned, std::uint32_t*) const;
+template void Conv::apply(const std::uint64_t*, unsigned, std::uint64_t*) const;
+
+}  // namespace sphynx::ring

@@ -1,0 +1,86 @@
+#include "rlwe/ntt.h"
+
+#include <stdexcept>
+
+#include "cpu.h"
+#include "rlwe/ntt_generic.h"
+
+namespace sphynx::rlwe {
+
+namespace {
+int reverse_bits(int value, int bits) {
+    int reversed = 0;
+    for (int i = 0; i < bits; ++i) reversed |= ((value >> i) & 1) << (bits - 1 - i);
+    return reversed;
+}
+
+std::int32_t primitive_root(const Modulus& modulus, int order) {
+    // x^((p-1)/order) has exact order `order` (a power of two) when its order/2-th power is -1.
+    for (std::int64_t x = 2;; ++x) {
+        const std::int32_t root = modulus.power(x, static_cast<std::uint64_t>((modulus.p() - 1) / order));
+        if (modulus.power(root, static_cast<std::uint64_t>(order / 2)) == modulus.p() - 1) return root;
+    }
+}
+}  // namespace
+
+NttTable::NttTable(std::int32_t prime, int degree) : modulus(prime), n(degree) {
+    if (n < 64 || (n & (n - 1)) != 0 || (prime - 1) % (2 * n) != 0) {
+        throw std::invalid_argument(
+            "an NTT needs a power-of-two degree n >= 64 and a prime that is 1 modulo 2n");
+    }
+    int log_n = 0;
+    while ((1 << log_n) < n) ++log_n;
+    const std::int32_t psi = primitive_root(modulus, 2 * n);
+    const std::int32_t psi_inverse = modulus.inverse(psi);
+    const auto size = static_cast<std::size_t>(n);
+    for (auto* table : {&root, &root_quotient, &inverse_root, &inverse_root_quotient}) table->resize(size);
+    std::int64_t power = 1, inverse_power = 1;
+    for (int i = 0; i < n; ++i) {
+        const auto at = static_cast<std::size_t>(reverse_bits(i, log_n));
+        const Factor f = modulus.factor(power), g = modulus.factor(inverse_power);
+        root[at] = f.value;
+        root_quotient[at] = f.quotient;
+        inverse_root[at] = g.value;
+        inverse_root_quotient[at] = g.quotient;
+        power = power * psi % prime;
+        inverse_power = inverse_power * psi_inverse % prime;
+    }
+    const std::int32_t scale = modulus.inverse(n);
+    n_inverse = modulus.factor(scale);
+    n_inverse_root = modulus.factor(static_cast<std::int64_t>(scale) * inverse_root[1]);
+}
+
+namespace {
+const Kernels kPortable{"portable", generic::forward, generic::inverse, generic::multiply_add,
+                        generic::product_sum};
+}
+
+const Kernels& portable_kernels() {
+    return kPortable;
+}
+
+#if defined(__aarch64__)
+const Kernels& neon_kernels();  // ntt_neon.cpp
+// Every aarch64 CPU has NEON; only a test that forces the portable paths makes the two sets of features
+// differ.
+const Kernels& best_kernels() {
+    return usable_features() == hardware_features() ? neon_kernels() : kPortable;
+}
+#elif defined(__x86_64__)
+const Kernels& avx2_kernels();  // ntt_avx2.cpp
+const Kernels& best_kernels() {
+    return usable_features().avx2 ? avx2_kernels() : kPortable;
+}
+#else
+const Kernels& best_kernels() {
+    return kPortable;
+}
+#endif
+
+std::vector<const Kernels*> available_kernels() {
+    std::vector<const Kernels*> all{&kPortable};
+    if (&best_kernels() != &kPortable) all.push_back(&best_kernels());
+    return all;
+}
+
+}  // namespace sphynx::rlwe

@@ -1,0 +1,57 @@
+// Negacyclic number-theoretic transform in Z_p[X]/(X^n + 1) and the lazily reduced product sum, with one
+// implementation per instruction set behind one table of function pointers.
+//
+// Contract: forward takes |x| <= p in natural order and gives centred values in bit-reversed order; inverse
+// takes |x| <= 1.1 p in bit-reversed order and gives centred values in natural order, scaled by 1/n.
+// Cooley-Tukey butterflies forward, Gentleman-Sande back (Longa, Naehrig: eprint 2016/504), signed lazy
+// residues (modulus.h). Growth: a forward layer maps a bound x to x (1 + p/2^32) + p/2, so from p seven
+// layers stay under 5.8 p < 2^31; the second half starts again at 0.54 p. An inverse layer doubles its sums,
+// so they are reduced every second layer: never above 4 p.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rlwe/modulus.h"
+
+namespace sphynx::rlwe {
+
+struct NttTable {
+    NttTable(std::int32_t prime, int n);
+
+    Modulus modulus;
+    int n;
+    // Powers of the 2n-th root in bit-reversed order (index 0 unused), split by component for vector loads.
+    std::vector<std::int32_t> root, root_quotient;
+    std::vector<std::int32_t> inverse_root, inverse_root_quotient;
+    Factor n_inverse;       // 1/n, applied to the sums of the last inverse layer
+    Factor n_inverse_root;  // 1/n times that layer's root
+};
+
+// Coefficients of NTT-form ciphertexts and weights are stored in blocks of this many, so that the sum over
+// inputs runs in registers and memory is read once, in order.
+inline constexpr int kBlock = 16;
+// Products of centred values that fit a signed 64-bit lane: (0.54 * 2^28)^2 * 256 < 2^63.
+inline constexpr int kLazyProducts = 256;
+
+struct Kernels {
+    const char* name;
+    void (*forward)(std::int32_t* values, const NttTable& table);
+    void (*inverse)(std::int32_t* values, const NttTable& table);
+    // sum[j] += a[j] b[j] for centred a, b and |sum| <= p; the result is centred.
+    void (*multiply_add)(const std::int32_t* a, const std::int32_t* b, const Modulus& modulus,
+                         std::size_t count, std::int32_t* sum);
+    // For one block: sum over i of weights[i][.] * ciphertext_i[.] for both halves, centred.
+    // weights: count x kBlock; ciphertexts[i] points at 2 x kBlock values (c0 then c1).
+    void (*product_sum)(const std::int32_t* weights, const std::int32_t* const* ciphertexts,
+                        std::size_t offset, std::size_t count, const Modulus& modulus, std::int32_t* out0,
+                        std::int32_t* out1);
+};
+
+const Kernels& portable_kernels();
+const Kernels& best_kernels();  // the fastest this CPU runs
+// Every implementation this CPU runs, portable first: the tests compare them bit for bit.
+std::vector<const Kernels*> available_kernels();
+
+}  // namespace sphynx::rlwe

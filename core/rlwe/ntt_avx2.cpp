@@ -1,0 +1,233 @@
+// AVX2: the long layers of the transforms are the generic loops, which the compiler vectorises; the three
+// shortest work on eight blocks of eight values at a time, transposed, so that butterflies are between whole
+// vectors. Products are written out, because the compiler does not find vpmuldq for them: a 64-bit lane takes
+// one product, so even and odd coefficients go in separate vectors.
+#include "rlwe/ntt.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "rlwe/ntt_generic.h"
+
+namespace sphynx::rlwe {
+namespace {
+
+__m256i load(const std::int32_t* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+}
+
+__m256i odd(__m256i x) {
+    return _mm256_srli_epi64(x, 32);
+}
+
+// modulus.h's reduce_wide on 64-bit lanes, the result in their low halves; bit for bit the portable result.
+class Reducer {
+  public:
+    explicit Reducer(const Modulus& modulus)
+        : p_(_mm256_set1_epi64x(modulus.p())),
+          two32_(_mm256_set1_epi64x(modulus.two32().value)),
+          two32_quotient_(_mm256_set1_epi64x(modulus.two32().quotient)),
+          half_(_mm256_set1_epi64x(std::int64_t{1} << (modulus.bits() - 1))),
+          bits_(_mm_cvtsi32_si128(modulus.bits())) {}
+
+    __m256i operator()(__m256i a) const {
+        const __m256i rounded = _mm256_add_epi64(a, _mm256_set1_epi64x(std::int64_t{1} << 31));
+        const __m256i high = _mm256_srli_epi64(rounded, 32);
+        const __m256i low = _mm256_sub_epi64(a, _mm256_slli_epi64(high, 32));  // sign-extended: |low| <= 2^31
+        const __m256i estimate = _mm256_mul_epi32(high, two32_quotient_);
+        const __m256i quotient =
+            _mm256_srli_epi64(_mm256_add_epi64(estimate, _mm256_set1_epi64x(std::int64_t{1} << 30)), 31);
+        const __m256i product =
+            _mm256_sub_epi32(_mm256_mul_epi32(high, two32_), _mm256_mul_epi32(quotient, p_));
+        // AVX2 has no arithmetic 64-bit shift: shift a value made positive by 2^40, whose quotient leaves the
+        // low half by wrapping when 2^40 >> bits is subtracted again.
+        const __m256i offset = _mm256_set1_epi64x(std::int64_t{1} << 40);
+        const __m256i steps =
+            _mm256_sub_epi64(_mm256_srl_epi64(_mm256_add_epi64(_mm256_add_epi64(low, half_), offset), bits_),
+                             _mm256_srl_epi64(offset, bits_));
+        const __m256i centred = _mm256_sub_epi32(low, _mm256_mul_epi32(steps, p_));
+        const __m256i sum = _mm256_add_epi32(product, centred);
+        const __m256i last = _mm256_sra_epi32(_mm256_add_epi32(sum, half_), bits_);
+        return _mm256_sub_epi32(sum, _mm256_mul_epi32(last, p_));
+    }
+
+    // Even and odd lanes reduced and put back in order.
+    void store(__m256i even_sums, __m256i odd_sums, std::int32_t* to) const {
+        const __m256i evens = (*this)(even_sums), odds = _mm256_slli_epi64((*this)(odd_sums), 32);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_blend_epi32(evens, odds, 0xAA));
+    }
+
+  private:
+    __m256i p_, two32_, two32_quotient_, half_;
+    __m128i bits_;
+};
+
+// modulus.h's multiply on eight 32-bit lanes.
+__m256i multiply8(__m256i a, __m256i w, __m256i wq, __m256i p) {
+    const __m256i half = _mm256_set1_epi64x(std::int64_t{1} << 30);
+    const __m256i evens = _mm256_srli_epi64(_mm256_add_epi64(_mm256_mul_epi32(a, wq), half), 31);
+    const __m256i odds = _mm256_slli_epi64(_mm256_add_epi64(_mm256_mul_epi32(odd(a), odd(wq)), half), 1);
+    const __m256i quotient = _mm256_blend_epi32(evens, odds, 0xAA);
+    return _mm256_sub_epi32(_mm256_mullo_epi32(a, w), _mm256_mullo_epi32(quotient, p));
+}
+
+void transpose(__m256i (&v)[8]) {
+    __m256i pairs[8], quads[8];
+    for (int i = 0; i < 8; i += 2) {
+        pairs[i] = _mm256_unpacklo_epi32(v[i], v[i + 1]);
+        pairs[i + 1] = _mm256_unpackhi_epi32(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        quads[i] = _mm256_unpacklo_epi64(pairs[i], pairs[i + 2]);
+        quads[i + 1] = _mm256_unpackhi_epi64(pairs[i], pairs[i + 2]);
+        quads[i + 2] = _mm256_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
+        quads[i + 3] = _mm256_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
+    }
+    for (int i = 0; i < 4; ++i) {
+        v[i] = _mm256_permute2x128_si256(quads[i], quads[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2x128_si256(quads[i], quads[i + 4], 0x31);
+    }
+}
+
+// The roots of eight consecutive blocks in a layer with `step` roots per block, the which-th of each.
+struct Roots {
+    Roots(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& quotient, int first,
+          int step, int which) {
+        const __m256i index =
+            _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(step));
+        w = _mm256_i32gather_epi32(root.data() + first + which, index, 4);
+        wq = _mm256_i32gather_epi32(quotient.data() + first + which, index, 4);
+    }
+    __m256i w, wq;
+};
+
+// The layers at distances 4, 2 and 1 for values 64 block .. 64 block + 63, in either direction: t[j] holds
+// value j of eight blocks. A layer pairs t[j] with t[j + length]; its roots: one per block, then two, then
+// four.
+template <class Butterfly>
+void short_layer(__m256i (&t)[8], const NttTable& table, const std::vector<std::int32_t>& root,
+                 const std::vector<std::int32_t>& quotient, int block, int length,
+                 const Butterfly& butterfly) {
+    const int step = 4 / length;
+    for (int which = 0; which < step; ++which) {
+        const Roots roots(root, quotient, table.n / 2 / length + block * step, step, which);
+        for (int j = 0; j < length; ++j) {
+            butterfly(t[which * 2 * length + j], t[which * 2 * length + j + length], roots);
+        }
+    }
+}
+
+void forward(std::int32_t* values, const NttTable& table) {
+    generic::forward_layers<8>(values, table);
+    const __m256i p = _mm256_set1_epi32(table.modulus.p());
+    const __m256i half = _mm256_set1_epi32(1 << (table.modulus.bits() - 1));
+    const __m128i bits = _mm_cvtsi32_si128(table.modulus.bits());
+    const auto butterfly = [&](__m256i& low, __m256i& high, const Roots& roots) {
+        const __m256i t = multiply8(high, roots.w, roots.wq, p);
+        high = _mm256_sub_epi32(low, t);
+        low = _mm256_add_epi32(low, t);
+    };
+    for (int block = 0; block < table.n / 8; block += 8) {
+        __m256i t[8];
+        for (int i = 0; i < 8; ++i) t[i] = load(values + 8 * (block + i));
+        transpose(t);
+        for (const int length : {4, 2, 1}) {
+            short_layer(t, table, table.root, table.root_quotient, block, length, butterfly);
+        }
+        for (auto& x : t) {
+            const __m256i quotient = _mm256_sra_epi32(_mm256_add_epi32(x, half), bits);
+            x = _mm256_sub_epi32(x, _mm256_mullo_epi32(quotient, p));
+        }
+        transpose(t);
+        for (int i = 0; i < 8; ++i) {
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(values + 8 * (block + i)), t[i]);
+        }
+    }
+}
+
+void inverse(std::int32_t* values, const NttTable& table) {
+    const __m256i p = _mm256_set1_epi32(table.modulus.p());
+    const __m256i half = _mm256_set1_epi32(1 << (table.modulus.bits() - 1));
+    const __m128i bits = _mm_cvtsi32_si128(table.modulus.bits());
+    for (int block = 0; block < table.n / 8; block += 8) {
+        __m256i t[8];
+        for (int i = 0; i < 8; ++i) t[i] = load(values + 8 * (block + i));
+        transpose(t);
+        for (const int length : {1, 2, 4}) {
+            const auto butterfly = [&](__m256i& low, __m256i& high, const Roots& roots) {
+                const __m256i difference = _mm256_sub_epi32(low, high);
+                low = _mm256_add_epi32(low, high);
+                if (length == 2) {  // sums are reduced in every second layer
+                    const __m256i quotient = _mm256_sra_epi32(_mm256_add_epi32(low, half), bits);
+                    low = _mm256_sub_epi32(low, _mm256_mullo_epi32(quotient, p));
+                }
+                high = multiply8(difference, roots.w, roots.wq, p);
+            };
+            short_layer(t, table, table.inverse_root, table.inverse_root_quotient, block, length, butterfly);
+        }
+        transpose(t);
+        for (int i = 0; i < 8; ++i) {
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(values + 8 * (block + i)), t[i]);
+        }
+    }
+    generic::inverse_layers<8>(values, table);
+}
+
+void multiply_add(const std::int32_t* a, const std::int32_t* b, const Modulus& modulus, std::size_t count,
+                  std::int32_t* sum) {
+    const Reducer reduce(modulus);
+    const __m256i one = _mm256_set1_epi64x(1);  // mul_epi32 by one extends the sign
+    std::size_t j = 0;
+    for (; j + 8 <= count; j += 8) {
+        const __m256i x = load(a + j), y = load(b + j), z = load(sum + j);
+        const __m256i evens = _mm256_add_epi64(_mm256_mul_epi32(x, y), _mm256_mul_epi32(z, one));
+        const __m256i odds =
+            _mm256_add_epi64(_mm256_mul_epi32(odd(x), odd(y)), _mm256_mul_epi32(odd(z), one));
+        reduce.store(evens, odds, sum + j);
+    }
+    generic::multiply_add(a + j, b + j, modulus, count - j, sum + j);
+}
+
+void product_sum(const std::int32_t* weights, const std::int32_t* const* ciphertexts, std::size_t offset,
+                 std::size_t count, const Modulus& modulus, std::int32_t* out0, std::int32_t* out1) {
+    constexpr int kVectors = kBlock / 8;
+    const Reducer reduce(modulus);
+    const __m256i one = _mm256_set1_epi64x(1);
+    for (std::size_t start = 0; start < count; start += kLazyProducts) {
+        const std::size_t stop = count - start < kLazyProducts ? count : start + kLazyProducts;
+        __m256i sums[2][kVectors][2];  // [half][vector][even, odd]
+        for (int v = 0; v < kVectors; ++v) {
+            for (int h = 0; h < 2; ++h) {
+                const __m256i before =
+                    start == 0 ? _mm256_setzero_si256() : load((h == 0 ? out0 : out1) + 8 * v);
+                sums[h][v][0] = _mm256_mul_epi32(before, one);
+                sums[h][v][1] = _mm256_mul_epi32(odd(before), one);
+            }
+        }
+        for (std::size_t i = start; i < stop; ++i) {
+            const std::int32_t* c = ciphertexts[i] + offset;
+            for (int v = 0; v < kVectors; ++v) {
+                const __m256i w = load(weights + i * kBlock + 8 * v), w_odd = odd(w);
+                for (int h = 0; h < 2; ++h) {
+                    const __m256i x = load(c + h * kBlock + 8 * v);
+                    sums[h][v][0] = _mm256_add_epi64(sums[h][v][0], _mm256_mul_epi32(w, x));
+                    sums[h][v][1] = _mm256_add_epi64(sums[h][v][1], _mm256_mul_epi32(w_odd, odd(x)));
+                }
+            }
+        }
+        for (int v = 0; v < kVectors; ++v) {
+            reduce.store(sums[0][v][0], sums[0][v][1], out0 + 8 * v);
+            reduce.store(sums[1][v][0], sums[1][v][1], out1 + 8 * v);
+        }
+    }
+}
+
+const Kernels kAvx2{"avx2", forward, inverse, multiply_add, product_sum};
+}  // namespace
+
+const Kernels& avx2_kernels() {
+    return kAvx2;
+}
+
+}  // namespace sphynx::rlwe
+#endif

@@ -1,0 +1,116 @@
+// The transforms of ntt.h as plain loops, always inlined so that a caller compiled for another target (AVX2)
+// gets them vectorised for that target. Internal to the ntt_*.cpp files.
+#pragma once
+
+#include "rlwe/ntt.h"
+
+namespace sphynx::rlwe::generic {
+
+// Layers after which the forward transform reduces everything, so that lazy values stay under 2^31 (ntt.h
+// bounds seven); six or seven so that it falls between two pairs of layers.
+SPHYNX_INLINE int forward_lazy_layers(int n) {
+    return 6 + __builtin_ctz(static_cast<unsigned>(n)) % 2;
+}
+
+SPHYNX_INLINE void reduce_all(std::int32_t* values, int n, std::int32_t p, int bits) {
+    const std::int32_t half = std::int32_t{1} << (bits - 1);
+    for (int i = 0; i < n; ++i) {
+        values[i] = wrap_sub(values[i], wrap_mul(wrap_add(values[i], half) >> bits, p));
+    }
+}
+
+// Forward layers down to butterflies at distance kLastLength, without the final reduction.
+template <int kLastLength>
+SPHYNX_INLINE void forward_layers(std::int32_t* values, const NttTable& table) {
+    const int n = table.n, bits = table.modulus.bits();
+    const std::int32_t p = table.modulus.p();
+    int layer = 0;
+    for (int blocks = 1, length = n / 2; length >= kLastLength; blocks *= 2, length /= 2) {
+        for (int block = 0; block < blocks; ++block) {
+            const std::int32_t w = table.root[static_cast<std::size_t>(blocks + block)];
+            const std::int32_t wq = table.root_quotient[static_cast<std::size_t>(blocks + block)];
+            std::int32_t* __restrict low = values + 2 * block * length;
+            std::int32_t* __restrict high = low + length;
+            for (int j = 0; j < length; ++j) {
+                const std::int32_t t = multiply(high[j], w, wq, p);
+                high[j] = wrap_sub(low[j], t);
+                low[j] = wrap_add(low[j], t);
+            }
+        }
+        if (++layer == forward_lazy_layers(n)) reduce_all(values, n, p, bits);
+    }
+}
+
+SPHYNX_INLINE void forward(std::int32_t* values, const NttTable& table) {
+    forward_layers<1>(values, table);
+    reduce_all(values, table.n, table.modulus.p(), table.modulus.bits());
+}
+
+// Inverse layers from butterflies at distance kFirstLength on; sums are reduced in every second layer of the
+// whole.
+template <int kFirstLength>
+SPHYNX_INLINE void inverse_layers(std::int32_t* values, const NttTable& table) {
+    const int n = table.n, bits = table.modulus.bits();
+    const std::int32_t p = table.modulus.p(), half = std::int32_t{1} << (bits - 1);
+    bool reduce_sums = __builtin_ctz(static_cast<unsigned>(kFirstLength)) % 2 == 1;
+    for (int length = kFirstLength, blocks = n / 2 / kFirstLength; blocks > 1;
+         length *= 2, blocks /= 2, reduce_sums = !reduce_sums) {
+        for (int block = 0; block < blocks; ++block) {
+            const std::int32_t w = table.inverse_root[static_cast<std::size_t>(blocks + block)];
+            const std::int32_t wq = table.inverse_root_quotient[static_cast<std::size_t>(blocks + block)];
+            std::int32_t* __restrict low = values + 2 * block * length;
+            std::int32_t* __restrict high = low + length;
+            for (int j = 0; j < length; ++j) {
+                std::int32_t sum = wrap_add(low[j], high[j]);
+                if (reduce_sums) sum = wrap_sub(sum, wrap_mul(wrap_add(sum, half) >> bits, p));
+                high[j] = multiply(wrap_sub(low[j], high[j]), w, wq, p);
+                low[j] = sum;
+            }
+        }
+    }
+    const Factor a = table.n_inverse, b = table.n_inverse_root;
+    for (int j = 0; j < n / 2; ++j) {
+        const std::int32_t low = values[j], high = values[j + n / 2];
+        values[j] = multiply(wrap_add(low, high), a.value, a.quotient, p);
+        values[j + n / 2] = multiply(wrap_sub(low, high), b.value, b.quotient, p);
+    }
+    reduce_all(values, n, p, bits);
+}
+
+SPHYNX_INLINE void inverse(std::int32_t* values, const NttTable& table) {
+    inverse_layers<1>(values, table);
+}
+
+SPHYNX_INLINE void multiply_add(const std::int32_t* a, const std::int32_t* b, const Modulus& modulus,
+                                std::size_t count, std::int32_t* sum) {
+    for (std::size_t j = 0; j < count; ++j) {
+        sum[j] = modulus.reduce_wide(static_cast<std::int64_t>(a[j]) * b[j] + sum[j]);
+    }
+}
+
+SPHYNX_INLINE void product_sum(const std::int32_t* weights, const std::int32_t* const* ciphertexts,
+                               std::size_t offset, std::size_t count, const Modulus& modulus,
+                               std::int32_t* out0, std::int32_t* out1) {
+    std::int64_t sum0[kBlock] = {}, sum1[kBlock] = {};
+    for (std::size_t start = 0; start < count; start += kLazyProducts) {
+        const std::size_t stop = count - start < kLazyProducts ? count : start + kLazyProducts;
+        for (std::size_t i = start; i < stop; ++i) {
+            const std::int32_t* w = weights + i * kBlock;
+            const std::int32_t* c = ciphertexts[i] + offset;
+            for (int lane = 0; lane < kBlock; ++lane) {
+                sum0[lane] += static_cast<std::int64_t>(w[lane]) * c[lane];
+                sum1[lane] += static_cast<std::int64_t>(w[lane]) * c[kBlock + lane];
+            }
+        }
+        for (int lane = 0; lane < kBlock; ++lane) {
+            sum0[lane] = modulus.reduce_wide(sum0[lane]);
+            sum1[lane] = modulus.reduce_wide(sum1[lane]);
+        }
+    }
+    for (int lane = 0; lane < kBlock; ++lane) {
+        out0[lane] = static_cast<std::int32_t>(sum0[lane]);
+        out1[lane] = static_cast<std::int32_t>(sum1[lane]);
+    }
+}
+
+}  // namespace sphynx::rlwe::generic

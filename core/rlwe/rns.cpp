@@ -1,0 +1,114 @@
+#include "rlwe/rns.h"
+
+#include "crypto/block.h"
+
+namespace sphynx::rlwe {
+
+__extension__ typedef unsigned __int128 Wide;
+
+RnsCodec::RnsCodec(const Params& params) : params_(params), q_mod_ring_(1) {
+    const int primes = params.primes(), kept = params.reply_primes();
+    for (int i = 0; i < primes; ++i) {
+        const Modulus& modulus = params.modulus(i);
+        q_mod_ring_ *= static_cast<std::uint64_t>(modulus.p());
+        const std::int32_t ring = modulus.power(2, static_cast<std::uint64_t>(params.ring_bits()));
+        minus_ring_inverse_.push_back(modulus.factor(-static_cast<std::int64_t>(modulus.inverse(ring))));
+    }
+    for (int i = 0; i < kept; ++i) {
+        const Modulus& modulus = params.modulus(i);
+        std::int64_t cofactor = 1;
+        for (int j = 0; j < kept; ++j) {
+            if (j != i) cofactor = cofactor * params.modulus(j).p() % modulus.p();
+        }
+        // Long division of 2^160 by p, 32 bits at a time.
+        std::uint32_t digit[5];
+        std::uint64_t remainder = 1;
+        for (int d = 4; d >= 0; --d) {
+            const std::uint64_t current = remainder << 32;
+            digit[d] = static_cast<std::uint32_t>(current / static_cast<std::uint64_t>(modulus.p()));
+            remainder = current % static_cast<std::uint64_t>(modulus.p());
+        }
+        reciprocals_.push_back({(std::uint64_t{digit[4]} << 32) | digit[3],
+                                (std::uint64_t{digit[2]} << 32) | digit[1], digit[0],
+                                modulus.factor(modulus.inverse(cofactor))});
+    }
+    dropped_inverse_.resize(static_cast<std::size_t>(primes * primes));
+    for (int dropped = kept; dropped < primes; ++dropped) {
+        for (int i = 0; i < dropped; ++i) {
+            const Modulus& modulus = params.modulus(i);
+            dropped_inverse_[static_cast<std::size_t>(dropped * primes + i)] =
+                modulus.factor(modulus.inverse(params.modulus(dropped).p()));
+        }
+    }
+}
+
+void RnsCodec::encode(const std::uint64_t* message, std::size_t count, std::int32_t* out) const {
+    const int shift = 64 - params_.ring_bits();
+    constexpr std::size_t kChunk = 512;
+    std::int32_t low[kChunk], high[kChunk];
+    for (std::size_t start = 0; start < count; start += kChunk) {
+        const std::size_t size = count - start < kChunk ? count - start : kChunk;
+        for (std::size_t j = 0; j < size; ++j) {
+            // The remainder r, sign-extended from k to 64 bits.
+            const auto r = static_cast<std::int64_t>((message[start + j] * q_mod_ring_) << shift) >> shift;
+            low[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(r));
+            high[j] = static_cast<std::int32_t>(r >> 32);
+        }
+        for (int i = 0; i < params_.primes(); ++i) {
+            const Modulus& modulus = params_.modulus(i);
+            const Factor scale = minus_ring_inverse_[static_cast<std::size_t>(i)], two32 = modulus.two32();
+            const std::int32_t p = modulus.p(), half = std::int32_t{1} << (modulus.bits() - 1);
+            const int bits = modulus.bits();
+            std::int32_t* to = out + static_cast<std::size_t>(i) * count + start;
+            for (std::size_t j = 0; j < size; ++j) {
+                // r = high 2^32 + low + 2^32 [low < 0]; each term under p, their product with 2^-k centred.
+                const std::int32_t low_centred = multiply(low[j], 1, std::int32_t{1} << (31 - bits), p);
+                const std::int32_t r =
+                    wrap_add(wrap_add(multiply(high[j], two32.value, two32.quotient, p), low_centred),
+                             two32.value & (low[j] >> 31));
+                const std::int32_t x = multiply(r, scale.value, scale.quotient, p);
+                to[j] = wrap_sub(x, wrap_mul(wrap_add(x, half) >> bits, p));
+            }
+        }
+    }
+    zeroise(low, sizeof low);
+    zeroise(high, sizeof high);
+}
+
+void RnsCodec::round(const std::int32_t* x, std::size_t count, std::uint64_t* out) const {
+    const int ring_bits = params_.ring_bits();
+    const Wide half = Wide{1} << (127 - ring_bits);
+    for (std::size_t j = 0; j < count; ++j) {
+        Wide sum = half;
+        for (int i = 0; i < params_.reply_primes(); ++i) {
+            const Modulus& modulus = params_.modulus(i);
+            const Reciprocal& reciprocal = reciprocals_[static_cast<std::size_t>(i)];
+            const std::int32_t scaled =
+                modulus.mul(x[static_cast<std::size_t>(i) * count + j], reciprocal.cofactor_inverse);
+            const auto y = static_cast<std::uint64_t>(modulus.canonical(modulus.reduce(scaled)));
+            sum += (Wide{y * reciprocal.high} << 64) + Wide{y} * reciprocal.low +
+                   ((y * reciprocal.lowest) >> 32);
+        }
+        out[j] = static_cast<std::uint64_t>(sum >> (128 - ring_bits));
+    }
+}
+
+void RnsCodec::switch_down(std::int32_t* x, std::size_t count) const {
+    for (int dropped = params_.primes() - 1; dropped >= params_.reply_primes(); --dropped) {
+        const std::int32_t* remainder = x + static_cast<std::size_t>(dropped) * count;
+        for (int i = 0; i < dropped; ++i) {
+            const Modulus& modulus = params_.modulus(i);
+            const Factor inverse = dropped_inverse_[static_cast<std::size_t>(dropped * params_.primes() + i)];
+            const std::int32_t p = modulus.p(), half = std::int32_t{1} << (modulus.bits() - 1);
+            const int bits = modulus.bits();
+            std::int32_t* __restrict to = x + static_cast<std::size_t>(i) * count;
+            for (std::size_t j = 0; j < count; ++j) {
+                const std::int32_t y =
+                    multiply(wrap_sub(to[j], remainder[j]), inverse.value, inverse.quotient, p);
+                to[j] = wrap_sub(y, wrap_mul(wrap_add(y, half) >> bits, p));
+            }
+        }
+    }
+}
+
+}  // namespace sphynx::rlwe

@@ -1,0 +1,200 @@
+#include "rlwe/server.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "rlwe/bitpack.h"
+#include "threads.h"
+
+namespace sphynx::rlwe {
+
+namespace {
+void require_length(std::span<const std::uint8_t> wire, std::size_t count, std::size_t each,
+                    const char* what) {
+    if (each == 0 || wire.size() / each != count || wire.size() % each != 0) {
+        throw std::invalid_argument(std::string(what) + " has " + std::to_string(wire.size()) +
+                                    " bytes, expected " + std::to_string(count) + " x " +
+                                    std::to_string(each));
+    }
+}
+
+// One seeded pair: the seed's uniform half and the packed half, both prime-major.
+void parse_pair(const Params& params, const std::uint8_t* in, std::int32_t* packed_half,
+                std::int32_t* seeded_half) {
+    Block seed;
+    std::memcpy(&seed, in, sizeof seed);
+    in += sizeof seed;
+    expand_uniform(params, seed, seeded_half);
+    const auto n = static_cast<std::size_t>(params.n());
+    for (int i = 0; i < params.primes(); ++i)
+        in = unpack(in, n, params.modulus(i), packed_half + static_cast<std::size_t>(i) * n);
+}
+}  // namespace
+
+PublicKey::PublicKey(std::shared_ptr<const Params> params, std::span<const std::uint8_t> wire)
+    : params_(std::move(params)), codec_(*params_), p0_(params_->poly_size()), p1_(params_->poly_size()) {
+    require_length(wire, 1, params_->public_key_bytes(), "the public key");
+    parse_pair(*params_, wire.data(), p0_.data(), p1_.data());
+}
+
+Ciphertexts::Ciphertexts(std::shared_ptr<const Params> params, std::span<const std::uint8_t> wire,
+                         std::size_t count, unsigned threads)
+    : params_(std::move(params)), count_(count) {
+    require_length(wire, count, params_->upload_bytes(), "the upload");
+    const std::size_t size = params_->poly_size();
+    values_.resize(count * stride());
+    parallel_ranges(count, 1, threads, [&](std::size_t begin, std::size_t end) {
+        std::vector<std::int32_t> c0(size), c1(size);
+        for (std::size_t i = begin; i < end; ++i) {
+            parse_pair(*params_, wire.data() + i * params_->upload_bytes(), c0.data(), c1.data());
+            std::int32_t* to = values_.data() + i * stride();
+            for (std::size_t at = 0; at < size; at += kBlock) {
+                to = std::copy_n(c0.data() + at, kBlock, to);
+                to = std::copy_n(c1.data() + at, kBlock, to);
+            }
+        }
+    });
+}
+
+Weights::Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs)
+    : params_(std::move(params)), replies_(replies), inputs_(inputs) {
+    if (replies == 0 || inputs == 0 || replies > (std::size_t{1} << 20) || inputs > (std::size_t{1} << 20)) {
+        throw std::invalid_argument("weights need 1 to 2^20 replies and inputs");
+    }
+    values_.resize(params_->poly_size() * replies * inputs);
+}
+
+void Weights::set(std::size_t reply, std::size_t input, const std::int32_t* coefficients) {
+    if (reply >= replies_ || input >= inputs_) throw std::out_of_range("no such weight polynomial");
+    const auto n = static_cast<std::size_t>(params_->n());
+    for (std::size_t j = 0; j < n; ++j) {
+        if (coefficients[j] <= -(1 << 20) || coefficients[j] >= (1 << 20))
+            throw std::invalid_argument("a weight exceeds 20 bits");
+    }
+    std::vector<std::int32_t> transformed(n);
+    for (int i = 0; i < params_->primes(); ++i) {
+        std::copy_n(coefficients, n, transformed.data());
+        best_kernels().forward(transformed.data(), params_->table(i));
+        for (std::size_t b = 0; b < params_->blocks(); ++b) {
+            const std::size_t at =
+                (((static_cast<std::size_t>(i) * params_->blocks() + b) * replies_ + reply) * inputs_ +
+                 input) *
+                kBlock;
+            std::copy_n(transformed.data() + b * kBlock, kBlock, values_.data() + at);
+        }
+    }
+}
+
+const std::int32_t* Weights::block(int prime, std::size_t block, std::size_t reply) const {
+    return values_.data() +
+           ((static_cast<std::size_t>(prime) * params_->blocks() + block) * replies_ + reply) * inputs_ *
+               kBlock;
+}
+
+void product_sums(const Weights& weights, const std::vector<const std::int32_t*>& inputs, std::size_t tiles,
+                  unsigned threads, std::int32_t* out) {
+    const Params& params = weights.params();
+    if (inputs.size() != tiles * weights.inputs())
+        throw std::invalid_argument("the number of ciphertexts does not match the weights");
+    const Kernels& kernels = best_kernels();
+    const auto n = static_cast<std::size_t>(params.n());
+    const std::size_t stride = sum_stride(params);
+    parallel_ranges(
+        params.blocks() * static_cast<std::size_t>(params.primes()), 8, threads,
+        [&](std::size_t begin, std::size_t end) {
+            for (std::size_t task = begin; task < end; ++task) {
+                const auto prime = static_cast<int>(task / params.blocks());
+                const std::size_t block = task % params.blocks();
+                const std::size_t residue = static_cast<std::size_t>(prime) * n + block * kBlock;
+                for (std::size_t reply = 0; reply < weights.replies(); ++reply) {
+                    for (std::size_t tile = 0; tile < tiles; ++tile) {
+                        std::int32_t* to = out + (tile * weights.replies() + reply) * 2 * stride + residue;
+                        kernels.product_sum(weights.block(prime, block, reply),
+                                            inputs.data() + tile * weights.inputs(), 2 * residue,
+                                            weights.inputs(), params.modulus(prime), to, to + stride);
+                    }
+                }
+            }
+        });
+}
+
+void refresh(const PublicKey& key, SeedStream& randomness, std::int32_t* c0, std::int32_t* c1) {
+    const Params& params = key.params();
+    const Kernels& kernels = best_kernels();
+    const auto n = static_cast<std::size_t>(params.n());
+    SecretVector ternary(n), transformed(n), error(n);
+    sample_ternary(randomness, n, ternary.data());
+    sample_error(randomness, n, error.data());
+    for (int i = 0; i < params.primes(); ++i) {
+        const std::size_t at = static_cast<std::size_t>(i) * n;
+        const Modulus& modulus = params.modulus(i);
+        std::copy(ternary.begin(), ternary.end(), transformed.begin());
+        kernels.forward(transformed.data(), params.table(i));
+        kernels.multiply_add(transformed.data(), key.half(0) + at, modulus, n, c0 + at);
+        kernels.multiply_add(transformed.data(), key.half(1) + at, modulus, n, c1 + at);
+        kernels.inverse(c0 + at, params.table(i));
+        kernels.inverse(c1 + at, params.table(i));
+        for (std::size_t j = 0; j < n; ++j) c1[at + j] = modulus.reduce(c1[at + j] + error[j]);
+    }
+    key.codec().switch_down(c0, n);
+    key.codec().switch_down(c1, n);
+}
+
+namespace {
+// Masks and writes the used coefficients of c0, after all of c1; the share is what undoes the mask.
+std::uint8_t* mask_and_pack(const Params& params, const RnsCodec& codec, SeedStream& randomness,
+                            std::span<const std::uint32_t> used, const std::int32_t* c0,
+                            const std::int32_t* c1, std::uint8_t* out, std::uint64_t* share) {
+    const auto n = static_cast<std::size_t>(params.n());
+    const auto kept = static_cast<std::size_t>(params.reply_primes());
+    SecretVector rho(kept * used.size());
+    std::vector<std::int32_t> masked(used.size());
+    for (std::size_t i = 0; i < kept; ++i)
+        out = pack(c1 + i * n, n, params.modulus(static_cast<int>(i)), out);
+    for (std::size_t i = 0; i < kept; ++i) {
+        const Modulus& modulus = params.modulus(static_cast<int>(i));
+        std::int32_t* mask = rho.data() + i * used.size();
+        sample_uniform(randomness, modulus, used.size(), mask);
+        for (std::size_t u = 0; u < used.size(); ++u)
+            masked[u] = modulus.reduce(c0[i * n + used[u]] + mask[u]);
+        out = pack(masked.data(), used.size(), modulus, out);
+    }
+    codec.round(rho.data(), used.size(), share);
+    for (std::size_t u = 0; u < used.size(); ++u) share[u] = (0 - share[u]) & params.ring_mask();
+    return out;
+}
+}  // namespace
+
+void respond(const PublicKey& key, const Weights& weights, const std::vector<const std::int32_t*>& inputs,
+             std::size_t tiles, const UsedCoefficients& used, Prg& prg, unsigned threads, std::uint8_t* wire,
+             std::uint64_t* share) {
+    const Params& params = key.params();
+    used.check(params);
+    const std::size_t replies = weights.replies(), stride = sum_stride(params);
+    if (used.count.size() != replies)
+        throw std::invalid_argument("the used coefficients are listed for another number of replies");
+    std::vector<std::int32_t> sums(tiles * replies * 2 * stride);
+    product_sums(weights, inputs, tiles, threads, sums.data());
+
+    std::vector<std::size_t> wire_at(replies), share_at(replies);
+    for (std::size_t j = 1; j < replies; ++j) {
+        wire_at[j] = wire_at[j - 1] + params.reply_bytes(used.count[j - 1]);
+        share_at[j] = share_at[j - 1] + used.count[j - 1];
+    }
+    const AesKey randomness_key(prg.block());
+    parallel_ranges(tiles * replies, 1, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t task = begin; task < end; ++task) {
+            const std::size_t tile = task / replies, j = task % replies;
+            SeedStream randomness(randomness_key, task);
+            std::int32_t* c0 = sums.data() + task * 2 * stride;
+            refresh(key, randomness, c0, c0 + stride);
+            mask_and_pack(params, key.codec(), randomness, {used.index.data(), used.count[j]}, c0,
+                          c0 + stride, wire + tile * used.reply_bytes(params) + wire_at[j],
+                          share + tile * used.total() + share_at[j]);
+        }
+    });
+}
+
+}  // namespace sphynx::rlwe

@@ -1,0 +1,129 @@
+// Every transform path against the schoolbook negacyclic product and against the portable path, bit for bit.
+#include "rlwe/ntt.h"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "check.h"
+
+using namespace sphynx::rlwe;
+
+namespace {
+
+std::vector<std::int32_t> random_residues(std::mt19937& generator, const Modulus& modulus, int n) {
+    std::vector<std::int32_t> values(static_cast<std::size_t>(n));
+    for (auto& v : values)
+        v = static_cast<std::int32_t>(generator() % static_cast<unsigned>(modulus.p())) - modulus.p() / 2;
+    return values;
+}
+
+std::int32_t canonical(std::int64_t value, std::int32_t p) {
+    return static_cast<std::int32_t>((value % p + p) % p);
+}
+
+void check_schoolbook(const Kernels& kernels, int bits) {
+    constexpr int n = 64;
+    std::int32_t prime;
+    largest_ntt_primes(bits, n, 1, &prime);
+    const NttTable table(prime, n);
+    std::mt19937 generator(1);
+    auto a = random_residues(generator, table.modulus, n), b = random_residues(generator, table.modulus, n);
+    std::vector<std::int64_t> expected(n, 0);
+    for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < n; ++j) {
+            const std::int64_t product = static_cast<std::int64_t>(a[i]) * b[j] % prime;
+            expected[(i + j) % n] += i + j < n ? product : -product;
+        }
+    }
+    std::vector<std::int32_t> product(n, 0);
+    kernels.forward(a.data(), table);
+    kernels.forward(b.data(), table);
+    kernels.multiply_add(a.data(), b.data(), table.modulus, n, product.data());
+    kernels.inverse(product.data(), table);
+    for (int i = 0; i < n; ++i) {
+        CHECK(table.modulus.canonical(product[i]) == canonical(expected[i], prime));
+        CHECK(std::abs(product[i]) <= 0.54 * prime);
+    }
+}
+
+// Extreme inputs reach the largest lazy values; results must stay centred, agree between paths, and invert.
+void check_paths_agree(const Kernels& kernels, int n, int bits) {
+    std::int32_t prime;
+    largest_ntt_primes(bits, n, 1, &prime);
+    const NttTable table(prime, n);
+    std::mt19937 generator(2);
+    for (int pattern = 0; pattern < 5; ++pattern) {
+        auto input = random_residues(generator, table.modulus, n);
+        if (pattern == 1) input.assign(input.size(), prime);
+        if (pattern == 2) input.assign(input.size(), -prime);
+        if (pattern == 3) {
+            for (auto& v : input) v = generator() % 2 ? prime : -prime;
+        }
+        if (pattern == 4) input.assign(input.size(), prime / 2);
+        auto ours = input, portable = input;
+        kernels.forward(ours.data(), table);
+        portable_kernels().forward(portable.data(), table);
+        CHECK(ours == portable);
+        for (const auto v : ours) CHECK(std::abs(v) <= 0.54 * prime);
+        kernels.inverse(ours.data(), table);
+        portable_kernels().inverse(portable.data(), table);
+        CHECK(ours == portable);
+        for (std::size_t i = 0; i < input.size(); ++i)
+            CHECK(canonical(ours[i], prime) == canonical(input[i], prime));
+    }
+}
+
+void check_product_sum(const Kernels& kernels, std::size_t count) {
+    std::int32_t prime;
+    largest_ntt_primes(28, 4096, 1, &prime);
+    const Modulus modulus(prime);
+    std::mt19937 generator(3);
+    const auto extreme = static_cast<std::int32_t>(0.54 * prime);
+    for (const bool at_bound : {false, true}) {
+        std::vector<std::int32_t> weights(count * kBlock), values(count * 2 * kBlock);
+        for (auto& w : weights)
+            w = at_bound ? extreme : static_cast<std::int32_t>(generator() % prime) - prime / 2;
+        for (auto& v : values)
+            v = at_bound ? -extreme : static_cast<std::int32_t>(generator() % prime) - prime / 2;
+        std::vector<const std::int32_t*> inputs;
+        for (std::size_t i = 0; i < count; ++i) inputs.push_back(values.data() + i * 2 * kBlock);
+        std::int32_t out0[kBlock], out1[kBlock];
+        kernels.product_sum(weights.data(), inputs.data(), 0, count, modulus, out0, out1);
+        std::int32_t portable0[kBlock], portable1[kBlock];
+        portable_kernels().product_sum(weights.data(), inputs.data(), 0, count, modulus, portable0,
+                                       portable1);
+        CHECK(std::equal(out0, out0 + kBlock, portable0) && std::equal(out1, out1 + kBlock, portable1));
+        // An odd length takes the vector loop and its tail.
+        auto ours = values, portable = values;
+        const std::size_t length = count * kBlock - 3;
+        kernels.multiply_add(weights.data(), values.data() + 1, modulus, length, ours.data());
+        portable_kernels().multiply_add(weights.data(), values.data() + 1, modulus, length, portable.data());
+        CHECK(ours == portable);
+        for (int lane = 0; lane < kBlock; ++lane) {
+            std::int64_t expected0 = 0, expected1 = 0;
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::int64_t w = weights[i * kBlock + lane];
+                expected0 += w * values[i * 2 * kBlock + lane] % prime;
+                expected1 += w * values[i * 2 * kBlock + kBlock + lane] % prime;
+            }
+            CHECK(canonical(out0[lane], prime) == canonical(expected0, prime));
+            CHECK(canonical(out1[lane], prime) == canonical(expected1, prime));
+        }
+    }
+}
+
+}  // namespace
+
+int main() {
+    for (const Kernels* kernels : available_kernels()) {
+        for (const int bits : {20, 25, 28}) check_schoolbook(*kernels, bits);
+        check_paths_agree(*kernels, 4096, 28);
+        check_paths_agree(*kernels, 4096, 25);
+        check_paths_agree(*kernels, 8192, 28);
+        for (const std::size_t count : {1, 2, 255, 256, 257, 600}) check_product_sum(*kernels, count);
+    }
+    CHECK_THROWS(Modulus(3 << 20));
+    CHECK_THROWS(NttTable(268369921, 4095));
+    return test_result();
+}

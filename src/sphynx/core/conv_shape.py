@@ -1,0 +1,87 @@
+"""The shape of one convolution: public, and all that packing plans and kernels are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sphynx.errors import InputError
+
+
+@dataclass(frozen=True)
+class ConvShape:
+    """One convolution: output row y reads input rows stride * y - pad_top + dilation * ky, as in torch."""
+
+    in_channels: int
+    height: int
+    width: int
+    out_channels: int
+    kernel_height: int
+    kernel_width: int
+    out_height: int
+    out_width: int
+    stride: int = 1
+    dilation: int = 1
+    pad_top: int = 0  # negative: the first rows are not read, as in a shifted factorized reduction
+    pad_left: int = 0
+
+    def __post_init__(self) -> None:
+        positive = (
+            "in_channels",
+            "height",
+            "width",
+            "out_channels",
+            "kernel_height",
+            "kernel_width",
+            "out_height",
+            "out_width",
+            "stride",
+            "dilation",
+        )
+        faults = [name for name in positive if getattr(self, name) < 1]
+        if faults:
+            raise InputError(
+                f"{', '.join(faults)} must be at least 1", where=str(self), remedy="correct the layer's shape"
+            )
+
+    @classmethod
+    def square(
+        cls,
+        in_channels: int,
+        size: tuple[int, int],
+        out_channels: int,
+        kernel: int,
+        *,
+        stride: int = 1,
+        dilation: int = 1,
+        padding: int = 0,
+    ) -> ConvShape:
+        """What torch.nn.Conv2d of these arguments does to a (height, width) image."""
+        span = dilation * (kernel - 1) + 1
+        height, width = size
+        out_height = (height + 2 * padding - span) // stride + 1
+        out_width = (width + 2 * padding - span) // stride + 1
+        return cls(
+            in_channels,
+            height,
+            width,
+            out_channels,
+            kernel,
+            kernel,
+            out_height,
+            out_width,
+            stride,
+            dilation,
+            padding,
+            padding,
+        )
+
+    @classmethod
+    def dense(cls, inputs: int, outputs: int) -> ConvShape:
+        return cls(inputs, 1, 1, outputs, 1, 1, 1, 1)
+
+    def row_taps(self) -> list[tuple[int, int]]:
+        """(shift, phase) of each kernel row: it reads row y + shift of that phase image."""
+        return [divmod(self.dilation * k - self.pad_top, self.stride) for k in range(self.kernel_height)]
+
+    def column_taps(self) -> list[tuple[int, int]]:
+        return [divmod(self.dilation * k - self.pad_left, self.stride) for k in range(self.kernel_width)]

@@ -1,0 +1,194 @@
+"""Coefficient packing of convolutions for RLWE (Cheetah, eprint 2022/207): no rotations, only products.
+
+A channel image is laid out row by row with pitch R (zero gaps do the padding), a channel takes
+B = R * rows coefficients, and C_w channels share a ciphertext. The weight of tap (dy, dx) of slot c for
+output m sits at X^(m S - c B - dy R - dx), S = C_w B, so that coefficient m S + y R + x of the product is
+output (m, y, x). M S <= n keeps outputs apart, and every other contribution meets a zero gap. A stride s
+splits the image into s^2 phases, each a channel of its own. An image that does not fit is cut into tiles that
+carry their own halo. Several inputs are summed into one reply by sharing R, B, C_w and M.
+
+Everything here is computed from shapes alone, hence public; packing_plan.py chooses R, B, C_w and M.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.core.conv_shape import ConvShape
+from sphynx.errors import InputError
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class InputLayout:
+    """Where a tensor's elements sit in its ciphertexts. Equal layouts of one tensor can share one upload."""
+
+    n: int
+    channels: int
+    height: int
+    width: int
+    stride: int
+    row_phases: tuple[int, ...]
+    column_phases: tuple[int, ...]
+    row_pitch: int  # R
+    block: int  # B, coefficients of one channel
+    channels_per_ciphertext: int  # C_w
+    # Per tile: the first row and column of the phase image that the tile holds, and how many of each.
+    tile_origins: tuple[tuple[int, int], ...]
+    tile_rows: int
+    tile_columns: int
+
+    @property
+    def virtual_channels(self) -> int:
+        return self.channels * len(self.row_phases) * len(self.column_phases)
+
+    @property
+    def ciphertexts_per_tile(self) -> int:
+        return ceil(self.virtual_channels / self.channels_per_ciphertext)
+
+    @property
+    def ciphertexts(self) -> int:
+        return self.ciphertexts_per_tile * len(self.tile_origins)
+
+    @cached_property
+    def scatter(self) -> tuple[Indices, Indices]:
+        """(position in the messages, position in the tensor) of every element that is sent."""
+        v = np.arange(self.virtual_channels).reshape(
+            self.channels, len(self.row_phases), len(self.column_phases), 1, 1
+        )
+        channel = np.arange(self.channels).reshape(-1, 1, 1, 1, 1)
+        row_phase = np.array(self.row_phases).reshape(1, -1, 1, 1, 1)
+        column_phase = np.array(self.column_phases).reshape(1, 1, -1, 1, 1)
+        y = np.arange(self.tile_rows).reshape(1, 1, 1, -1, 1)
+        x = np.arange(self.tile_columns).reshape(1, 1, 1, 1, -1)
+        to, source = [], []
+        for tile, (top, left) in enumerate(self.tile_origins):
+            row = self.stride * (y + top) + row_phase
+            column = self.stride * (x + left) + column_phase
+            inside = (row >= 0) & (row < self.height) & (column >= 0) & (column < self.width)
+            ciphertext = tile * self.ciphertexts_per_tile + v // self.channels_per_ciphertext
+            at = (
+                ciphertext * self.n + (v % self.channels_per_ciphertext) * self.block + y * self.row_pitch + x
+            )
+            flat = (channel * self.height + row) * self.width + column
+            inside, at, flat = np.broadcast_arrays(inside, at, flat)
+            to.append(at[inside])
+            source.append(flat[inside])
+        return np.concatenate(to), np.concatenate(source)
+
+    def pack(self, tensor: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """(channels, height, width) ring elements to (ciphertexts, n) messages."""
+        if tensor.shape != (self.channels, self.height, self.width):
+            raise InputError(
+                f"the tensor has shape {tensor.shape}",
+                where=str(self),
+                remedy="pass the tensor the plan was made for",
+            )
+        messages = np.zeros((self.ciphertexts, self.n), np.uint64)
+        to, source = self.scatter
+        messages.reshape(-1)[to] = np.ascontiguousarray(tensor).reshape(-1)[source]
+        return messages
+
+
+@dataclass(frozen=True)
+class ConvPlan:
+    """How a sum of convolutions with one output tensor is computed under RLWE, and what it counts."""
+
+    shapes: tuple[ConvShape, ...]
+    layouts: tuple[InputLayout, ...]
+    outputs_per_reply: int  # M
+    tile_height: int
+    tile_width: int
+
+    @property
+    def n(self) -> int:
+        return self.layouts[0].n
+
+    @property
+    def tiles(self) -> int:
+        return len(self.layouts[0].tile_origins)
+
+    @property
+    def inputs_per_tile(self) -> int:
+        return sum(layout.ciphertexts_per_tile for layout in self.layouts)
+
+    @property
+    def uploads(self) -> int:
+        """Ciphertexts that the client sends, when nothing is shared with another plan."""
+        return self.inputs_per_tile * self.tiles
+
+    @property
+    def replies_per_tile(self) -> int:
+        return ceil(self.shapes[0].out_channels / self.outputs_per_reply)
+
+    @property
+    def replies(self) -> int:
+        return self.replies_per_tile * self.tiles
+
+    @property
+    def products(self) -> int:
+        return self.inputs_per_tile * self.replies
+
+    @cached_property
+    def used_index(self) -> NDArray[np.uint32]:
+        """Coefficients of a full reply that carry outputs, ordered (m, y, x)."""
+        layout = self.layouts[0]
+        m = (
+            np.arange(self.outputs_per_reply).reshape(-1, 1, 1)
+            * layout.block
+            * layout.channels_per_ciphertext
+        )
+        y = np.arange(self.tile_height).reshape(-1, 1) * layout.row_pitch
+        return np.ascontiguousarray((m + y + np.arange(self.tile_width)).reshape(-1).astype(np.uint32))
+
+    @cached_property
+    def used_counts(self) -> tuple[int, ...]:
+        """Per reply of a tile, how many of used_index it carries: all but the last are full."""
+        area, out = self.tile_height * self.tile_width, self.shapes[0].out_channels
+        starts = range(0, out, self.outputs_per_reply)
+        return tuple(min(self.outputs_per_reply, out - start) * area for start in starts)
+
+    def weight_polynomials(self, reply: int, weights: tuple[NDArray[np.int32], ...]) -> NDArray[np.int32]:
+        """The (inputs_per_tile, n) plaintexts of one reply. weights: per input (out, in, height, width)."""
+        first = reply * self.outputs_per_reply
+        last = min(first + self.outputs_per_reply, self.shapes[0].out_channels)
+        polynomials = np.zeros((self.inputs_per_tile, self.n), np.int32)
+        base = 0
+        for shape, layout, weight in zip(self.shapes, self.layouts, weights, strict=True):
+            rows, columns = shape.row_taps(), shape.column_taps()
+            # Tiles with a halo start at the first row that a tap reads; a whole image starts at row 0.
+            top, left = layout.tile_origins[0]
+            shift_y = np.array([shift - top for shift, _ in rows])
+            shift_x = np.array([shift - left for shift, _ in columns])
+            phase_y = np.array([layout.row_phases.index(phase) for _, phase in rows])
+            phase_x = np.array([layout.column_phases.index(phase) for _, phase in columns])
+            m = np.arange(last - first).reshape(-1, 1, 1, 1)
+            channel = np.arange(shape.in_channels).reshape(1, -1, 1, 1)
+            phases = phase_y.reshape(-1, 1) * len(layout.column_phases) + phase_x
+            v = channel * (len(layout.row_phases) * len(layout.column_phases)) + phases
+            slot = v % layout.channels_per_ciphertext
+            exponent = (m * layout.channels_per_ciphertext - slot) * layout.block
+            exponent = exponent - shift_y.reshape(-1, 1) * layout.row_pitch - shift_x
+            ciphertext = np.broadcast_to(base + v // layout.channels_per_ciphertext, exponent.shape)
+            # X^-e = -X^(n-e).
+            value = np.where(exponent < 0, -weight[first:last], weight[first:last])
+            np.add.at(polynomials, (ciphertext, exponent % self.n), value)
+            base += layout.ciphertexts_per_tile
+        return polynomials
+
+    def unpack(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Values in the order of replies to the (out_channels, out_height, out_width) tensor."""
+        shape = self.shapes[0]
+        tiled = values.reshape(self.tiles, shape.out_channels, self.tile_height, self.tile_width)
+        across = ceil(shape.out_width / self.tile_width)
+        grid = tiled.reshape(-1, across, shape.out_channels, self.tile_height, self.tile_width).transpose(
+            2, 0, 3, 1, 4
+        )
+        whole = grid.reshape(shape.out_channels, -1, across * self.tile_width)
+        return np.ascontiguousarray(whole[:, : shape.out_height, : shape.out_width])

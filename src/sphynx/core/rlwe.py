@@ -1,0 +1,148 @@
+"""Linear layers under RLWE, typed: the client uploads masks, the server answers with shares of W r.
+
+Both sides hold the same public ConvPlan. Client: LinearClient.encrypt(plan.layouts[i], r_i), later
+.decrypt(plan, reply). Server: PreparedConv once per layer, LinearServer.parse per upload, .reply per layer.
+The two shares sum to the convolution modulo 2^k; docs/rlwe.md has the noise and simulation arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.core import Prg, _native
+from sphynx.core.conv_shape import ConvShape
+from sphynx.core.packing import ConvPlan, InputLayout
+from sphynx.core.packing_plan import plan_convolutions
+from sphynx.errors import InputError
+
+Params = _native.rlwe.Params
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class NoiseBound:
+    """Of a reply. `worst` always holds; shares are off by one with probability 2^log2_off_by_one each."""
+
+    worst: float
+    rms: float
+    log2_off_by_one: float
+
+
+def noise_bound(params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[np.int32]]) -> NoiseBound:
+    """For the worst reply of a plan. Every weight of a reply adds noise to every coefficient of it."""
+    out = conv_plan.shapes[0].out_channels
+    starts = np.arange(0, out, conv_plan.outputs_per_reply)
+    l1, l2_squared = np.zeros(len(starts)), np.zeros(len(starts))
+    for weight in weights:
+        flat = weight.reshape(out, -1).astype(np.float64)
+        l1 += np.add.reduceat(np.abs(flat).sum(axis=1), starts)
+        l2_squared += np.add.reduceat((flat**2).sum(axis=1), starts)
+    return NoiseBound(*params.noise(float(l1.max()), float(l2_squared.max())))
+
+
+def plan(
+    params: Params,
+    *shapes: ConvShape,
+    min_rows: int = 1,
+    min_row_pitch: int = 1,
+    channels_per_ciphertext: int | None = None,
+    all_phases: bool = False,
+) -> ConvPlan:
+    """packing.plan_convolutions with this parameter set's degree and wire sizes."""
+    return plan_convolutions(
+        params.n,
+        shapes,
+        upload_bytes=params.upload_bytes,
+        reply_bytes=params.reply_bytes(0),
+        min_rows=min_rows,
+        min_row_pitch=min_row_pitch,
+        channels_per_ciphertext=channels_per_ciphertext,
+        all_phases=all_phases,
+    )
+
+
+def upload_bytes(params: Params, layout: InputLayout) -> int:
+    return layout.ciphertexts * params.upload_bytes
+
+
+def reply_bytes(params: Params, conv_plan: ConvPlan) -> int:
+    return conv_plan.tiles * sum(params.reply_bytes(count) for count in conv_plan.used_counts)
+
+
+class LinearClient:
+    def __init__(self, params: Params, prg: Prg, threads: int = 0) -> None:
+        self.params = params
+        self._prg = prg
+        self._threads = threads
+        self._key = _native.rlwe.SecretKey(params, prg)
+
+    def public_key(self) -> bytes:
+        return self._key.public_key(self._prg)
+
+    def encrypt(self, layout: InputLayout, tensor: Words) -> bytes:
+        """tensor: (channels, height, width) elements of the ring."""
+        return self._key.encrypt(layout.pack(tensor), self._prg, self._threads)
+
+    def decrypt(self, conv_plan: ConvPlan, reply: bytes) -> Words:
+        """The client's share, (out_channels, out_height, out_width)."""
+        out = np.empty(conv_plan.tiles * sum(conv_plan.used_counts), np.uint64)
+        self._key.decrypt(
+            reply, conv_plan.used_index, list(conv_plan.used_counts), conv_plan.tiles, out, self._threads
+        )
+        return conv_plan.unpack(out)
+
+
+class PreparedConv:
+    """A plan's weights, packed and transformed once; `bytes` is what that costs in memory."""
+
+    def __init__(
+        self, params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[np.int32]], threads: int = 0
+    ) -> None:
+        for shape, weight in zip(conv_plan.shapes, weights, strict=True):
+            expected = (shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width)
+            if weight.shape != expected or weight.dtype != np.int32:
+                raise InputError(
+                    f"weights are {weight.dtype} {weight.shape}, the plan has int32 {expected}",
+                    where=str(shape),
+                    remedy="pass the quantised weights of the layer the plan was made for",
+                )
+        self.plan = conv_plan
+        self.native = _native.rlwe.Weights(params, conv_plan.replies_per_tile, conv_plan.inputs_per_tile)
+        for reply in range(conv_plan.replies_per_tile):
+            self.native.set_reply(reply, conv_plan.weight_polynomials(reply, tuple(weights)), threads)
+
+    @property
+    def bytes(self) -> int:
+        return self.native.bytes
+
+
+class LinearServer:
+    def __init__(self, params: Params, public_key: bytes, prg: Prg, threads: int = 0) -> None:
+        self.params = params
+        self._prg = prg
+        self._threads = threads
+        self._key = _native.rlwe.PublicKey(params, public_key)
+
+    def parse(self, layout: InputLayout, upload: bytes) -> _native.rlwe.Ciphertexts:
+        return _native.rlwe.Ciphertexts(self.params, upload, layout.ciphertexts, self._threads)
+
+    def reply(self, conv: PreparedConv, inputs: Sequence[_native.rlwe.Ciphertexts]) -> tuple[bytes, Words]:
+        """What goes to the client, and the server's own share (out_channels, out_height, out_width)."""
+        conv_plan = conv.plan
+        share = np.empty(conv_plan.tiles * sum(conv_plan.used_counts), np.uint64)
+        wire = _native.rlwe.reply(
+            self._key,
+            conv.native,
+            list(inputs),
+            conv_plan.tiles,
+            conv_plan.used_index,
+            list(conv_plan.used_counts),
+            self._prg,
+            share,
+            self._threads,
+        )
+        return wire, conv_plan.unpack(share)

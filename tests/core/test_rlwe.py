@@ -1,0 +1,152 @@
+"""RLWE against outside truth: Python integers (transforms, CRT, wire format, whole replies) and SEAL."""
+
+from __future__ import annotations
+
+import random
+import sys
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sphynx.core import Prg, _native
+
+sys.path.insert(0, str(Path(__file__).parent))
+import rlwe_reference as reference
+
+native = _native.rlwe
+RINGS = (32, 48, 64)  # one per parameter set
+
+
+def sparse_weights(rng: random.Random, n: int, taps: int, size: int) -> list[int]:
+    poly = [0] * n
+    for _ in range(taps):
+        poly[rng.randrange(n)] = rng.randint(-size, size)
+    return poly
+
+
+@pytest.mark.parametrize("bits", RINGS)
+def test_transform_is_evaluation_at_the_odd_powers(bits: int, path: str) -> None:
+    assert path
+    params = native.Params.for_ring(bits)
+    for prime, p in enumerate(params.primes):
+        poly = [random.Random(prime).randrange(p) for _ in range(params.n)]
+        values = reference.ntt(params, prime, poly)
+        points = reference.evaluation_points(p, params.n)
+        for i in (0, 1, 2, 77, params.n // 2, params.n - 1):
+            assert values[i] == reference.evaluate(poly, points[i], p)
+        assert reference.inverse_ntt(params, prime, values) == poly
+
+
+@pytest.mark.parametrize("bits", RINGS)
+def test_server_answers_a_client_written_in_python_integers(bits: int) -> None:
+    params = native.Params.for_ring(bits)
+    rng = random.Random(11)
+    client = reference.ReferenceClient(params, seed=12)
+    ring, n, inputs = 1 << params.ring_bits, params.n, 2
+    messages = [[rng.randrange(ring) for _ in range(n)] for _ in range(inputs)]
+    polynomials = [sparse_weights(rng, n, 60, 127) for _ in range(inputs)]
+    weights = native.Weights(params, 1, inputs)
+    weights.set_reply(0, np.array(polynomials, np.int32))
+    key = native.PublicKey(params, client.encrypt([0] * n))
+    uploads = native.Ciphertexts(params, b"".join(client.encrypt(m) for m in messages), inputs)
+    used = np.array(rng.sample(range(n), 50), np.uint32)
+    share = np.zeros(50, np.uint64)
+    wire = native.reply(key, weights, [uploads], 1, used, [50], Prg(), share)
+    products = [reference.negacyclic(m, w, ring) for m, w in zip(messages, polynomials, strict=True)]
+    expected = [sum(poly[int(at)] for poly in products) % ring for at in used]
+    ours = client.decrypt(wire, used)
+    assert [(a + int(b)) % ring for a, b in zip(ours, share, strict=True)] == expected
+
+
+def test_parameters_outside_the_security_table_are_refused() -> None:
+    assert (native.max_modulus_bits(4096), native.max_modulus_bits(8192), native.max_modulus_bits(2048)) == (
+        109,
+        218,
+        0,
+    )
+    for n, bits in ((4096, [28] * 4), (2048, [27]), (8192, [28] * 8), (16384, [28] * 4), (4096, [29, 29])):
+        with pytest.raises(ValueError):
+            native.Params.make(n, 32, bits, 1)
+    for ring_bits in (-1, 0, 7, 65, 2**31 - 1):
+        with pytest.raises(ValueError):
+            native.Params.for_ring(ring_bits)
+
+
+def test_own_sets_agree_with_seals_table() -> None:
+    seal = pytest.importorskip("tenseal.sealapi")
+    for params in map(native.Params.for_ring, RINGS):
+        assert prod(params.primes).bit_length() <= seal.CoeffModulus.MaxBitCount(
+            params.n, seal.SEC_LEVEL_TYPE.TC128
+        )
+
+
+def test_products_agree_with_seal() -> None:
+    """The same message and weights through SEAL's BFV at t = 2^32; its noise is of the size we predict."""
+    seal = pytest.importorskip("tenseal.sealapi")
+    params, ring, n = native.Params.make(4096, 32, [28, 28, 28, 25], 4), 2**32, 4096
+    rng = random.Random(21)
+    message = [rng.randrange(ring) for _ in range(n)]
+    weights = sparse_weights(rng, n, 200, 127)
+
+    settings = seal.EncryptionParameters(seal.SCHEME_TYPE.BFV)
+    settings.set_poly_modulus_degree(n)
+    settings.set_coeff_modulus(seal.CoeffModulus.Create(n, [36, 36, 37]))
+    settings.set_plain_modulus(seal.Modulus(ring))
+    context = seal.SEALContext(settings, True, seal.SEC_LEVEL_TYPE.TC128)
+    keys = seal.KeyGenerator(context)
+    encryptor = seal.Encryptor(context, keys.secret_key())
+    decryptor, evaluator = seal.Decryptor(context, keys.secret_key()), seal.Evaluator(context)
+
+    def plaintext(poly: list[int]) -> object:
+        terms = [
+            f"{poly[i] % ring:X}" + (f"x^{i}" if i else "") for i in reversed(range(n)) if poly[i] % ring
+        ]
+        return seal.Plaintext(" + ".join(terms))
+
+    ciphertext, out = seal.Ciphertext(), seal.Plaintext()
+    encryptor.encrypt_symmetric(plaintext(message), ciphertext)
+    evaluator.multiply_plain_inplace(ciphertext, plaintext(weights))
+    decryptor.decrypt(ciphertext, out)
+    theirs = [out[i] if i < out.coeff_count() else 0 for i in range(n)]
+
+    prg = Prg()
+    secret = native.SecretKey(params, prg)
+    prepared = native.Weights(params, 1, 1)
+    prepared.set_reply(0, np.array([weights], np.int32))
+    upload = native.Ciphertexts(params, secret.encrypt(np.array([message], np.uint64), prg), 1)
+    used, share, ours = np.arange(n, dtype=np.uint32), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+    wire = native.reply(
+        native.PublicKey(params, secret.public_key(prg)), prepared, [upload], 1, used, [n], prg, share
+    )
+    secret.decrypt(wire, used, [n], 1, ours)
+    assert [int(x) for x in (ours + share) % np.uint64(ring)] == theirs
+
+    # SEAL's noise budget is log2(q / (2 t |noise|)) for the largest coefficient, at its 72-bit data level.
+    l1, l2 = sum(map(abs, weights)), sum(w * w for w in weights)
+    worst, rms, _ = params.noise(l1, l2)
+    largest_bits = 72 - 32 - 1 - decryptor.invariant_noise_budget(ciphertext)
+    assert np.log2(rms) - 1 <= largest_bits <= np.log2(worst)
+
+
+def test_the_phase_a_client_sees_is_uniform_and_fresh() -> None:
+    """With the secret key in hand: phases of a constant reply fill Z_q' evenly, and no reply repeats."""
+    params = native.Params.for_ring(32)
+    client = reference.ReferenceClient(params, seed=3)
+    n, q = params.n, prod(params.primes[: params.reply_primes])
+    key = native.PublicKey(params, client.encrypt([0] * n))
+    upload = native.Ciphertexts(params, client.encrypt([5] * n), 1)
+    weights = native.Weights(params, 1, 1)
+    weights.set_reply(0, np.array([[1] + [0] * (n - 1)], np.int32))
+    used, share = np.arange(n, dtype=np.uint32), np.zeros(n, np.uint64)
+    prg = Prg()
+    first = native.reply(key, weights, [upload], 1, used, [n], prg, share)
+    second = native.reply(key, weights, [upload], 1, used, [n], prg, share)
+    # c1 alone would reveal the weights; a fresh Enc(0) changes every part of it.
+    different = np.frombuffer(first, np.uint8) != np.frombuffer(second, np.uint8)
+    assert different.mean() > 0.99
+    phases = client.phases(first, used)
+    counts = np.bincount([16 * x // q for x in phases], minlength=16)
+    chi_square = float(((counts - n / 16) ** 2 / (n / 16)).sum())
+    assert chi_square < 50  # 15 degrees of freedom: one run in 80,000 exceeds it

@@ -1,0 +1,181 @@
+"""Packed convolutions end to end: the two shares sum to torch's integer convolution modulo 2^k."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from sphynx.core import Prg
+from sphynx.core import rlwe as he
+from sphynx.core.conv_shape import ConvShape
+from sphynx.errors import InputError
+
+pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).parent))
+from convolution_oracle import convolution, random_weights
+
+Words = NDArray[np.uint64]
+RINGS = (32, 40, 48, 64)
+PARAMS = {bits: he.Params.for_ring(bits) for bits in RINGS}
+
+
+def random_ring(rng: np.random.Generator, bits: int, *shape: int) -> Words:
+    return rng.integers(0, 2**64, shape, np.uint64) & np.uint64(2**bits - 1)
+
+
+def check(bits: int, shapes: Sequence[ConvShape], seed: int = 0, **options: int) -> None:
+    params = PARAMS[bits]
+    rng = np.random.default_rng(seed)
+    plan = he.plan(params, *shapes, **options)
+    xs = [random_ring(rng, bits, s.in_channels, s.height, s.width) for s in shapes]
+    ws = [random_weights(rng, shape) for shape in shapes]
+    client = he.LinearClient(params, Prg())
+    server = he.LinearServer(params, client.public_key(), Prg())
+    uploads = [client.encrypt(layout, x) for layout, x in zip(plan.layouts, xs, strict=True)]
+    assert [len(u) for u in uploads] == [he.upload_bytes(params, layout) for layout in plan.layouts]
+    parsed = [server.parse(layout, upload) for layout, upload in zip(plan.layouts, uploads, strict=True)]
+    reply, share = server.reply(he.PreparedConv(params, plan, ws), parsed)
+    assert len(reply) == he.reply_bytes(params, plan)
+    total = (client.decrypt(plan, reply) + share) & np.uint64(2**bits - 1)
+    expected = sum(convolution(s, x, w, bits) for s, x, w in zip(shapes, xs, ws, strict=True))
+    np.testing.assert_array_equal(total, np.asarray(expected) & np.uint64(2**bits - 1))
+
+
+@st.composite
+def conv_shapes(draw: st.DrawFn) -> ConvShape:
+    stride, dilation = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    kernel_height, kernel_width = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    height, width = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    pad_top, pad_left = draw(st.integers(-1, 4)), draw(st.integers(-1, 4))
+    pad_bottom, pad_right = draw(st.integers(-1, 4)), draw(st.integers(-1, 4))
+    out_height = (height + pad_top + pad_bottom - dilation * (kernel_height - 1) - 1) // stride + 1
+    out_width = (width + pad_left + pad_right - dilation * (kernel_width - 1) - 1) // stride + 1
+    return ConvShape(
+        draw(st.integers(1, 9)),
+        height,
+        width,
+        draw(st.integers(1, 9)),
+        kernel_height,
+        kernel_width,
+        max(1, out_height),
+        max(1, out_width),
+        stride,
+        dilation,
+        pad_top,
+        pad_left,
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(bits=st.sampled_from(RINGS), shape=conv_shapes(), seed=st.integers(0, 2**32))
+def test_any_convolution(bits: int, shape: ConvShape, seed: int) -> None:
+    check(bits, [shape], seed)
+
+
+@pytest.mark.parametrize("bits", RINGS)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        ConvShape.square(80, (8, 8), 80, 3, padding=1),
+        ConvShape.square(20, (16, 16), 12, 5, padding=4, dilation=2),
+        ConvShape.square(5, (32, 32), 20, 3, stride=2, padding=1),
+        ConvShape.square(3, (32, 32), 15, 3, padding=1),
+        ConvShape.square(20, (16, 16), 80, 1),
+        ConvShape.square(5, (31, 31), 20, 1, stride=2),
+        ConvShape.dense(320, 100),
+        ConvShape.dense(5000, 3),
+    ],
+    ids=lambda s: f"{s.in_channels}x{s.height}-{s.out_channels}-k{s.kernel_height}-s{s.stride}-d{s.dilation}",
+)
+def test_network_shapes(bits: int, shape: ConvShape) -> None:
+    check(bits, [shape])
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        ConvShape.square(2, (64, 64), 3, 3, padding=1),
+        ConvShape.square(3, (80, 72), 2, 5, padding=2),
+        ConvShape.square(3, (130, 130), 2, 3, stride=2, padding=1),
+        ConvShape.square(1, (3, 5000), 1, 3, padding=1),
+    ],
+)
+def test_images_larger_than_a_ciphertext_are_tiled(shape: ConvShape) -> None:
+    plan = he.plan(PARAMS[32], shape)
+    assert plan.tiles > 1
+    check(32, [shape])
+
+
+@pytest.mark.parametrize("bits", RINGS)
+def test_two_inputs_in_one_reply(bits: int) -> None:
+    fused = ConvShape.square(6, (8, 8), 10, 9, padding=4)
+    reducing = ConvShape.square(3, (16, 16), 10, 5, stride=2, padding=2)
+    check(bits, [fused, reducing])
+    tiled = [
+        ConvShape.square(2, (66, 66), 3, 3, padding=1),
+        ConvShape.square(1, (132, 132), 3, 3, stride=2, padding=1),
+    ]
+    check(bits, tiled)
+
+
+def test_portable_path(path: str) -> None:
+    assert (he._native.rlwe.path() == "portable") == (path == "portable")
+    check(40, [ConvShape.square(7, (9, 9), 5, 3, stride=2, padding=1)])
+
+
+def test_two_layers_share_one_upload() -> None:
+    params = PARAMS[32]
+    small, large = ConvShape.square(8, (8, 8), 6, 3, padding=1), ConvShape.square(8, (8, 8), 9, 5, padding=2)
+    wanted = he.plan(params, large, channels_per_ciphertext=4)
+    pitch = wanted.layouts[0].row_pitch
+    follower = he.plan(
+        params,
+        small,
+        min_rows=wanted.layouts[0].block // pitch,
+        min_row_pitch=pitch,
+        channels_per_ciphertext=4,
+    )
+    assert follower.layouts == wanted.layouts
+    check(
+        32, [small], min_rows=wanted.layouts[0].block // pitch, min_row_pitch=pitch, channels_per_ciphertext=4
+    )
+
+
+def test_plan_counts() -> None:
+    plan = he.plan(PARAMS[32], ConvShape.square(80, (8, 8), 80, 3, padding=1), channels_per_ciphertext=10)
+    layout = plan.layouts[0]
+    assert (layout.row_pitch, layout.block) == (9, 81)
+    assert (plan.uploads, plan.outputs_per_reply, plan.replies, plan.products) == (8, 5, 16, 128)
+
+
+def test_noise_bound_counts_every_output_of_a_reply() -> None:
+    params = PARAMS[48]  # no prime is dropped, so the products' noise shows
+    plan = he.plan(params, ConvShape.square(4, (8, 8), 8, 3, padding=1), channels_per_ciphertext=4)
+    weights = np.full((8, 4, 3, 3), 100, np.int32)
+    assert plan.outputs_per_reply == 8
+    bound = he.noise_bound(params, plan, [weights])
+    assert bound.worst == pytest.approx(21.5 * 100 * 8 * 36 + 2 * 4096 * 21)
+
+
+def test_wrong_shapes_are_refused() -> None:
+    params = PARAMS[32]
+    shape = ConvShape.square(4, (8, 8), 4, 3, padding=1)
+    plan = he.plan(params, shape)
+    client = he.LinearClient(params, Prg())
+    with pytest.raises(InputError, match="shape"):
+        client.encrypt(plan.layouts[0], np.zeros((4, 8, 9), np.uint64))
+    with pytest.raises(InputError, match="weights"):
+        he.PreparedConv(params, plan, [np.zeros((4, 4, 3, 1), np.int32)])
+    with pytest.raises(InputError, match="outputs"):
+        he.plan(params, shape, ConvShape.square(4, (8, 8), 5, 3, padding=1))
+    with pytest.raises(InputError, match="at least 1"):
+        ConvShape.square(0, (8, 8), 5, 3, padding=1)
+    with pytest.raises(InputError, match="fit"):
+        he.plan(params, shape, channels_per_ciphertext=1000)
