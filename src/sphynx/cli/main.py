@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -49,6 +50,9 @@ def options(
 
 
 def main() -> None:
+    # Before torch is loaded: its threads then sleep while they wait instead of spinning, which on a machine that does
+    # other work too makes a CPU training step up to ten times shorter.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         app()
     except SphynxError as error:
