@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from sphynx.core.conv_shape import ConvShape
 
 
-def convolution(
-    shape: ConvShape, x: NDArray[np.uint64], w: NDArray[np.int32], bits: int
-) -> NDArray[np.uint64]:
+def convolution(shape: ConvShape, x: NDArray[np.uint64], w: NDArray[np.int32], bits: int) -> NDArray[np.uint64]:
     """int64 convolution wraps modulo 2^64, so its low bits are exact."""
     span_y = shape.stride * (shape.out_height - 1) + shape.dilation * (shape.kernel_height - 1) + 1
     span_x = shape.stride * (shape.out_width - 1) + shape.dilation * (shape.kernel_width - 1) + 1

@@ -22,8 +22,7 @@ def negacyclic(a: Poly, b: Poly, modulus: int) -> Poly:
     n = len(a)
     width = (2 * modulus.bit_length() + n.bit_length() + 8) // 8
     pack = [
-        int.from_bytes(b"".join((x % modulus).to_bytes(width, "little") for x in poly), "little")
-        for poly in (a, b)
+        int.from_bytes(b"".join((x % modulus).to_bytes(width, "little") for x in poly), "little") for poly in (a, b)
     ]
     digits = (pack[0] * pack[1]).to_bytes(2 * n * width, "little")
     wide = [int.from_bytes(digits[i * width : (i + 1) * width], "little") for i in range(2 * n)]
@@ -78,9 +77,7 @@ def unpack(wire: bytes, count: int, bits: int) -> tuple[Poly, bytes]:
     size = (count * bits + 7) // 8
     whole = int.from_bytes(wire[:size], "little")
     text = format(whole, f"0{count * bits}b")
-    return [int(text[len(text) - bits * (i + 1) : len(text) - bits * i], 2) for i in range(count)], wire[
-        size:
-    ]
+    return [int(text[len(text) - bits * (i + 1) : len(text) - bits * i], 2) for i in range(count)], wire[size:]
 
 
 def uniform(params: _native.rlwe.Params, seed: bytes) -> list[Poly]:

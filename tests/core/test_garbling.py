@@ -13,9 +13,7 @@ from sphynx.core.bits import plane_words, slice_bits, unslice_bits
 KEY = bytes(range(16))
 
 
-def run_garbled(
-    circuit: garbling.Circuit, planes: np.ndarray, instances: int, threads: int = 1
-) -> np.ndarray:
+def run_garbled(circuit: garbling.Circuit, planes: np.ndarray, instances: int, threads: int = 1) -> np.ndarray:
     prg = Prg()
     delta = garbling.random_delta(prg)
     zeros = garbling.random_labels(prg, planes.shape[0], instances)

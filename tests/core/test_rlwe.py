@@ -77,9 +77,7 @@ def test_parameters_outside_the_security_table_are_refused() -> None:
 def test_own_sets_agree_with_seals_table() -> None:
     seal = pytest.importorskip("tenseal.sealapi")
     for params in map(native.Params.for_ring, RINGS):
-        assert prod(params.primes).bit_length() <= seal.CoeffModulus.MaxBitCount(
-            params.n, seal.SEC_LEVEL_TYPE.TC128
-        )
+        assert prod(params.primes).bit_length() <= seal.CoeffModulus.MaxBitCount(params.n, seal.SEC_LEVEL_TYPE.TC128)
 
 
 def test_products_agree_with_seal() -> None:
@@ -100,9 +98,7 @@ def test_products_agree_with_seal() -> None:
     decryptor, evaluator = seal.Decryptor(context, keys.secret_key()), seal.Evaluator(context)
 
     def plaintext(poly: list[int]) -> object:
-        terms = [
-            f"{poly[i] % ring:X}" + (f"x^{i}" if i else "") for i in reversed(range(n)) if poly[i] % ring
-        ]
+        terms = [f"{poly[i] % ring:X}" + (f"x^{i}" if i else "") for i in reversed(range(n)) if poly[i] % ring]
         return seal.Plaintext(" + ".join(terms))
 
     ciphertext, out = seal.Ciphertext(), seal.Plaintext()
@@ -117,9 +113,7 @@ def test_products_agree_with_seal() -> None:
     prepared.set_reply(0, np.array([weights], np.int32))
     upload = native.Ciphertexts(params, secret.encrypt(np.array([message], np.uint64), prg), 1)
     used, share, ours = np.arange(n, dtype=np.uint32), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-    wire = native.reply(
-        native.PublicKey(params, secret.public_key(prg)), prepared, [upload], 1, used, [n], prg, share
-    )
+    wire = native.reply(native.PublicKey(params, secret.public_key(prg)), prepared, [upload], 1, used, [n], prg, share)
     secret.decrypt(wire, used, [n], 1, ours)
     assert [int(x) for x in (ours + share) % np.uint64(ring)] == theirs
 

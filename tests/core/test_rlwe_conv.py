@@ -143,9 +143,7 @@ def test_two_layers_share_one_upload() -> None:
         channels_per_ciphertext=4,
     )
     assert follower.layouts == wanted.layouts
-    check(
-        32, [small], min_rows=wanted.layouts[0].block // pitch, min_row_pitch=pitch, channels_per_ciphertext=4
-    )
+    check(32, [small], min_rows=wanted.layouts[0].block // pitch, min_row_pitch=pitch, channels_per_ciphertext=4)
 
 
 def test_plan_counts() -> None:

@@ -42,9 +42,7 @@ def test_encrypt(messages: object) -> None:
         SECRET.encrypt(messages, PRG)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "length", [0, 1, 16, len(UPLOAD_WIRE) - 1, len(UPLOAD_WIRE) + 1, 2 * len(UPLOAD_WIRE)]
-)
+@pytest.mark.parametrize("length", [0, 1, 16, len(UPLOAD_WIRE) - 1, len(UPLOAD_WIRE) + 1, 2 * len(UPLOAD_WIRE)])
 def test_upload_length(length: int) -> None:
     with pytest.raises(ValueError):
         native.Ciphertexts(PARAMS, (2 * UPLOAD_WIRE)[:length], 2)
@@ -101,9 +99,7 @@ def test_reply_bytes_flipped_or_cut(data: st.DataObject) -> None:
         (USED, [], 1, np.zeros(0, np.uint64)),
     ],
 )
-def test_decrypt_and_reply_arguments(
-    used: np.ndarray, counts: list[int], tiles: int, out: np.ndarray
-) -> None:
+def test_decrypt_and_reply_arguments(used: np.ndarray, counts: list[int], tiles: int, out: np.ndarray) -> None:
     with pytest.raises((TypeError, ValueError)):
         SECRET.decrypt(REPLY_WIRE, used, counts, tiles, out)
     with pytest.raises((TypeError, ValueError)):

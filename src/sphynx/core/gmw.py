@@ -140,9 +140,7 @@ class ReluServer(_Role):
 
     adds_public = True
 
-    def __init__(
-        self, shape: ReluShape, material: Material, leaf_masks: Words, alpha: Words, x: Words
-    ) -> None:
+    def __init__(self, shape: ReluShape, material: Material, leaf_masks: Words, alpha: Words, x: Words) -> None:
         super().__init__(shape, material, x)
         self._leaf_masks = leaf_masks
         self._alpha = alpha

@@ -59,9 +59,7 @@ class InputLayout:
     @cached_property
     def scatter(self) -> tuple[Indices, Indices]:
         """(position in the messages, position in the tensor) of every element that is sent."""
-        v = np.arange(self.virtual_channels).reshape(
-            self.channels, len(self.row_phases), len(self.column_phases), 1, 1
-        )
+        v = np.arange(self.virtual_channels).reshape(self.channels, len(self.row_phases), len(self.column_phases), 1, 1)
         channel = np.arange(self.channels).reshape(-1, 1, 1, 1, 1)
         row_phase = np.array(self.row_phases).reshape(1, -1, 1, 1, 1)
         column_phase = np.array(self.column_phases).reshape(1, 1, -1, 1, 1)
@@ -73,9 +71,7 @@ class InputLayout:
             column = self.stride * (x + left) + column_phase
             inside = (row >= 0) & (row < self.height) & (column >= 0) & (column < self.width)
             ciphertext = tile * self.ciphertexts_per_tile + v // self.channels_per_ciphertext
-            at = (
-                ciphertext * self.n + (v % self.channels_per_ciphertext) * self.block + y * self.row_pitch + x
-            )
+            at = ciphertext * self.n + (v % self.channels_per_ciphertext) * self.block + y * self.row_pitch + x
             flat = (channel * self.height + row) * self.width + column
             inside, at, flat = np.broadcast_arrays(inside, at, flat)
             to.append(at[inside])
@@ -139,11 +135,7 @@ class ConvPlan:
     def used_index(self) -> NDArray[np.uint32]:
         """Coefficients of a full reply that carry outputs, ordered (m, y, x)."""
         layout = self.layouts[0]
-        m = (
-            np.arange(self.outputs_per_reply).reshape(-1, 1, 1)
-            * layout.block
-            * layout.channels_per_ciphertext
-        )
+        m = np.arange(self.outputs_per_reply).reshape(-1, 1, 1) * layout.block * layout.channels_per_ciphertext
         y = np.arange(self.tile_height).reshape(-1, 1) * layout.row_pitch
         return np.ascontiguousarray((m + y + np.arange(self.tile_width)).reshape(-1).astype(np.uint32))
 
@@ -187,8 +179,6 @@ class ConvPlan:
         shape = self.shapes[0]
         tiled = values.reshape(self.tiles, shape.out_channels, self.tile_height, self.tile_width)
         across = ceil(shape.out_width / self.tile_width)
-        grid = tiled.reshape(-1, across, shape.out_channels, self.tile_height, self.tile_width).transpose(
-            2, 0, 3, 1, 4
-        )
+        grid = tiled.reshape(-1, across, shape.out_channels, self.tile_height, self.tile_width).transpose(2, 0, 3, 1, 4)
         whole = grid.reshape(shape.out_channels, -1, across * self.tile_width)
         return np.ascontiguousarray(whole[:, : shape.out_height, : shape.out_width])

@@ -150,9 +150,7 @@ def _best_tiles(n: int, shapes: tuple[ConvShape, ...], min_rows: int, min_row_pi
     return best
 
 
-def _layout(
-    n: int, shape: ConvShape, geometry: _Geometry, per_ciphertext: int, all_phases: bool
-) -> InputLayout:
+def _layout(n: int, shape: ConvShape, geometry: _Geometry, per_ciphertext: int, all_phases: bool) -> InputLayout:
     row_taps, column_taps = shape.row_taps(), shape.column_taps()
     every = tuple(range(shape.stride))
     top = min(shift for shift, _ in row_taps) if geometry.halo else 0

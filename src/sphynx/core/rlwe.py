@@ -90,9 +90,7 @@ class LinearClient:
     def decrypt(self, conv_plan: ConvPlan, reply: bytes) -> Words:
         """The client's share, (out_channels, out_height, out_width)."""
         out = np.empty(conv_plan.tiles * sum(conv_plan.used_counts), np.uint64)
-        self._key.decrypt(
-            reply, conv_plan.used_index, list(conv_plan.used_counts), conv_plan.tiles, out, self._threads
-        )
+        self._key.decrypt(reply, conv_plan.used_index, list(conv_plan.used_counts), conv_plan.tiles, out, self._threads)
         return conv_plan.unpack(out)
 
 

@@ -63,9 +63,7 @@ class BaseOtSender:
             point = _checked_point(answer[POINT_BYTES * index : POINT_BYTES * (index + 1)])
             shared = sodium.crypto_scalarmult_ed25519_noclamp(self._scalar, point)
             keys.append(_key(index, self.first_message, point, shared))
-            keys.append(
-                _key(index, self.first_message, point, sodium.crypto_core_ed25519_sub(shared, offset))
-            )
+            keys.append(_key(index, self.first_message, point, sodium.crypto_core_ed25519_sub(shared, offset)))
         return np.frombuffer(b"".join(keys), np.uint64).reshape(-1, 2, 2)
 
 

@@ -133,9 +133,7 @@ class GmwOfflineServer:
         batch, shape = self._batch, self._batch.shape
         count = CONVERTED_BITS * batch.row
         x_bytes = batch.packed_bytes(shape.count)
-        (request,) = batch.cut(
-            conversion, self._down.message_blocks(count, random_choices=False), packed=x_bytes
-        )
+        (request,) = batch.cut(conversion, self._down.message_blocks(count, random_choices=False), packed=x_bytes)
         pads = self._down.pads(self._down.correlated(request, count, random_choices=False))
         bits = self._triple[:, -1]
         own = np.unpackbits(np.ascontiguousarray(bits).view(np.uint8), bitorder="little").astype(np.uint64)
@@ -195,9 +193,7 @@ class GmwOfflineClient:
     def finish(self, corrections: bytes) -> gmw.Material:
         batch, shape = self._batch, self._batch.shape
         batch.cut(corrections, packed=batch.packed_bytes(CONVERTED_BITS * batch.row))
-        products = ot.receive_products(
-            self._conversion_pads, self._bits, np.frombuffer(corrections, np.uint8), shape.k
-        )
+        products = ot.receive_products(self._conversion_pads, self._bits, np.frombuffer(corrections, np.uint8), shape.k)
         own = np.unpackbits(self._bits.view(np.uint8), bitorder="little").astype(np.uint64)
         converted = (own - np.uint64(2) * products).reshape(CONVERTED_BITS, -1)[:, : shape.count]
         delta = batch.values(self._triple[0, -1])

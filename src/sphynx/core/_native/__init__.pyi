@@ -75,9 +75,7 @@ class Circuit:
         threads: int,
     ) -> None: ...
 
-def encode_labels(
-    delta: Words, zeros: Words, planes: Words, instances: int, labels: Words, threads: int
-) -> None: ...
+def encode_labels(delta: Words, zeros: Words, planes: Words, instances: int, labels: Words, threads: int) -> None: ...
 
 # --- oblivious transfer ---
 
