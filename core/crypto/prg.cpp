@@ -1,6 +1,7 @@
 #include "crypto/prg.h"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -23,10 +24,15 @@ void os_random(void* out, std::size_t bytes) {
 }
 
 Prg::Prg() {
+    seed_from_os();
+}
+
+void Prg::seed_from_os() {
     Block seed;
     os_random(&seed, sizeof seed);
     key_ = AesKey(seed);
     zeroise(&seed, sizeof seed);
+    process_ = getpid();
 }
 
 Prg Prg::fixed_seed_for_tests(Block seed) {
@@ -34,6 +40,7 @@ Prg Prg::fixed_seed_for_tests(Block seed) {
 }
 
 void Prg::fill_blocks(Block* out, std::size_t count) {
+    if (process_ != 0 && process_ != getpid()) seed_from_os();
     expand_seed(key_, 0, std::atomic_ref(drawn_blocks_).fetch_add(count), out, count);
 }
 

@@ -3,6 +3,8 @@
 // own name: expanding a seed that was itself drawn here or sent by a peer (expand_seed), and tests.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -15,7 +17,10 @@ void os_random(void* out, std::size_t bytes);
 
 class Prg {
   public:
-    Prg();  // seeded by the operating system
+    Prg();  // seeded by the operating system, again in a process that was forked off: no two share a stream
+    Prg(Prg&&) = default;
+    Prg(const Prg&) = delete;
+    Prg& operator=(const Prg&) = delete;
 
     static Prg fixed_seed_for_tests(Block seed);
 
@@ -27,9 +32,11 @@ class Prg {
 
   private:
     explicit Prg(Block seed) : key_(seed) {}
+    void seed_from_os();
 
     AesKey key_;
     std::uint64_t drawn_blocks_ = 0;
+    pid_t process_ = 0;  // that seeded it; 0 for a fixed seed
 };
 
 // Blocks first_block .. of stream number `stream` under `seed`: a long random array kept or sent as 16 bytes.

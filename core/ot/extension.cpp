@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t tile = 8;  // column blocks that go through all trees together: 1,024 OTs, 16 KB of rows
 
-bool bit_of(const Block& block, unsigned index) {
-    return (index < 64 ? block.lo >> index : block.hi >> (index - 64)) & 1;
-}
-
 // rows[b * count ..] = the sum of the streams of all leaves whose index has bit b, u = the sum of all. The
 // index runs like a binary counter: `pending[l]` is the sum over the last finished left subtree of height l.
 // Leaf 0 adds to u only: the sender, who lacks it and wants no u (nullptr), may have any key in its place.
@@ -170,7 +166,7 @@ OtSender::OtSender(unsigned k, Block delta, const Block* base_keys, const Block*
         Block sums[8];
         unsigned index = 0;
         for (unsigned bit = 0; bit < depth; ++bit, ++row) {
-            const std::uint64_t chosen = bit_of(delta, row);
+            const std::uint64_t chosen = delta.bit(row);
             index |= static_cast<unsigned>(chosen) << bit;
             const Block difference = setup[2 * row] ^ setup[2 * row + 1];
             sums[bit] = setup[2 * row] ^ (mask_of(chosen) & difference) ^ base_keys[row];
@@ -202,7 +198,7 @@ void OtSender::extend(std::size_t count, bool random_choices, const Block* messa
                 continue;
             }
             for (unsigned bit = 0; bit < depth; ++bit, ++row) {
-                const Block mask = mask_of(bit_of(delta_, row));
+                const Block mask = mask_of(delta_.bit(row));
                 for (std::size_t j = 0; j < columns; ++j) rows[row * columns + j] ^= mask & in[j];
             }
             in += columns;

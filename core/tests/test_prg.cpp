@@ -1,5 +1,8 @@
 #include "crypto/prg.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <vector>
 
@@ -11,6 +14,17 @@ int main() {
     // Two OS-seeded generators never agree; a fixed seed always does, however the draws are cut.
     Prg first, second;
     CHECK(!(first.block() == second.block()));
+
+    // Nor do a process and its child, which would otherwise go on from the same state.
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    const pid_t child = fork();
+    const Block drawn = first.block();
+    if (child == 0) _exit(write(ends[1], &drawn, sizeof drawn) == sizeof drawn ? 0 : 1);
+    Block other;
+    CHECK(read(ends[0], &other, sizeof other) == sizeof other);
+    CHECK(waitpid(child, nullptr, 0) == child);
+    CHECK(!(other == drawn));
 
     Prg whole = Prg::fixed_seed_for_tests({7, 9}), pieces = Prg::fixed_seed_for_tests({7, 9});
     std::vector<Block> a(300), b(300);

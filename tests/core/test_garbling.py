@@ -158,3 +158,18 @@ def test_client_labels_come_from_correlated_ot() -> None:
     colours = garbling.evaluate(circuit, KEY, np.concatenate([server_labels, labels(t)]), garbled.tables)
     y = unslice_bits(colours ^ garbled.colours, count)
     assert ((y + mask) & np.uint64(2**k - 1) == np.maximum(x, 0).astype(np.uint64) >> np.uint64(f)).all()
+
+
+def test_colours_say_nothing_about_the_value() -> None:
+    """The same input many times: each output's colour at the evaluator is one about half the time."""
+    count = 64 * 500
+    circuit, prg = garbling.relu_circuit(8, 8, 2), Prg()
+    planes = np.zeros((24, count // 64), np.uint64)
+    planes[5] = ~np.uint64(0)
+    delta = garbling.random_delta(prg)
+    zeros = garbling.random_labels(prg, 24, count)
+    garbled = garbling.garble(circuit, KEY, delta, zeros)
+    colours = garbling.evaluate(circuit, KEY, garbling.encode(delta, zeros, planes), garbled.tables)
+    ones = np.unpackbits(colours.view(np.uint8), axis=1).sum(axis=1)
+    assert (abs(ones - count / 2) < 6 * np.sqrt(count) / 2).all()
+    assert (unslice_bits(colours ^ garbled.colours, count) == 32 >> 2).all()
