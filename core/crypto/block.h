@@ -20,6 +20,11 @@ struct Block {
     constexpr Block& operator^=(Block other) { return *this = *this ^ other; }
     constexpr bool operator==(const Block&) const = default;
 
+    constexpr bool bit(std::size_t index) const {
+        const std::uint64_t words[2] = {lo, hi};
+        return words[index / 64] >> (index % 64) & 1;
+    }
+
     // The point-and-permute colour of a label.
     constexpr bool lowest_bit() const { return lo & 1; }
 };

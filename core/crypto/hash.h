@@ -1,9 +1,9 @@
 // Tweakable circular correlation-robust hash from AES (Guo, Katz, Wang, Yu, eprint 2019/074):
 //   H(x, i) = AES_K(sigma(x) xor i) xor sigma(x),   sigma(hi || lo) = (hi xor lo) || hi.
 // K is public. It is fresh for each (bundle, layer, gate) in garbling and for each extension in OT, and no
-// tweak i repeats under one K. An adversary that makes q ideal-cipher calls and sees p hashes under one key
-// gains about p q / 2^128; with p = 2^14 hashes a key that is 2^-114 q, where one key for a bundle of 2^21
-// ANDs would give about 2^-105 q.
+// tweak i repeats under one K. In the ideal-cipher model an adversary that makes q cipher calls and sees p
+// hashes under one key gains about p q / 2^128: with p near 2^14 a key, and the constants of the proof, about
+// 112 bits remain; one key for a whole bundle of 2^21 ANDs would leave about 105.
 #pragma once
 
 #include "crypto/aes.h"

@@ -29,6 +29,12 @@ struct SymmetricKernels {
     void (*encrypt)(const AesKey& key, const Block* in, Block* out, std::size_t count);
     void (*counter_stream)(const AesKey& key, Block counter, Block* out, std::size_t count);
 
+    // Streams c0 .. c3 of four keys from one counter: bit0 ^= c1 ^ c3, bit1 ^= c2 ^ c3, total = c0 ^ c1 ^ c2
+    // ^ c3. The two lowest levels of SoftSpoken's sums over leaves, without a trip of each stream through
+    // memory.
+    void (*sum_four_streams)(const AesKey* keys, Block counter, Block* bit0, Block* bit1, Block* total,
+                             std::size_t count);
+
     // out[j] = H(in[j], first_tweak + j), hash.h.
     void (*hash)(const AesKey& key, const Block* in, std::uint64_t first_tweak, Block* out,
                  std::size_t count);

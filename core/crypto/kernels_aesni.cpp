@@ -52,6 +52,19 @@ struct AesniLane {
     [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
         rounds(key, state, [](auto) {});
     }
+    [[gnu::always_inline]] static void encrypt_each(const AesKey* keys, V (&state)[8]) {
+        unrolled<8>([&](auto i) __attribute__((always_inline)) {
+            state[i] = xor_(state[i], load(keys[i / 2].round_keys() + 0));
+        });
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            unrolled<8>([&](auto i) __attribute__((always_inline)) {
+                state[i] = _mm_aesenc_si128(state[i], load(keys[i / 2].round_keys() + round + 1));
+            });
+        });
+        unrolled<8>([&](auto i) __attribute__((always_inline)) {
+            state[i] = _mm_aesenclast_si128(state[i], load(keys[i / 2].round_keys() + 10));
+        });
+    }
 };
 
 // Word 0 of AESKEYGENASSIST is the substitution of word 1.

@@ -62,6 +62,17 @@ struct Armv8Lane {
         rounds(key, state, [](auto) {});
         for (V& block : state) block = veorq_u8(block, key.round[10]);
     }
+    [[gnu::always_inline]] static void encrypt_each(const AesKey* keys, V (&state)[8]) {
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            unrolled<8>([&](auto i) __attribute__((always_inline)) {
+                state[i] = vaesmcq_u8(vaeseq_u8(state[i], load(keys[i / 2].round_keys() + round)));
+            });
+        });
+        unrolled<8>([&](auto i) __attribute__((always_inline)) {
+            const Block* last = keys[i / 2].round_keys() + 9;
+            state[i] = veorq_u8(vaeseq_u8(state[i], load(last)), load(last + 1));
+        });
+    }
 };
 
 // With four equal columns ShiftRows changes nothing, so AESE with a zero key is SubBytes.

@@ -112,6 +112,13 @@ struct PortableLane {
         encrypt_four(key, state);
         encrypt_four(key, state + 4);
     }
+    static void encrypt_each(const AesKey* keys, V (&state)[8]) {
+        for (int i = 0; i < 4; ++i) {
+            V padded[4] = {state[2 * i], state[2 * i + 1], {}, {}};
+            encrypt_four(Key(keys[i]), padded);
+            state[2 * i] = padded[0], state[2 * i + 1] = padded[1];
+        }
+    }
     static void encrypt_four(const Key& key, V* state) {
         Planes planes = to_planes(state);
         for (int bit = 0; bit < 8; ++bit) planes[bit] ^= key.round[0][bit];

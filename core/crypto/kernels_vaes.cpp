@@ -64,6 +64,19 @@ struct VaesLane {
     [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
         rounds(key, state, [](auto) {});
     }
+    [[gnu::always_inline]] static void encrypt_each(const AesKey* keys, V (&state)[8]) {
+        unrolled<8>([&](auto i) __attribute__((always_inline)) {
+            state[i] = xor_(state[i], broadcast(keys[i / 2].round_keys()[0]));
+        });
+        unrolled<9>([&](auto round) __attribute__((always_inline)) {
+            unrolled<8>([&](auto i) __attribute__((always_inline)) {
+                state[i] = _mm256_aesenc_epi128(state[i], broadcast(keys[i / 2].round_keys()[round + 1]));
+            });
+        });
+        unrolled<8>([&](auto i) __attribute__((always_inline)) {
+            state[i] = _mm256_aesenclast_epi128(state[i], broadcast(keys[i / 2].round_keys()[10]));
+        });
+    }
 };
 
 std::uint32_t substitute_word(std::uint32_t word) {

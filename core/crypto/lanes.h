@@ -2,13 +2,19 @@
 // file (kernels_<set>.cpp) defines a Lane in its own unnamed namespace and instantiates these loops with it;
 // the instances then have internal linkage, so the linker never merges code compiled for different sets.
 //
-// A Lane offers: V (holds `width` blocks), Key(AesKey), load/store (unaligned), xor_, and_, select(mask, a,
-// b) and broadcast; counters(high, low): `width` consecutive big-endian counter blocks; tweaks(first, step):
-// blocks holding first, first + step, ..; mixed(x, tweaks) = sigma(x) ^ tweaks; colour_mask: each block all
-// ones or zeros by its lowest bit; pin(V&): computed here, not later; encrypt(Key, V (&)[8]): eight
-// independent vectors at once, enough to hide the latency of the AES units; and rounds(Key, V (&)[4], work):
-// AES up to a constant that depends on the key only (the last AddRoundKey may be missing; it cancels in sums
-// of two), with work(0) .. work(7) called in between.
+// A Lane offers
+//   V, width               a vector and how many blocks it holds; load and store (unaligned), broadcast
+//   xor_, and_, select     select(mask, a, b) takes a where the mask is set
+//   counters(high, low)    consecutive big-endian counter blocks
+//   tweaks(first, step)    blocks holding first, first + step, ..
+//   mixed(x, tweaks)       sigma(x) ^ tweaks (hash.h)
+//   colour_mask(x)         each block all ones or zeros by its lowest bit
+//   pin(V&)                the value is computed here, not later
+//   Key, encrypt           AES of eight vectors at once, enough to hide the latency of the AES units
+//   encrypt_each           AES of vectors 2 i and 2 i + 1 under keys[i]
+//   rounds(.., work)       AES of four vectors up to a constant that depends on the key only (the last
+//                          AddRoundKey may be missing; it cancels in sums of two), calling work(0) .. work(7)
+//                          in between
 #pragma once
 
 #include <cstddef>
@@ -83,6 +89,42 @@ void counter_blocks(const AesKey& aes_key, Block counter, Block* out, std::size_
 }
 
 template <class Lane>
+void sum_streams_of_four(const AesKey* keys, Block counter, Block* bit0, Block* bit1, Block* total,
+                         std::size_t count) {
+    using V = typename Lane::V;
+    constexpr std::size_t step = 2 * Lane::width;
+    std::uint64_t high = __builtin_bswap64(counter.lo);
+    std::uint64_t low = __builtin_bswap64(counter.hi);
+    const auto sum_step = [&](Block* out0, Block* out1, Block* out) {
+        V state[8];
+        for (int i = 0; i < 2; ++i) {
+            const V block = Lane::counters(high, low);
+            for (int key = 0; key < 4; ++key) state[2 * key + i] = block;
+            low += Lane::width;
+            if (low < Lane::width) ++high;
+        }
+        Lane::encrypt_each(keys, state);
+        for (std::size_t i = 0; i < 2; ++i) {
+            const std::size_t at = i * Lane::width;
+            const V upper = Lane::xor_(state[4 + i], state[6 + i]);
+            Lane::store(out0 + at, Lane::xor_(Lane::load(out0 + at), Lane::xor_(state[2 + i], state[6 + i])));
+            Lane::store(out1 + at, Lane::xor_(Lane::load(out1 + at), upper));
+            Lane::store(out + at, Lane::xor_(upper, Lane::xor_(state[i], state[2 + i])));
+        }
+    };
+    std::size_t done = 0;
+    for (; done + step <= count; done += step) sum_step(bit0 + done, bit1 + done, total + done);
+    if (done == count) return;
+    Block tail[3][step] = {};
+    for (std::size_t i = 0; done + i < count; ++i) tail[0][i] = bit0[done + i], tail[1][i] = bit1[done + i];
+    sum_step(tail[0], tail[1], tail[2]);
+    for (std::size_t i = 0; done + i < count; ++i) {
+        bit0[done + i] = tail[0][i], bit1[done + i] = tail[1][i], total[done + i] = tail[2][i];
+    }
+    zeroise(tail, sizeof tail);
+}
+
+template <class Lane>
 void hash_many(const AesKey& aes_key, const Block* in, std::uint64_t first_tweak, Block* out,
                std::size_t count) {
     const typename Lane::Key key(aes_key);
@@ -115,6 +157,7 @@ constexpr SymmetricKernels lane_kernels(const char* name, std::uint32_t (*substi
         .substitute_word = substitute_word,
         .encrypt = encrypt_blocks<Lane>,
         .counter_stream = counter_blocks<Lane>,
+        .sum_four_streams = sum_streams_of_four<Lane>,
         .hash = hash_many<Lane>,
         .garble_and = garble_gate<Lane>,
         .evaluate_and = evaluate_gate<Lane>,

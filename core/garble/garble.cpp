@@ -27,8 +27,8 @@ void xor_rows(const Block* a, const Block* b, const Block* c, Block* out, std::s
 
 std::uint64_t colours_of(const Block* labels, std::size_t count) {
     std::uint64_t word = 0;
-    for (std::size_t i = 0; i < count; ++i) word |= (labels[i].lo & 1) << i;
-    return word;
+    for (std::size_t i = 0; i < count; ++i) word = word >> 1 | labels[i].lo << 63;
+    return word >> (chunk - count);
 }
 
 // Runs the plan over [begin, end) in chunks. `and_gate(index, operands, out, start, count)` is the only

@@ -16,26 +16,30 @@ namespace {
 
 constexpr std::size_t tile = 8;  // column blocks that go through all trees together: 1,024 OTs, 16 KB of rows
 
-bool bit_of(const Block& block, unsigned index) {
-    return (index < 64 ? block.lo >> index : block.hi >> (index - 64)) & 1;
-}
-
-// rows[b * count ..] ^= sum of the streams of all leaves whose index has bit b, u = the sum of all. The index
-// runs like a binary counter: `pending[l]` is the sum over the last finished left subtree of height l.
-void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned depth, bool first_is_missing,
+// rows[b * count ..] = the sum of the streams of all leaves whose index has bit b, u = the sum of all. The
+// index runs like a binary counter: `pending[l]` is the sum over the last finished left subtree of height l.
+// Leaf 0 adds to u only: the sender, who lacks it and wants no u (nullptr), may have any key in its place.
+void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned depth,
                  std::uint64_t column_block, std::size_t count, Block* rows, Block* u) {
+    const Block counter = {0, __builtin_bswap64(column_block)};
     Block pending[9][tile];
     Block current[tile];
     std::fill_n(rows, depth * count, Block{});
-    for (unsigned leaf = 0; leaf < 1u << depth; ++leaf) {
-        if (leaf == 0 && first_is_missing) {
-            std::fill_n(current, count, Block{});
+    const unsigned first_level =
+        depth >= 2 ? 2 : 0;  // levels below it are summed in registers, four leaves at a time
+    for (unsigned subtree = 0; subtree < 1u << (depth - first_level); ++subtree) {
+        if (first_level == 2) {
+            kernels.sum_four_streams(leaves + 4 * subtree, counter, rows, rows + count, current, count);
         } else {
-            kernels.counter_stream(leaves[leaf], {0, __builtin_bswap64(column_block)}, current, count);
+            if (subtree == 0 && u == nullptr) {
+                std::fill_n(current, count, Block{});
+            } else {
+                kernels.counter_stream(leaves[subtree], counter, current, count);
+            }
         }
         unsigned level = 0;
-        for (; leaf >> level & 1; ++level) {
-            Block *row = rows + level * count, *left = pending[level];
+        for (; subtree >> level & 1; ++level) {
+            Block *row = rows + (first_level + level) * count, *left = pending[level];
             for (std::size_t j = 0; j < count; ++j) {
                 row[j] ^= current[j];
                 current[j] ^= left[j];
@@ -43,7 +47,7 @@ void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned
         }
         std::memcpy(pending[level], current, count * sizeof(Block));
     }
-    std::memcpy(u, current, count * sizeof(Block));
+    if (u != nullptr) std::memcpy(u, current, count * sizeof(Block));
 }
 
 // Cuts an extension into tiles and hands each to work(first column block, column blocks, first OT, OTs).
@@ -128,7 +132,7 @@ void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_c
         Block* row = rows;
         for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
             const unsigned depth = streams_.depths[tree];
-            sum_streams(kernels, leaves, depth, false, streams_.next_column_block + column, columns, row, u);
+            sum_streams(kernels, leaves, depth, streams_.next_column_block + column, columns, row, u);
             if (tree == 0 && random_choices) {
                 std::copy_n(u, columns, chosen);
             } else {
@@ -162,7 +166,7 @@ OtSender::OtSender(unsigned k, Block delta, const Block* base_keys, const Block*
         Block sums[8];
         unsigned index = 0;
         for (unsigned bit = 0; bit < depth; ++bit, ++row) {
-            const std::uint64_t chosen = bit_of(delta, row);
+            const std::uint64_t chosen = delta.bit(row);
             index |= static_cast<unsigned>(chosen) << bit;
             const Block difference = setup[2 * row] ^ setup[2 * row + 1];
             sums[bit] = setup[2 * row] ^ (mask_of(chosen) & difference) ^ base_keys[row];
@@ -180,21 +184,21 @@ void OtSender::extend(std::size_t count, bool random_choices, const Block* messa
     const SymmetricKernels& kernels = symmetric_kernels();
     const std::size_t sent_trees = streams_.trees() - (random_choices ? 1 : 0);
     for_tiles(count, threads, [&](std::size_t column, std::size_t columns, std::size_t ots) {
-        Block rows[128 * tile], u[tile];
+        Block rows[128 * tile];
         const Block* in = message + sent_trees * column;
         const AesKey* leaves = streams_.leaves.data();
         unsigned row = 0;
         for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
             const unsigned depth = streams_.depths[tree];
-            sum_streams(kernels, leaves, depth, true, streams_.next_column_block + column, columns,
-                        rows + row * columns, u);
+            sum_streams(kernels, leaves, depth, streams_.next_column_block + column, columns,
+                        rows + row * columns, nullptr);
             leaves += std::size_t{1} << depth;
             if (tree == 0 && random_choices) {  // r = u_0: nothing to correct
                 row += depth;
                 continue;
             }
             for (unsigned bit = 0; bit < depth; ++bit, ++row) {
-                const Block mask = mask_of(bit_of(delta_, row));
+                const Block mask = mask_of(delta_.bit(row));
                 for (std::size_t j = 0; j < columns; ++j) rows[row * columns + j] ^= mask & in[j];
             }
             in += columns;

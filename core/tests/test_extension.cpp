@@ -27,7 +27,7 @@ Pair connected(unsigned k) {
     std::vector<Block> pairs(2 * base_ot_count), keys(base_ot_count), setup(setup_blocks);
     prg.fill_blocks(pairs.data(), pairs.size());
     for (std::size_t j = 0; j < base_ot_count; ++j) {
-        keys[j] = pairs[2 * j + ((j < 64 ? delta.lo >> j : delta.hi >> (j - 64)) & 1)];
+        keys[j] = pairs[2 * j + delta.bit(j)];
     }
     Pair pair{std::make_unique<OtReceiver>(k, pairs.data(), setup.data()), nullptr, delta};
     pair.sender = std::make_unique<OtSender>(k, delta, keys.data(), setup.data());

@@ -7,15 +7,6 @@
 
 using namespace sphynx;
 
-namespace {
-
-bool bit_of(const Block& block, std::size_t index) {
-    const std::uint64_t words[2] = {block.lo, block.hi};
-    return words[index / 64] >> (index % 64) & 1;
-}
-
-}  // namespace
-
 int main() {
     Prg prg = Prg::fixed_seed_for_tests({1, 2});
 
@@ -25,8 +16,7 @@ int main() {
     transpose_rows_to_blocks(rows.data(), row_blocks, columns.data());
     for (std::size_t row = 0; row < 128; ++row) {
         for (std::size_t column = 0; column < 128 * row_blocks; ++column) {
-            CHECK(bit_of(rows[row * row_blocks + column / 128], column % 128) ==
-                  bit_of(columns[column], row));
+            CHECK(rows[row * row_blocks + column / 128].bit(column % 128) == columns[column].bit(row));
         }
     }
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sphynx.core import Prg, garbling
-from sphynx.core.bits import slice_bits, unslice_bits
+from sphynx.core import Prg, garbling, ot
+from sphynx.core.bits import plane_words, slice_bits, unslice_bits
 
 KEY = bytes(range(16))
 
@@ -124,3 +124,54 @@ def test_wrong_buffers_raise() -> None:
         garbling.relu_circuit(33, 32, 8)
     with pytest.raises(ValueError, match="width"):
         slice_bits(np.zeros(4, np.uint64), 65)
+
+
+def test_client_labels_come_from_correlated_ot() -> None:
+    """The OT sender's delta is the garbling offset, its q the zero labels: no label bytes beyond the OT."""
+    w, k, f, count = 20, 24, 6, 100
+    prg = Prg()
+    delta = garbling.random_delta(prg)
+    pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
+    prg.fill_words(pairs)
+    receiver = ot.OtReceiver(4, pairs)
+    bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
+    keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
+    sender = ot.OtSender(4, delta, keys, receiver.setup)
+
+    x = np.arange(-50, 50, dtype=np.int64)
+    share = np.empty(count, np.uint64)
+    prg.fill_words(share)
+    x_server = (x.view(np.uint64) - share) & np.uint64(2**w - 1)
+    mask = share * np.uint64(12345) & np.uint64(2**k - 1)
+
+    # Rows of whole words, so that a plane is a run of choice bits.
+    row = 64 * plane_words(count)
+    client_planes = np.concatenate([slice_bits(share, w), slice_bits(mask, k)])
+    message, t = receiver.correlated(client_planes.reshape(-1), (w + k) * row)
+    q = sender.correlated(message, (w + k) * row, random_choices=False)
+
+    def labels(blocks: np.ndarray) -> np.ndarray:
+        return blocks.reshape(w + k, row, 2)[:, :count]
+
+    circuit = garbling.relu_circuit(w, k, f)
+    server_zeros = garbling.random_labels(prg, w, count)
+    garbled = garbling.garble(circuit, KEY, delta, np.concatenate([server_zeros, labels(q)]))
+    server_labels = garbling.encode(delta, server_zeros, slice_bits(x_server, w))
+    colours = garbling.evaluate(circuit, KEY, np.concatenate([server_labels, labels(t)]), garbled.tables)
+    y = unslice_bits(colours ^ garbled.colours, count)
+    assert ((y + mask) & np.uint64(2**k - 1) == np.maximum(x, 0).astype(np.uint64) >> np.uint64(f)).all()
+
+
+def test_colours_say_nothing_about_the_value() -> None:
+    """The same input many times: each output's colour at the evaluator is one about half the time."""
+    count = 64 * 500
+    circuit, prg = garbling.relu_circuit(8, 8, 2), Prg()
+    planes = np.zeros((24, count // 64), np.uint64)
+    planes[5] = ~np.uint64(0)
+    delta = garbling.random_delta(prg)
+    zeros = garbling.random_labels(prg, 24, count)
+    garbled = garbling.garble(circuit, KEY, delta, zeros)
+    colours = garbling.evaluate(circuit, KEY, garbling.encode(delta, zeros, planes), garbled.tables)
+    ones = np.unpackbits(colours.view(np.uint8), axis=1).sum(axis=1)
+    assert (abs(ones - count / 2) < 6 * np.sqrt(count) / 2).all()
+    assert (unslice_bits(colours ^ garbled.colours, count) == 32 >> 2).all()
