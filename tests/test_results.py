@@ -1,0 +1,32 @@
+"""Every row of docs/results.md is what its run's file under results/ says."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROWS = re.findall(r"^\| `([\w.-]+)` \|(.+)\|$", (ROOT / "docs/results.md").read_text(), re.MULTILINE)
+
+
+def test_there_are_rows() -> None:
+    assert len(ROWS) >= 10
+
+
+@pytest.mark.parametrize(("name", "columns"), ROWS, ids=[name for name, _ in ROWS])
+def test_row_traces_to_its_run(name: str, columns: str) -> None:
+    run = json.loads((ROOT / f"results/cifar100/{name}.json").read_text())
+    stack, epochs, batch, drop, decay, teacher, train, test, seconds, minutes = (c.strip() for c in columns.split("|"))
+    recipe, design, metrics = run["config"]["recipe"], run["config"]["design"], run["metrics"]
+    assert stack == design.get("conv_stack", "none")
+    assert int(epochs) == recipe["epochs"] == len(metrics) == run["result"]["epochs"]
+    assert int(batch) == recipe["batch_size"]
+    assert float(drop) == recipe["drop_path"]
+    assert float(decay) == recipe["weight_decay"]
+    assert (teacher == "none") == (run["config"]["teacher"] is None)
+    assert float(train) == pytest.approx(100 * metrics[-1]["train_accuracy"], abs=0.006)
+    assert float(test.strip("*")) == pytest.approx(100 * run["result"]["accuracy"], abs=0.006)
+    median_seconds = sorted(row["seconds"] for row in metrics)[len(metrics) // 2]
+    assert float(seconds) == pytest.approx(median_seconds, abs=0.006)
+    assert float(minutes) == pytest.approx(run["result"]["minutes"], abs=0.06)
