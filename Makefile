@@ -22,7 +22,7 @@ $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check src tests examples benchmarks
 	$(BIN)/ruff check src tests examples benchmarks
-	if command -v clang-format >/dev/null; then clang-format --dry-run --Werror $(CORE_SOURCES); fi
+	$(BIN)/clang-format --dry-run --Werror $(CORE_SOURCES)
 
 types: $(INSTALLED)
 	$(BIN)/mypy
@@ -46,7 +46,7 @@ test-sanitize: $(INSTALLED)
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix src tests examples benchmarks
 	$(BIN)/ruff format src tests examples benchmarks
-	if command -v clang-format >/dev/null; then clang-format -i $(CORE_SOURCES); fi
+	$(BIN)/clang-format -i $(CORE_SOURCES)
 
 clean:
 	rm -rf build dist out $(VENV)

@@ -127,7 +127,7 @@ Circuit read_bristol(std::string_view text) {
         } else if (kind == "MAND") {
             require_shape(2 * outs.size(), outs.size());
             std::vector<Wire> products;
-            for (std::size_t i = 0; i < outs.size(); ++i) products.push_back(in(i) & in(outs.size() + i));
+            for (std::size_t i = 0; i < outs.size(); ++i) products.push_back(in(i)&in(outs.size() + i));
             for (std::size_t i = 0; i < outs.size(); ++i) write(i, products[i]);
         } else {
             lines.fail("unknown gate");

@@ -56,7 +56,7 @@ class SphynxNetwork(nn.Module):
 
     def forward_with_auxiliary(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         older, newer = self.stem(x)
-        keep = self._keep(x) if self.training and self.drops_paths else None
+        keep = self._keep(newer) if self.training and self.drops_paths else None
         auxiliary_logits = None
         for position, cell in enumerate(self.cells):
             older, newer = newer, cell(older, newer, None if keep is None else keep[position])
@@ -65,10 +65,13 @@ class SphynxNetwork(nn.Module):
         return self.head(newer.mean(dim=(2, 3))), auxiliary_logits
 
     def _keep(self, x: Tensor) -> Tensor:
-        """(cells, edges, batch, 1, 1, 1): 0 with probability `drop_path`, else its inverse survival rate."""
+        """(cells, edges, batch, 1, 1, 1): 0 with probability `drop_path`, else its inverse survival rate.
+
+        In the type of `x`, so that half-precision maps stay so when they are scaled.
+        """
         edges = 2 * len(self.design.genotype.normal)
         draws = torch.rand(len(self.cells), edges, x.shape[0], 1, 1, 1, device=x.device)
-        return (draws >= self.drop_path).to(x.dtype) / (1 - self.drop_path)
+        return ((draws >= self.drop_path) / (1 - self.drop_path)).to(x.dtype)
 
     def _auxiliary_size(self) -> tuple[int, int]:
         height, width = self.design.feature_map.height, self.design.feature_map.width
