@@ -78,9 +78,7 @@ def garbling_rates(threads: int, repeats: int) -> dict[str, float]:
     rates = {"aes_blocks_per_s": 0.0, "garble_ands_per_s": 0.0, "evaluate_ands_per_s": 0.0}
     for _ in range(3):
         rates["aes_blocks_per_s"] = max(rates["aes_blocks_per_s"], aes_blocks_per_s(threads, repeats))
-        rates["garble_ands_per_s"] = max(
-            rates["garble_ands_per_s"], ands / best_seconds(threads, repeats, garble)
-        )
+        rates["garble_ands_per_s"] = max(rates["garble_ands_per_s"], ands / best_seconds(threads, repeats, garble))
         rates["evaluate_ands_per_s"] = max(
             rates["evaluate_ands_per_s"], ands / best_seconds(threads, repeats, evaluate)
         )
@@ -111,9 +109,7 @@ def ot_rates(k: int, threads: int, repeats: int) -> dict[str, float]:
         return choices, receiver.pads(t, threads=threads)
 
     def send() -> ot.PadPair:
-        return sender.pads(
-            sender.correlated(message, OTS, random_choices=True, threads=threads), threads=threads
-        )
+        return sender.pads(sender.correlated(message, OTS, random_choices=True, threads=threads), threads=threads)
 
     slower = max(best_seconds(threads, repeats, receive), best_seconds(threads, repeats, send))
     slower_triples = max(

@@ -92,17 +92,13 @@ def measure(shape: ConvShape, weight_bits: int, repeats: int, threads: int) -> d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--weight-bits", type=int, default=8)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    entries = [
-        measure(shape, arguments.weight_bits, arguments.repeats, arguments.threads) for shape in SHAPES
-    ]
+    entries = [measure(shape, arguments.weight_bits, arguments.repeats, arguments.threads) for shape in SHAPES]
     report = {
         "machine": platform.machine(),
         "threads": arguments.threads,

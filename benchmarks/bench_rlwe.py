@@ -49,9 +49,7 @@ def time_ours(clock: Clock, params: he.Params, threads: int) -> None:
     inputs, replies = 10, 20
     key = native.SecretKey(params, prg)
     public = native.PublicKey(params, key.public_key(prg))
-    messages = np.random.default_rng(0).integers(
-        0, 2**params.ring_bits, (inputs, n), np.uint64, endpoint=False
-    )
+    messages = np.random.default_rng(0).integers(0, 2**params.ring_bits, (inputs, n), np.uint64, endpoint=False)
     upload = key.encrypt(messages, prg, threads)
     parsed = native.Ciphertexts(params, upload, inputs, threads)
     weights = native.Weights(params, replies, inputs)
@@ -136,9 +134,7 @@ def time_convolution(clock: Clock, params: he.Params, threads: int) -> dict[str,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ring-bits", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--threads", type=int, default=1)
