@@ -31,7 +31,7 @@ layers: $(INSTALLED)
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 
 test-python: $(INSTALLED)
-	$(BIN)/python -m pytest --durations=8
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --durations=8
 
 test-core: $(INSTALLED)
 	$(CMAKE) -S . -B build/core -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_WERROR=ON
