@@ -78,16 +78,23 @@ void set_reply(Weights& weights, std::size_t reply, const Array<const std::int32
 }
 
 // inputs: per convolution input its ciphertexts, each holding `tiles` equal runs; a tile's operand is run t
-// of every input.
-std::vector<const std::int32_t*> operands(const Params& params,
+// of every input. The counts are checked before the loop, so that they bound it.
+std::vector<const std::int32_t*> operands(const Weights& weights,
                                           const std::vector<std::shared_ptr<Ciphertexts>>& inputs,
                                           std::size_t tiles) {
+    std::size_t total = 0;
+    for (const auto& input : inputs) {
+        require(input != nullptr && input->count() % tiles == 0,
+                "every input needs the same number of ciphertexts per tile");
+        require_same(input->params(), weights.params());
+        total += input->count();
+    }
+    require(total == product(tiles, weights.inputs()),
+            "the number of ciphertexts does not match the weights");
     std::vector<const std::int32_t*> pointers;
+    pointers.reserve(total);
     for (std::size_t tile = 0; tile < tiles; ++tile) {
         for (const auto& input : inputs) {
-            require(input != nullptr && input->count() % tiles == 0,
-                    "every input needs the same number of ciphertexts per tile");
-            require_same(input->params(), params);
             const std::size_t run = input->count() / tiles;
             for (std::size_t i = 0; i < run; ++i) pointers.push_back(input->data(tile * run + i));
         }
@@ -103,9 +110,7 @@ nb::bytes reply(const PublicKey& key, const Weights& weights,
     require_same(weights.params(), params);
     require(tiles >= 1, "there is at least one tile");
     const UsedCoefficients used = used_from(params, used_index, used_counts);
-    const auto pointers = operands(params, inputs, tiles);
-    require(pointers.size() == product(tiles, weights.inputs()),
-            "the number of ciphertexts does not match the weights");
+    const auto pointers = operands(weights, inputs, tiles);
     require(used.count.size() == weights.replies(), "used_counts must have one entry per reply of a tile");
     std::uint64_t* to_share = sized(share, product(tiles, used.total()), "share");
     auto [wire, to] = new_bytes(product(tiles, used.reply_bytes(params)));
@@ -119,8 +124,7 @@ nb::bytes reply(const PublicKey& key, const Weights& weights,
 // Unmasked sums of products, thrown away: what the benchmarks time as "the product".
 void time_products(const Weights& weights, const std::vector<std::shared_ptr<Ciphertexts>>& inputs,
                    unsigned threads) {
-    const auto pointers = operands(weights.params(), inputs, 1);
-    require(pointers.size() == weights.inputs(), "the number of ciphertexts does not match the weights");
+    const auto pointers = operands(weights, inputs, 1);
     nb::gil_scoped_release unlocked;
     std::vector<std::int32_t> sums(weights.replies() * 2 * sum_stride(weights.params()));
     product_sums(weights, pointers, 1, threads, sums.data());

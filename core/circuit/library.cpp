@@ -71,7 +71,7 @@ State to_state(const Value& bits) {
 }  // namespace
 
 Circuit relu_circuit(unsigned w, unsigned k, unsigned f) {
-    if (w < 2 || w > k || k > 64 || f + 2 > w) {
+    if (w < 2 || w > k || k > 64 || f > w - 2) {
         throw std::invalid_argument("relu_circuit needs 2 <= w <= k <= 64 and f <= w - 2");
     }
     CircuitBuilder builder;
@@ -84,6 +84,8 @@ Circuit relu_circuit(unsigned w, unsigned k, unsigned f) {
 }
 
 Circuit adder_circuit(unsigned width) {
+    if (width < 1 || width > 1u << 16)
+        throw std::invalid_argument("adder_circuit: the width is 1 to 65536 bits");
     CircuitBuilder builder;
     const Value a = builder.input(width), b = builder.input(width);
     return builder.finish({builder.add(a, b)});

@@ -8,7 +8,7 @@
 namespace sphynx {
 
 CarryTree::CarryTree(unsigned w, unsigned f) : leaf_count_(w - 1), node_count_(w - 1) {
-    if (w < 2 || w > 64 || f + 2 > w)
+    if (w < 2 || w > 64 || f > w - 2)
         throw std::invalid_argument("carry tree: needs 2 <= w <= 64 and f <= w - 2");
 
     // Bottom up: neighbours merge; an odd one out at the top end waits for the next level.

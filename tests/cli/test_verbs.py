@@ -84,6 +84,15 @@ def test_doctor() -> None:
     assert "aes_path" in sphynx("doctor").stdout
 
 
+def test_bench_core() -> None:
+    ran = sphynx("bench", "core", "--json", "--repeats", "1", "--threads", "1")
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["garble_ands_per_s"] > 0
+    assert found["all_cores"] is None
+    assert "Example" in sphynx("bench", "core", "--help").stdout
+
+
 def bad_genotype(**change: object) -> str:
     return json.dumps({**SPHYNX.to_json(), **change})
 
@@ -105,6 +114,8 @@ def bad_genotype(**change: object) -> str:
         (["show", "cycle.json"], "cycle"),
         (["show", "missing.json"], "1 incoming edges"),
         (["reproduce", "nothing"], "no table"),
+        (["bench", "core", "--threads", "3"], "neither all nor 1"),
+        (["bench", "core", "--repeats", "0"], "--repeats"),
         (["fly"], "fly"),
     ],
 )

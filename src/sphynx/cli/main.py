@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sphynx import __version__
-from sphynx.cli import data, doctor, eval, locate, plan, recipes, reproduce, search, show, train
+from sphynx.cli import bench, data, doctor, eval, locate, plan, recipes, reproduce, search, show, train
 from sphynx.errors import SphynxError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("search")(search.search)
 app.command("locate")(locate.locate)
 app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
+app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 
 

@@ -1,0 +1,108 @@
+"""Exact ring convolution beside torch's fp32 convolution of the same shape. One thread, 8-bit weights.
+
+Shapes are those of the 25.6K-ReLU network and two of ResNet's size.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.bench.clock import best_seconds
+from sphynx.core.conv_shape import ConvShape
+from sphynx.core.ring import RingConv, ring_dtype
+
+SHAPES = (
+    ConvShape.square(3, (32, 32), 15, 3, padding=1),
+    ConvShape.square(5, (32, 32), 5, 3, padding=1),
+    ConvShape.square(5, (32, 32), 5, 9, padding=4),
+    ConvShape.square(5, (32, 32), 20, 5, stride=2, padding=2),
+    ConvShape.square(20, (16, 16), 20, 5, padding=2),
+    ConvShape.square(20, (16, 16), 20, 5, padding=4, dilation=2),
+    ConvShape.square(20, (16, 16), 80, 5, stride=2, padding=2),
+    ConvShape.square(80, (8, 8), 80, 1),
+    ConvShape.square(80, (8, 8), 80, 3, padding=1),
+    ConvShape.square(80, (8, 8), 80, 5, padding=2),
+    ConvShape.square(64, (32, 32), 64, 3, padding=1),
+    ConvShape.square(256, (8, 8), 256, 3, padding=1),
+)
+RING_BITS = (32, 40, 64)
+
+
+def shape_name(shape: ConvShape) -> str:
+    kernel = f"{shape.kernel_height}x{shape.kernel_width}"
+    name = f"{shape.in_channels}x{shape.height}x{shape.width} -> {shape.out_channels}, {kernel}"
+    name += f", stride {shape.stride}" if shape.stride > 1 else ""
+    return name + (f", dilation {shape.dilation}" if shape.dilation > 1 else "")
+
+
+def load_torch() -> Any:
+    """torch, or None. Its convolutions keep to torch.set_num_threads(1) only if OpenMP was told so before torch was
+    loaded; otherwise a second thread helps some of them, unseen by this thread's clock."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        return importlib.import_module("torch")
+    except ImportError:
+        return None
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+
+
+def torch_seconds(shape: ConvShape, repeats: int) -> float | None:
+    """None where torch is not installed."""
+    torch = load_torch()
+    if torch is None:
+        return None
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        image = torch.randn(1, shape.in_channels, shape.height, shape.width)
+        layer = torch.nn.Conv2d(
+            shape.in_channels, shape.out_channels, shape.kernel_height, shape.stride, shape.pad_top, shape.dilation,
+            bias=False,
+        )  # fmt: skip
+        with torch.inference_mode():
+            return best_seconds(partial(layer, image), repeats)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def ring_seconds(shape: ConvShape, ring_bits: int, weights: NDArray[np.int32], repeats: int) -> tuple[float, str]:
+    """Seconds, and the path that was taken."""
+    conv = RingConv(shape, ring_bits, weights)
+    extents = (shape.in_channels, shape.height, shape.width)
+    elements = np.random.default_rng(1).integers(0, 2**63, extents, np.uint64)
+    tensor: NDArray[Any] = elements.astype(ring_dtype(ring_bits))
+    return best_seconds(lambda: conv(tensor, 1), repeats), conv.native.path
+
+
+def ring_times(shape: ConvShape, repeats: int) -> list[dict[str, Any]]:
+    """One entry per ring width."""
+    kernel = (shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width)
+    weights = np.random.default_rng(0).integers(-128, 128, kernel).astype(np.int32)
+    macs = int(np.prod(kernel)) * shape.out_height * shape.out_width
+    torch_s = torch_seconds(shape, 4 * repeats)
+    entries: list[dict[str, Any]] = []
+    for ring_bits in RING_BITS:
+        ring_s, path = ring_seconds(shape, ring_bits, weights, 4 * repeats)
+        entry: dict[str, Any] = {
+            "shape": shape_name(shape),
+            "ring_bits": ring_bits,
+            "path": path,
+            "macs": macs,
+            "ring_conv_s": ring_s,
+            "torch_conv_s": torch_s,
+            "ring_macs_per_s": macs / ring_s,
+            "ratio_to_torch": ring_s / torch_s if torch_s else None,
+        }
+        entries.append(entry)
+    return entries
