@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -141,7 +142,7 @@ class Pipeline:
             raise InterruptedWorkError(resume=self.resume_command, where=str(self.out)) from None
 
     def _estimates(self) -> tuple[Estimate, ...]:
-        order, found = self.order, []
+        order, found, started = self.order, [], time.monotonic()
         if order.strategy:
             seconds = search_epoch_seconds(self.data, order.strategy, order.search, self.device)
             found.append(_estimate("cells", seconds, order.search.epochs))
@@ -163,7 +164,8 @@ class Pipeline:
             *(["take fewer --seeds"] if order.seeds > 1 else []),
             *(["give --compare none"] if order.comparison is not None else []),
         ]
-        return fit(found, order.time_budget, f"Give more time{''.join(f', or {words}' for words in shorter)}.")
+        left = max(order.time_budget - (time.monotonic() - started), 0.0)
+        return fit(found, left, f"Give more time{''.join(f', or {words}' for words in shorter)}.")
 
     def _run(self, plan: dict[str, Estimate]) -> dict[str, Any]:
         order = self.order
