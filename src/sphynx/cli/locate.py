@@ -21,7 +21,7 @@ def locate(
     design: Annotated[Path, typer.Argument(help="A design.json, as `sphynx plan -o` writes it.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; the new design.json goes there.")],
     data: Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")] = "",
-    recipe: Annotated[str, typer.Option("--recipe", help="paper, fast, smoke, or a TOML file.")] = "paper",
+    recipe: Annotated[str, typer.Option("--recipe", help="paper, fast, small, smoke, or a TOML file.")] = "paper",
     candidates: Annotated[
         str, typer.Option("--candidates", help="all: C(D, n) placements. paper: positions up to 2D/3.")
     ] = "all",

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sphynx import __version__
-from sphynx.cli import bench, data, doctor, eval, locate, plan, recipes, reproduce, search, show, train
+from sphynx.cli import bench, data, design, doctor, eval, locate, plan, recipes, reproduce, search, show, train
 from sphynx.errors import SphynxError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("plan")(plan.plan)
+app.command("design")(design.design)
 app.command("show")(show.show)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(data.app, name="data")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sphynx.cli import design_options as opt
 from sphynx.cli.output import count, print_json, print_table, short
+
+if TYPE_CHECKING:
+    from sphynx.space.planner import PlanList
 
 
 def plan(
@@ -66,8 +69,15 @@ def plan(
             }
         )
         return
+    print_plans(plans, budget, tolerance)
+    if output is not None:
+        typer.echo(f"wrote {output}", err=True)
+
+
+def print_plans(plans: PlanList, budget: int, tolerance: str) -> None:
+    chosen = plans.chosen.design
     print_table(
-        f"Networks within {tolerance} of {count(budget)} ReLUs, {template.image} images, {classes} classes",
+        f"Networks within {tolerance} of {count(budget)} ReLUs, {chosen.image} images, {chosen.classes} classes",
         ["", ">C", ">D", ">ReLUs", ">off", ">parameters", ">MACs"],
         (
             [
@@ -83,5 +93,3 @@ def plan(
         ),
         note=f"Chosen: {plans.reason} Reduce cells at D/3 and 2D/3 here.",
     )
-    if output is not None:
-        typer.echo(f"wrote {output}", err=True)

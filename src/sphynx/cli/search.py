@@ -31,7 +31,7 @@ def search(
     strategy: Annotated[
         str, typer.Option("--strategy", help="darts, darts-2nd, pc-darts, gdas, gaea, enas or random.")
     ] = "darts",
-    recipe: Annotated[str, typer.Option("--recipe", help="paper, fast, smoke, or a TOML file.")] = "paper",
+    recipe: Annotated[str, typer.Option("--recipe", help="paper, fast, small, smoke, or a TOML file.")] = "paper",
     nodes: Annotated[int | None, typer.Option("--nodes", help="N: 7 has four intermediate nodes, 5 has two.")] = None,
     settings: SetOption = None,
     seed: Annotated[int, typer.Option("--seed", help="The first seed.")] = 0,

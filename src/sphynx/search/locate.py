@@ -77,13 +77,7 @@ def locate(
     folder.write_json("config.json", {"stage": "locate", "seed": seed, "recipe": recipe.to_json(),
                                       "design": design.to_json(), "data": data.identity()})  # fmt: skip
     folder.write_json("environment.json", describe_environment(device))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        networks, stem = candidate_networks(design, placements)
-    networks.to(device)
-    halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
-    generator = torch.Generator().manual_seed(seed)
-    search = PlacementSearch(list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator)
+    search, halves, generator = prepare_placement(design, data, recipe, placements, seed=seed, device=device)
 
     def finish(epoch: int, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool]:
         del epoch, rows
@@ -99,11 +93,31 @@ def locate(
     watch = Watch(folder, "locate", ("epoch", "loss", "tau", "best", "beta_hat_best"), resume, quiet)
     with fast_convolutions(torch.device(device)):
         rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
-        accuracies = tuple(_accuracy(network, halves.evaluation(), device) for network in networks)
+        accuracies = tuple(_accuracy(network, halves.evaluation(), device) for network in search.networks)
     result = LocationResult(tuple(placements), tuple(tuple(row["beta_hat"]) for row in rows), accuracies)
     folder.write_json("beta.json", result.to_json())
     save_design(replace(design, reduce_positions=result.best), folder.path / "design.json")
     return result
+
+
+def prepare_placement(
+    design: Design,
+    data: Data,
+    recipe: LocationRecipe,
+    placements: Sequence[Placement],
+    *,
+    seed: int,
+    device: torch.device | str,
+) -> tuple[PlacementSearch, Halves, torch.Generator]:
+    """A placement search before its first step."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        networks, stem = candidate_networks(design, placements)
+    networks.to(device)
+    halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
+    generator = torch.Generator().manual_seed(seed)
+    steps = recipe.epochs * halves.steps
+    return PlacementSearch(list(networks), stem, recipe, steps=steps, generator=generator), halves, generator
 
 
 def with_exhaustive(

@@ -19,7 +19,7 @@ from sphynx.space.operations import ConvStack
 Selection = Literal["strength", "perturbation"]
 Recipe = TypeVar("Recipe")
 
-RECIPES = ("paper", "fast", "smoke")
+RECIPES = ("paper", "fast", "small", "smoke")
 
 
 @dataclass(frozen=True)

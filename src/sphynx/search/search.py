@@ -112,10 +112,8 @@ def search_cells(
     folder.write_json("config.json", {"stage": "search", "strategy": strategy, "seed": seed, "recipe": recipe.to_json(),
                                       "data": data.identity(), **costs})  # fmt: skip
     folder.write_json("environment.json", describe_environment(device))
-    generator = torch.Generator().manual_seed(seed)
-    shared = SharedWeights(_supernet(data, strategy, recipe, seed).to(device), recipe, objective)
-    learner = STRATEGIES[strategy](shared, generator)
-    halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
+    searcher, halves, generator = prepare_search(data, strategy, recipe, seed=seed, device=device, objective=objective)
+    learner, shared = searcher.strategy, searcher.shared
 
     def finish(epoch: int, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool]:
         learner.finish_epoch(halves.held_out(epoch), last=epoch + 1 == recipe.epochs)
@@ -140,7 +138,7 @@ def search_cells(
     columns = ("epoch", "loss", "held_out", "skips", *(["eigenvalue"] if recipe.hessian else []))
     watch = Watch(folder, f"search {strategy}", columns, resume, quiet)
     with fast_convolutions(torch.device(device)):
-        rows = run_epochs(Searcher(learner, shared), halves, generator, watch, epochs=recipe.epochs, finish=finish)
+        rows = run_epochs(searcher, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         genotype = _chosen(rows, recipe)
         if recipe.selection == "perturbation":
             genotype = _perturbed(learner, shared, halves, generator)
@@ -150,6 +148,22 @@ def search_cells(
     genotype.save(folder.path / "genotype.json")
     folder.write_json(RESULT, result.to_json())
     return result
+
+
+def prepare_search(
+    data: Data,
+    strategy: str,
+    recipe: SearchRecipe,
+    *,
+    seed: int,
+    device: torch.device | str,
+    objective: Objective | None = None,
+) -> tuple[Searcher, Halves, torch.Generator]:
+    """A search before its first step."""
+    generator = torch.Generator().manual_seed(seed)
+    shared = SharedWeights(_supernet(data, strategy, recipe, seed).to(device), recipe, objective)
+    halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
+    return Searcher(STRATEGIES[strategy](shared, generator), shared), halves, generator
 
 
 def _supernet(data: Data, strategy: str, recipe: SearchRecipe, seed: int) -> Supernet:

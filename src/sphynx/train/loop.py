@@ -82,22 +82,14 @@ class Job:
 
 def train(job: Job) -> dict[str, Any]:
     """Returns what it also writes to result.json."""
-    recipe, data, processes, device = job.recipe, job.data, job.processes, job.processes.device
+    recipe, data, processes = job.recipe, job.data, job.processes
     check_fit(job.design, data)
     folder = RunFolder(job.out, belongs_to=job.belongs_to(), tensorboard=job.tensorboard and processes.leads)
     state = folder.load_checkpoint() if job.resume else None
     if processes.leads:
         _describe_run(job, folder)
 
-    torch.manual_seed(job.seed)
-    network = build_network(job.design, auxiliary=recipe.auxiliary_weight > 0, drop_path=recipe.drop_path > 0)
-    network = with_width_multiple(
-        network.to(device), state["width_multiple"] if state else width_multiple(recipe, device)
-    )
-    if uses_channels_last(recipe, device):
-        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    teacher = None if job.teacher is None else job.teacher.to(device)
-    step = Step(processes.wrap(Objective(network, recipe, teacher)), recipe, device, eager=processes.world > 1)
+    network, step = prepare_training(job, state["width_multiple"] if state else None)
     train_images, held_out = data.train.split(recipe.held_out, HELD_OUT_SEED)
     batches = make_batches(train_images, job)
     seconds_before = _restore(state, network, step, batches, folder) if state else 0.0
@@ -165,6 +157,18 @@ def train(job: Job) -> dict[str, Any]:
             result = _finish(job, folder, as_designed(network), minutes)
             progress.note(f"test accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
     return result
+
+
+def prepare_training(job: Job, multiple: int | None = None) -> tuple[AnyNetwork, Step]:
+    """The network as the job's seed starts it, and what trains it on one batch."""
+    recipe, processes, device = job.recipe, job.processes, job.processes.device
+    torch.manual_seed(job.seed)
+    network = build_network(job.design, auxiliary=recipe.auxiliary_weight > 0, drop_path=recipe.drop_path > 0)
+    network = with_width_multiple(network.to(device), multiple or width_multiple(recipe, device))
+    if uses_channels_last(recipe, device):
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    teacher = None if job.teacher is None else job.teacher.to(device)
+    return network, Step(processes.wrap(Objective(network, recipe, teacher)), recipe, device, eager=processes.world > 1)
 
 
 def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | StreamedBatches:

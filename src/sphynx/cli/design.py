@@ -1,0 +1,221 @@
+"""`sphynx design`: from a data set and a ReLU budget to a trained network, and an honest table beside it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from sphynx.cli.design_options import Cells, Json, StemOption, cells_for, parse_positions, stem_for
+from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.cli.plan import print_plans
+from sphynx.cli.search import ResumeOption, parse_settings, refuse_old_run
+from sphynx.cli.train import DataOption, DataSize, DeviceOption, resume_command
+from sphynx.errors import InputError
+
+if TYPE_CHECKING:
+    from sphynx.data.images import Data
+    from sphynx.train.pipeline import Order, Pipeline
+    from sphynx.train.timing import Estimate
+
+AUTO = "auto"
+
+
+def design(
+    data: DataOption,
+    relu_budget: Annotated[str, typer.Option("--relu-budget", help="50k, 1.2M or 51200.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder. [runs/DATA-BUDGET]")] = None,
+    search: Annotated[bool, typer.Option("--search", help="Search the cells, instead of the published ones.")] = False,
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="darts, darts-2nd, pc-darts, gdas, gaea, enas or random.")
+    ] = "darts",
+    cells: Cells = "sphynx",
+    fixed: Annotated[bool, typer.Option("--fixed", help="Reduce cells at D/3 and 2D/3, without a search.")] = False,
+    reduce_at: Annotated[str, typer.Option("--reduce-at", help="Reduce cells at these positions, such as 0,1.")] = "",
+    candidates: Annotated[
+        str, typer.Option("--candidates", help="all: C(D, 2) placements. paper: positions up to 2D/3.")
+    ] = "paper",
+    recipe: Annotated[str, typer.Option("--recipe", help="Of the training; auto suits it to the data.")] = AUTO,
+    compare: Annotated[
+        str, typer.Option("--compare", help="The recipe of the final table: same, none, or another (shorter) one.")
+    ] = "same",
+    search_recipe: Annotated[str, typer.Option("--search-recipe", help="Of the cell search.")] = AUTO,
+    location_recipe: Annotated[str, typer.Option("--location-recipe", help="Of the placement.")] = AUTO,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A value of a stage's recipe: cells.epochs=4, placement.*, training.*."),
+    ] = None,
+    time_budget: Annotated[str, typer.Option("--time-budget", help="Scale the epochs to fit 90s, 15m or 2h.")] = "",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds are trained of every network.")] = 1,
+    tolerance: Annotated[str, typer.Option("--tolerance", help="How far from the budget is allowed.")] = "5%",
+    stem: StemOption = AUTO,
+    resume: ResumeOption = "never",
+    device: DeviceOption = AUTO,
+    image_size: DataSize = None,
+    as_json: Json = False,
+) -> None:
+    """Design a network for a data set: plan, cells, placement of the reduce cells, training, and a comparison.
+
+    The published cells are used unless --search is given. The table at the end sets the network beside the same plan
+    with random and with published cells, trained by the same recipe from as many seeds.
+
+    Examples:
+
+      sphynx design --data digits --relu-budget 1k
+
+      sphynx design --data digits --relu-budget 1k --search --seeds 3 -o runs/digits
+
+      sphynx design --data cifar100 --relu-budget 50k --time-budget 30m -o runs/cifar
+
+      sphynx design --data photos/ --image-size 32 --relu-budget 25k --reduce-at 0,1 --compare none
+
+      sphynx design --data digits --relu-budget 1k --search --seeds 3 -o runs/digits --resume auto
+    """
+    from sphynx.data.open import open_data
+    from sphynx.train.pipeline import Pipeline
+    from sphynx.train.processes import pick_device
+
+    out = out or Path("runs") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(data).name)}-{relu_budget}"
+    chosen_device = pick_device(device)
+    refuse_old_run(out, resume)
+    images = open_data(data, image_size=image_size)
+    pipeline = Pipeline(
+        _order(
+            images, relu_budget=relu_budget, tolerance=tolerance, stem=stem, cells=cells,
+            strategy=strategy if search else "", placement=_placement(fixed, reduce_at), candidates=candidates,
+            recipes=(search_recipe, location_recipe, recipe, compare), settings=settings or [],
+            seed=seed, seeds=seeds, time_budget=time_budget,
+        ),
+        images, out, device=chosen_device, resume=resume == "auto", resume_command=resume_command(), quiet=as_json,
+    )  # fmt: skip
+    if as_json:
+        estimates = [estimate.to_json() for estimate in pipeline.schedule()]
+        print_json({"out": str(out), "estimates": estimates, **pipeline.run()})
+        return
+    print_plans(pipeline.plans, pipeline.order.relu_budget, tolerance)
+    _print_schedule(pipeline)
+    _print_result(pipeline.run(), out)
+
+
+def _order(
+    data: Data, *, relu_budget: str, tolerance: str, stem: str, cells: str, strategy: str,
+    placement: Literal["search", "fixed"] | tuple[int, ...], candidates: str, recipes: tuple[str, str, str, str],
+    settings: list[str], seed: int, seeds: int, time_budget: str,
+) -> Order:  # fmt: skip
+    from sphynx.search.location import load_location_recipe
+    from sphynx.search.recipe import load_recipe as load_search_recipe
+    from sphynx.search.strategies import STRATEGIES
+    from sphynx.space.planner import parse_percentage, parse_relu_budget
+    from sphynx.train.pipeline import Order, recipe_for
+    from sphynx.train.recipe import load_recipe
+    from sphynx.train.timing import parse_duration
+
+    if strategy and strategy not in STRATEGIES:
+        raise InputError(f"there is no strategy {strategy!r}", remedy=f"Use one of {', '.join(STRATEGIES)}.")
+    if candidates not in ("all", "paper"):
+        raise InputError(f"{candidates!r} are no candidates", where="--candidates", remedy="Use all or paper.")
+    if strategy and cells != "sphynx":
+        raise InputError("cells are both given and searched", remedy="Give --cells or --search.")
+    auto, changes = recipe_for(data), _by_stage(settings)
+    search, location, training, compare = (auto if name == AUTO else name for name in recipes)
+    trained_by = load_recipe(training, changes["training"])
+    return Order(
+        relu_budget=parse_relu_budget(relu_budget),
+        tolerance=parse_percentage(tolerance),
+        stem=stem_for(stem, data.train.shape[1]),
+        genotype=cells_for(cells),
+        strategy=strategy,
+        placement=placement,
+        candidates=candidates,  # type: ignore[arg-type]  # checked above
+        search=load_search_recipe(search, changes["cells"]),
+        location=load_location_recipe(location, changes["placement"]),
+        training=trained_by,
+        comparison=None if compare == "none" else trained_by if compare == "same" else load_recipe(compare),
+        seed=seed,
+        seeds=seeds,
+        time_budget=parse_duration(time_budget) if time_budget else None,
+    )
+
+
+def _placement(fixed: bool, reduce_at: str) -> Literal["search", "fixed"] | tuple[int, ...]:
+    if fixed and reduce_at:
+        raise InputError("reduce cells are both fixed and given", remedy="Give --fixed or --reduce-at.")
+    if reduce_at:
+        return parse_positions(reduce_at)
+    return "fixed" if fixed else "search"
+
+
+def _by_stage(settings: list[str]) -> dict[str, dict[str, Any]]:
+    stages: dict[str, dict[str, Any]] = {"cells": {}, "placement": {}, "training": {}}
+    for name, value in parse_settings(settings).items():
+        stage, dot, key = name.partition(".")
+        if not dot or stage not in stages:
+            raise InputError(
+                f"{name!r} names no value of a stage", where="--set", remedy=f"Stages are {', '.join(stages)}."
+            )
+        stages[stage][key] = value
+    return stages
+
+
+def _print_schedule(pipeline: Pipeline) -> None:
+    from sphynx.run.progress import duration
+
+    order, estimates = pipeline.order, pipeline.schedule()
+    asked = {"cells": order.search.epochs, "placement": order.location.epochs, "training": order.training.epochs}
+    asked["comparison"] = order.comparison.epochs if order.comparison is not None else 0
+    total = duration(sum(estimate.seconds for estimate in estimates))
+    note = f"about {total} in all, by steps timed on this device (networks: with the cells known now)"
+    if order.time_budget is not None:
+        shortened = any(estimate.epochs < asked[estimate.stage] for estimate in estimates)
+        note += f"; {'epochs scaled to fit' if shortened else 'fits'} the budget of {duration(order.time_budget)}"
+    print_table(
+        "Estimate",
+        ["stage", ">seconds per epoch", ">epochs", ">runs", ">time"],
+        (_schedule_row(estimate, asked[estimate.stage]) for estimate in estimates),
+        note=note,
+    )
+
+
+def _schedule_row(estimate: Estimate, asked: int) -> list[str]:
+    from sphynx.run.progress import duration
+
+    epochs = str(estimate.epochs) if estimate.epochs == asked else f"{estimate.epochs} (of {asked})"
+    return [estimate.stage, f"{estimate.epoch_seconds:.3g}", epochs, str(estimate.runs), duration(estimate.seconds)]
+
+
+def _print_result(result: dict[str, Any], out: Path) -> None:
+    from sphynx.train.comparison import Gain
+
+    n, compared = len(result["seeds"]), result["comparison"]
+    rows = compared["rows"]
+    if rows:
+        searched = "the search" if result["cells"].startswith("searched") else f"these ({result['cells']})"
+        gains = "\n".join(f"{searched} {Gain(**entry)}" for entry in compared["gains"])
+        print_table(
+            f"Test accuracy at the final epoch ({compared['recipe']['epochs']}), n = {n}, C={result['channels']}, "
+            f"D={result['depth']}, {count(result['relus'])} ReLUs, reduce cells at {result['reduce_positions']}",
+            ["cells", ">mean", ">std", ">each seed", ">parameters", ">minutes"],
+            (
+                [
+                    row["cells"],
+                    f"{row['mean']:.2%}",
+                    "-" if row["deviation"] is None else f"{row['deviation']:.2%}",
+                    " ".join(f"{100 * accuracy:.2f}" for accuracy in row["accuracies"]),
+                    short(row["parameters"]),
+                    f"{row['minutes']:.2f}",
+                ]
+                for row in rows
+            ),
+            note=f"{gains}\nAll stand at the places found for the first; random cells are drawn anew for each seed.",
+        )
+    spread = "" if result["accuracy_std"] is None else f", std {result['accuracy_std']:.2%}"
+    print_table(
+        f"Designed: {out}",
+        ["stage", ">minutes"],
+        [[stage, f"{minutes:.2f}"] for stage, minutes in result["minutes"].items()],
+        note=f"{sum(result['minutes'].values()):.2f} minutes in all; "
+        f"test accuracy {result['accuracy']:.2%}{spread}, n = {n}",
+    )

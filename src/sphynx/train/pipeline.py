@@ -1,0 +1,311 @@
+"""From a data set and a ReLU budget to a trained network: plan, estimate, cells, placement, training, comparison.
+
+    out/genotype.json  design.json  model.safetensors  normalisation.json   the network (of the first seed)
+    out/result.json    accuracies beside random and published cells         out/stages.json   what is finished
+    out/cells  out/placement  out/training/seed-N  out/comparison/*/seed-N  each stage's own runs
+
+Cells and placement learn from the two halves of the training images. Nothing here is chosen by a number that was
+measured on test images: a network meets them once, when its training has ended.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from sphynx.data.images import Data
+from sphynx.errors import InputError
+from sphynx.run.folder import RunFolder
+from sphynx.run.interrupt import InterruptedWorkError
+from sphynx.run.progress import duration
+from sphynx.run.stages import Stages
+from sphynx.search.cellspace import CellSpace
+from sphynx.search.locate import locate
+from sphynx.search.location import Candidates, LocationRecipe, Placement, placements
+from sphynx.search.ranking import random_cells
+from sphynx.search.recipe import SearchRecipe
+from sphynx.search.search import search_cells
+from sphynx.space.account import relu_count
+from sphynx.space.design import Design, Stem, default_reduce_positions
+from sphynx.space.files import save_design
+from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.planner import PlanList
+from sphynx.space.planner import plan as plan_budget
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+from sphynx.train.comparison import Row, gain, row_of
+from sphynx.train.loop import RESULT, Job
+from sphynx.train.model import MODEL, NORMALISATION
+from sphynx.train.processes import Processes
+from sphynx.train.recipe import Recipe
+from sphynx.train.runs import summarise, train_seeds
+from sphynx.train.timing import (
+    Estimate,
+    fit,
+    placement_epoch_seconds,
+    search_epoch_seconds,
+    training_epoch_seconds,
+)
+
+REDUCE_CELLS = 2
+FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
+LEAST_EPOCHS = {"cells": 2, "placement": 2, "training": 3, "comparison": 3}
+RANDOM, PUBLISHED = "random cells", "published cells"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked for."""
+
+    relu_budget: int
+    search: SearchRecipe
+    location: LocationRecipe
+    training: Recipe
+    comparison: Recipe | None  # of every network of the final table; None: no table
+    tolerance: float = 0.05
+    stem: Stem = "small"
+    genotype: Genotype = SPHYNX  # where no cells are searched
+    strategy: str = ""  # of a cell search; empty: none
+    placement: Literal["search", "fixed"] | Placement = "search"
+    candidates: Candidates = "paper"
+    seed: int = 0
+    seeds: int = 1
+    time_budget: float | None = None  # seconds
+
+    def __post_init__(self) -> None:
+        if self.training.distillation != "none" or (self.comparison and self.comparison.distillation != "none"):
+            raise InputError(
+                "the recipe distils, but no teacher is at hand",
+                remedy="Design without distillation, then: sphynx train DESIGN --teacher auto --distillation squared.",
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        described = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        for name in ("search", "location", "training", "comparison", "genotype"):
+            described[name] = None if described[name] is None else described[name].to_json()
+        return described
+
+
+def recipe_for(data: Data) -> str:
+    """The name of the recipes that suit a data set of this size."""
+    return "small" if len(data.train) <= FEW_IMAGES else "fast"
+
+
+class Pipeline:
+    """Call `plans`, then `schedule`, then `run`. A finished stage of a resumed run gives what it gave before."""
+
+    def __init__(
+        self, order: Order, data: Data, out: Path, *, device: torch.device, resume: bool = False,
+        resume_command: str = "the same command with --resume auto", quiet: bool = False,
+    ) -> None:  # fmt: skip
+        self.order, self.data, self.out, self.device = order, data, out, device
+        self.resume_command, self.quiet = resume_command, quiet
+        self.design = self.plans.chosen.design  # reduce cells at D/3, 2D/3 until they are placed
+        self.places: tuple[Placement, ...] = ()
+        if order.placement == "search":
+            self.places = placements(self.design.depth, REDUCE_CELLS, order.candidates)
+        elif order.placement != "fixed":
+            self.design = dataclasses.replace(self.design, reduce_positions=order.placement)
+        self.stages = Stages(out, {**order.to_json(), "data": data.identity()}, resume=resume)
+
+    @cached_property
+    def plans(self) -> PlanList:
+        """Every width and depth within the budget, and the chosen one."""
+        order, image = self.order, Shape(*self.data.train.shape)
+        template = Design(
+            order.genotype, 2, 3, default_reduce_positions(3), image, self.data.classes, stem=order.stem
+        )  # fmt: skip
+        return plan_budget(template, order.relu_budget, order.tolerance)
+
+    def schedule(self) -> tuple[Estimate, ...]:
+        """How long each stage will take, measured; with a time budget, with epochs that fit it."""
+        try:
+            found = self.stages.run("estimate", lambda: {"stages": [e.to_json() for e in self._estimates()]})
+        except KeyboardInterrupt:
+            raise InterruptedWorkError(resume=self.resume_command, where="estimate") from None
+        return tuple(Estimate(**entry) for entry in found["stages"])
+
+    def run(self) -> dict[str, Any]:
+        """All stages; what it returns it also writes to result.json."""
+        try:
+            return self._run({estimate.stage: estimate for estimate in self.schedule()})
+        except KeyboardInterrupt:
+            raise InterruptedWorkError(resume=self.resume_command, where=str(self.out)) from None
+
+    def _estimates(self) -> tuple[Estimate, ...]:
+        order, found, started = self.order, [], time.monotonic()
+        if order.strategy:
+            seconds = search_epoch_seconds(self.data, order.strategy, order.search, self.device)
+            found.append(_estimate("cells", seconds, order.search.epochs))
+        if self.places:
+            seconds = placement_epoch_seconds(self.design, self.data, order.location, self.places, self.device)
+            found.append(_estimate("placement", seconds, order.location.epochs))
+        seconds = training_epoch_seconds(self._job(self.design, order.training, "training", order.seed))
+        found.append(_estimate("training", seconds, order.training.epochs, order.seeds))
+        if order.comparison is not None:
+            if order.comparison != order.training:
+                seconds = training_epoch_seconds(self._job(self.design, order.comparison, "training", order.seed))
+            others = len(self._others(self.design)) + (order.comparison != order.training)
+            found.append(_estimate("comparison", seconds, order.comparison.epochs, order.seeds * others))
+        if order.time_budget is None:
+            return tuple(found)
+        shorter = [
+            *(["leave out --search"] if order.strategy else []),
+            *(["take --fixed places"] if self.places else []),
+            *(["take fewer --seeds"] if order.seeds > 1 else []),
+            *(["give --compare none"] if order.comparison is not None else []),
+        ]
+        left = max(order.time_budget - (time.monotonic() - started), 0.0)
+        return fit(found, left, f"Give more time{''.join(f', or {words}' for words in shorter)}.")
+
+    def _run(self, plan: dict[str, Estimate]) -> dict[str, Any]:
+        order = self.order
+        training = with_epochs(order.training, plan["training"].epochs)
+        comparison = None
+        if order.comparison is not None:
+            comparison = with_epochs(order.comparison, plan["comparison"].epochs)
+
+        genotype = order.genotype
+        if order.strategy:
+            self._announce("cells", plan)
+            found = self.stages.run("cells", lambda: self._search(plan["cells"].epochs))
+            genotype = genotype_from_json(found["genotype"])
+        design = dataclasses.replace(self.design, genotype=genotype)
+        if self.places:
+            self._announce("placement", plan)
+            found = self.stages.run("placement", lambda: self._place(design, plan["placement"].epochs))
+            design = dataclasses.replace(design, reduce_positions=tuple(found["best"]))
+        genotype.save(self.out / "genotype.json")
+        save_design(design, self.out / "design.json")
+
+        self._announce("training", plan)
+        trained = self.stages.run("training", lambda: self._train([design] * order.seeds, training, "training"))
+        first = self.out / "training" / f"seed-{order.seed}"
+        for name in (MODEL, NORMALISATION):
+            shutil.copyfile(first / name, self.out / name)
+
+        rows: list[Row] = []
+        if comparison is not None:
+            self._announce("comparison", plan)
+            compared = self.stages.run("comparison", lambda: self._compare(design, comparison, training))
+            own = compared["own"] or trained
+            rows = [row_of(self._own_label(), own), *(row_of(label, s) for label, s in compared["others"].items())]
+        return self._finish(design, training, comparison, trained, rows)
+
+    def _search(self, epochs: int) -> dict[str, Any]:
+        recipe = dataclasses.replace(self.order.search, epochs=epochs)
+        return search_cells(
+            self.data, self.order.strategy, recipe, self.out / "cells", seed=self.order.seed, device=self.device,
+            resume=self.resume_command, quiet=self.quiet,
+        ).to_json()  # fmt: skip
+
+    def _place(self, design: Design, epochs: int) -> dict[str, Any]:
+        recipe = dataclasses.replace(self.order.location, epochs=epochs)
+        return locate(
+            design, self.data, recipe, self.places, self.out / "placement", seed=self.order.seed, device=self.device,
+            resume=self.resume_command, quiet=self.quiet,
+        ).to_json()  # fmt: skip
+
+    def _train(self, designs: Sequence[Design], recipe: Recipe, folder: str) -> dict[str, Any]:
+        """One seed per design."""
+        results = []
+        for seed, design in enumerate(designs, self.order.seed):
+            self._say(f"{folder}, seed {seed}")
+            results.append(train_seeds(self._job(design, recipe, folder, seed)))
+        return summarise(results)
+
+    def _job(self, design: Design, recipe: Recipe, folder: str, seed: int) -> Job:
+        return Job(
+            design, self.data, recipe, self.out / folder / f"seed-{seed}", seed, resume=True, quiet=self.quiet,
+            processes=Processes(self.device), resume_command=self.resume_command,
+        )  # fmt: skip
+
+    def _compare(self, design: Design, recipe: Recipe, training: Recipe) -> dict[str, Any]:
+        own = None
+        if recipe != training:
+            own = self._train([design] * self.order.seeds, recipe, "comparison/own")
+        others = {
+            label: self._train(designs, recipe, f"comparison/{label.split()[0]}")
+            for label, designs in self._others(design).items()
+        }
+        return {"own": own, "others": others}
+
+    def _others(self, design: Design) -> dict[str, list[Design]]:
+        """The same plan with other cells; every seed draws random cells of its own."""
+        order = self.order
+        space = CellSpace(len(design.genotype.normal) + 3)
+        drawn = random_cells(space, order.seeds, order.seed).values()
+        others = {RANDOM: [dataclasses.replace(design, genotype=genotype) for genotype in drawn]}
+        if order.strategy or order.genotype != SPHYNX:
+            others[PUBLISHED] = [dataclasses.replace(design, genotype=SPHYNX)] * order.seeds
+        return others
+
+    def _own_label(self) -> str:
+        if self.order.strategy:
+            return f"searched cells ({self.order.strategy})"
+        return PUBLISHED if self.order.genotype == SPHYNX else f"given cells ({self.order.genotype.name})"
+
+    def _finish(
+        self, design: Design, training: Recipe, comparison: Recipe | None, trained: dict[str, Any], rows: list[Row]
+    ) -> dict[str, Any]:
+        order = self.order
+        result = {
+            "data": self.data.name,
+            "relu_budget": order.relu_budget,
+            "relus": relu_count(design),
+            "channels": design.channels,
+            "depth": design.depth,
+            "reduce_positions": list(design.reduce_positions),
+            "placed_by": "algorithm 1" if self.places else "fixed" if order.placement == "fixed" else "given",
+            "cells": self._own_label(),
+            "accuracy": trained["accuracy"],
+            "accuracy_std": trained["accuracy_std"],
+            "accuracies": trained["accuracies"],
+            "seeds": trained["seeds"],
+            "training": training.to_json(),
+            "comparison": {
+                "recipe": None if comparison is None else comparison.to_json(),
+                "rows": [row.to_json() for row in rows],
+                "gains": [gain(rows[0], other).to_json() for other in rows[1:]],
+            },
+            "minutes": self.stages.minutes(),
+        }
+        RunFolder(self.out).write_json(RESULT, result)
+        return result
+
+    def _announce(self, stage: str, plan: dict[str, Estimate]) -> None:
+        if self.stages.finished(stage):
+            self._say(f"{stage}: finished before")
+            return
+        names = list(plan)
+        left = sum(plan[name].seconds for name in names[names.index(stage) :])
+        self._say(
+            f"{stage} (stage {names.index(stage) + 1} of {len(names)}): about {duration(plan[stage].seconds)}, "
+            f"{duration(left)} left in all"
+        )
+
+    def _say(self, text: str) -> None:
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+
+def with_epochs(recipe: Recipe, epochs: int) -> Recipe:
+    """The recipe in another number of epochs: warm-up and decays keep their share of it."""
+    share = epochs / recipe.epochs
+    decays = tuple(sorted({max(1, round(epoch * share)) for epoch in recipe.decay_epochs}))
+    return dataclasses.replace(
+        recipe, epochs=epochs, warmup_epochs=recipe.warmup_epochs * share, decay_epochs=decays
+    )  # fmt: skip
+
+
+def _estimate(stage: str, seconds: float, epochs: int, runs: int = 1) -> Estimate:
+    return Estimate(stage, seconds, epochs, min(epochs, LEAST_EPOCHS[stage]), runs)

@@ -1,0 +1,163 @@
+"""How long the stages of a design take, measured on this device by real steps after warm-up, and fitted to a budget.
+
+An estimate is (seconds per epoch) x epochs x runs. Networks whose cells are not known yet are timed with the cells that
+are at hand; start-up, checkpoints and evaluation at the end are not counted, for which a fit keeps a margin.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from typing import Any
+
+import torch
+
+from sphynx.data.images import Data
+from sphynx.errors import InputError
+from sphynx.network.backend import fast_convolutions
+from sphynx.run.progress import duration
+from sphynx.search.epochs import EVALUATION_BATCH, Halves, Learner
+from sphynx.search.locate import prepare_placement
+from sphynx.search.location import LocationRecipe, Placement
+from sphynx.search.recipe import SearchRecipe
+from sphynx.search.search import Searcher, prepare_search
+from sphynx.space.design import Design
+from sphynx.train.loop import Job, make_batches, prepare_training
+
+WARMUP_STEPS, MAX_STEPS, ENOUGH_SECONDS = 2, 10, 1.0
+MARGIN = 0.9  # the share of a time budget that is given out
+
+
+@dataclass(frozen=True)
+class Estimate:
+    stage: str
+    epoch_seconds: float
+    epochs: int
+    least_epochs: int  # fewer would not be a schedule
+    runs: int = 1
+
+    @property
+    def seconds(self) -> float:
+        return self.epoch_seconds * self.epochs * self.runs
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage,
+            "epoch_seconds": self.epoch_seconds,
+            "epochs": self.epochs,
+            "least_epochs": self.least_epochs,
+            "runs": self.runs,
+        }
+
+
+def fit(estimates: Sequence[Estimate], budget_seconds: float, remedy: str) -> tuple[Estimate, ...]:
+    """All epochs scaled by the largest common factor up to 1 that fits, none below its least."""
+
+    def scaled(factor: float) -> tuple[Estimate, ...]:
+        return tuple(replace(e, epochs=max(e.least_epochs, math.floor(e.epochs * factor))) for e in estimates)
+
+    def fits(factor: float) -> bool:
+        return sum(e.seconds for e in scaled(factor)) <= MARGIN * budget_seconds
+
+    if not fits(0.0):
+        least = scaled(0.0)
+        needed = sum(e.seconds for e in least) / MARGIN
+        shortest = ", ".join(f"{e.stage} {e.epochs} epochs x {e.runs}" for e in least)
+        raise InputError(
+            f"the smallest schedule ({shortest}) takes about {duration(needed)} on this device; "
+            f"{duration(budget_seconds)} of the time budget are left for it",
+            where="--time-budget",
+            remedy=remedy,
+        )
+    low, high = 0.0, 1.0
+    if fits(high):
+        return scaled(high)
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return scaled(low)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `90s`, `15m`, `1h30m`."""
+    number = r"(\d+(?:\.\d+)?)"
+    match = re.fullmatch(rf"\s*(?:{number}\s*h)?\s*(?:{number}\s*m)?\s*(?:{number}\s*s)?\s*", text.lower())
+    seconds = (
+        sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
+    )
+    if seconds <= 0:
+        raise InputError(f"{text!r} is not a time", where="--time-budget", remedy="Write it as 90s, 15m or 1h30m.")
+    return seconds
+
+
+def search_epoch_seconds(data: Data, strategy: str, recipe: SearchRecipe, device: torch.device) -> float:
+    searcher, halves, _ = prepare_search(data, strategy, recipe, seed=0, device=device)
+    with fast_convolutions(device):
+        return _steps_seconds(searcher, halves) + _finish_seconds(searcher, halves, len(data.train) // 2)
+
+
+def placement_epoch_seconds(
+    design: Design, data: Data, recipe: LocationRecipe, placements: Sequence[Placement], device: torch.device
+) -> float:
+    search, halves, _ = prepare_placement(design, data, recipe, placements, seed=0, device=device)
+    with fast_convolutions(device):
+        return _steps_seconds(search, halves)
+
+
+def training_epoch_seconds(job: Job) -> float:
+    network, step = prepare_training(job)
+    network.train()
+    images, _ = job.data.train.split(job.recipe.held_out, 0)
+    batches = make_batches(images, job)
+    turns = _endless(batches)
+    return len(batches) * seconds_of(lambda: step(*next(turns)), job.processes.device)
+
+
+def seconds_of(work: Callable[[], object], device: torch.device) -> float:
+    """The mean of a few calls, after warm-up."""
+    for _ in range(WARMUP_STEPS):
+        work()
+    _wait(device)
+    started, done = time.monotonic(), 0
+    while done < 2 or (done < MAX_STEPS and time.monotonic() - started < ENOUGH_SECONDS):
+        work()
+        done += 1
+    _wait(device)
+    return (time.monotonic() - started) / done
+
+
+def _steps_seconds(learner: Learner, halves: Halves) -> float:
+    learner.start_epoch(0)
+    turns = cycle(list(islice(halves.pairs(0), MAX_STEPS)))
+    return halves.steps * seconds_of(lambda: learner.step(*next(turns)), halves.device)
+
+
+def _finish_seconds(searcher: Searcher, halves: Halves, images: int) -> float:
+    """What a strategy does after a pass grows linearly with the batches of that pass, and so does the evaluation."""
+    strategy, shared = searcher.strategy, searcher.shared
+
+    def finish(batches: int) -> float:
+        started = time.monotonic()
+        strategy.finish_epoch(islice(halves.held_out(0), batches), last=False)
+        _wait(halves.device)
+        return time.monotonic() - started
+
+    one, three = finish(1), finish(3)
+    started = time.monotonic()
+    shared.mean_reward(islice(halves.evaluation(), 1), strategy.mixtures())
+    evaluation = (time.monotonic() - started) * math.ceil(images / EVALUATION_BATCH)
+    return one + (halves.steps - 1) * max(three - one, 0.0) / 2 + evaluation
+
+
+def _endless(batches: Any) -> Iterator[Any]:
+    while True:
+        yield from batches
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -1,0 +1,109 @@
+"""`sphynx design` as a user calls it, on the embedded digits; a real Ctrl-C in a real process."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from sphynx.cli.main import app
+from sphynx.errors import InputError
+
+# 320 ReLUs: C = 1, D = 5 on images of 8x8. One epoch of everything, in few large batches.
+TINY = [
+    "design", "--data", "digits", "--relu-budget", "320", "--device", "cpu", "--recipe", "smoke",
+    "--search-recipe", "smoke", "--location-recipe", "smoke", "--strategy", "gdas",
+    *(word for stage in ("cells", "placement", "training")
+      for setting in ("epochs=1", "batch_size=240") for word in ("--set", f"{stage}.{setting}")),
+    "--set", "cells.nodes=4", "--set", "cells.depth=2",
+]  # fmt: skip
+INTERRUPTED_IN_TRAINING = """
+import os, signal
+from sphynx.cli.main import main
+from sphynx.train import pipeline
+from sphynx.train.step import Step
+run, steps = Step._run, []
+def step(self, x, y):
+    run(self, x, y)
+    steps.append(1)
+    if len(steps) == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+Step._run = step
+pipeline.training_epoch_seconds = lambda job: 1.0
+main()
+"""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shown = run(*TINY, "--search", "-o", str(out))
+    for words in ("C=1, D=5", "Estimate", "searched cells (gdas)", "random cells", "published cells", "the search ",
+                  "Designed:", "no spread is known"):  # fmt: skip
+        assert words in " ".join(shown.split()), words
+    for name in ("genotype.json", "design.json", "model.safetensors", "result.json", "stages.json"):
+        assert (out / name).is_file(), name
+    with pytest.raises(InputError, match="holds a run"):
+        run(*TINY, "--search", "-o", str(out))
+    again = json.loads(run(*TINY, "--search", "-o", str(out), "--resume", "auto", "--json"))
+    assert again["accuracies"] == json.loads((out / "result.json").read_text())["accuracies"]
+    evaluated = json.loads(run("eval", str(out), "--data", "digits", "--device", "cpu", "--json"))
+    assert evaluated["accuracy"] == again["accuracies"][0]
+
+
+def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
+    words = [*TINY, "--fixed", "--compare", "none", "-o", str(tmp_path / "run")]
+    stopped = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IN_TRAINING, *words],
+        capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert stopped.returncode == 1, stopped.stderr
+    assert "Continue with: sphynx design" in stopped.stderr and "--resume auto" in stopped.stderr
+    assert (tmp_path / "run" / "training" / "seed-0" / "checkpoint.pt").exists()
+    finished = json.loads(run(*words, "--resume", "auto", "--json"))
+    assert finished["placed_by"] == "fixed" and finished["comparison"]["rows"] == []
+
+
+def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
+    common = ["design", "--data", "digits", "--relu-budget", "320", "-o", str(tmp_path / "run")]
+    for words, message in (
+        (["--search", "--strategy", "magic"], "no strategy"),
+        (["--search", "--cells", "darts-v2"], "both given and searched"),
+        (["--fixed", "--reduce-at", "0,1"], "both fixed and given"),
+        (["--reduce-at", "0,9"], "outside 0"),
+        (["--candidates", "some"], "no candidates"),
+        (["--set", "epochs=3"], "names no value"),
+        (["--set", "training.speed=3"], "unknown key"),
+        (["--recipe", "slow"], "no recipe"),
+        (["--time-budget", "soon"], "not a time"),
+        (["--resume", "maybe"], "no way to resume"),
+        (["--relu-budget", "100"], "no channels and depth"),
+        (["--relu-budget", "much"], "not a ReLU budget"),
+    ):
+        with pytest.raises(InputError, match=message):
+            run(*common, *words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_time_budget_that_is_too_small_is_refused_with_what_would_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="smallest schedule") as refused:
+        run(*TINY, "--fixed", "--time-budget", "0.01s", "-o", str(tmp_path / "run"))
+    assert refused.value.exit_code == 2 and "--compare none" in refused.value.remedy

@@ -1,0 +1,197 @@
+"""The design pipeline: its stages end to end, resumed after an interrupt in each, fitted to a time budget."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sphynx.errors import InputError
+from sphynx.run.interrupt import InterruptedWorkError
+from sphynx.run.stages import Stages
+from sphynx.search.location import load_location_recipe
+from sphynx.search.recipe import load_recipe as load_search_recipe
+from sphynx.space.files import load_design
+from sphynx.space.genotype import load_genotype
+from sphynx.train import pipeline as module
+from sphynx.train.comparison import Row, gain
+from sphynx.train.model import load_model
+from sphynx.train.pipeline import Order, Pipeline, recipe_for, with_epochs
+from sphynx.train.recipe import load_recipe
+from sphynx.train.timing import MARGIN, Estimate, fit, parse_duration
+from tests.train.small import data
+
+CPU = torch.device("cpu")
+STAGES = ("cells", "placement", "training", "comparison")
+TRAINING = load_recipe("smoke", {"epochs": 1, "batch_size": 16, "crop": False, "auxiliary_weight": 0.0})
+
+
+def order(**changes: Any) -> Order:
+    """48 ReLUs: C = 1, D = 3 on images of 4x4."""
+    asked = Order(
+        relu_budget=48,
+        search=load_search_recipe("smoke", {"epochs": 1, "nodes": 4, "batch_size": 12}),
+        location=load_location_recipe("smoke", {"epochs": 1, "batch_size": 12}),
+        training=TRAINING,
+        comparison=TRAINING,
+        strategy="gdas",
+    )
+    return dataclasses.replace(asked, **changes)
+
+
+def pipeline(out: Path, *, resume: bool = False, **changes: Any) -> Pipeline:
+    return Pipeline(order(**changes), data(), out, device=CPU, resume=resume, quiet=True)
+
+
+def test_all_stages_leave_a_network_and_a_comparison(tmp_path: Path) -> None:
+    result = pipeline(tmp_path, seeds=2).run()
+    assert [row["cells"] for row in result["comparison"]["rows"]] == [
+        "searched cells (gdas)", "random cells", "published cells",
+    ]  # fmt: skip
+    assert all(len(row["accuracies"]) == 2 for row in result["comparison"]["rows"])
+    assert [g["against"] for g in result["comparison"]["gains"]] == ["random cells", "published cells"]
+    assert list(result["minutes"]) == ["estimate", *STAGES]
+    design = load_design(tmp_path / "design.json")
+    assert design.genotype == load_genotype(tmp_path / "genotype.json") and result["relus"] == 48
+    assert load_model(tmp_path).design == design
+    first = json.loads((tmp_path / "training" / "seed-0" / "result.json").read_text())
+    assert first["accuracy"] == result["accuracies"][0]
+    assert json.loads((tmp_path / "result.json").read_text()) == json.loads(json.dumps(result))
+    random = [load_design(tmp_path / "comparison" / "random" / f"seed-{seed}" / "design.json") for seed in (0, 1)]
+    assert random[0].genotype != random[1].genotype and random[0].reduce_positions == design.reduce_positions
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was never interrupted."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp("whole")
+    pipeline(out).run()
+    torch.set_num_threads(before)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("stage", "function", "nth"),
+    [
+        ("estimate", "training_epoch_seconds", 1),
+        ("cells", "search_cells", 1),
+        ("placement", "locate", 1),
+        ("training", "train_seeds", 1),
+        ("comparison", "train_seeds", 3),  # after the network's own training and that of the random cells
+    ],
+)
+def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
+    tmp_path: Path, whole: Path, stage: str, function: str, nth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = getattr(module, function), []
+
+    def interrupted(*words: Any, **named: Any) -> Any:
+        calls.append(words)
+        if len(calls) == nth:
+            raise KeyboardInterrupt
+        return real(*words, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, function, interrupted)
+        with pytest.raises(InterruptedWorkError) as stopped:
+            pipeline(tmp_path).run()
+    assert "--resume auto" in stopped.value.remedy
+    log = json.loads((tmp_path / "stages.json").read_text())["stages"]
+    assert list(log)[-1] == stage and not log[stage]["finished"]
+    assert all(log[name]["finished"] for name in list(log)[:-1])
+
+    pipeline(tmp_path, resume=True).run()
+    results = [json.loads((out / "result.json").read_text()) for out in (whole, tmp_path)]
+    assert _without_times(results[0]) == _without_times(results[1])
+    one, other = (load_model(out).state_dict() for out in (whole, tmp_path))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def _without_times(result: dict[str, Any]) -> dict[str, Any]:
+    rows = [{**row, "minutes": 0} for row in result["comparison"]["rows"]]
+    return {**result, "minutes": 0, "comparison": {**result["comparison"], "rows": rows}}
+
+
+def test_published_cells_need_no_search_and_given_places_no_placement(tmp_path: Path) -> None:
+    result = pipeline(tmp_path, strategy="", placement=(0, 2)).run()
+    assert result["reduce_positions"] == [0, 2] and result["placed_by"] == "given"
+    assert [row["cells"] for row in result["comparison"]["rows"]] == ["published cells", "random cells"]
+    assert "cells" not in result["minutes"] and "placement" not in result["minutes"]
+
+
+def test_a_comparison_by_another_recipe_trains_the_network_by_it_too(tmp_path: Path) -> None:
+    longer = dataclasses.replace(TRAINING, epochs=2)
+    result = pipeline(tmp_path, strategy="", placement="fixed", training=longer).run()
+    assert result["training"]["epochs"] == 2 and result["comparison"]["recipe"]["epochs"] == 1
+    own = json.loads((tmp_path / "comparison" / "own" / "seed-0" / "result.json").read_text())
+    assert result["comparison"]["rows"][0]["accuracies"] == [own["accuracy"]]
+    alone = pipeline(tmp_path / "alone", strategy="", placement="fixed", comparison=None).run()
+    assert alone["comparison"]["rows"] == []
+
+
+def test_a_time_budget_scales_all_epochs_and_refuses_too_little() -> None:
+    asked = [Estimate("cells", 1.0, 10, 2), Estimate("training", 2.0, 20, 3, runs=2)]
+    assert fit(asked, 1000.0, "") == tuple(asked)
+    fitted = fit(asked, 50.0, "")
+    assert sum(e.seconds for e in fitted) <= MARGIN * 50
+    assert [e.epochs for e in fitted] == [5, 10]
+    with pytest.raises(InputError, match=r"smallest schedule \(cells 2 epochs x 1, training 3 epochs x 2\)") as refused:
+        fit(asked, 10.0, "Give more.")
+    assert refused.value.remedy == "Give more."
+
+
+def test_a_pipeline_refuses_a_time_budget_that_is_too_small(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="smallest schedule") as refused:
+        pipeline(tmp_path, time_budget=1e-3).run()
+    assert "leave out --search" in refused.value.remedy
+    with pytest.raises(InputError, match="another time_budget"):
+        pipeline(tmp_path, time_budget=60.0, resume=True)
+
+
+def test_durations_are_read_and_nonsense_is_refused() -> None:
+    assert [parse_duration(text) for text in ("90s", "15m", "1h30m", "0.5h")] == [90, 900, 5400, 1800]
+    for text in ("", "15", "m", "-3m", "soon"):
+        with pytest.raises(InputError, match="not a time"):
+            parse_duration(text)
+
+
+def test_a_shorter_recipe_keeps_its_shape() -> None:
+    recipe = load_recipe("paper-imagenet")
+    assert with_epochs(recipe, 12).decay_epochs == (3, 6, 9)
+    assert with_epochs(load_recipe("fast"), 6).warmup_epochs == 0.5
+    assert with_epochs(recipe, recipe.epochs) == recipe
+    assert recipe_for(data()) == "small"
+
+
+def test_distillation_is_refused() -> None:
+    with pytest.raises(InputError, match="no teacher"):
+        order(training=dataclasses.replace(TRAINING, distillation="kl"))
+
+
+def test_gains_carry_their_standard_error() -> None:
+    def row(*accuracies: float, deviation: float | None) -> Row:
+        return Row("x", accuracies, sum(accuracies) / len(accuracies), deviation, 1, 0.0)
+
+    lost = gain(row(0.90, 0.92, deviation=0.02), row(0.95, 0.97, deviation=0.02))
+    assert lost.points == pytest.approx(-5) and lost.standard_error == pytest.approx(2)
+    assert str(lost) == "lost 5.00 points against x (standard error 2.00)"
+    close = gain(row(0.90, 0.92, deviation=0.02), row(0.90, 0.91, deviation=0.02))
+    assert "within chance" in str(close)
+    assert "no spread" in str(gain(row(0.9, deviation=None), row(0.8, deviation=None)))
+
+
+def test_stages_count_the_time_of_interrupted_attempts(tmp_path: Path) -> None:
+    stages = Stages(tmp_path, {"seed": 0}, resume=False)
+    with pytest.raises(ValueError, match="stop"):
+        stages.run("one", lambda: (_ for _ in ()).throw(ValueError("stop")))
+    again = Stages(tmp_path, {"seed": 0}, resume=True)
+    assert not again.finished("one") and again.run("one", lambda: {"x": 1}) == {"x": 1}
+    assert Stages(tmp_path, {"seed": 0}, resume=True).run("one", dict) == {"x": 1}
+    with pytest.raises(InputError, match="holds a run"):
+        Stages(tmp_path, {"seed": 0}, resume=False)
+    with pytest.raises(InputError, match="another seed"):
+        Stages(tmp_path, {"seed": 1}, resume=True)
