@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sphynx import __version__
-from sphynx.cli import data, doctor, eval, locate, plan, recipes, reproduce, search, show, train
+from sphynx.cli import check, compile, data, doctor, eval, locate, plan, recipes, reproduce, search, show, train
 from sphynx.errors import SphynxError
 
 app = typer.Typer(
@@ -29,6 +29,8 @@ app.command("search")(search.search)
 app.command("locate")(locate.locate)
 app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
+app.command("compile")(compile.compile_run)
+app.command("check")(check.check)
 app.command("doctor")(doctor.doctor)
 
 

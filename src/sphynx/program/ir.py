@@ -25,6 +25,7 @@ from sphynx.space.tally import Shape
 FORMAT_NAME, FORMAT_VERSION = "sphynx-program", 1
 INPUT = "pixels"
 MAX_RING_BITS = 64
+MAX_EXTENT = 1 << 16  # of kernels, strides, paddings, factors
 MAX_TENSOR_SIZE = 1 << 28  # elements; a file that asks for more is not one of ours
 
 _REMEDY = "Compile the network again: sphynx compile RUN -o DIR."
@@ -45,8 +46,11 @@ class Term:
     weight_scale: int = 0
 
     def faults(self) -> list[str]:
-        small = min(self.kernel_height, self.kernel_width, self.stride, self.dilation) < 1
-        faults = ["kernel, stride and dilation must be at least 1"] if small else []
+        extents = (self.kernel_height, self.kernel_width, self.stride, self.dilation)
+        fits = all(1 <= extent <= MAX_EXTENT for extent in extents)
+        faults = [] if fits else [f"kernel, stride and dilation must be between 1 and {MAX_EXTENT}"]
+        if max(abs(self.pad_top), abs(self.pad_left)) > MAX_EXTENT:
+            faults.append(f"a padding is beyond {MAX_EXTENT}")
         if not 0 <= self.shift < MAX_RING_BITS:
             faults.append(f"shift {self.shift} is outside 0 .. {MAX_RING_BITS - 1}")
         return faults
@@ -273,7 +277,9 @@ def _step_from_json(data: Any, where: str) -> Step:
     if kind is Linear:
         table["shape"] = _shape_from_json(table.get("shape"), where)
     for key in ("row_windows", "column_windows"):
-        if kind is Pool and not all(isinstance(pair, list) and len(pair) == 2 for pair in table.get(key) or [0]):
+        pairs = table.get(key)
+        are_pairs = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
+        if kind is Pool and not are_pairs:
             raise InputError(f"{key} are not pairs", where=where, remedy=_REMEDY)
     return read_settings(kind, table, where=where)
 
@@ -293,6 +299,10 @@ def _structural_faults(graph: Graph) -> list[str]:
             return faults
         if isinstance(step, Linear):
             faults = [] if step.terms else [f"{step.name}: it has no term"]
+            for term in step.terms:
+                kernel = Shape(shapes[term.source].channels, term.kernel_height, term.kernel_width)
+                if step.shape.channels * kernel.size > MAX_TENSOR_SIZE:
+                    faults.append(f"{step.name}: a kernel of {kernel} is too large")
             shapes[step.name] = step.shape
         elif isinstance(step, Pool):
             source = shapes[step.source]
@@ -313,8 +323,10 @@ def _window_faults(
 ) -> list[str]:
     if len(windows) != len(factors):
         return [f"{step.name}: {len(windows)} {axis} windows, {len(factors)} factors"]
-    outside = any(not 0 <= first < last <= length for first, last in windows)
-    return [f"{step.name}: a {axis} window is empty or outside its source"] if outside else []
+    if any(not 0 <= first < last <= length for first, last in windows):
+        return [f"{step.name}: a {axis} window is empty or outside its source"]
+    fits = all(1 <= factor <= MAX_EXTENT for factor in factors)
+    return [] if fits else [f"{step.name}: a {axis} factor is outside 1 .. {MAX_EXTENT}"]
 
 
 def _range_faults(program: Program) -> list[str]:
