@@ -9,7 +9,22 @@ from typing import Annotated
 import typer
 
 from sphynx import __version__
-from sphynx.cli import bench, data, design, doctor, eval, locate, plan, recipes, reproduce, search, show, train
+from sphynx.cli import (
+    bench,
+    check,
+    compile,
+    data,
+    design,
+    doctor,
+    eval,
+    locate,
+    plan,
+    recipes,
+    reproduce,
+    search,
+    show,
+    train,
+)
 from sphynx.errors import SphynxError
 
 app = typer.Typer(
@@ -30,6 +45,8 @@ app.command("search")(search.search)
 app.command("locate")(locate.locate)
 app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
+app.command("compile")(compile.compile_run)
+app.command("check")(check.check)
 app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 

@@ -1,0 +1,99 @@
+"""`sphynx compile`: a trained network as a fused fixed-point program for private inference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.train import DataSize
+from sphynx.errors import InputError
+
+
+def _trained_on(run: Path) -> str:
+    config = (run if run.is_dir() else run.parent) / "config.json"
+    try:
+        return str(json.loads(config.read_text())["data"]["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(
+            "it does not say what it was trained on", where=str(run), remedy="Give the training data: --calibrate DATA."
+        ) from None
+
+
+def compile_run(
+    run: Annotated[Path, typer.Argument(help="A trained run folder, or its model.safetensors.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for program.json and weights.safetensors.")],
+    calibrate: Annotated[
+        str, typer.Option("--calibrate", help="Data as the network was trained on; else what the run itself names.")
+    ] = "",
+    weight_bits: Annotated[int, typer.Option("--weight-bits", help="Bits of a weight, 6 to 16.")] = 8,
+    activation_bits: Annotated[int, typer.Option("--activation-bits", help="Bits that a ReLU keeps, 4 to 24.")] = 10,
+    link_bits: Annotated[
+        int, typer.Option("--link-bits", help="Bits of a weight inside a chain of linear maps, 4 to 16.")
+    ] = 7,
+    image_size: DataSize = None,
+    as_json: Json = False,
+) -> None:
+    """Fold, fuse and quantise a trained network. program.json is public, weights.safetensors is the server's secret.
+
+    Examples:
+
+      sphynx compile runs/digits -o compiled/digits
+
+      sphynx compile runs/paper/seed-0 --calibrate cifar100 --weight-bits 10 -o compiled/paper
+    """
+    from sphynx.data.open import open_data
+    from sphynx.program.compile import calibration_images, compile_network, save_compiled
+    from sphynx.program.quantise import Precision
+    from sphynx.train.loop import check_fit
+    from sphynx.train.model import load_model, load_normalisation
+
+    precision = Precision(weight_bits, activation_bits, link_bits)
+    network = load_model(run)
+    data = open_data(calibrate or _trained_on(run), image_size=image_size)
+    check_fit(network.design, data)
+    compiled = compile_network(
+        network,
+        *load_normalisation(run),
+        calibration_images(data.train),
+        precision,
+        class_names=data.train.class_names,
+    )
+    save_compiled(out, compiled)
+    program = compiled.program
+    if as_json:
+        print_json(
+            {
+                "out": str(out),
+                "content_hash": program.content_hash,
+                "ring_bits": program.ring_bits,
+                "relus": program.relu_count,
+                "layers": {step.name: step.range_bits for step in program.linears},
+            }
+        )
+        return
+    print_table(
+        f"Compiled: {out}",
+        ["linear map", "shape", "convolutions", ">scale", ">range bits"],
+        (
+            [
+                step.name,
+                str(step.shape),
+                ", ".join(
+                    f"{term.kernel_height}x{term.kernel_width}"
+                    + (f"/{term.stride}" if term.stride > 1 else "")
+                    + (f" dilated {term.dilation}" if term.dilation > 1 else "")
+                    + f" of {term.source}"
+                    for term in step.terms
+                ),
+                str(step.scale),
+                str(step.range_bits) if step.range_bits else "chain",
+            ]
+            for step in program.linears
+        ),
+        note=f"ring of {program.ring_bits} bits, {count(program.relu_count)} ReLUs, hash {program.content_hash[:16]}",
+    )

@@ -1,0 +1,1 @@
+"""From a trained network to a fused fixed-point program: the artifact that private inference runs."""

@@ -1,0 +1,130 @@
+"""How a program does on data: integer accuracy, agreement with the float network, how much of each range is used."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from sphynx.data.batches import plain_batches
+from sphynx.data.images import ImageSet, Statistics
+from sphynx.errors import InputError
+from sphynx.network.build import AnyNetwork
+from sphynx.program.convolve import Array, l1_norm, magnitude
+from sphynx.program.interpret import Weights, interpret
+from sphynx.program.ir import INPUT, Linear, Pool, Program, Relu, Step
+
+FLOAT_BATCH = 250
+
+
+@dataclass(frozen=True)
+class LayerRange:
+    """Bits of a signed number: what the layer was given, what the data used, what no input can exceed.
+
+    `range_bits` is 0 for a link of a chain, which may wrap around the ring.
+    """
+
+    name: str
+    range_bits: int
+    used_bits: int
+    bound_bits: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """With the float network that the program was compiled from."""
+
+    accuracy: float
+    agreement: float  # the share of images for which both name the same class
+    largest_difference: float  # of a logit, in the float network's units
+
+
+@dataclass(frozen=True)
+class Check:
+    images: int
+    accuracy: float
+    layers: tuple[LayerRange, ...]
+    float_network: Comparison | None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check(
+    program: Program,
+    weights: Weights,
+    images: ImageSet,
+    network: AnyNetwork | None = None,
+    normalisation: tuple[Statistics, Statistics] | None = None,
+) -> Check:
+    """Raises, with the layer's name, where an image leaves a range. `network` is compared with where it is given."""
+    if len(images.class_names) != program.logits.shape.size or not len(images):
+        raise InputError(
+            f"the data has {len(images)} images of {len(images.class_names)} classes, "
+            f"the program tells {program.logits.shape.size} apart",
+            where="data",
+            remedy="Give the data that the network was trained for.",
+        )
+    largest = dict.fromkeys(program.shapes, 0)
+
+    def watch(step: Step, tensor: Array) -> None:
+        largest[step.name] = max(largest[step.name], magnitude(tensor))
+
+    logits = interpret(program, weights, images.images.cpu().numpy(), watch)
+    labels = images.labels.cpu().numpy()
+    compared = None
+    if network is not None and normalisation is not None:
+        compared = _compare(program, logits, labels, _float_logits(network, images, *normalisation))
+    bounds = worst_case(program, weights)
+    layers = tuple(
+        LayerRange(step.name, step.range_bits, _signed_bits(largest[step.name]), _signed_bits(bounds[step.name]))
+        for step in program.linears
+    )
+    return Check(len(images), float((logits.argmax(axis=1) == labels).mean()), layers, compared)
+
+
+def worst_case(program: Program, weights: Weights) -> dict[str, int]:
+    """The largest magnitude that any image could give each tensor, from the sums of absolute weights."""
+    bounds = {INPUT: 255}
+    for step in program.steps:
+        if isinstance(step, Linear):
+            bounds[step.name] = magnitude(weights[step.bias_name]) + sum(
+                (bounds[term.source] * l1_norm(weights[step.weight_name(number)])) << term.shift
+                for number, term in enumerate(step.terms)
+            )
+        elif isinstance(step, Pool):
+            rows, columns = (
+                max(factor * (last - first) for (first, last), factor in zip(windows, factors, strict=True))
+                for windows, factors in (
+                    (step.row_windows, step.row_factors),
+                    (step.column_windows, step.column_factors),
+                )
+            )
+            bounds[step.name] = bounds[step.source] * rows * columns
+        elif isinstance(step, Relu):
+            bounds[step.name] = bounds[step.source] >> step.truncate
+        else:
+            bounds[step.name] = ((bounds[step.source] >> step.truncate_before) + 1) ** 2 >> step.truncate_after
+    return bounds
+
+
+def _float_logits(network: AnyNetwork, images: ImageSet, mean: Statistics, std: Statistics) -> Array:
+    network.eval()
+    device = next(network.parameters()).device
+    with torch.no_grad():
+        batches = plain_batches(images, FLOAT_BATCH, device=device, mean=mean, std=std)
+        return np.concatenate([network(x).double().cpu().numpy() for x, _ in batches])
+
+
+def _compare(program: Program, logits: Array, labels: Array, real: Array) -> Comparison:
+    return Comparison(
+        accuracy=float((real.argmax(axis=1) == labels).mean()),
+        agreement=float((real.argmax(axis=1) == logits.argmax(axis=1)).mean()),
+        largest_difference=float(np.abs(logits / 2.0**program.logits.scale - real).max()),
+    )
+
+
+def _signed_bits(largest: int) -> int:
+    return largest.bit_length() + 1

@@ -1,0 +1,44 @@
+"""program.json: the public program as a file. A client needs nothing else of a compiled folder. No torch.
+
+The file holds the program's JSON and its content hash; a file whose content does not match its hash is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sphynx.errors import InputError
+from sphynx.program.ir import Program, program_from_json
+from sphynx.space.genotype import read_json
+
+PROGRAM = "program.json"
+HASH = "content_hash"
+
+
+def save_program(folder: Path, program: Program) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({HASH: program.content_hash, **program.to_json()}, indent=1)
+        temporary = folder / (PROGRAM + ".new")
+        temporary.write_text(text + "\n")
+        temporary.replace(folder / PROGRAM)
+    except OSError as error:
+        raise InputError(
+            f"it cannot be written ({error.strerror})", where=str(folder), remedy="Choose another folder."
+        ) from error
+
+
+def load_program(path: Path) -> Program:
+    """From a compiled folder or from the file itself."""
+    file = path / PROGRAM if path.is_dir() else path
+    data = read_json(file)
+    stated = data.pop(HASH, None) if isinstance(data, dict) else None
+    program = program_from_json(data, where=str(file))
+    if stated != program.content_hash:
+        raise InputError(
+            "its content does not match its hash: it was changed or damaged",
+            where=str(file),
+            remedy="Take the file from the server again, or compile the network again.",
+        )
+    return program

@@ -1,0 +1,122 @@
+"""Evaluates a program in plain integers, batch-wise: the oracle that the private result equals bit for bit. No torch.
+
+A tensor that leaves the range that its step states raises an error with the step's name: online, inside the ring, the
+same overflow would pass unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from sphynx.errors import InputError, SphynxError
+from sphynx.program.convolve import EXACT_INTEGER, Array, convolve, magnitude
+from sphynx.program.ir import INPUT, Graph, Linear, Pool, Program, Relu, Square, Step
+
+Weights = Mapping[str, Array]
+Watch = Callable[[Step, Array], None]
+BATCH = 64
+
+
+def interpret(program: Program, weights: Weights, pixels: Array, watch: Watch | None = None) -> Array:
+    """uint8 [n, channels, height, width] to the logits, int64 [n, classes]. `watch` sees every tensor, per batch."""
+    _check_pixels(program, pixels)
+
+    def checked(step: Step, tensor: Array) -> None:
+        if isinstance(step, Linear) and step.range_bits:
+            check_range(step, tensor)
+        if watch is not None:
+            watch(step, tensor)
+
+    batches = [
+        evaluate(program, weights, pixels[start : start + BATCH].astype(np.int64), checked)
+        for start in range(0, len(pixels), BATCH)
+    ]
+    return np.concatenate(batches) if batches else np.zeros((0, program.logits.shape.size), np.int64)
+
+
+def evaluate(graph: Graph, weights: Weights, pixels: Array, watch: Watch) -> Array:
+    """One batch, in the numbers that it comes in: int64, or float64 for a graph that is not quantised."""
+    last_use = {source: number for number, step in enumerate(graph.steps) for source in step.sources}
+    tensors = {INPUT: pixels}
+    for number, step in enumerate(graph.steps):
+        try:
+            tensors[step.name] = _apply(step, tensors, weights)
+        except OverflowError:
+            raise SphynxError(
+                "its numbers do not fit 64 bits",
+                where=step.name,
+                remedy="Compile with fewer --weight-bits or --activation-bits.",
+            ) from None
+        watch(step, tensors[step.name])
+        for source in set(step.sources):
+            if last_use[source] == number:
+                del tensors[source]
+    return tensors[graph.logits.name].reshape(len(pixels), -1)
+
+
+def check_range(step: Linear, tensor: Array) -> None:
+    if magnitude(tensor) >= 1 << (step.range_bits - 1):
+        raise SphynxError(
+            f"a value of {magnitude(tensor):,} is outside its range of {step.range_bits} bits",
+            where=step.name,
+            remedy="Compile with calibration data that is more like this input: sphynx compile --calibrate DATA.",
+        )
+
+
+def _apply(step: Step, tensors: Mapping[str, Array], weights: Weights) -> Array:
+    if isinstance(step, Linear):
+        return _linear(step, tensors, weights)
+    x = tensors[step.source]
+    if isinstance(step, Pool):
+        return _pool(step, x)
+    if isinstance(step, Relu):
+        positive = np.maximum(x, 0)
+        return positive >> step.truncate if step.truncate else positive
+    return _square(step, x)
+
+
+def _linear(step: Linear, tensors: Mapping[str, Array], weights: Weights) -> Array:
+    size = (step.shape.height, step.shape.width)
+    bias = weights[step.bias_name]
+    integers = np.issubdtype(bias.dtype, np.integer)
+    total = np.repeat(bias[None], len(tensors[step.terms[0].source]), axis=0)
+    for number, term in enumerate(step.terms):
+        part = convolve(tensors[term.source], weights[step.weight_name(number)], term, size)
+        if integers and (magnitude(part) << term.shift) + magnitude(total) >= EXACT_INTEGER:
+            raise OverflowError
+        total += part << term.shift if term.shift else part
+    return total
+
+
+def _pool(step: Pool, x: Array) -> Array:
+    if np.issubdtype(x.dtype, np.integer):
+        growth = x.shape[2] * x.shape[3] * max(step.row_factors) * max(step.column_factors)
+        if magnitude(x) * growth >= EXACT_INTEGER:
+            raise OverflowError
+    rows = np.stack(
+        [f * x[:, :, a:b].sum(axis=2) for (a, b), f in zip(step.row_windows, step.row_factors, strict=True)], axis=2
+    )
+    return np.stack(
+        [f * rows[..., a:b].sum(axis=3) for (a, b), f in zip(step.column_windows, step.column_factors, strict=True)],
+        axis=3,
+    )
+
+
+def _square(step: Square, x: Array) -> Array:
+    if not np.issubdtype(x.dtype, np.integer):
+        return x * x
+    short = x >> step.truncate_before
+    if magnitude(short) ** 2 >= EXACT_INTEGER:
+        raise OverflowError
+    return (short * short) >> step.truncate_after
+
+
+def _check_pixels(program: Program, pixels: Array) -> None:
+    if pixels.dtype != np.uint8 or pixels.shape[1:] != tuple(program.image):
+        raise InputError(
+            f"the images are {pixels.dtype} {'x'.join(map(str, pixels.shape[1:]))}",
+            where=program.name or "program",
+            remedy=f"This program reads uint8 images of {program.image}.",
+        )

@@ -1,0 +1,355 @@
+"""The program: what both parties compute, as integers between ReLUs. The artifact `program.json`, which is public.
+
+    pixels (uint8) -> linear maps -> ReLU, truncation -> linear maps -> ... -> logits
+
+A step names the tensor it makes and the earlier tensors it reads. Only shapes, scales and widths are here; the weights
+are the server's and lie elsewhere, under the names of `Program.weight_shapes`. A tensor's integers stand for real
+numbers times 2^scale. The last step makes the logits.
+
+The same steps with real weights, no shifts and no truncation are the fused network before quantisation: a `Graph`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from sphynx.config import read_settings
+from sphynx.errors import InputError, join_faults
+from sphynx.space.tally import Shape
+
+FORMAT_NAME, FORMAT_VERSION = "sphynx-program", 1
+INPUT = "pixels"
+MAX_RING_BITS = 64
+MAX_EXTENT = 1 << 16  # of kernels, strides, paddings, factors
+MAX_TENSOR_SIZE = 1 << 28  # elements; a file that asks for more is not one of ours
+
+_REMEDY = "Compile the network again: sphynx compile RUN -o DIR."
+
+
+@dataclass(frozen=True)
+class Term:
+    """One convolution: output row y reads rows stride * y - pad_top + dilation * ky of its source, zero outside it."""
+
+    source: str
+    kernel_height: int
+    kernel_width: int
+    stride: int = 1
+    dilation: int = 1
+    pad_top: int = 0  # negative: the first rows are not read
+    pad_left: int = 0
+    shift: int = 0  # its sum is multiplied by 2^shift, so that parallel terms have one scale
+    weight_scale: int = 0
+
+    def faults(self) -> list[str]:
+        extents = (self.kernel_height, self.kernel_width, self.stride, self.dilation)
+        fits = all(1 <= extent <= MAX_EXTENT for extent in extents)
+        faults = [] if fits else [f"kernel, stride and dilation must be between 1 and {MAX_EXTENT}"]
+        if max(abs(self.pad_top), abs(self.pad_left)) > MAX_EXTENT:
+            faults.append(f"a padding is beyond {MAX_EXTENT}")
+        if not 0 <= self.shift < MAX_RING_BITS:
+            faults.append(f"shift {self.shift} is outside 0 .. {MAX_RING_BITS - 1}")
+        return faults
+
+
+@dataclass(frozen=True)
+class Linear:
+    """The sum of its terms and a bias map (one number per output element).
+
+    `range_bits` (w in the protocol's formulas) says that |x| < 2^(w-1); it is set where a ReLU, a square or the user
+    reads the tensor. Where it is 0 the tensor only feeds further linear maps, and may wrap around the ring unharmed.
+    """
+
+    name: str
+    terms: tuple[Term, ...]
+    shape: Shape
+    scale: int = 0
+    range_bits: int = 0
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(term.source for term in self.terms)
+
+    def weight_name(self, number: int) -> str:
+        return f"{self.name}/{number}"
+
+    @property
+    def bias_name(self) -> str:
+        return f"{self.name}/bias"
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A public map, applied by each party to its own share: the sum over a window of rows and columns, times factors.
+
+    The factors make windows that the border cuts weigh as much as whole ones (9, 6, 4 for a 3x3 average); the common
+    divisor is in the weights of the maps that read the tensor.
+    """
+
+    name: str
+    source: str
+    row_windows: tuple[tuple[int, int], ...]  # first row, row after the last
+    row_factors: tuple[int, ...]
+    column_windows: tuple[tuple[int, int], ...]
+    column_factors: tuple[int, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True)
+class Relu:
+    """max(x, 0) / 2^truncate, rounded down."""
+
+    name: str
+    source: str
+    truncate: int = 0
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True)
+class Square:
+    """(x / 2^truncate_before)^2 / 2^truncate_after, both rounded down: a quadratic activation's nonlinear part."""
+
+    name: str
+    source: str
+    truncate_before: int = 0
+    truncate_after: int = 0
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source,)
+
+
+Step = Linear | Pool | Relu | Square
+_KINDS: dict[str, type[Step]] = {"linear": Linear, "pool": Pool, "relu": Relu, "square": Square}
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Steps in the order of evaluation; every source is made by an earlier step."""
+
+    image: Shape
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        faults = _structural_faults(self)
+        if faults:
+            raise InputError(join_faults(faults), where="program", remedy=_REMEDY)
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        shapes = {INPUT: self.image}
+        for step in self.steps:
+            if isinstance(step, Linear):
+                shapes[step.name] = step.shape
+            elif isinstance(step, Pool):
+                channels = shapes[step.source].channels
+                shapes[step.name] = Shape(channels, len(step.row_windows), len(step.column_windows))
+            else:
+                shapes[step.name] = shapes[step.source]
+        return shapes
+
+    @property
+    def logits(self) -> Linear:
+        last = self.steps[-1]
+        assert isinstance(last, Linear)
+        return last
+
+    @property
+    def linears(self) -> Iterator[Linear]:
+        return (step for step in self.steps if isinstance(step, Linear))
+
+    @property
+    def relu_count(self) -> int:
+        return sum(self.shapes[step.name].size for step in self.steps if isinstance(step, Relu))
+
+    @property
+    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The name and shape of every secret tensor."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for step in self.linears:
+            for number, term in enumerate(step.terms):
+                inputs = self.shapes[term.source].channels
+                shapes[step.weight_name(number)] = (step.shape.channels, inputs, term.kernel_height, term.kernel_width)
+            shapes[step.bias_name] = tuple(step.shape)
+        return shapes
+
+
+@dataclass(frozen=True)
+class Program(Graph):
+    ring_bits: int
+    weight_bits: int
+    class_names: tuple[str, ...] = ()
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        faults = _range_faults(self)
+        if faults:
+            raise InputError(join_faults(faults), where=self.name or "program", remedy=_REMEDY)
+
+    def to_json(self) -> dict[str, Any]:
+        kinds = {kind: name for name, kind in _KINDS.items()}
+        return {
+            "format": f"{FORMAT_NAME}/{FORMAT_VERSION}",
+            "name": self.name,
+            "image": list(self.image),
+            "class_names": list(self.class_names),
+            "ring_bits": self.ring_bits,
+            "weight_bits": self.weight_bits,
+            "steps": [{"kind": kinds[type(step)], **asdict(step)} for step in self.steps],
+        }
+
+    @cached_property
+    def content_hash(self) -> str:
+        """What bundles, sessions and weights are bound to."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def program_from_json(data: Any, where: str = "program") -> Program:
+    """Reads what `Program.to_json` writes, trusting nothing."""
+    if not isinstance(data, Mapping):
+        raise InputError("it is not a JSON object", where=where, remedy=_REMEDY)
+    _check_format(data.get("format"), where)
+    steps = data.get("steps")
+    if not isinstance(steps, list):
+        raise InputError("it has no list of steps", where=where, remedy=_REMEDY)
+    table = {key: value for key, value in data.items() if key != "format"}
+    table["steps"] = tuple(_step_from_json(step, f"{where}, step {number}") for number, step in enumerate(steps))
+    table["image"] = _shape_from_json(data.get("image"), where)
+    try:
+        return read_settings(_ProgramTable, table, where=where).program()
+    except InputError as error:
+        raise InputError(error.what, where=where, remedy=_REMEDY) from None
+
+
+@dataclass(frozen=True)
+class _ProgramTable:
+    """The keys of the file, for their types to be checked before anything is computed from them."""
+
+    image: Shape
+    steps: tuple  # type: ignore[type-arg]
+    ring_bits: int
+    weight_bits: int
+    class_names: tuple[str, ...]
+    name: str
+
+    def program(self) -> Program:
+        return Program(self.image, self.steps, self.ring_bits, self.weight_bits, self.class_names, self.name)
+
+
+def _check_format(found: Any, where: str) -> None:
+    name, _, version = str(found).partition("/")
+    if name == FORMAT_NAME and version.isdecimal() and int(version) > FORMAT_VERSION:
+        raise InputError(
+            f"it is of format version {version}; this installation reads up to {FORMAT_VERSION}",
+            where=where,
+            remedy="Install a newer sphynx, or compile the network again with this one.",
+        )
+    if found != f"{FORMAT_NAME}/{FORMAT_VERSION}":
+        raise InputError(f"its format is {found!r}, not {FORMAT_NAME}/{FORMAT_VERSION}", where=where, remedy=_REMEDY)
+
+
+def _shape_from_json(value: Any, where: str) -> Shape:
+    if not (isinstance(value, list) and len(value) == 3 and all(type(length) is int for length in value)):
+        raise InputError(f"{value!r} is not [channels, height, width]", where=where, remedy=_REMEDY)
+    return Shape(*value)
+
+
+def _step_from_json(data: Any, where: str) -> Step:
+    kind = _KINDS.get(str(data.get("kind"))) if isinstance(data, Mapping) else None
+    if kind is None:
+        raise InputError(f"it is not a step of a known kind ({', '.join(_KINDS)})", where=where, remedy=_REMEDY)
+    table = {key: value for key, value in data.items() if key != "kind"}
+    if kind is Linear and isinstance(table.get("terms"), list):
+        terms = [term if isinstance(term, Mapping) else {} for term in table["terms"]]
+        table["terms"] = tuple(read_settings(Term, term, where=f"{where}, term {n}") for n, term in enumerate(terms))
+    if kind is Linear:
+        table["shape"] = _shape_from_json(table.get("shape"), where)
+    for key in ("row_windows", "column_windows"):
+        pairs = table.get(key)
+        are_pairs = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
+        if kind is Pool and not are_pairs:
+            raise InputError(f"{key} are not pairs", where=where, remedy=_REMEDY)
+    return read_settings(kind, table, where=where)
+
+
+def _structural_faults(graph: Graph) -> list[str]:
+    """The first thing that keeps the steps from being evaluated: nothing after it could be judged."""
+    if min(graph.image) < 1 or graph.image.size > MAX_TENSOR_SIZE:
+        return [f"there is no image of {graph.image}"]
+    if not graph.steps or not isinstance(graph.steps[-1], Linear):
+        return ["the last step is not a linear map that gives the logits"]
+    shapes = {INPUT: graph.image}
+    for step in graph.steps:
+        faults = [f"{step.name}: there is no earlier tensor {name!r}" for name in step.sources if name not in shapes]
+        if step.name in shapes or not step.name:
+            faults.append(f"{step.name!r}: the name is taken or empty")
+        if faults:
+            return faults
+        if isinstance(step, Linear):
+            faults = [] if step.terms else [f"{step.name}: it has no term"]
+            for term in step.terms:
+                kernel = Shape(shapes[term.source].channels, term.kernel_height, term.kernel_width)
+                if step.shape.channels * kernel.size > MAX_TENSOR_SIZE:
+                    faults.append(f"{step.name}: a kernel of {kernel} is too large")
+            shapes[step.name] = step.shape
+        elif isinstance(step, Pool):
+            source = shapes[step.source]
+            faults = _window_faults(step, "row", step.row_windows, step.row_factors, source.height)
+            faults += _window_faults(step, "column", step.column_windows, step.column_factors, source.width)
+            shapes[step.name] = Shape(source.channels, len(step.row_windows), len(step.column_windows))
+        else:
+            shapes[step.name] = shapes[step.source]
+        if min(shapes[step.name]) < 1 or shapes[step.name].size > MAX_TENSOR_SIZE:
+            faults.append(f"{step.name}: there is no tensor of {shapes[step.name]}")
+        if faults:
+            return faults
+    return []
+
+
+def _window_faults(
+    step: Pool, axis: str, windows: tuple[tuple[int, int], ...], factors: tuple[int, ...], length: int
+) -> list[str]:
+    if len(windows) != len(factors):
+        return [f"{step.name}: {len(windows)} {axis} windows, {len(factors)} factors"]
+    if any(not 0 <= first < last <= length for first, last in windows):
+        return [f"{step.name}: a {axis} window is empty or outside its source"]
+    fits = all(1 <= factor <= MAX_EXTENT for factor in factors)
+    return [] if fits else [f"{step.name}: a {axis} factor is outside 1 .. {MAX_EXTENT}"]
+
+
+def _range_faults(program: Program) -> list[str]:
+    faults = []
+    if not 1 <= program.ring_bits <= MAX_RING_BITS:
+        faults.append(f"the ring width is {program.ring_bits}, outside 1 .. {MAX_RING_BITS}")
+    linears = {step.name: step for step in program.linears}
+    for step in program.steps:
+        if isinstance(step, Relu | Square):
+            source = linears.get(step.source)
+            truncations = (step.truncate,) if isinstance(step, Relu) else (step.truncate_before, step.truncate_after)
+            if source is None or source.range_bits < 1:
+                faults.append(f"{step.name}: it reads {step.source}, which has no range")
+            elif isinstance(step, Relu) and not 0 <= step.truncate < source.range_bits:
+                faults.append(f"{step.name}: it truncates {step.truncate} of {source.range_bits} bits")
+            elif min(truncations) < 0:
+                faults.append(f"{step.name}: it truncates a negative number of bits")
+        elif isinstance(step, Linear) and not 0 <= step.range_bits <= program.ring_bits:
+            faults.append(
+                f"{step.name}: its range of {step.range_bits} bits does not fit the ring of {program.ring_bits} bits"
+            )
+    if program.logits.range_bits < 1:
+        faults.append("the logits have no range")
+    if program.class_names and len(program.class_names) != program.logits.shape.size:
+        faults.append(f"{len(program.class_names)} class names for {program.logits.shape.size} logits")
+    return faults

@@ -1,0 +1,229 @@
+"""Fixed point: the fused network's real numbers become a program of integers.
+
+Calibration images tell how large every tensor gets. Then, map by map in the order of evaluation:
+- each term's weights are rounded at the finest power of two that keeps them within `weight_bits`; a term whose rounding
+  would disturb the sum far less than another's is rounded more coarsely, so that it does not widen the ring in vain;
+- terms are shifted left to the finest scale among them, the bias map is rounded at that scale;
+- a ReLU truncates to `activation_bits`; logits and the links of a chain are not truncated.
+At last the integer program itself runs on the calibration images: each range is the largest value seen and two bits
+more, and the ring is as wide as the widest range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import floor, log2, sqrt
+
+import numpy as np
+
+from sphynx.errors import InputError, SphynxError
+from sphynx.program.convolve import Array, magnitude
+from sphynx.program.fuse import Fused
+from sphynx.program.interpret import BATCH, evaluate
+from sphynx.program.ir import INPUT, MAX_RING_BITS, Graph, Linear, Pool, Program, Relu, Square, Step
+
+HEADROOM_BITS = 2
+NEGLIGIBLE_BITS = 2  # rounding noise this many bits below the largest term's does no harm
+WEIGHT_BITS = range(6, 17)
+ACTIVATION_BITS = range(4, 25)
+LINK_BITS = range(4, 17)
+
+_REMEDY = "Compile with fewer --activation-bits or --weight-bits."
+
+
+@dataclass(frozen=True)
+class Precision:
+    weight_bits: int = 8
+    activation_bits: int = 10
+    link_bits: int = 7  # weights of a map whose result another linear map reads: each link of a chain widens the ring
+
+    def __post_init__(self) -> None:
+        for flag, value, allowed in (
+            ("--weight-bits", self.weight_bits, WEIGHT_BITS),
+            ("--activation-bits", self.activation_bits, ACTIVATION_BITS),
+            ("--link-bits", self.link_bits, LINK_BITS),
+        ):
+            if value not in allowed:
+                raise InputError(
+                    f"{value} bits are not possible",
+                    where=flag,
+                    remedy=f"Choose from {allowed.start} to {allowed.stop - 1}.",
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class Quantised:
+    program: Program
+    weights: dict[str, Array]
+
+
+@dataclass
+class _Size:
+    """Of one tensor in real numbers, over all calibration images."""
+
+    largest: float = 0.0
+    squares: float = 0.0
+    count: int = 0
+
+    @property
+    def rms(self) -> float:
+        return sqrt(self.squares / self.count)
+
+    def add(self, tensor: Array) -> None:
+        self.largest = max(self.largest, float(np.abs(tensor).max()))
+        self.squares += float(np.square(tensor).sum())
+        self.count += tensor.size
+
+
+def quantise(
+    fused: Fused,
+    pixels: Array,
+    precision: Precision = Precision(),
+    *,
+    class_names: tuple[str, ...] = (),
+    name: str = "",
+) -> Quantised:
+    """`pixels` are the calibration images, uint8."""
+    _check_calibration(fused.graph, pixels)
+    sizes = _measure(fused, pixels)
+    quantiser = _Quantiser(fused, sizes, precision)
+    graph = Graph(fused.graph.image, tuple(quantiser.step(step) for step in fused.graph.steps))
+    return Quantised(
+        _with_ranges(graph, quantiser.weights, pixels, precision, class_names=class_names, name=name),
+        quantiser.weights,
+    )
+
+
+class _Quantiser:
+    def __init__(self, fused: Fused, sizes: dict[str, _Size], precision: Precision) -> None:
+        self.fused, self.sizes, self.precision = fused, sizes, precision
+        self.compared = compared_tensors(fused.graph)
+        self.scales = {INPUT: 0}
+        self.weights: dict[str, Array] = {}
+
+    def step(self, step: Step) -> Step:
+        if isinstance(step, Linear):
+            return self.linear(step)
+        scale = self.scales[step.source]
+        if isinstance(step, Pool):
+            self.scales[step.name] = scale
+            return step
+        if isinstance(step, Square):
+            raise InputError("a square cannot be quantised from real numbers", where=step.name, remedy="Use ReLU.")
+        # A map that no calibration image makes positive is measured by its negative values.
+        largest = self.sizes[step.name].largest or self.sizes[step.source].largest
+        truncate = max(0, bits_for(largest * 2.0**scale) - self.precision.activation_bits)
+        self.scales[step.name] = scale - truncate
+        return Relu(step.name, step.source, truncate)
+
+    def linear(self, step: Linear) -> Linear:
+        arrays = [self.fused.weights[step.weight_name(number)] for number in range(len(step.terms))]
+        weight_scales = self._weight_scales(step, arrays)
+        used = [
+            self.scales[term.source] + weight_scale
+            for term, weight_scale in zip(step.terms, weight_scales, strict=True)
+            if weight_scale is not None
+        ]
+        scale = max(used, default=0)
+        terms = []
+        for number, (term, weight_scale, array) in enumerate(zip(step.terms, weight_scales, arrays, strict=True)):
+            source_scale = self.scales[term.source]
+            exponent = scale - source_scale if weight_scale is None else weight_scale
+            terms.append(replace(term, shift=scale - source_scale - exponent, weight_scale=exponent))
+            kind = np.int8 if self.precision.weight_bits <= 8 else np.int16
+            self.weights[step.weight_name(number)] = np.rint(array * 2.0**exponent).astype(kind)
+        bias = self.fused.weights[step.bias_name] * 2.0**scale
+        if bits_for(float(np.abs(bias).max())) >= MAX_RING_BITS - HEADROOM_BITS:
+            raise SphynxError("its bias does not fit the widest ring", where=step.name, remedy=_REMEDY)
+        self.weights[step.bias_name] = np.rint(bias).astype(np.int64)
+        self.scales[step.name] = scale
+        return replace(step, terms=tuple(terms), scale=scale)
+
+    def _weight_scales(self, step: Linear, arrays: list[Array]) -> list[int | None]:
+        """Per term; None where all weights are zero."""
+        bits = self.precision.weight_bits
+        if step.name not in self.compared:
+            bits = min(bits, self.precision.link_bits)
+        top = (1 << (bits - 1)) - 1
+        finest: list[int | None] = []
+        noises: list[float] = []  # of the sum, from rounding this term's weights, as a power of two
+        for term, array in zip(step.terms, arrays, strict=True):
+            largest = float(np.abs(array).max())
+            finest.append(floor(log2(top / largest)) if largest > 0 else None)
+            inputs = np.count_nonzero(array) / len(array)
+            noise = self.sizes[term.source].rms * sqrt(inputs)
+            noises.append(log2(noise) - (finest[-1] or 0) if largest > 0 and noise > 0 else -np.inf)
+        worst = max(noises)
+        return [
+            scale if scale is None or noise == -np.inf else scale - max(0, floor(worst - noise) - NEGLIGIBLE_BITS)
+            for scale, noise in zip(finest, noises, strict=True)
+        ]
+
+
+def compared_tensors(graph: Graph) -> set[str]:
+    """Those that a nonlinearity or the user reads; the others are links of chains."""
+    return {step.source for step in graph.steps if isinstance(step, Relu | Square)} | {graph.logits.name}
+
+
+def bits_for(largest: float) -> int:
+    """Bits of an unsigned integer as large as this."""
+    return max(0, floor(largest)).bit_length()
+
+
+def _measure(fused: Fused, pixels: Array) -> dict[str, _Size]:
+    sizes = {name: _Size() for name in fused.graph.shapes}
+
+    def watch(step: Step, tensor: Array) -> None:
+        sizes[step.name].add(tensor)
+
+    for batch in _batches(pixels):
+        sizes[INPUT].add(batch.astype(np.float64))
+        logits = evaluate(fused.graph, fused.weights, batch.astype(np.float64), watch)
+        if not np.isfinite(logits).all():
+            raise InputError("it gives logits that are not numbers", where="network", remedy="Train it again.")
+    return sizes
+
+
+def _with_ranges(
+    graph: Graph,
+    weights: dict[str, Array],
+    pixels: Array,
+    precision: Precision,
+    *,
+    class_names: tuple[str, ...],
+    name: str,
+) -> Program:
+    largest = dict.fromkeys(graph.shapes, 0)
+
+    def watch(step: Step, tensor: Array) -> None:
+        largest[step.name] = max(largest[step.name], magnitude(tensor))
+
+    for batch in _batches(pixels):
+        evaluate(graph, weights, batch.astype(np.int64), watch)
+    compared = compared_tensors(graph)
+    truncations = {step.source: step.truncate for step in graph.steps if isinstance(step, Relu)}
+    steps: list[Step] = []
+    for step in graph.steps:
+        if isinstance(step, Linear) and step.name in compared:
+            # The sign takes a bit; a truncation leaves at least one.
+            bits = max(largest[step.name].bit_length() + 1 + HEADROOM_BITS, truncations.get(step.name, 0) + 1)
+            if bits > MAX_RING_BITS:
+                raise SphynxError(f"it needs {bits} bits, more than any ring has", where=step.name, remedy=_REMEDY)
+            step = replace(step, range_bits=bits)
+        steps.append(step)
+    ring_bits = max(step.range_bits for step in steps if isinstance(step, Linear))
+    return Program(graph.image, tuple(steps), ring_bits, precision.weight_bits, class_names, name)
+
+
+def _batches(pixels: Array) -> Iterator[Array]:
+    return (pixels[start : start + BATCH] for start in range(0, len(pixels), BATCH))
+
+
+def _check_calibration(graph: Graph, pixels: Array) -> None:
+    if pixels.dtype != np.uint8 or pixels.shape[1:] != tuple(graph.image) or not len(pixels):
+        raise InputError(
+            f"there are {len(pixels)} images of {'x'.join(map(str, pixels.shape[1:]))} ({pixels.dtype})",
+            where="calibration data",
+            remedy=f"Give uint8 images of {graph.image}, as the network was trained on.",
+        )

@@ -1,0 +1,194 @@
+"""Walks a trained torch network, layer by layer, into a fused graph: Sphynx networks, ResNet18, VGG11."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sphynx.errors import InputError
+from sphynx.network.build import AnyNetwork
+from sphynx.network.builder import ImageNetStem, SmallStem, SphynxNetwork
+from sphynx.network.cell import Cell
+from sphynx.network.operations import FactorizedReduction
+from sphynx.network.reference import BasicBlock, ResNet18
+from sphynx.program.affine import Floats, Node, Window
+from sphynx.program.fuse import Fused, Fuser, Spans
+from sphynx.space.genotype import INPUT_NODES
+from sphynx.space.tally import windows
+
+LOGITS = "logits"
+
+
+def trace(network: AnyNetwork, mean: tuple[float, ...], std: tuple[float, ...]) -> Fused:
+    """What the network computes with its running statistics, from pixels 0 .. 255 to logits, in double precision."""
+    walker = _Walker(Fuser(network.design.image, mean, std))
+    x = walker.fuser.input
+    if isinstance(network, SphynxNetwork):
+        return walker.fuser.finish(walker.sphynx(network, x), LOGITS)
+    if isinstance(network, ResNet18):
+        x = walker.sequence(network.stem, x, "stem")
+        for number, block in enumerate(network.blocks):
+            x = walker.block(block, x, f"blocks.{number}")
+        return walker.fuser.finish(walker.head(network.head, x), LOGITS)
+    x = walker.sequence(network.features, x, "features")
+    return walker.fuser.finish(walker.sequence(network.classifier, x, "classifier"), LOGITS)
+
+
+class _Walker:
+    def __init__(self, fuser: Fuser) -> None:
+        self.fuser = fuser
+
+    def sphynx(self, network: SphynxNetwork, x: Node) -> Node:
+        stem = network.stem
+        if isinstance(stem, ImageNetStem):
+            older = self.sequence(stem.to_quarter, x, "stem.to_quarter")
+            newer = self.sequence(stem.to_eighth, older, "stem.to_eighth")
+        else:
+            assert isinstance(stem, SmallStem)
+            older = newer = self.sequence(stem.layers, x, "stem")
+        for position, cell in enumerate(network.cells):
+            older, newer = newer, self.cell(cell, older, newer, f"cells.{position}")
+        return self.head(network.head, newer)
+
+    def cell(self, cell: nn.Module, older: Node, newer: Node, name: str) -> Node:
+        assert isinstance(cell, Cell)
+        nodes = [
+            self.layer(cell.input_older, older, f"{name}.input_older"),
+            self.layer(cell.input_newer, newer, f"{name}.input_newer"),
+        ]
+        for number in range(0, len(cell.edges), 2):
+            first, second = (
+                self.layer(cell.edges[edge], nodes[cell.sources[edge]], f"{name}.edges.{edge}")
+                for edge in (number, number + 1)
+            )
+            nodes.append(first + second)
+        # A 1x1 convolution of joined nodes is the sum of its parts.
+        convolution, norm = cell.output
+        assert isinstance(convolution, nn.Conv2d)
+        parts = np.split(_array(convolution.weight), len(nodes) - INPUT_NODES, axis=1)
+        total: Node | None = None
+        for node, part in zip(nodes[INPUT_NODES:], parts, strict=True):
+            window = Window(1, 1, node.shape.height, node.shape.width)
+            term = self.fuser.convolve(node, part, window, f"{name}.output")
+            total = term if total is None else total + term
+        assert total is not None
+        return self.fuser.relu(self.layer(norm, total, f"{name}.output"), f"{name}.activation")
+
+    def block(self, block: nn.Module, x: Node, name: str) -> Node:
+        assert isinstance(block, BasicBlock)
+        long = self.sequence(block.second, self.sequence(block.first, x, f"{name}.first"), f"{name}.second")
+        short = self.layer(block.shortcut, x, f"{name}.shortcut")
+        return self.fuser.relu(long + short, f"{name}.activation")
+
+    def head(self, head: nn.Linear, x: Node) -> Node:
+        pooled = self.fuser.average(x, ((0, x.shape.height),), ((0, x.shape.width),), "head")
+        return self.dense(head, pooled, "head")
+
+    def sequence(self, layers: nn.Module, x: Node, name: str) -> Node:
+        for child, layer in layers.named_children():
+            x = self.layer(layer, x, f"{name}.{child}")
+        return x
+
+    def layer(self, layer: nn.Module, x: Node, name: str) -> Node:
+        if isinstance(layer, nn.Sequential):
+            return self.sequence(layer, x, name)
+        if isinstance(layer, nn.Identity):
+            return x
+        if isinstance(layer, nn.ReLU):
+            return self.fuser.relu(x, name)
+        if isinstance(layer, nn.BatchNorm2d):
+            return x.scaled(*_fixed_norm(layer))
+        if isinstance(layer, nn.Conv2d):
+            return self.convolution(layer, x, name)
+        if isinstance(layer, FactorizedReduction):
+            return self.reduction(layer, x, name)
+        if isinstance(layer, nn.AvgPool2d):
+            return self.average_pool(layer, x, name)
+        if isinstance(layer, nn.AdaptiveAvgPool2d):
+            return self.adaptive_pool(layer, x, name)
+        if isinstance(layer, nn.Linear):
+            return self.dense(layer, x, name)
+        raise InputError(
+            f"{type(layer).__name__} cannot be compiled",
+            where=name,
+            remedy="Use convolutions, average pools, sums, linear layers, batch norm and ReLU; for a max pool, train "
+            "the network with average pooling.",
+        )
+
+    def convolution(self, layer: nn.Conv2d, x: Node, name: str) -> Node:
+        (rows, columns), stride, dilation = layer.kernel_size, layer.stride[0], layer.dilation[0]
+        top, left = (int(padding) for padding in layer.padding)
+        height = windows(x.shape.height, rows, stride, top, dilation)
+        width = windows(x.shape.width, columns, stride, left, dilation)
+        window = Window(rows, columns, height, width, stride, dilation, top, left)
+        y = self.fuser.convolve(x, _ungrouped(layer), window, name)
+        return y if layer.bias is None else y.scaled(np.ones(layer.out_channels), _array(layer.bias))
+
+    def reduction(self, layer: FactorizedReduction, x: Node, name: str) -> Node:
+        """Two 1x1 convolutions of stride 2, one pixel apart, are one sparse 2x2 convolution."""
+        channels = layer.norm.num_features
+        odd = _array(layer.odd.weight)
+        even_channels = 0 if layer.even is None else layer.even.out_channels
+        weights = np.zeros((channels, x.shape.channels, 2, 2))
+        if layer.even is not None:
+            weights[:even_channels, :, 0, 0] = _array(layer.even.weight)[:, :, 0, 0]
+        weights[even_channels : even_channels + len(odd), :, 1, 1] = odd[:, :, 0, 0]
+        window = Window(2, 2, (x.shape.height + 1) // 2, (x.shape.width + 1) // 2, stride=2)
+        return self.fuser.convolve(x, weights, window, name).scaled(*_fixed_norm(layer.norm))
+
+    def average_pool(self, layer: nn.AvgPool2d, x: Node, name: str) -> Node:
+        kernel, stride, padding = (
+            value[0] if isinstance(value, tuple) else value
+            for value in (layer.kernel_size, layer.stride, layer.padding)
+        )
+        rows, columns = (_sliding(n, kernel, stride, padding) for n in x.shape[1:])
+        whole = kernel * kernel if layer.count_include_pad else 0
+        return self.fuser.average(x, rows, columns, name, whole=whole)
+
+    def adaptive_pool(self, layer: nn.AdaptiveAvgPool2d, x: Node, name: str) -> Node:
+        grid = layer.output_size
+        assert isinstance(grid, tuple)
+        rows, columns = (_adaptive(n, parts or n) for n, parts in zip(x.shape[1:], grid, strict=True))
+        return self.fuser.average(x, rows, columns, name)
+
+    def dense(self, layer: nn.Linear, x: Node, name: str) -> Node:
+        """A dense layer reads channels, rows and columns in that order: a kernel of the whole map's size."""
+        weights = _array(layer.weight).reshape(layer.out_features, *x.shape)
+        window = Window(x.shape.height, x.shape.width, 1, 1)
+        y = self.fuser.convolve(x, weights, window, name)
+        return y.scaled(np.ones(layer.out_features), _array(layer.bias))
+
+
+def _array(tensor: Tensor) -> Floats:
+    return tensor.detach().cpu().to(torch.float64).numpy()
+
+
+def _fixed_norm(layer: nn.BatchNorm2d) -> tuple[Floats, Floats]:
+    assert layer.running_mean is not None and layer.running_var is not None
+    factor = 1 / np.sqrt(_array(layer.running_var) + layer.eps)
+    if layer.weight is not None:
+        factor = factor * _array(layer.weight)
+    shift = -_array(layer.running_mean) * factor
+    return factor, shift if layer.bias is None else shift + _array(layer.bias)
+
+
+def _ungrouped(layer: nn.Conv2d) -> Floats:
+    weights = _array(layer.weight)
+    if layer.groups == 1:
+        return weights
+    outputs, inputs = weights.shape[0] // layer.groups, weights.shape[1]
+    whole = np.zeros((layer.out_channels, layer.in_channels, *weights.shape[2:]))
+    for group in range(layer.groups):
+        rows = slice(group * outputs, (group + 1) * outputs)
+        whole[rows, group * inputs : (group + 1) * inputs] = weights[rows]
+    return whole
+
+
+def _sliding(length: int, kernel: int, stride: int, padding: int) -> Spans:
+    starts = [stride * y - padding for y in range(windows(length, kernel, stride, padding))]
+    return tuple((max(0, start), min(length, start + kernel)) for start in starts)
+
+
+def _adaptive(length: int, parts: int) -> Spans:
+    return tuple((n * length // parts, -(-(n + 1) * length // parts)) for n in range(parts))

@@ -1,0 +1,71 @@
+"""weights.safetensors: the server's secret. It names the program it belongs to and the hash of its own content.
+
+Weights are int8 or int16, bias maps int64. Reading checks names, kinds and shapes against the program before use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from sphynx.errors import InputError
+from sphynx.program.convolve import Array
+from sphynx.program.ir import Program
+
+WEIGHTS = "weights.safetensors"
+
+_REMEDY = "Keep both files of one compiled folder together, or compile the network again."
+
+
+def save_weights(folder: Path, program: Program, weights: Mapping[str, Array]) -> None:
+    temporary = folder / (WEIGHTS + ".new")
+    metadata = {"program": program.content_hash, "content": _content_hash(weights)}
+    arrays = {name: np.ascontiguousarray(array) for name, array in weights.items()}
+    try:
+        temporary.touch(mode=0o600)  # never readable by others, not even while it is written
+        save_file(arrays, temporary, metadata)
+        temporary.chmod(0o600)
+        temporary.replace(folder / WEIGHTS)
+    except OSError as error:
+        raise InputError(
+            f"it cannot be written ({error.strerror})", where=str(folder), remedy="Choose another folder."
+        ) from error
+
+
+def load_weights(path: Path, program: Program) -> dict[str, Array]:
+    """From a compiled folder or from the file itself; refuses the weights of another program."""
+    file = path / WEIGHTS if path.is_dir() else path
+    if not file.is_file():
+        raise InputError("there is no such file", where=str(file), remedy="Compile the network: sphynx compile --help.")
+    try:
+        with safe_open(file, framework="np") as opened:
+            metadata = opened.metadata() or {}
+            weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            f"it cannot be read: it is damaged or truncated ({error})", where=str(file), remedy=_REMEDY
+        ) from error
+    if metadata.get("program") != program.content_hash:
+        raise InputError("these are the weights of another program", where=str(file), remedy=_REMEDY)
+    for name, shape in program.weight_shapes.items():
+        kinds = ("int64",) if name.endswith("/bias") else ("int8", "int16")
+        found = weights.get(name)
+        if found is None or found.shape != shape or str(found.dtype) not in kinds:
+            raise InputError(f"{name} is missing or not {' or '.join(kinds)} {shape}", where=str(file), remedy=_REMEDY)
+    if metadata.get("content") != _content_hash(weights):
+        raise InputError("its content does not match its hash: it was damaged", where=str(file), remedy=_REMEDY)
+    return weights
+
+
+def _content_hash(weights: Mapping[str, Array]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(weights):
+        array = np.ascontiguousarray(weights[name])
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.data)
+    return digest.hexdigest()

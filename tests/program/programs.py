@@ -1,0 +1,72 @@
+"""A small program by hand that has every kind of step, random weights for it, and its slowest evaluation."""
+
+from itertools import product
+
+import numpy as np
+
+from sphynx.program.convolve import Array
+from sphynx.program.ir import INPUT, Linear, Pool, Program, Relu, Square, Term
+from sphynx.space.tally import Shape
+
+CUT = ((0, 2), (0, 3), (1, 4), (2, 5), (3, 5))
+
+
+def small_program(**changes: int) -> Program:
+    steps = (
+        Linear("first", (Term(INPUT, 3, 2, 1, 1, 1, 0),), Shape(3, 5, 5), 4, 20),
+        Relu("relu", "first", 3),
+        Pool("pool", "relu", CUT, (3, 2, 2, 2, 3), CUT, (3, 2, 2, 2, 3)),
+        Linear("link", (Term("relu", 2, 2, 2, 1, 0, -1, 1),), Shape(2, 3, 2), 0, 0),
+        Linear("second", (Term("pool", 3, 3, 2, 2, 1, 2), Term("link", 1, 1, shift=2)), Shape(2, 3, 2), 0, 31),
+        Square("square", "second", 9, 4),
+        Linear("logits", (Term("square", 3, 2), Term("link", 3, 2, shift=1)), Shape(4, 1, 1), 0, 36),
+    )
+    values = {"ring_bits": 36, "weight_bits": 8, **changes}
+    return Program(Shape(2, 5, 5), steps, class_names=("a", "b", "c", "d"), name="small", **values)  # type: ignore[arg-type]
+
+
+def random_weights(program: Program, seed: int = 0) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    return {
+        name: rng.integers(-1000, 1000, shape)
+        if name.endswith("/bias")
+        else rng.integers(-127, 128, shape).astype(np.int8)
+        for name, shape in program.weight_shapes.items()
+    }
+
+
+def naive(program: Program, weights: dict[str, Array], image: Array) -> list[int]:
+    """One image, one multiplication at a time, in Python's own integers."""
+    tensors: dict[str, dict[tuple[int, int, int], int]] = {INPUT: _as_dict(image)}
+    for step in program.steps:
+        shape = program.shapes[step.name]
+        out = {}
+        for c, y, x in product(range(shape.channels), range(shape.height), range(shape.width)):
+            if isinstance(step, Linear):
+                value = int(weights[step.bias_name][c, y, x])
+                for number, term in enumerate(step.terms):
+                    value += _dot(tensors[term.source], weights[step.weight_name(number)][c], term, y, x) << term.shift
+            elif isinstance(step, Pool):
+                rows, columns = range(*step.row_windows[y]), range(*step.column_windows[x])
+                value = sum(tensors[step.source][c, i, j] for i in rows for j in columns)
+                value *= step.row_factors[y] * step.column_factors[x]
+            elif isinstance(step, Relu):
+                value = max(tensors[step.source][c, y, x], 0) // 2**step.truncate
+            else:
+                value = (tensors[step.source][c, y, x] // 2**step.truncate_before) ** 2 // 2**step.truncate_after
+            out[c, y, x] = value
+        tensors[step.name] = out
+    return list(tensors[program.logits.name].values())
+
+
+def _dot(source: dict[tuple[int, int, int], int], weights: Array, term: Term, y: int, x: int) -> int:
+    total = 0
+    for i, ky, kx in np.ndindex(weights.shape):
+        row = term.stride * y - term.pad_top + term.dilation * ky
+        column = term.stride * x - term.pad_left + term.dilation * kx
+        total += int(weights[i, ky, kx]) * source.get((i, row, column), 0)
+    return total
+
+
+def _as_dict(image: Array) -> dict[tuple[int, int, int], int]:
+    return {(c, y, x): int(value) for (c, y, x), value in np.ndenumerate(image)}

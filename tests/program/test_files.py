@@ -1,0 +1,134 @@
+"""Programs and weights as files: the round trip, and everything that must be refused."""
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from sphynx.errors import InputError
+from sphynx.program.files import PROGRAM, load_program, save_program
+from sphynx.program.ir import program_from_json
+from sphynx.program.weights import WEIGHTS, load_weights, save_weights
+from tests.program.programs import random_weights, small_program
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    program = small_program()
+    save_program(tmp_path, program)
+    save_weights(tmp_path, program, random_weights(program))
+    return tmp_path
+
+
+def test_round_trip(folder: Path) -> None:
+    program = load_program(folder)
+    assert program == small_program() and program.content_hash == small_program().content_hash
+    weights = load_weights(folder, program)
+    assert all((weights[name] == array).all() for name, array in random_weights(program).items())
+    assert load_program(folder / PROGRAM) == program
+
+
+def test_the_weights_are_for_their_owner_only(folder: Path) -> None:
+    assert stat.S_IMODE((folder / WEIGHTS).stat().st_mode) == 0o600
+    public = (folder / PROGRAM).read_text()
+    assert "bias" not in public  # nothing but shapes, scales and ranges
+
+
+def test_weights_of_another_program_are_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="another program"):
+        load_weights(folder, small_program(ring_bits=37))
+
+
+def test_a_truncated_file_is_refused(folder: Path) -> None:
+    for name, load in (
+        (WEIGHTS, lambda: load_weights(folder, small_program())),
+        (PROGRAM, lambda: load_program(folder)),
+    ):
+        content = (folder / name).read_bytes()
+        for kept in (0, 7, len(content) // 2, len(content) - 2):
+            (folder / name).write_bytes(content[:kept])
+            with pytest.raises(InputError, match=name):
+                load()
+
+
+def test_a_damaged_weight_is_refused(folder: Path) -> None:
+    content = bytearray((folder / WEIGHTS).read_bytes())
+    content[-3] ^= 1
+    (folder / WEIGHTS).write_bytes(content)
+    with pytest.raises(InputError, match="damaged"):
+        load_weights(folder, small_program())
+
+
+def test_weights_of_another_shape_are_refused(folder: Path) -> None:
+    program = small_program()
+    weights = random_weights(program) | {"link/0": np.zeros((1, 1, 1, 1), np.int8)}
+    save_file(weights, folder / WEIGHTS, {"program": program.content_hash})
+    with pytest.raises(InputError, match="link/0"):
+        load_weights(folder, program)
+
+
+def test_a_changed_program_is_refused(folder: Path) -> None:
+    text = (folder / PROGRAM).read_text()
+    (folder / PROGRAM).write_text(text.replace('"truncate": 3', '"truncate": 2'))
+    with pytest.raises(InputError, match="does not match its hash"):
+        load_program(folder)
+
+
+def test_a_newer_version_says_so() -> None:
+    with pytest.raises(InputError, match="version 7") as refusal:
+        program_from_json({**small_program().to_json(), "format": "sphynx-program/7"})
+    assert "newer sphynx" in refusal.value.remedy
+
+
+def changed(change: Callable[[dict[str, Any]], None]) -> Any:
+    data = json.loads(json.dumps(small_program().to_json()))
+    change(data)
+    return data
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.update(image=[2, 5]),
+        lambda d: d.update(image=[2, 5, 10**9]),
+        lambda d: d.update(image=[2, 5, -5]),
+        lambda d: d.update(ring_bits=65),
+        lambda d: d.update(ring_bits="36"),
+        lambda d: d.update(ring_bits=30),
+        lambda d: d.update(steps=[]),
+        lambda d: d.update(steps=None),
+        lambda d: d.update(steps=[[]]),
+        lambda d: d.update(extra=1),
+        lambda d: d.update(class_names=["a"]),
+        lambda d: d.pop("name"),
+        lambda d: d["steps"].pop(0),
+        lambda d: d["steps"].pop(),
+        lambda d: d["steps"][0].update(kind="conv"),
+        lambda d: d["steps"][0].update(terms=[]),
+        lambda d: d["steps"][0].update(terms=[1]),
+        lambda d: d["steps"][0].update(terms="no"),
+        lambda d: d["steps"][0].update(shape=[1 << 20, 1 << 20, 1 << 20]),
+        lambda d: d["steps"][0].update(name="pixels"),
+        lambda d: d["steps"][0].update(range_bits=0),
+        lambda d: d["steps"][0]["terms"][0].update(stride=0),
+        lambda d: d["steps"][0]["terms"][0].update(kernel_height=1 << 40),
+        lambda d: d["steps"][0]["terms"][0].update(shift=1000),
+        lambda d: d["steps"][0]["terms"][0].update(shift=True),
+        lambda d: d["steps"][1].update(truncate=-1),
+        lambda d: d["steps"][1].update(truncate=20),
+        lambda d: d["steps"][2].update(row_windows=[[0, 9]] * 5),
+        lambda d: d["steps"][2].update(row_windows=[[0]] * 5),
+        lambda d: d["steps"][2].update(row_windows=3),
+        lambda d: d["steps"][2].update(row_factors=[1]),
+        lambda d: d["steps"][5].update(truncate_after=-1),
+    ],
+)
+def test_hostile_programs_are_refused(change: Callable[[dict[str, Any]], None]) -> None:
+    with pytest.raises(InputError):
+        program_from_json(changed(change))
+    assert program_from_json(changed(lambda _: None)) == small_program()

@@ -1,0 +1,92 @@
+"""The fused network equals the torch network in real numbers, borders included."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sphynx.errors import InputError
+from sphynx.network.build import AnyNetwork, build_network
+from sphynx.program.fuse import Fused
+from sphynx.program.interpret import evaluate
+from sphynx.program.ir import Linear
+from sphynx.program.trace import trace
+from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign
+from sphynx.space.published import SPHYNX
+from sphynx.space.reference import ResNet18Design, Vgg11Design
+from sphynx.space.tally import Shape
+from tests.program.networks import MEAN, STD, normalised, random_network
+from tests.space.strategies import designs
+
+
+def fused(network: AnyNetwork) -> Fused:
+    channels = network.design.image.channels
+    return trace(network, MEAN[:channels], STD[:channels])
+
+
+def assert_equal(design: AnyDesign) -> Fused:
+    network = random_network(design)
+    pixels = torch.randint(0, 256, (3, *design.image), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        expected = network(normalised(pixels)).numpy()
+    compiled = fused(network)
+    got = evaluate(compiled.graph, compiled.weights, pixels.numpy().astype(np.float64), lambda *_: None)
+    scale = np.abs(expected).max() + 1
+    assert np.abs(got - expected).max() < 1e-9 * scale
+    assert {name: array.shape for name, array in compiled.weights.items()} == compiled.graph.weight_shapes
+    return compiled
+
+
+@settings(max_examples=40)
+@given(design=designs(), inner_relus=st.sampled_from([False, False, False, True]))
+def test_any_design(design: Design, inner_relus: bool) -> None:
+    assert_equal(replace(design, inner_relus=inner_relus))
+
+
+@pytest.mark.parametrize("conv_stack", ["single", "pad_once"])
+def test_the_published_cells_become_one_convolution_per_input(conv_stack: str) -> None:
+    design = Design(SPHYNX, 3, 5, (1, 3), Shape(3, 16, 16), 10, conv_stack=conv_stack)  # type: ignore[arg-type]
+    steps = assert_equal(design).graph.steps
+    linears = {step.name: step for step in steps if isinstance(step, Linear)}
+    for position in (2, 4):
+        sources = linears[f"cells.{position}.activation.input"].sources
+        assert sources == (f"cells.{position - 2}.activation", f"cells.{position - 1}.activation")
+        assert not any(
+            name.startswith(f"cells.{position}.") and not name.endswith("activation.input") for name in linears
+        )
+
+
+def test_padded_stacks_stay_chains() -> None:
+    compiled = assert_equal(Design(SPHYNX, 3, 3, (), Shape(3, 12, 12), 10))
+    chains = [step.name for step in compiled.graph.linears if step.name.startswith("cells.2.edges")]
+    assert chains == ["cells.2.edges.4.2.input", "cells.2.edges.6.2.input"]
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        ResNet18Design(4, Shape(3, 32, 32), 10, "small", "average"),
+        ResNet18Design(4, Shape(3, 45, 64), 10, "imagenet", "average"),
+        Vgg11Design(2, Shape(3, 32, 32), 10, 16, "average"),
+        Vgg11Design(2, Shape(3, 232, 64), 5, 16, "average"),
+    ],
+    ids=str,
+)
+def test_reference_networks(design: AnyDesign) -> None:
+    assert_equal(design)
+
+
+def test_relus_are_counted_as_the_design_counts_them() -> None:
+    design = Design(SPHYNX, 3, 5, (1, 3), Shape(3, 16, 16), 10)
+    assert assert_equal(design).graph.relu_count == 16 * 16 * 3 * 5
+
+
+def test_a_max_pool_is_refused_by_name() -> None:
+    network = build_network(Vgg11Design(2, Shape(3, 32, 32), 10, 16, "max"))
+    with pytest.raises(InputError, match=r"features\.3: MaxPool2d") as refusal:
+        fused(network)
+    assert "average pooling" in refusal.value.remedy

@@ -1,0 +1,155 @@
+"""Integers against the float network: digits learned here, chains and pools with random weights, and refusals."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from torch.nn import functional
+
+from sphynx.data.images import Data, ImageSet
+from sphynx.data.open import open_data
+from sphynx.errors import InputError, SphynxError
+from sphynx.network.backend import fast_convolutions
+from sphynx.network.build import AnyNetwork, build_network
+from sphynx.program.check import check, worst_case
+from sphynx.program.compile import calibration_images, compile_network
+from sphynx.program.interpret import interpret
+from sphynx.program.ir import Relu
+from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised
+from sphynx.space.design import Design
+from sphynx.space.genotype import Genotype, cell
+from sphynx.space.tally import Shape
+from tests.program.networks import MEAN, STD, normalised, random_network
+from tests.space.strategies import designs
+
+# Every operation once, a convolution of a convolution, and a pool of a convolution.
+CELLS = Genotype(cell("skip 0, conv3 1", "avg_pool 2, dil3 0"), cell("conv3 0, skip 1", "skip 2, avg_pool 1"))
+
+
+@cache
+def digits() -> Data:
+    return open_data("digits")
+
+
+@cache
+def learned() -> AnyNetwork:
+    """A network that tells digits apart after a few seconds of training."""
+    torch.manual_seed(0)
+    data = digits()
+    design = Design(CELLS, 4, 3, (1,), Shape(1, 8, 8), 10, conv_stack="single", name="digits")
+    network = build_network(design).train()
+    x = (data.train.images.float() / 255 - data.mean[0]) / data.std[0]
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    with fast_convolutions(torch.device("cpu")):
+        for epoch in range(8):
+            optimizer.param_groups[0]["lr"] = 0.01 * (1 - epoch / 8)
+            for part in torch.randperm(len(x)).split(64):
+                loss = functional.cross_entropy(network(x[part]), data.train.labels[part])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    return network.eval()
+
+
+def all_digits() -> ImageSet:
+    """Training images too: whether integers follow the float network does not depend on what it learned from."""
+    train, test = digits().train, digits().test
+    return ImageSet(torch.cat([train.images, test.images]), torch.cat([train.labels, test.labels]), train.class_names)
+
+
+def compiled(precision: Precision = Precision()) -> Quantised:
+    data = digits()
+    names = data.train.class_names
+    return compile_network(learned(), data.mean, data.std, calibration_images(data.train), precision, class_names=names)
+
+
+@pytest.mark.parametrize("precision", [Precision(), Precision(10, 12, 8)], ids=str)
+def test_digits_lose_nothing_to_integers(precision: Precision) -> None:
+    data = digits()
+    made = compiled(precision)
+    result = check(made.program, made.weights, all_digits(), learned(), (data.mean, data.std))
+    assert result.float_network is not None
+    assert result.float_network.accuracy > 0.95
+    assert abs(result.accuracy - result.float_network.accuracy) <= 0.002
+    assert result.float_network.agreement >= 0.99
+    assert made.program.ring_bits <= 48
+    assert all(layer.used_bits <= layer.bound_bits for layer in result.layers)
+    assert all(layer.used_bits <= layer.range_bits for layer in result.layers if layer.range_bits)
+
+
+def test_finer_weights_come_nearer_and_widen_the_ring() -> None:
+    coarse, fine = compiled(Precision(6, 8, 4)), compiled(Precision(12, 16, 12))
+    data = digits()
+    differences = []
+    for made in (coarse, fine):
+        result = check(made.program, made.weights, data.test, learned(), (data.mean, data.std))
+        assert result.float_network is not None
+        differences.append(result.float_network.largest_difference)
+    assert differences[1] < differences[0] / 8
+    assert coarse.program.ring_bits < fine.program.ring_bits
+
+
+def test_ranges_and_weights_are_as_stated() -> None:
+    made = compiled()
+    program = made.program
+    assert program.ring_bits == max(step.range_bits for step in program.linears)
+    pixels = calibration_images(digits().train)
+    largest = dict.fromkeys(program.shapes, 0)
+
+    def watch(step: object, tensor: np.ndarray) -> None:
+        name = step.name  # type: ignore[attr-defined]
+        largest[name] = max(largest[name], int(np.abs(tensor).max()))
+
+    interpret(program, made.weights, pixels, watch)
+    for step in program.linears:
+        if step.range_bits:
+            assert step.range_bits == largest[step.name].bit_length() + 1 + HEADROOM_BITS
+    for relu in (step for step in program.steps if isinstance(step, Relu)):
+        assert largest[relu.name] < 2 ** (Precision().activation_bits + 1)
+    weights = [array for name, array in made.weights.items() if not name.endswith("bias")]
+    assert all(array.dtype == np.int8 and np.abs(array.astype(int)).max() <= 127 for array in weights)
+    assert worst_case(program, made.weights)["logits"] >= largest["logits"]
+
+
+@settings(max_examples=10)
+@given(design=designs())
+def test_any_design_follows_its_float_network(design: Design) -> None:
+    """Finely quantised, so that what remains could only be a wrong scale, shift or divisor."""
+    design = replace(design, inner_relus=False, depth=2, reduce_positions=design.reduce_positions[:1] and (1,))
+    network = random_network(design)
+    channels = design.image.channels
+    pixels = torch.randint(0, 256, (8, *design.image), generator=torch.Generator().manual_seed(2), dtype=torch.uint8)
+    try:
+        made = compile_network(network, MEAN[:channels], STD[:channels], pixels.numpy(), Precision(10, 14, 8))
+    except SphynxError as error:  # long chains of the paper's stacks at this precision
+        assert "--weight-bits" in error.remedy
+        return
+    with torch.no_grad():
+        expected = network(normalised(pixels)).numpy()
+    got = interpret(made.program, made.weights, pixels.numpy()) / 2.0**made.program.logits.scale
+    assert np.abs(got - expected).max() < 0.05 * (np.abs(expected).max() + 1)
+
+
+def test_calibration_of_another_shape_is_refused() -> None:
+    data = digits()
+    with pytest.raises(InputError, match="calibration data") as refusal:
+        compile_network(learned(), data.mean, data.std, np.zeros((4, 1, 9, 9), np.uint8))
+    assert "1x8x8" in refusal.value.remedy
+    with pytest.raises(InputError, match="0 images"):
+        compile_network(learned(), data.mean, data.std, np.zeros((0, 1, 8, 8), np.uint8))
+
+
+@pytest.mark.parametrize("bits", [5, 17])
+def test_impossible_precision_is_refused(bits: int) -> None:
+    with pytest.raises(InputError, match="--weight-bits"):
+        Precision(weight_bits=bits)
+
+
+def test_a_ring_that_no_bits_suffice_for_names_the_layer() -> None:
+    data = digits()
+    with pytest.raises(SphynxError, match=r"cells\.\d.*bits") as refusal:
+        compile_network(learned(), data.mean, data.std, calibration_images(data.train), Precision(16, 24, 16))
+    assert "--weight-bits" in refusal.value.remedy
