@@ -16,7 +16,7 @@ from sphynx.program.quantise import Precision, Quantised, quantise
 from sphynx.program.trace import trace
 from sphynx.program.weights import save_weights
 
-CALIBRATION_IMAGES = 1000
+CALIBRATION_IMAGES = 200
 _SEED = 0
 
 

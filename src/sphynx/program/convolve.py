@@ -42,7 +42,8 @@ def convolve(x: Array, weights: Array, term: Term, size: tuple[int, int]) -> Arr
     step = max(1, _COLUMN_BYTES // (8 * matrix.shape[1] * size[0] * size[1]))
     for start in range(0, len(x), step):
         part = slice(start, start + step)
-        out[part] = matrix @ _unfold(x[part].astype(kind), taps, term, size)
+        product = matrix @ _unfold(x[part].astype(kind), taps, term, size)
+        out[part] = product.reshape(outputs, -1, size[0] * size[1]).swapaxes(0, 1)
     return out.reshape(len(x), outputs, *size)
 
 
@@ -64,14 +65,15 @@ def _used_taps(weights: Array) -> Iterator[tuple[int, int]]:
 
 
 def _unfold(x: Array, taps: list[tuple[int, int]], term: Term, size: tuple[int, int]) -> Array:
-    """[n, taps * channels, positions]: what each output position reads."""
+    """[taps * channels, n * positions]: what each output position reads, for one product over the whole batch."""
     count, channels, height, width = x.shape
-    columns = np.zeros((count, len(taps), channels, *size), x.dtype)
+    columns = np.zeros((len(taps), channels, count, *size), x.dtype)
+    by_channel = x.swapaxes(0, 1)
     for number, (row, column) in enumerate(taps):
         rows, from_rows = _read(term.dilation * row - term.pad_top, term.stride, height, size[0])
         cols, from_cols = _read(term.dilation * column - term.pad_left, term.stride, width, size[1])
-        columns[:, number, :, rows, cols] = x[:, :, from_rows, from_cols]
-    return columns.reshape(count, len(taps) * channels, size[0] * size[1])
+        columns[number, :, :, rows, cols] = by_channel[:, :, from_rows, from_cols]
+    return columns.reshape(len(taps) * channels, count * size[0] * size[1])
 
 
 def _read(offset: int, stride: int, length: int, out_length: int) -> tuple[slice, slice]:

@@ -1,0 +1,86 @@
+"""compile and check, from a trained run to integers, in this process."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from sphynx.cli.main import main
+from sphynx.data.open import open_data
+from sphynx.network.build import build_network
+from sphynx.space.design import Design
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+from sphynx.train.model import save_model, save_normalisation
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Sphynx = Callable[..., Ran]
+
+
+@pytest.fixture
+def sphynx(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Sphynx:
+    def run(*arguments: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["sphynx", *arguments])
+        code: int | str | None = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        shown = capsys.readouterr()
+        return Ran(int(code or 0), shown.out, shown.err)
+
+    monkeypatch.chdir(tmp_path)
+    return run
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    """A run on digits: 8x8 grey images, ten classes; what it learned does not matter here."""
+    torch.manual_seed(0)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    save_model(folder, build_network(Design(SPHYNX, 2, 2, (1,), Shape(1, 8, 8), 10, conv_stack="single")))
+    save_normalisation(folder, open_data("digits"))
+    (folder / "config.json").write_text(json.dumps({"data": {"name": "digits"}}))
+    return folder
+
+
+def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
+    compiled = sphynx("compile", str(run_folder), "-o", "compiled", "--json")
+    assert compiled.code == 0, compiled.err
+    shown = json.loads(compiled.out)
+    assert shown["relus"] == 8 * 8 * 2 * 2 and 16 < shown["ring_bits"] <= 64
+    checked = sphynx("check", "compiled", "--data", "digits", "--run", str(run_folder), "--json")
+    assert checked.code == 0, checked.err
+    result = json.loads(checked.out)
+    assert result["images"] == 359 and result["float_network"]["agreement"] > 0.9
+    assert {layer["name"] for layer in result["layers"]} == set(shown["layers"])
+    assert "same class" in sphynx("check", "compiled", "--data", "digits", "--run", str(run_folder)).out
+    again = sphynx("compile", str(run_folder), "-o", "again", "--calibrate", "digits")
+    assert again.code == 0 and f"ring of {shown['ring_bits']} bits" in again.out
+    assert shown["content_hash"][:16] in again.out  # the same run gives the same program
+
+
+def test_what_cannot_be_used_is_refused(sphynx: Sphynx, run_folder: Path) -> None:
+    bits = sphynx("compile", str(run_folder), "-o", "compiled", "--weight-bits", "3")
+    assert bits.code == 2 and "--weight-bits" in bits.err
+    (run_folder / "config.json").unlink()
+    unnamed = sphynx("compile", str(run_folder), "-o", "compiled")
+    assert unnamed.code == 2 and "--calibrate DATA" in unnamed.err
+    missing = sphynx("check", "nowhere", "--data", "digits")
+    assert missing.code == 2 and "no such file" in missing.err
+
+
+@pytest.mark.parametrize("verb", ["compile", "check"])
+def test_every_help_has_an_example(verb: str, sphynx: Sphynx) -> None:
+    assert "Example" in sphynx(verb, "--help").out

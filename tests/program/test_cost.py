@@ -1,0 +1,29 @@
+"""Counts from shapes against the protocol's own worked numbers, and against counting by hand."""
+
+import pytest
+
+from sphynx.program.cost import layer_costs, relu_cost, total_cost
+from tests.program.programs import small_program
+
+
+@pytest.mark.parametrize(("w", "k", "nbytes"), [(32, 32, 34), (40, 40, 43), (32, 64, 42), (64, 64, 70)])
+def test_gmw_bytes_are_those_of_the_worked_examples(w: int, k: int, nbytes: int) -> None:
+    assert relu_cost(8, w, k, 8).gmw_online_bytes == pytest.approx(8 * nbytes, abs=8)
+
+
+def test_gc_counts_are_those_of_the_worked_example() -> None:
+    cost = relu_cost(1, 34, 40, 8)
+    assert cost.gc_ands == 33 + 25 + 39
+    assert cost.gc_online_bytes == 16 * 34 + 5
+    assert cost.gmw_messages == 3 + 6
+
+
+def test_a_program_is_the_sum_of_its_maps() -> None:
+    program = small_program()
+    costs = dict(layer_costs(program))
+    assert list(costs) == ["first", "link", "second", "logits"]
+    assert costs["first"].macs == 3 * 25 * 2 * 6
+    assert costs["second"].macs == 2 * 6 * (3 * 9 + 2)
+    assert costs["first"].relus == 75 and costs["link"].gc_ands == 0
+    assert all(cost.he_products >= 1 and cost.he_replies >= 1 for cost in costs.values())
+    assert total_cost(program).macs == sum(cost.macs for cost in costs.values())
