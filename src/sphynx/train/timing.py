@@ -28,7 +28,7 @@ from sphynx.search.search import Searcher, prepare_search
 from sphynx.space.design import Design
 from sphynx.train.loop import Job, make_batches, prepare_training
 
-WARMUP_STEPS, MAX_STEPS, ENOUGH_SECONDS = 2, 10, 1.0
+WARMUP_STEPS, MAX_STEPS, ENOUGH_SECONDS = 1, 10, 0.5
 MARGIN = 0.9  # the share of a time budget that is given out
 
 
