@@ -55,6 +55,12 @@ def test_all_faults_at_once(tmp_path: Path) -> None:
         assert part in str(caught.value)
 
 
+def test_nothing_to_learn_from_is_a_fault() -> None:
+    with pytest.raises(InputError, match="nothing to learn from"):
+        load_recipe("smoke", {"label_weight": 0.0})
+    assert load_recipe("smoke", {"label_weight": 0.0, "distillation": "kl"}).label_weight == 0
+
+
 def test_what_is_no_recipe_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere") as caught:
         load_recipe("nowhere")

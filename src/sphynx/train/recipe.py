@@ -45,11 +45,13 @@ class Recipe:
     grad_clip: float = setting(5.0, "largest norm of the gradient; 0 = no limit")
     drop_path: float = setting(0.2, "probability to drop an edge at the end; it rises linearly from 0")
     auxiliary_weight: float = setting(0.4, "of the auxiliary head's loss; 0 = no such head")
+    label_weight: float = setting(1.0, "of the labels' cross-entropies; 0 = learn from the teacher alone")
     label_smoothing: float = setting(0.0, "share of the target spread over all classes")
     crop: bool = setting(True, "pad by an eighth and crop at random")
     flip: bool = setting(True, "mirror with probability 1/2, where the data allow it")
     cutout: int = setting(0, "side of the square that is cut out; 0 = none")
     mixup: float = setting(0.0, "parameter of the Beta distribution; 0 = none")
+    ema: float = setting(0.0, "decay of the weights' moving average, which is then evaluated and kept; 0 = none")
     held_out: float = setting(0.0, "share of the training images held out to watch accuracy on")
     distillation: Distillation = setting("none", "squared error of logits, or KL divergence at a temperature")
     distillation_weight: float = setting(1.0, "of the distillation term")
@@ -65,12 +67,13 @@ class Recipe:
             for name, least in (
                 ("epochs", 1), ("batch_size", 2), ("cutout", 0), ("mixup", 0), ("grad_clip", 0), ("weight_decay", 0),
                 ("auxiliary_weight", 0), ("warmup_epochs", 0), ("final_learning_rate", 0), ("distillation_weight", 0),
+                ("label_weight", 0),
             )
             if getattr(self, name) < least
         ]  # fmt: skip
         found += [
             f"{name} must be at least 0 and below 1, not {getattr(self, name)}"
-            for name in ("drop_path", "label_smoothing", "held_out", "momentum")
+            for name in ("drop_path", "label_smoothing", "ema", "held_out", "momentum")
             if not 0 <= getattr(self, name) < 1
         ]
         found += [
@@ -86,7 +89,18 @@ class Recipe:
             found.append(f"warmup_epochs = {self.warmup_epochs} is longer than epochs = {self.epochs}")
         if self.optimizer == "sgd" and self.nesterov and self.momentum == 0:
             found.append("Nesterov's momentum needs momentum above 0")
+        if self.label_weight == 0 and self.distillation == "none":
+            found.append("label_weight = 0 leaves nothing to learn from without distillation")
         return found
+
+    @property
+    def auxiliary_head(self) -> bool:
+        """It learns from labels only."""
+        return self.auxiliary_weight > 0 and self.label_weight > 0
+
+    def undistilled(self) -> Recipe:
+        """The same, from labels alone: for the teacher."""
+        return dataclasses.replace(self, distillation="none", label_weight=1.0)
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -58,8 +58,8 @@ def teacher_for(spec: str, job: Job) -> AnyNetwork:
         check_fit(teacher.design, job.data)
         return teacher
     out = job.out / "teacher"
-    recipe = dataclasses.replace(job.recipe, distillation="none")
     design = teacher_design(job.design)
+    recipe = job.recipe.undistilled()
     _train_unless_finished(dataclasses.replace(job, design=design, recipe=recipe, out=out, teacher=None))
     job.processes.wait()
     return load_model(out)
