@@ -30,6 +30,7 @@ from sphynx.network.build import (
     width_multiple_of,
     with_width_multiple,
 )
+from sphynx.network.model import count_parameters, design_fingerprint, save_model, save_normalisation
 from sphynx.run.environment import describe_environment, device_name
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.run.interrupt import Interrupt, InterruptedWorkError
@@ -39,7 +40,6 @@ from sphynx.space.files import AnyDesign, save_design
 from sphynx.train.average import Average
 from sphynx.train.evaluate import evaluate
 from sphynx.train.figures import draw_training
-from sphynx.train.model import count_parameters, design_fingerprint, save_model, save_normalisation
 from sphynx.train.objective import Objective
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
