@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from sphynx.data.batches import Augmentation, Batches, EpochBatches
+from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatches
 from sphynx.data.images import Data, DataFace, ImageSet
 from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
 from sphynx.errors import InputError, SphynxError
@@ -179,7 +179,7 @@ def prepare_training(job: Job, multiple: int | None = None) -> tuple[AnyNetwork,
 
 def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | StreamedBatches:
     recipe, data = job.recipe, job.data
-    settings: dict[str, Any] = {
+    settings: BatchSettings = {
         "device": job.processes.device,
         "augmentation": Augmentation(recipe.crop, recipe.flip and data.mirrored, recipe.cutout, recipe.mixup),
         "mean": data.mean,
