@@ -7,10 +7,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from sphynx.network.model import load_model
 from sphynx.run.folder import RunFolder
 from sphynx.train.evaluate import evaluate
 from sphynx.train.loop import make_batches, prepare_training, train
-from sphynx.train.model import load_model
 from tests.train.small import job
 
 

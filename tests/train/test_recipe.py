@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sphynx.errors import InputError
-from sphynx.train.recipe import load_recipe, recipe_names
+from sphynx.train.recipe import SHELF, load_recipe
 
 # Tables "Final network training hyperparameter protocol" (CIFAR-100 and Tiny-ImageNet; ImageNet) of the appendix.
 SMALL_IMAGES: dict[str, Any] = {
@@ -36,8 +36,8 @@ def test_paper_recipes_are_the_appendix(name: str, values: dict[str, Any]) -> No
 
 
 def test_all_recipes_load_and_can_be_overridden() -> None:
-    assert {"paper-cifar100", "paper-tiny", "paper-imagenet", "fast", "smoke"} <= set(recipe_names())
-    for name in recipe_names():
+    assert {"paper-cifar100", "paper-tiny", "paper-imagenet", "fast", "smoke"} <= set(SHELF.names())
+    for name in SHELF.names():
         assert load_recipe(name, {"epochs": 7, "warmup_epochs": 0}).epochs == 7
 
 

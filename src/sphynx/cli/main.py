@@ -18,6 +18,7 @@ from sphynx.cli import (
     doctor,
     eval,
     locate,
+    models,
     plan,
     recipes,
     reproduce,
@@ -41,6 +42,7 @@ app.command("show")(show.show)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 app.add_typer(recipes.app, name="recipes")
+app.add_typer(models.app, name="models")
 app.command("search")(search.search)
 app.command("locate")(locate.locate)
 app.command("train")(train.train)

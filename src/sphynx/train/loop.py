@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from sphynx.data.batches import Augmentation, Batches, EpochBatches
+from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatches
 from sphynx.data.images import Data, DataFace, ImageSet
 from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
 from sphynx.errors import InputError, SphynxError
@@ -30,6 +30,7 @@ from sphynx.network.build import (
     width_multiple_of,
     with_width_multiple,
 )
+from sphynx.network.model import count_parameters, design_fingerprint, save_model, save_normalisation
 from sphynx.run.environment import describe_environment, device_name
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.run.interrupt import Interrupt, InterruptedWorkError
@@ -39,7 +40,6 @@ from sphynx.space.files import AnyDesign, save_design
 from sphynx.train.average import Average
 from sphynx.train.evaluate import evaluate
 from sphynx.train.figures import draw_training
-from sphynx.train.model import count_parameters, design_fingerprint, save_model, save_normalisation
 from sphynx.train.objective import Objective
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
@@ -179,7 +179,7 @@ def prepare_training(job: Job, multiple: int | None = None) -> tuple[AnyNetwork,
 
 def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | StreamedBatches:
     recipe, data = job.recipe, job.data
-    settings: dict[str, Any] = {
+    settings: BatchSettings = {
         "device": job.processes.device,
         "augmentation": Augmentation(recipe.crop, recipe.flip and data.mirrored, recipe.cutout, recipe.mixup),
         "mean": data.mean,

@@ -7,15 +7,11 @@ The recipes that come with Sphynx lie in `recipes/`; a path of one's own works t
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
 from typing import Any, Literal
 
-from sphynx.config import read_settings
-from sphynx.errors import InputError
+from sphynx.config import Shelf
 
 Schedule = Literal["cosine", "step", "warmup-cosine"]
 Distillation = Literal["none", "squared", "kl"]
@@ -106,28 +102,9 @@ class Recipe:
         return dataclasses.asdict(self)
 
 
-def recipe_names() -> list[str]:
-    folder = resources.files("sphynx.train") / "recipes"
-    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
-
-
-def recipe_text(name: str) -> str:
-    """A recipe's TOML: one of Sphynx's own by name, or a file."""
-    if name in recipe_names():
-        return (resources.files("sphynx.train") / "recipes" / f"{name}.toml").read_text()
-    try:
-        return Path(name).read_text()
-    except (OSError, UnicodeDecodeError):
-        raise InputError(
-            "there is no recipe of that name and no such file",
-            where=name,
-            remedy=f"Use one of {', '.join(recipe_names())}, or the path of a TOML file.",
-        ) from None
+SHELF = Shelf(Recipe, "sphynx.train", "training")
 
 
 def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
-    try:
-        table = tomllib.loads(recipe_text(name))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"it is not TOML ({error})", where=name, remedy="Mend the file.") from None
-    return read_settings(Recipe, {**table, **(overrides or {})}, where=f"recipe {name}")
+    """One of Sphynx's own by name, or a file's path."""
+    return SHELF.load(name, overrides)
