@@ -132,10 +132,9 @@ def _print(experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure
             if number and ours is None:
                 continue
             betas = [_plain(row.beta), _plain(ours.beta if ours else None)] if with_beta else []
-            rows.append(
-                [row.series, row.label, _spread(row.accuracy, row.std), _ours(ours), *betas, *_ran(ours, outcome)]
-                + [row.note if number == 0 else f"kept: {ours.folders[0]}" if ours else ""]
-            )
+            note = row.note if not number else f"kept: {ours.folders[0]}" if ours else ""
+            paper = _spread(row.accuracy, row.std)
+            rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])
     print_table(experiment.title, columns, rows, note=f"{scale.meaning}.")
     typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
     for note in experiment.notes:

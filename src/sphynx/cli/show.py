@@ -135,7 +135,7 @@ def _design_file(what: str) -> AnyDesign | None:
 
 
 def _draw(design: Design, folder: Path) -> list[Path]:
-    from sphynx.report.cell_svg import cell_svg
+    from sphynx.space.cell_svg import cell_svg
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sphynx.report.axes import Axis, Frame, linear_axis
-from sphynx.report.drawing import Box, Dot, Drawing, Line, Mark, Text, legend, text_width
+from sphynx.report.drawing import Box, Dot, Drawing, Key, Line, Mark, Text, legend, text_width
 
 WIDE, NARROW = 720.0, 356.0
 SIZE = 12.0
@@ -37,7 +37,7 @@ def curves(
     title: str, series: Sequence[Series], x: Axis, y: Axis, *, x_name: str, y_name: str, width: float = WIDE,
     height: float = 0.0, note: str = "",
 ) -> Drawing:  # fmt: skip
-    key = legend([(s.name, s.role, s.mark, s.hollow) for s in series if s.named], width - 12)
+    key = legend([Key(s.name, s.role, s.mark, s.hollow, not s.marked) for s in series if s.named], width - 12)
     height = height or (340.0 if width >= WIDE else 280.0)
     tick_room = max(text_width(y.name(tick), SIZE) for tick in y.ticks)
     left, top = tick_room + SIZE + 18, key.height + 10
@@ -50,7 +50,9 @@ def curves(
     for s in series:
         places = [frame.at(point.x, point.y) for point in s.points]
         if s.joined and len(places) > 1:
-            drawing.add(Line(tuple(places), s.role, 2.0 if s.marked or not s.dashed else 1.5, s.dashed))
+            # A curve without marks is hovered over as a whole, and tells its last value.
+            tip = "" if s.marked else s.points[-1].tip
+            drawing.add(Line(tuple(places), s.role, 2.0 if not s.dashed else 1.5, s.dashed, tip))
     for s in series:
         for point in s.points:
             px, py = frame.at(point.x, point.y)
@@ -59,8 +61,6 @@ def curves(
                 drawing.add(Line(((px, up), (px, down)), s.role, 1.2))
             if s.marked:
                 drawing.add(Dot(px, py, s.role, s.mark, 4.5, s.hollow, point.tip))
-            elif point.tip:  # a wide, invisible place to hover over
-                drawing.add(Dot(px, py, s.role, "circle", 1.6, False, point.tip))
     for number, line in enumerate(note_lines):
         drawing.add(Text(6, top + height + 46 + 12 + 16 * number, line, "muted", size=11))
     return drawing
@@ -82,15 +82,15 @@ class Group:
 
 
 def bars(
-    title: str, groups: Sequence[Group], key: Sequence[tuple[str, str, bool]], *, y_name: str, width: float = WIDE,
+    title: str, groups: Sequence[Group], key: Sequence[Key], *, y_name: str, width: float = WIDE,
     note: str = "", from_zero: bool = False,
 ) -> Drawing:  # fmt: skip
-    """Groups side by side; in a narrow drawing they continue on further lines. `key` is (name, role, hollow)."""
+    """Groups side by side; in a narrow drawing they continue on further lines."""
     values = [b.value + side * b.error for g in groups for b in g.bars if b.value is not None for side in (-1, 1)]
     y = linear_axis(values or [0.0, 100.0], zero=from_zero)
     if not from_zero and values and min(values) - y.low < 0.08 * (y.high - y.low):  # a lowest bar must be seen
         y = linear_axis([*values, y.low - (y.ticks[1] - y.ticks[0])])
-    names = legend([(name, role, "square", hollow) for name, role, hollow in key], width - 12)
+    names = legend(key, width - 12)
     left, height = max(text_width(y.name(t), SIZE) for t in y.ticks) + SIZE + 18, 230.0
     room = width - left - 14
     thickness = 15.0
@@ -99,11 +99,11 @@ def bars(
     lines = [groups[start : start + per_line] for start in range(0, len(groups), per_line)]
     note_lines = wrapped(note, width - 12)
     top = names.height + 20
-    drawing = Drawing(width, top + len(lines) * (height + 50) + 16 * len(note_lines), title)
+    drawing = Drawing(width, top + len(lines) * (height + 38) + 16 * len(note_lines), title)
     drawing.place(names, 6, 0)
     slot = room / per_line
     for number, line in enumerate(lines):
-        frame = Frame(drawing, left, top + number * (height + 50), room, height, None, y)
+        frame = Frame(drawing, left, top + number * (height + 38), room, height, None, y)
         frame.draw_y(y_name)
         for place, group in enumerate(line):
             _group(frame, group, frame.left + (place + 0.5) * slot, min(slot * 0.8 / max(len(group.bars), 1), 30.0))

@@ -1,13 +1,13 @@
-"""A chart as a list of plain shapes: as SVG whose text stays text and whose colours follow light, dark and print; as PNG.
+"""A chart as a list of plain shapes. As SVG its text stays text and its colours follow light, dark and print; or PNG.
 
-Coordinates are pixels from the top left. A shape's `role` names its colour: s0 .. s7 for series, ink, muted, grid, wash.
+Coordinates are pixels from the top left. A shape's `role` names its colour: s0 .. s7 (series), ink, muted, grid, wash.
 A `tip` is what a reader sees on hovering (and what a screen reader says).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Literal
@@ -110,6 +110,10 @@ class Drawing:
             f'role="img" aria-label="{escape(self.title, quote=True)}">\n{style}{back}\n{body}\n</svg>\n'
         )
 
+    def _repr_svg_(self) -> str:
+        """In a notebook."""
+        return self.to_svg()
+
     def save_png(self, path: Path, *, pixels_per_unit: float = 2.0) -> None:
         from sphynx.report.drawing_png import save_png
 
@@ -117,8 +121,6 @@ class Drawing:
 
 
 def moved(shape: Shape, x: float, y: float) -> Shape:
-    from dataclasses import replace
-
     if isinstance(shape, Line):
         return replace(shape, points=tuple((px + x, py + y) for px, py in shape.points))
     return replace(shape, x=shape.x + x, y=shape.y + y)
@@ -193,16 +195,31 @@ def text_width(text: str, size: float = 12.0) -> float:
     return sum(0.30 if c in "il.,:;|'() " else 0.85 if c in "mwMW@%" else 0.58 for c in text) * size
 
 
-def legend(entries: Sequence[tuple[str, str, Mark, bool]], width: float, size: float = 12.0) -> Drawing:
-    """(name, role, mark, hollow) in as many lines as the width asks for."""
+@dataclass(frozen=True)
+class Key:
+    """One entry of a legend: a mark, or a piece of line."""
+
+    name: str
+    role: str
+    mark: Mark = "square"
+    hollow: bool = False
+    line: bool = False
+
+
+def legend(entries: Sequence[Key], width: float, size: float = 12.0) -> Drawing:
+    """In as many lines as the width asks for."""
     x, y, line = 0.0, 0.0, size + 7
     drawing = Drawing(width, line, "legend")
-    for name, role, mark, hollow in entries:
-        needed = 16 + text_width(name, size) + 14
+    for entry in entries:
+        needed = 16 + text_width(entry.name, size) + 14
         if x and x + needed > width:
             x, y = 0.0, y + line
-        drawing.add(Dot(x + 6, y + line / 2, role, mark, 4.5, hollow))
-        drawing.add(Text(x + 16, y + line / 2 + size * 0.35, name, "ink", size=size))
+        middle = y + line / 2
+        if entry.line:
+            drawing.add(Line(((x, middle), (x + 12, middle)), entry.role, 2.5))
+        else:
+            drawing.add(Dot(x + 6, middle, entry.role, entry.mark, 4.5, entry.hollow))
+        drawing.add(Text(x + 16, middle + size * 0.35, entry.name, "ink", size=size))
         x += needed
     drawing.height = y + line
     return drawing

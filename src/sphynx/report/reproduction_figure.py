@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sphynx.report.axes import linear_axis, log_axis
 from sphynx.report.charts import WIDE, Bar, Group, Point, Series, bars, curves
-from sphynx.report.drawing import Drawing, Text, roles
+from sphynx.report.drawing import Drawing, Key, Text, roles
 from sphynx.report.experiments import Experiment, Row
 from sphynx.report.outcomes import Ours, Outcome, published_cells
 from sphynx.report.published import Published, read_published
@@ -25,7 +25,7 @@ def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outco
     elif experiment.picture == "location":
         body = _location(experiment, outcomes, width, note)
     else:
-        body = _bars(experiment, outcomes, width, note)
+        body = _bars(experiment, outcomes, width, f"{note} The axis does not start at 0.")
     drawing = Drawing(width, body.height + 30, experiment.title)
     drawing.add(Text(6, 19, experiment.title, bold=True, size=15))
     drawing.place(body, 0, 30)
@@ -109,9 +109,9 @@ def _bars(experiment: Experiment, outcomes: Sequence[Outcome], width: float, not
             found.append(Bar(o.row.accuracy, role, True, o.row.std or 0.0, _paper_tip(o.row)))
             found += [Bar(own.accuracy, role, False, own.std or 0.0, _tip(o.row, own)) for own in _all_ours(o)]
         groups.append(Group(label, found))
-    key = [(f"{name}, paper", role, True) for name, role in colour.items()]
+    key = [Key(f"{name}, paper", role, hollow=True) for name, role in colour.items()]
     ran = {o.row.series for o in outcomes if _all_ours(o)}
-    key += [(f"{name}, ours", role, False) for name, role in colour.items() if name in ran]
+    key += [Key(f"{name}, ours", role) for name, role in colour.items() if name in ran]
     return bars(experiment.title, groups, key, y_name="test accuracy, %", width=width, note=note)
 
 
@@ -130,9 +130,9 @@ def _location(experiment: Experiment, outcomes: Sequence[Outcome], width: float,
                 found.append(Bar(o.ours.accuracy, "s0", tip=_tip(o.row, o.ours)))
                 found.append(Bar(100 * (o.ours.beta or 0), "s1", tip=f"beta: ours {o.ours.beta:.4f}"))
             groups.append(Group(o.row.label, found))
-        key = [("accuracy, paper", "s0", True), ("beta, paper", "s1", True)]
+        key = [Key("accuracy, paper", "s0", hollow=True), Key("beta, paper", "s1", hollow=True)]
         if any(o.ours for o in own):
-            key += [("accuracy, ours", "s0", False), ("beta, ours", "s1", False)]
+            key += [Key("accuracy, ours", "s0"), Key("beta, ours", "s1")]
         last = name == names[-1]
         panels.append(
             (name, bars(f"{experiment.title}, {name}", groups, key, y_name="percent", width=width,
