@@ -131,7 +131,7 @@ def _print(experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure
         for number, ours in enumerate((outcome.ours, *outcome.kept)):
             if number and ours is None:
                 continue
-            betas = [_plain(row.beta), _plain(ours.beta if ours else None)] if with_beta else []
+            betas = [_plain(row.beta), _plain(ours.beta[-1] if ours and ours.beta else None)] if with_beta else []
             note = row.note if not number else f"kept: {ours.folders[0]}" if ours else ""
             paper = _spread(row.accuracy, row.std)
             rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])

@@ -40,12 +40,22 @@ def linear_axis(values: Sequence[float], *, zero: bool = False, ticks: int = 5, 
 
 
 def log_axis(values: Sequence[float], *, unit: str = "") -> Axis:
-    """Ticks at 1, 2, 5 of every decade that fit; a fifth of a decade of room at both ends."""
+    """A quarter more room at both ends; ticks at powers of ten, with 2 and 5 between where that is too few."""
     low, high = min(values) / 1.25, max(values) * 1.25
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if math.log10(high / low) < 2.5 else (1,)
-    ticks = tuple(step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high)
+    for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)):
+        ticks = tuple(step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high)
+        if len(ticks) >= 3:
+            break
+    else:
+        ticks = tuple(tick for tick in linear_axis([low, high]).ticks if low <= tick <= high)
     return Axis(low, high, ticks, log=True, unit=unit)
+
+
+def epoch_axis(last: float, width: float) -> Axis:
+    """From 0 to the last epoch, ticks at whole numbers only."""
+    ticks = linear_axis([0.0, last], ticks=max(3, int(width // 110))).ticks
+    return Axis(0.0, last, tuple(tick for tick in ticks if tick == int(tick) and tick <= last))
 
 
 def short_number(value: float) -> str:

@@ -10,6 +10,7 @@ from sphynx.report.drawing import Box, Dot, Drawing, Key, Line, Mark, Text, lege
 
 WIDE, NARROW = 720.0, 356.0
 SIZE = 12.0
+LEAST_STEP = 14.0  # from one bar to the next
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,9 @@ def bars(
     names = legend(key, width - 12)
     left, height = max(text_width(y.name(t), SIZE) for t in y.ticks) + SIZE + 18, 230.0
     room = width - left - 14
-    thickness = 15.0
-    needed = max(max(len(g.bars) * (thickness + 3) + 18, text_width(g.label, SIZE) + 14) for g in groups)
+    needed = max(max(len(g.bars) * LEAST_STEP + 12, text_width(g.label, SIZE) + 10) for g in groups)
     per_line = max(1, min(len(groups), int(room // needed)))
+    per_line = -(-len(groups) // -(-len(groups) // per_line))  # even lines
     lines = [groups[start : start + per_line] for start in range(0, len(groups), per_line)]
     note_lines = wrapped(note, width - 12)
     top = names.height + 20

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sphynx.report.axes import Axis, bytes_text, linear_axis, log_axis, seconds_text
+from sphynx.report.axes import Axis, bytes_text, epoch_axis, linear_axis, log_axis, seconds_text
 from sphynx.report.charts import WIDE, Point, Series, curves
 from sphynx.report.drawing import SERIES, Drawing, Key, Mark, roles
 from sphynx.report.provenance import provenance
@@ -240,9 +240,7 @@ def _curve(run: TrainingRun, colour: Mapping[str, str], key: str, factor: float,
 def _over_epochs(title: str, series: Sequence[Series], y_name: str, width: float, *, log: bool = False) -> Drawing:
     values = [point.y for s in series for point in s.points]
     y: Axis = log_axis(values) if log else linear_axis(values, zero=True)
-    last = max(point.x for s in series for point in s.points)
-    ticks = linear_axis([0.0, last], ticks=max(3, int(width // 110))).ticks
-    x = Axis(0.0, last, tuple(tick for tick in ticks if tick == int(tick) and tick <= last))
+    x = epoch_axis(max(point.x for s in series for point in s.points), width)
     height = 280.0 if width >= WIDE else 240.0
     return curves(title, series, x, y, x_name="epoch", y_name=y_name, width=width, height=height)
 

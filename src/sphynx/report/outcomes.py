@@ -31,11 +31,12 @@ class Ours:
     seeds: int
     epochs: int
     made: Provenance
-    beta: float | None = None
+    beta: tuple[float, ...] = ()  # the learned probability of this placement, after each epoch of its search
     folders: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "made": str(self.made), "made_here": self.made.here, "folders": list(self.folders)}
+        return {**vars(self), "made": str(self.made), "made_here": self.made.here, "beta": list(self.beta),
+                "folders": list(self.folders)}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -87,14 +87,7 @@ class Reproduction:
         for number, row in enumerate(experiment.rows, 1):
             if not self.quiet and self.run_missing and self.processes.leads:
                 print(f"{experiment.name} {number}/{len(experiment.rows)}: {row.series}, {row.label}", file=sys.stderr)
-            kept = tuple(found for file in self.kept if (found := file.of(row, self.present)) is not None)
-            try:
-                ours, missing = self._row(row, experiment), ""
-            except NotFinishedError:
-                ours, missing = None, "not run yet"
-            except _LeftOutError as left_out:
-                ours, missing = None, str(left_out)
-            outcomes.append(Outcome(row, ours, missing, kept))
+            outcomes.append(self.outcome(row, experiment))
         if self.run_missing and self.processes.leads and all(o.ours is None for o in outcomes):
             raise InputError(
                 f"no row could be run: {outcomes[0].missing}",
@@ -102,6 +95,15 @@ class Reproduction:
                 remedy="Give --data NAME=FOLDER, or --no-run for the paper's values alone.",
             )
         return outcomes
+
+    def outcome(self, row: Row, experiment: Experiment) -> Outcome:
+        kept = tuple(found for file in self.kept if (found := file.of(row, self.present)) is not None)
+        try:
+            return Outcome(row, self._row(row, experiment), kept=kept)
+        except NotFinishedError:
+            return Outcome(row, None, "not run yet", kept)
+        except _LeftOutError as left_out:
+            return Outcome(row, None, str(left_out), kept)
 
     def _row(self, row: Row, experiment: Experiment) -> Ours:
         data = self._data(row)
@@ -118,13 +120,15 @@ class Reproduction:
         return Ours(
             describe_network(design), account_of_any(design).total.relus, 100 * summary["accuracy"],
             None if spread is None else 100 * spread, len(jobs), jobs[0].recipe.epochs, joined(made),
-            None if row.beta is None else self._beta(row, data), tuple(str(job.out) for job in jobs),
+            () if row.beta is None else self._beta(row, data), tuple(str(job.out) for job in jobs),
         )  # fmt: skip
 
     def _data(self, row: Row) -> Data | StreamedData:
         try:
             return self.data.open(row.data)
         except InputError as error:
+            if not self.run_missing:
+                raise NotFinishedError from None
             raise _LeftOutError(f"{error} ({error.remedy})") from None
 
     def _design(self, row: Row, data: Data | StreamedData) -> AnyDesign:
@@ -165,8 +169,8 @@ class Reproduction:
             )  # fmt: skip
         return load_genotype(folder / GENOTYPE)
 
-    def _beta(self, row: Row, data: Data | StreamedData) -> float:
-        """The probability that Algorithm 1 gives the row's placement."""
+    def _beta(self, row: Row, data: Data | StreamedData) -> tuple[float, ...]:
+        """The probability that Algorithm 1 gives the row's placement, epoch by epoch."""
         design = self._design(row, data)
         assert isinstance(design, Design)
         start = dataclasses.replace(design, reduce_positions=(0, 1))
@@ -181,7 +185,8 @@ class Reproduction:
                 resume=self.resume_command, quiet=self.quiet,
             )  # fmt: skip
         found = RunFolder(folder).read_json(BETA)
-        return float(found["beta_hat"][-1][found["placements"].index(list(design.reduce_positions))])
+        number = found["placements"].index(list(design.reduce_positions))
+        return tuple(float(epoch[number]) for epoch in found["beta_hat"])
 
     def _require_work(self) -> None:
         if not self.run_missing:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sphynx.report.axes import linear_axis, log_axis
+from sphynx.report.axes import epoch_axis, linear_axis, log_axis
 from sphynx.report.charts import WIDE, Bar, Group, Point, Series, bars, curves
-from sphynx.report.drawing import Drawing, Key, Text, roles
+from sphynx.report.drawing import SERIES, Drawing, Key, Text, roles
 from sphynx.report.experiments import Experiment, Row
 from sphynx.report.outcomes import Ours, Outcome, published_cells
 from sphynx.report.published import Published, read_published
@@ -21,7 +21,7 @@ SIZES = {"cifar100": (32, 100), "tiny-imagenet": (64, 200), "imagenet": (224, 10
 def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outcome], *, width: float = WIDE) -> Drawing:
     note = " ".join(_sentences(scale, outcomes))
     if experiment.picture == "pareto":
-        body = _pareto(experiment, scale, outcomes, width, note)
+        body = _pareto(experiment, outcomes, width, note)
     elif experiment.picture == "location":
         body = _location(experiment, outcomes, width, note)
     else:
@@ -34,8 +34,9 @@ def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outco
 
 def _sentences(scale: Scale, outcomes: Sequence[Outcome]) -> list[str]:
     found = ["Hollow: the paper."]
-    if any(o.ours is not None for o in outcomes):
+    if any(_all_ours(o) for o in outcomes):
         found[0] = "Hollow: the paper. Filled: ours."
+    if any(o.ours is not None for o in outcomes):
         found.append(f"Ours at {scale.meaning}.")
     elsewhere = sorted({str(ours.made) for o in outcomes for ours in _all_ours(o) if not ours.made.here})
     if elsewhere:
@@ -54,7 +55,7 @@ def paper_relus(row: Row) -> int:
     return account_of_any(design_of(row, Shape(3, size, size), classes, cells)).total.relus
 
 
-def _pareto(experiment: Experiment, scale: Scale, outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
+def _pareto(experiment: Experiment, outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
     """Ours stand at the ReLUs of the network that ran, which at smoke scale is a smaller one."""
     colour = roles(o.row.series for o in outcomes if o.row.series != "teacher")
     series = []
@@ -80,7 +81,6 @@ def _pareto(experiment: Experiment, scale: Scale, outcomes: Sequence[Outcome], w
     values = [point for s in series for point in s.points]
     x = log_axis([p.x for p in values])
     y = linear_axis([v for p in values for v in (p.y - p.error, p.y + p.error)])
-    del scale
     return curves(
         experiment.title, series, x, y, x_name="ReLUs (logarithmic)", y_name="test accuracy, %", width=width, note=note
     )  # fmt: skip
@@ -116,35 +116,58 @@ def _bars(experiment: Experiment, outcomes: Sequence[Outcome], width: float, not
 
 
 def _location(experiment: Experiment, outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
-    """A panel per depth: accuracy of each placement trained alone, and beta in percent."""
-    panels = []
+    """Per depth: accuracy of each placement trained alone beside beta, and how our beta came about."""
+    panels: list[tuple[str, Drawing]] = []
     names = list(dict.fromkeys(o.row.series for o in outcomes))
     for name in names:
         own = [o for o in outcomes if o.row.series == name]
-        groups = []
-        for o in own:
-            tip = f"beta: paper {o.row.beta}"
-            found = [Bar(o.row.accuracy, "s0", True, tip=_paper_tip(o.row)),
-                     Bar(100 * (o.row.beta or 0), "s1", True, tip=tip)]  # fmt: skip
-            if o.ours is not None:
-                found.append(Bar(o.ours.accuracy, "s0", tip=_tip(o.row, o.ours)))
-                found.append(Bar(100 * (o.ours.beta or 0), "s1", tip=f"beta: ours {o.ours.beta:.4f}"))
-            groups.append(Group(o.row.label, found))
+        ran = any(o.ours for o in own)
         key = [Key("accuracy, paper", "s0", hollow=True), Key("beta, paper", "s1", hollow=True)]
-        if any(o.ours for o in own):
-            key += [Key("accuracy, ours", "s0"), Key("beta, ours", "s1")]
-        last = name == names[-1]
-        panels.append(
-            (name, bars(f"{experiment.title}, {name}", groups, key, y_name="percent", width=width,
-                        from_zero=True, note=note if last else ""))
+        key += [Key("accuracy, ours", "s0"), Key("beta, ours", "s1")] if ran else []
+        last = name == names[-1] and not ran
+        groups = [Group(o.row.label, _location_bars(o)) for o in own]
+        chart = bars(
+            f"{experiment.title}, {name}", groups, key, y_name="percent", width=width, from_zero=True,
+            note=note if last else "",
         )  # fmt: skip
+        panels.append((f"{name}: reduce cells at", chart))
+        if ran:
+            panels.append((f"{name}: our beta over the search", _beta_curves(own, width, note)))
     drawing = Drawing(width, sum(p.height + 26 for _, p in panels), experiment.title)
     y = 0.0
-    for name, panel in panels:
-        drawing.add(Text(6, y + 15, f"{name}: reduce cells at", bold=True, size=13))
+    for title, panel in panels:
+        drawing.add(Text(6, y + 15, title, bold=True, size=13))
         drawing.place(panel, 0, y + 24)
         y += panel.height + 26
     return drawing
+
+
+def _location_bars(o: Outcome) -> list[Bar]:
+    found = [
+        Bar(o.row.accuracy, "s0", True, tip=_paper_tip(o.row)),
+        Bar(100 * (o.row.beta or 0), "s1", True, tip=f"{o.row.label}: the paper's beta is {o.row.beta}"),
+    ]
+    if o.ours is not None and o.ours.beta:
+        final = o.ours.beta[-1]
+        found.append(Bar(o.ours.accuracy, "s0", tip=_tip(o.row, o.ours)))
+        found.append(Bar(100 * final, "s1", tip=f"{o.row.label}: our beta is {final:.4f}"))
+    return found
+
+
+def _beta_curves(outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
+    series = [
+        Series(
+            o.row.label,
+            [Point(epoch, 100 * value, f"{o.row.label}, epoch {epoch}: {value:.4f}")
+             for epoch, value in enumerate(o.ours.beta, 1)],
+            f"s{number % SERIES}", marked=len(o.ours.beta) < 12, dashed=number >= SERIES,
+        )
+        for number, o in enumerate(o for o in outcomes if o.ours is not None)
+        if o.ours is not None
+    ]  # fmt: skip
+    x = epoch_axis(max(p.x for s in series for p in s.points), width)
+    y = linear_axis([p.y for s in series for p in s.points], zero=True)
+    return curves("beta", series, x, y, x_name="epoch", y_name="beta, %", width=width, height=180, note=note)
 
 
 def _paper_tip(row: Row) -> str:
