@@ -65,7 +65,7 @@ def reproduce(
         )
     from sphynx.cli.train import resume_command
     from sphynx.report.outcomes import outcomes_to_json, read_kept
-    from sphynx.report.reproduce import DataSets, Reproduction
+    from sphynx.report.reproduce import DataSets, NothingToRunError, Reproduction
     from sphynx.report.reproduction_figure import draw_outcomes
     from sphynx.report.scales import scale_named
     from sphynx.run.folder import RunFolder
@@ -80,7 +80,13 @@ def reproduce(
             quiet=as_json, resume_command=resume_command().removesuffix(" --resume auto"),
         )  # fmt: skip
         for experiment in EXPERIMENTS.values() if name == ALL else [experiment_named(name)]:
-            outcomes = reproduction.run(experiment)
+            try:
+                outcomes = reproduction.run(experiment)
+            except NothingToRunError as error:
+                if name != ALL:
+                    raise
+                typer.echo(f"left out: {error}", err=True)
+                continue
             if not processes.leads:
                 continue
             made.append(outcomes_to_json(experiment, chosen, outcomes))

@@ -12,7 +12,7 @@ from sphynx.report.charts import WIDE
 from sphynx.report.drawing import Drawing
 from sphynx.report.figures import Chart
 from sphynx.report.outcomes import describe_network
-from sphynx.report.provenance import provenance
+from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.skeleton import draw_skeleton
 from sphynx.report.sources import PrivateRow, Sources, TrainingRun
 from sphynx.space.cell_svg import cell_svg
@@ -130,19 +130,21 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     return Table(columns, rows, [f"[{number}] {note}" for number, note in enumerate(notes, 1)])
 
 
-def search_table(sources: Sources) -> Table:
+def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     rows = [
         [s.name, s.strategy, str(len(s.held_out)), _percent(100 * s.held_out[-1]) if s.held_out else "-"]
         for s in sources.searches
     ]
-    return Table(["search", "strategy", ">epochs", ">held-out accuracy of the supernet"], rows)
+    made = made_elsewhere((search.environment for search in sources.searches), present)
+    columns = ["search", "strategy", ">epochs", ">held-out accuracy of the supernet"]
+    return Table(columns, rows, [made.strip()] if made else [])
 
 
 def private_table(sources: Sources) -> Table:
-    machines = list(dict.fromkeys(str(row.values.get("machine", "unknown")) for row in sources.private))
+    machines = list(dict.fromkeys(row.machine for row in sources.private))
     rows = [
         [
-            f"{row.name} [{machines.index(str(row.values.get('machine', 'unknown'))) + 1}]",
+            f"{row.name} [{machines.index(row.machine) + 1}]",
             _seconds(row, "offline_s"), _seconds(row, "online_s"), _seconds(row, "plaintext_s"),
             _bytes(row, "offline_bytes"), _bytes(row, "online_bytes"), str(row.values.get("rounds", "-")),
             _bytes(row, "peak_memory_bytes"), _yes(row.values.get("equal_to_oracle")),

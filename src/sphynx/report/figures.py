@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sphynx.report.axes import Axis, bytes_text, epoch_axis, linear_axis, log_axis, seconds_text
-from sphynx.report.charts import WIDE, Point, Series, curves
-from sphynx.report.drawing import SERIES, Drawing, Key, Mark, roles
-from sphynx.report.provenance import provenance
+from sphynx.report.charts import WIDE, Point, Series, curves, wrapped
+from sphynx.report.drawing import SERIES, Drawing, Key, Mark, Text, roles
+from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.published import Published, read_published
 from sphynx.report.sources import PlacementRun, PrivateRow, RangeCheck, Sources, TrainingRun
 from sphynx.report.spans import Panel, Piece, SpanRow, Tick, spans
@@ -28,16 +28,27 @@ class Chart:
     caption: str
     draw: Callable[[float], Drawing]
 
+    def alone(self, width: float = WIDE) -> Drawing:
+        """As a file shows it, where no page around it has its title and caption."""
+        body, caption = self.draw(width), wrapped(self.caption, width - 12)
+        drawing = Drawing(width, body.height + 34 + 16 * len(caption), self.title)
+        drawing.add(Text(6, 19, self.title, bold=True, size=15))
+        drawing.place(body, 0, 30)
+        for number, line in enumerate(caption):
+            drawing.add(Text(6, body.height + 30 + 12 + 16 * number, line, "muted", size=11))
+        return drawing
 
-def training_charts(runs: Sequence[TrainingRun]) -> Iterator[Chart]:
+
+def training_charts(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> Iterator[Chart]:
     """Two charts for every eight runs: that many colours can be told apart."""
     runs = [run for run in runs if len(run.metrics) > 1]
     for start in range(0, len(runs), SERIES):
-        yield from _training_pair(runs[start : start + SERIES], start // SERIES)
+        yield from _training_pair(runs[start : start + SERIES], start // SERIES, present)
 
 
-def _training_pair(runs: Sequence[TrainingRun], number: int) -> Iterator[Chart]:
+def _training_pair(runs: Sequence[TrainingRun], number: int, present: Mapping[str, Any]) -> Iterator[Chart]:
     colour = roles(run.name for run in runs)
+    made = made_elsewhere((run.environment for run in runs), present)
 
     def loss(width: float) -> Drawing:
         series = [_curve(run, colour, "loss", 1.0, "loss") for run in runs]
@@ -58,16 +69,18 @@ def _training_pair(runs: Sequence[TrainingRun], number: int) -> Iterator[Chart]:
                 series.append(Series("", held_out, role, marked=False, dashed=True, named=False))
         return _over_epochs("Accuracy", series, "accuracy, %", width)
 
-    yield Chart(f"training-loss-{number}", "Training loss", "Distilled runs add the teacher's term to the loss.", loss)
+    yield Chart(
+        f"training-loss-{number}", "Training loss", f"Distilled runs add the teacher's term to the loss.{made}", loss
+    )
     yield Chart(
         f"training-accuracy-{number}", "Accuracy",
         "Lines: training images, augmented. Diamonds: test images, looked at once, after the last epoch. "
-        "Dashed: held-out training images, where some were held out.",
+        f"Dashed: held-out training images, where some were held out.{made}",
         accuracy,
     )  # fmt: skip
 
 
-def placement_chart(run: PlacementRun, number: int) -> Chart:
+def placement_chart(run: PlacementRun, number: int, present: Mapping[str, Any]) -> Chart:
     def draw(width: float) -> Drawing:
         final = run.beta_hat[-1]
         largest = sorted(range(len(final)), key=lambda place: -final[place])[:NAMED_PLACEMENTS]
@@ -84,6 +97,7 @@ def placement_chart(run: PlacementRun, number: int) -> Chart:
         return _over_epochs("beta", series[::-1], "probability of the placement", width)
 
     caption = "Softmax of beta after each epoch of Algorithm 1. The placement with the largest value is taken."
+    caption += made_elsewhere([run.environment], present)
     return Chart(f"beta-{number}", f"Where the reduce cells go: {run.name}", caption, draw)
 
 
@@ -94,9 +108,10 @@ def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Char
         runs = [run for run in finished if _data_key(run) == data]
         peers = [p for p in read_published() if p.data == data]
         own = [Point(run.relus, run.accuracy or 0.0, _run_tip(run, present)) for run in runs]
-        caption = "Hollow: published by others. Hover for name, value, source and whether it was distilled. "
-        elsewhere = {str(made) for run in runs if not (made := provenance(run.environment, present)).here}
-        caption += f"Ours were made elsewhere: {'; '.join(sorted(elsewhere))}." if elsewhere else ""
+        caption = (
+            "Hollow: published by others. Hover for name, value, source and whether it was distilled. Filled: ours."
+        )
+        caption += made_elsewhere((run.environment for run in runs), present)
         if len(own) + len(peers) > 1:
             yield _pareto(
                 f"pareto-relus-{data}", f"{data}: accuracy against ReLUs", own,
@@ -164,6 +179,7 @@ def timeline_chart(row: PrivateRow, number: int) -> Chart:
         return spans(f"timeline of {row.name}", panels, key, width=width)
 
     caption = "What each party is busy with. Each phase has its own axis and starts at 0; gaps are waiting."
+    caption += f" Machine: {row.machine}."
     return Chart(f"timeline-{number}", f"One private inference: {row.name}", caption, draw)
 
 
@@ -186,6 +202,7 @@ def traffic_chart(row: PrivateRow, number: int) -> Chart:
         return spans(f"traffic of {row.name}", panels, key, width=width)
 
     caption = "Bytes by layer, as the party that measured counted them. The two phases have their own axes."
+    caption += f" Machine: {row.machine}."
     return Chart(f"traffic-{number}", f"Traffic by layer: {row.name}", caption, draw)
 
 
@@ -212,9 +229,8 @@ def _timed(row: PrivateRow, runs: Sequence[TrainingRun]) -> Point | None:
     found = named or [run for run in runs if run.relus == row.values.get("relus")]
     if not online or len(found) != 1 or found[0].accuracy is None:
         return None
-    machine = row.values.get("machine", "unknown machine")
     taught = "distilled" if found[0].distilled else "not distilled"
-    tip = f"{row.name}: {found[0].accuracy:.2f} %, {online:.3g} s online, {taught} ({row.source}; {machine})"
+    tip = f"{row.name}: {found[0].accuracy:.2f} %, {online:.3g} s online, {taught} ({row.source}; {row.machine})"
     return Point(online, found[0].accuracy, tip)
 
 

@@ -46,7 +46,7 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         written = []
         for chart in self.charts:
-            drawing = chart.draw(WIDE)
+            drawing = chart.alone()
             written += [folder / f"{chart.id}.svg", folder / f"{chart.id}.png"]
             written[-2].write_text(drawing.to_svg())
             drawing.save_png(written[-1])
@@ -62,7 +62,7 @@ def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "S
     sections = [
         Section("networks", "Networks", [_network_part(card) for card in networks]),
         _training(sources, present),
-        _searches(sources),
+        _searches(sources, present),
         Section("comparison", "Beside published results", [_part(chart) for chart in pareto_charts(sources, present)]),
         _private(sources),
         Section("cards", "Model cards", [_card_part(card) for card in cards.model_cards(sources, present)]),
@@ -85,15 +85,15 @@ def _training(sources: Sources, present: Mapping[str, Any]) -> Section:
     section = Section("training", "Training")
     if sources.training:
         section.parts.append(_table_part(cards.training_table(sources, present)))
-        section.parts += [_part(chart) for chart in training_charts(sources.training)]
+        section.parts += [_part(chart) for chart in training_charts(sources.training, present)]
     return section
 
 
-def _searches(sources: Sources) -> Section:
+def _searches(sources: Sources, present: Mapping[str, Any]) -> Section:
     section = Section("search", "Search and placement")
     if sources.searches:
-        section.parts.append(_table_part(cards.search_table(sources)))
-    section.parts += [_part(placement_chart(run, number)) for number, run in enumerate(sources.placements)]
+        section.parts.append(_table_part(cards.search_table(sources, present)))
+    section.parts += [_part(placement_chart(run, number, present)) for number, run in enumerate(sources.placements)]
     return section
 
 

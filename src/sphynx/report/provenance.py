@@ -5,7 +5,7 @@ Two machines are told apart by platform, device and cores; two programs by the h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,12 @@ def joined(several: Sequence[Provenance]) -> Provenance:
     """Of a mean over several runs."""
     texts = dict.fromkeys(p.text for p in several)
     return Provenance(" / ".join(texts), all(p.here for p in several))
+
+
+def made_elsewhere(environments: Iterable[Mapping[str, Any]], present: Mapping[str, Any]) -> str:
+    """A sentence for a caption, or nothing where all was made here."""
+    texts = dict.fromkeys(str(made) for e in environments if not (made := provenance(e, present)).here)
+    return f" Made elsewhere: {' / '.join(texts)}." if texts else ""
 
 
 def _machine(environment: Mapping[str, Any]) -> tuple[object, ...]:

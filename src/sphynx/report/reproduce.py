@@ -48,6 +48,10 @@ class NotFinishedError(Exception):
     """The work is not there and was not asked for."""
 
 
+class NothingToRunError(InputError):
+    """No row of an experiment could be run, above all because its data are not here."""
+
+
 class DataSets:
     """The paper's data sets, wherever they are here: `given` maps a name (or "" for every one) to a word or path."""
 
@@ -89,7 +93,7 @@ class Reproduction:
                 print(f"{experiment.name} {number}/{len(experiment.rows)}: {row.series}, {row.label}", file=sys.stderr)
             outcomes.append(self.outcome(row, experiment))
         if self.run_missing and self.processes.leads and all(o.ours is None for o in outcomes):
-            raise InputError(
+            raise NothingToRunError(
                 f"no row could be run: {outcomes[0].missing}",
                 where=experiment.name,
                 remedy="Give --data NAME=FOLDER, or --no-run for the paper's values alone.",
@@ -146,6 +150,7 @@ class Reproduction:
             teacher = next(other for other in experiment.rows if "inner_relus" in other.options)
             taught_by = self._job(teacher, self._design(teacher, data), data, 0, experiment)
             self._trained(taught_by)
+            self.processes.wait()
             job = job.taught_by(load_model(taught_by.out))
         words = describe_network(design).lower().replace(",", "-").replace("=", "").split()
         return dataclasses.replace(job, out=self.out / "runs" / f"{'-'.join(words)}-{job.belongs_to()[:10]}")

@@ -80,6 +80,10 @@ class PrivateRow:
         link = f", {self.values['link']}" if self.values.get("link") else ""
         return f"{self.values['model']}, {self.values['relu_backend']}{link}"
 
+    @property
+    def machine(self) -> str:
+        return str(self.values.get("machine", "unknown"))
+
     def number(self, key: str) -> float | None:
         value = self.values.get(key)
         return float(value) if isinstance(value, int | float) else None

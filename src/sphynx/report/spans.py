@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sphynx.report.axes import Frame, linear_axis
+from sphynx.report.axes import Axis, Frame, linear_axis
 from sphynx.report.charts import SIZE, WIDE, wrapped
 from sphynx.report.drawing import Box, Dot, Drawing, Key, Line, Mark, Text, legend, text_width
 
@@ -72,7 +72,9 @@ def _panel(drawing: Drawing, panel: Panel, left: float, width: float) -> None:
     if panel.title:
         drawing.add(Text(6, top - 9, panel.title, bold=True, size=12.5))
     ends = [p.end for row in panel.rows for p in row.pieces] + [m.at for row in panel.rows for m in row.marks]
-    axis = linear_axis([0.0, *ends], zero=True, ticks=max(2, int(width // 90)))
+    longest = max(*ends, 0.0) or 1.0
+    ticks = linear_axis([0.0, longest], zero=True, ticks=max(2, int(width // 90))).ticks
+    axis = Axis(0.0, longest, tuple(tick for tick in ticks if tick <= longest * (1 + 1e-9)))
     height = ROW * len(panel.rows)
     frame = Frame(drawing, left, top, width, height, axis, None)
     last = -1.0
