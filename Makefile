@@ -1,5 +1,5 @@
 # The two commands a newcomer types: `make demo` and `make test`. Each installs what it needs into .venv first.
-.PHONY: demo test check lint types layers test-python test-core test-sanitize format clean
+.PHONY: demo test reproduce-smoke check lint types layers test-python test-core test-sanitize format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,6 +13,10 @@ demo: $(INSTALLED)
 	@$(BIN)/sphynx reproduce relu-counts
 
 test: lint types layers test-core test-python
+
+# Every experiment of the paper on tiny networks: proves the path, not the claims. Not part of `test`.
+reproduce-smoke: $(INSTALLED)
+	$(BIN)/sphynx reproduce all --scale smoke --out out/reproduce-smoke
 
 $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -9,7 +9,7 @@ import torch
 
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.observe import observe
-from sphynx.report.cell_svg import cell_svg
+from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
 from sphynx.space.planner import plan

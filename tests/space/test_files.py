@@ -8,7 +8,8 @@ import pytest
 from sphynx.errors import InputError
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any, is_design, load_any_design, load_design, save_design
-from sphynx.space.published import SPHYNX
+from sphynx.space.micro import MicroDesign
+from sphynx.space.published import PC_DARTS_SKIP, SPHYNX
 from sphynx.space.reference import ResNet18Design, Vgg11Design
 from sphynx.space.tally import Shape
 
@@ -16,6 +17,7 @@ EVERY_KIND = [
     Design(SPHYNX, 5, 5, (0, 1)),
     ResNet18Design(16, Shape(3, 32, 32), 100, "small", "average", "teacher"),
     Vgg11Design(8, Shape(3, 64, 48), 10, 64),
+    MicroDesign(PC_DARTS_SKIP, 1, 4, balancing="relu", share_relus=True, preprocessing_relus="reductions"),
 ]
 
 

@@ -21,6 +21,7 @@ from sphynx.cli import (
     models,
     plan,
     recipes,
+    report,
     reproduce,
     search,
     show,
@@ -40,6 +41,7 @@ app.command("plan")(plan.plan)
 app.command("design")(design.design)
 app.command("show")(show.show)
 app.command("reproduce")(reproduce.reproduce)
+app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.add_typer(recipes.app, name="recipes")
 app.add_typer(models.app, name="models")
@@ -54,7 +56,7 @@ app.command("doctor")(doctor.doctor)
 
 
 # What only the design wing needs: absent where no more than a client is installed.
-DESIGN_PACKAGES = ("matplotlib", "PIL", "safetensors", "sklearn", "torch")
+DESIGN_PACKAGES = ("jinja2", "matplotlib", "PIL", "safetensors", "sklearn", "torch")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,8 +1,9 @@
-"""`sphynx reproduce`: the paper's tables, the paper's value beside ours."""
+"""`sphynx reproduce`: the paper's tables and figures, the paper's value beside ours."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,25 +11,166 @@ from sphynx.cli import design_options as opt
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.errors import InputError
 
-TABLES = ("relu-counts", "parameters")
+if TYPE_CHECKING:
+    from sphynx.report.experiments import Experiment
+    from sphynx.report.outcomes import Ours, Outcome
+    from sphynx.report.scales import Scale
+
+COUNTED = ("relu-counts", "parameters")
+ALL = "all"
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help=f"Which table: {', '.join(TABLES)}.")],
+    name: Annotated[str, typer.Argument(help="An experiment, `all`, or `list` for their names.")],
+    scale: Annotated[str, typer.Option("--scale", help="smoke, fast (one GPU) or full (the paper's).")] = "smoke",
+    out: Annotated[Path, typer.Option("--out", "-o", help="Run folders, tables and figures.")] = Path("runs/reproduce"),
+    data: Annotated[
+        list[str] | None, typer.Option("--data", help="A path, or imagenet=PATH and the like. May be repeated.")
+    ] = None,
+    results: Annotated[
+        list[Path] | None, typer.Option("--results", help="Kept results to show beside, such as results/cifar100.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Default: 3 at full scale, else 1.")] = None,
+    run: Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what is finished, run nothing.")] = True,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = "auto",
     as_json: opt.Json = False,
 ) -> None:
-    """Make a table of the paper again: its printed values beside ours, and where they disagree, why.
+    """Make the paper's tables and figures again: its values beside ours, and where they disagree, why.
+
+    Finished networks are not trained again: the same command continues an interrupted one.
 
     Examples:
 
       sphynx reproduce relu-counts
 
-      sphynx reproduce parameters --json
+      sphynx reproduce placement
+
+      sphynx reproduce cifar100 --scale full --data cifar100=cifar-100-python.tar.gz -o runs/paper
+
+      sphynx reproduce cifar100 --no-run --results results/cifar100
+
+      sphynx reproduce all --scale smoke -o runs/smoke
     """
+    from sphynx.report.experiments import EXPERIMENTS, experiment_named
+
+    if name == "list":
+        _list(as_json)
+        return
+    if name in COUNTED:
+        _counted(name, as_json)
+        return
+    if name != ALL and name not in EXPERIMENTS:
+        raise InputError(
+            f"no table or figure is called {name!r}", remedy=f"Use one of {', '.join((*COUNTED, *EXPERIMENTS, ALL))}."
+        )
+    from sphynx.cli.train import resume_command
+    from sphynx.report.outcomes import outcomes_to_json, read_kept
+    from sphynx.report.reproduce import DataSets, NothingToRunError, Reproduction
+    from sphynx.report.reproduction_figure import draw_outcomes
+    from sphynx.report.scales import scale_named
+    from sphynx.run.folder import RunFolder
+    from sphynx.train.processes import join_processes
+
+    chosen = scale_named(scale)
+    kept = read_kept(results or [])
+    made: list[dict[str, Any]] = []
+    with join_processes(device) as processes:
+        reproduction = Reproduction(
+            chosen, DataSets(_data_sets(data or []), chosen), out, processes=processes, seeds=seeds, kept=kept, run=run,
+            quiet=as_json, resume_command=resume_command().removesuffix(" --resume auto"),
+        )  # fmt: skip
+        for experiment in EXPERIMENTS.values() if name == ALL else [experiment_named(name)]:
+            try:
+                outcomes = reproduction.run(experiment)
+            except NothingToRunError as error:
+                if name != ALL:
+                    raise
+                typer.echo(f"left out: {error}", err=True)
+                continue
+            if not processes.leads:
+                continue
+            made.append(outcomes_to_json(experiment, chosen, outcomes))
+            RunFolder(out).write_json(f"{experiment.name}.json", made[-1])
+            figure = out / f"{experiment.name}.svg"
+            figure.write_text(draw_outcomes(experiment, chosen, outcomes).to_svg())
+            if not as_json:
+                _print(experiment, chosen, outcomes, figure)
+    if as_json and made:
+        print_json(made if name == ALL else made[0])
+
+
+def _data_sets(given: list[str]) -> dict[str, str]:
+    """`imagenet=PATH`, or a PATH for whatever the experiment asks for."""
+    from sphynx.report.reproduce import SIZES
+
+    found = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        found[name if equals and name in SIZES else ""] = path if equals and name in SIZES else text
+    return found
+
+
+def _list(as_json: bool) -> None:
+    from sphynx.report.experiments import EXPERIMENTS
+
+    if as_json:
+        print_json([*COUNTED, *EXPERIMENTS])
+        return
+    print_table(
+        "What can be made again",
+        ["name", "title", "where in the paper", ">rows"],
+        [
+            [COUNTED[0], "ReLU counts, every table", "all", "-"],
+            [COUNTED[1], "Parameter counts", "appendix F.3", "-"],
+            *([e.name, e.title, e.rows[0].source, str(len(e.rows))] for e in EXPERIMENTS.values()),
+        ],
+    )
+
+
+def _print(experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure: Path) -> None:
+    with_beta = any(outcome.row.beta is not None for outcome in outcomes)
+    columns = ["series", "network", ">paper %", ">ours %", *([">paper beta", ">our beta"] if with_beta else [])]
+    columns += ["ran", ">ReLUs", "made", "note"]
+    rows = []
+    for outcome in outcomes:
+        row = outcome.row
+        for number, ours in enumerate((outcome.ours, *outcome.kept)):
+            if number and ours is None:
+                continue
+            betas = [_plain(row.beta), _plain(ours.beta[-1] if ours and ours.beta else None)] if with_beta else []
+            note = row.note if not number else f"kept: {ours.folders[0]}" if ours else ""
+            paper = _spread(row.accuracy, row.std)
+            rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])
+    print_table(experiment.title, columns, rows, note=f"{scale.meaning}.")
+    typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
+    for note in experiment.notes:
+        typer.echo(f"- {note}")
+    typer.echo(f"figure: {figure}")
+
+
+def _ran(ours: Ours | None, outcome: Outcome) -> list[str]:
+    if ours is None:
+        return [outcome.missing, "", ""]
+    return [f"{ours.network}, {ours.epochs} epochs", count(ours.relus), str(ours.made)]
+
+
+def _ours(ours: Ours | None) -> str:
+    if ours is None:
+        return "-"
+    return _spread(ours.accuracy, ours.std) + (f" (n={ours.seeds})" if ours.seeds > 1 else "")
+
+
+def _spread(value: float, std: float | None) -> str:
+    return f"{value:.2f}" if std is None else f"{value:.2f} ± {std:.2f}"
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _counted(name: str, as_json: bool) -> None:
     from sphynx.report.paper_tables import parameter_rows, relu_count_rows
 
-    if name not in TABLES:
-        raise InputError(f"no table is called {name!r}", remedy=f"Use one of {', '.join(TABLES)}.")
     rows = relu_count_rows() if name == "relu-counts" else parameter_rows()
     if as_json:
         print_json([{**vars(row), "agrees": row.agrees, "verdict": row.verdict} for row in rows])

@@ -103,12 +103,14 @@ def show(
 
 
 def _title(design: AnyDesign) -> str:
-    from sphynx.space.design import Design
+    from sphynx.space.micro import MicroDesign
+    from sphynx.space.reference import ResNet18Design, Vgg11Design
 
-    if not isinstance(design, Design):
+    if isinstance(design, ResNet18Design | Vgg11Design):
         return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
     cells = design.genotype.name or "unnamed"
-    return f"C={design.channels} D={design.depth} reduce at {design.reduce_positions}, {cells} cells"
+    space = " of the micro space" if isinstance(design, MicroDesign) else ""
+    return f"C={design.channels} D={design.depth} reduce at {design.reduce_positions}, {cells} cells{space}"
 
 
 def _reference(
@@ -136,7 +138,7 @@ def _design_file(what: str) -> AnyDesign | None:
 
 
 def _draw(design: Design, folder: Path) -> list[Path]:
-    from sphynx.report.cell_svg import cell_svg
+    from sphynx.space.cell_svg import cell_svg
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = []

@@ -5,12 +5,14 @@ from __future__ import annotations
 from torch import nn
 
 from sphynx.network.builder import SphynxNetwork
+from sphynx.network.micro import MicroNetwork
 from sphynx.network.reference import ResNet18, Vgg11
 from sphynx.network.widen import narrowed, widened
 from sphynx.space.files import AnyDesign
+from sphynx.space.micro import MicroDesign
 from sphynx.space.reference import ResNet18Design, Vgg11Design
 
-AnyNetwork = SphynxNetwork | ResNet18 | Vgg11
+AnyNetwork = SphynxNetwork | MicroNetwork | ResNet18 | Vgg11
 
 
 def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool = False) -> AnyNetwork:
@@ -19,6 +21,8 @@ def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool
         return ResNet18(design)
     if isinstance(design, Vgg11Design):
         return Vgg11(design)
+    if isinstance(design, MicroDesign):
+        return MicroNetwork(design)
     return SphynxNetwork(design, auxiliary=auxiliary, drop_path=drop_path)
 
 

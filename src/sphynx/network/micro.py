@@ -13,6 +13,7 @@ from sphynx.space.micro import MicroDesign, reads_through_relu
 class MicroNetwork(nn.Module):
     def __init__(self, design: MicroDesign) -> None:
         super().__init__()
+        self.design = design
         stem_channels = 3 * design.channels
         self.stem = nn.Sequential(
             nn.Conv2d(design.image.channels, stem_channels, 3, padding=1, bias=False),

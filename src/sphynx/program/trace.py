@@ -10,6 +10,7 @@ from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.builder import ImageNetStem, SmallStem, SphynxNetwork
 from sphynx.network.cell import Cell
+from sphynx.network.micro import MicroNetwork
 from sphynx.network.operations import FactorizedReduction
 from sphynx.network.reference import BasicBlock, ResNet18
 from sphynx.program.affine import Floats, Node, Window
@@ -31,6 +32,12 @@ def trace(network: AnyNetwork, mean: tuple[float, ...], std: tuple[float, ...]) 
         for number, block in enumerate(network.blocks):
             x = walker.block(block, x, f"blocks.{number}")
         return walker.fuser.finish(walker.head(network.head, x), LOGITS)
+    if isinstance(network, MicroNetwork):
+        raise InputError(
+            "networks of the micro-search space are trained for comparison only",
+            where=network.design.name or "design",
+            remedy="Compile a Sphynx, ResNet18 or VGG11 network.",
+        )
     x = walker.sequence(network.features, x, "features")
     return walker.fuser.finish(walker.sequence(network.classifier, x, "classifier"), LOGITS)
 

@@ -80,6 +80,11 @@ class Design:
             "genotype": self.genotype.to_json(),
         }
 
+    def _repr_html_(self) -> str:
+        from sphynx.space.notebook import design_html
+
+        return design_html(self)
+
 
 def default_reduce_positions(depth: int) -> tuple[int, ...]:
     """D/3 and 2D/3, the places that conventional cell search fixes; one place only where the two fall together."""

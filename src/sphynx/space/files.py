@@ -12,7 +12,8 @@ from sphynx.errors import InputError
 from sphynx.space.account import account_of
 from sphynx.space.design import FORMAT as SPHYNX_FORMAT
 from sphynx.space.design import Design, design_from_json
-from sphynx.space.genotype import read_json
+from sphynx.space.genotype import genotype_from_json, read_json
+from sphynx.space.micro import MICRO_FORMAT, MicroDesign, account_of_micro
 from sphynx.space.reference import (
     RESNET18_FORMAT,
     VGG11_FORMAT,
@@ -23,9 +24,10 @@ from sphynx.space.reference import (
 )
 from sphynx.space.tally import Account, Shape
 
-AnyDesign = Design | ResNet18Design | Vgg11Design
+AnyDesign = Design | MicroDesign | ResNet18Design | Vgg11Design
 
-_REFERENCES: dict[str, type[ResNet18Design] | type[Vgg11Design]] = {
+_REFERENCES: dict[str, type[MicroDesign] | type[ResNet18Design] | type[Vgg11Design]] = {
+    MICRO_FORMAT: MicroDesign,
     RESNET18_FORMAT: ResNet18Design,
     VGG11_FORMAT: Vgg11Design,
 }
@@ -36,9 +38,12 @@ def save_design(design: AnyDesign, path: Path) -> None:
 
 
 def load_any_design(path: Path) -> AnyDesign:
-    data = read_json(path)
+    return any_design_from_json(read_json(path), where=str(path))
+
+
+def any_design_from_json(data: Any, where: str = "design") -> AnyDesign:
     kind = _REFERENCES.get(str(data.get("format"))) if isinstance(data, Mapping) else None
-    return design_from_json(data, where=str(path)) if kind is None else _reference(kind, data, str(path))
+    return design_from_json(data, where=where) if kind is None else _reference(kind, data, where)
 
 
 def load_design(path: Path) -> Design:
@@ -51,6 +56,8 @@ def account_of_any(design: AnyDesign) -> Account:
         return account_of_resnet18(design)
     if isinstance(design, Vgg11Design):
         return account_of_vgg11(design)
+    if isinstance(design, MicroDesign):
+        return account_of_micro(design)
     return account_of(design)
 
 
@@ -62,12 +69,14 @@ def is_design(data: Any) -> bool:
 
 
 def _reference(
-    kind: type[ResNet18Design] | type[Vgg11Design], data: Mapping[str, Any], where: str
-) -> ResNet18Design | Vgg11Design:
+    kind: type[MicroDesign] | type[ResNet18Design] | type[Vgg11Design], data: Mapping[str, Any], where: str
+) -> MicroDesign | ResNet18Design | Vgg11Design:
     image = data.get("image")
     if not (isinstance(image, list) and len(image) == 3 and all(type(item) is int for item in image)):
         raise InputError(
             f"image is {image!r}, not [channels, height, width]", where=where, remedy="Write it as [3, 32, 32]."
         )
     table = {key: value for key, value in data.items() if key != "format"} | {"image": Shape(*image)}
+    if "genotype" in table:
+        table["genotype"] = genotype_from_json(table["genotype"], where=f"{where}, genotype")
     return read_settings(kind, table, where=where)

@@ -90,6 +90,11 @@ class Genotype:
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(self.to_json(), indent=2) + "\n")
 
+    def _repr_html_(self) -> str:
+        from sphynx.space.notebook import genotype_html
+
+        return genotype_html(self)
+
 
 def cell_faults(which: str, nodes: Cell, space: Space) -> list[str]:
     """Everything that is wrong with a cell, each fault naming its node and edge."""

@@ -3,13 +3,13 @@
 Convolutions are ReLU-Conv-BN, each cell input passes a ReLU-Conv1x1-BN, a cell's output is the concatenation of its
 intermediate nodes. Two savings that the Sphynx paper's ablation grants it: `share_relus` computes the ReLU of a node
 once for all convolutions that read it, and `preprocessing_relus` says which ReLUs in front of the cells stay: all of
-them, those of factorized reductions only, or none.
+them, those of factorized reductions only, or none. It has the same JSON face as a `Design`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from sphynx.errors import InputError, join_faults
 from sphynx.space.design import CHANNEL_FACTOR, Balancing, default_reduce_positions
@@ -17,6 +17,8 @@ from sphynx.space.genotype import INPUT_NODES, Edge, Genotype
 from sphynx.space.tally import Account, Shape, Tally
 
 PreprocessingRelus = Literal["all", "reductions", "none"]
+
+MICRO_FORMAT = "sphynx-micro/1"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class MicroDesign:
     balancing: Balancing = "flop"
     share_relus: bool = False
     preprocessing_relus: PreprocessingRelus = "all"
+    name: str = ""
 
     def __post_init__(self) -> None:
         faults = []
@@ -54,6 +57,10 @@ class MicroDesign:
         if self.preprocessing_relus == "reductions":
             return self.older_input_is_larger(position)
         return self.preprocessing_relus == "all"
+
+    def to_json(self) -> dict[str, Any]:
+        described = {**asdict(self), "image": list(self.image), "genotype": self.genotype.to_json()}
+        return {"format": MICRO_FORMAT, **described}
 
 
 def reads_through_relu(edge: Edge, stride: int) -> bool:

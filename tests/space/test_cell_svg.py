@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 from hypothesis import given
 
-from sphynx.report.cell_svg import LABELS, cell_svg
+from sphynx.space.cell_svg import LABELS, cell_svg
 from sphynx.space.genotype import OPERATIONS, Genotype
 from tests.space.strategies import genotypes
 

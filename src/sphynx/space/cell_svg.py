@@ -31,17 +31,20 @@ LABELS = {
     "skip": "skip",
 }
 
+# Every rule is under .cell, so that a page can hold the drawing as it is.
 STYLE = """
-  .box { fill: #eef2f8; stroke: #41526b; stroke-width: 1.4 } .input { fill: #dff0e4 } .output { fill: #fbecc8 }
-  .name, .label, .title { font: 13px system-ui, sans-serif; fill: #1c2430 } .title { font-weight: 600; font-size: 15px }
-  .label { font-size: 11px; paint-order: stroke; stroke: #ffffff; stroke-width: 5px; stroke-linejoin: round }
-  .edge { fill: none; stroke-width: 1.8 } .conv, .dil, .sep { stroke: #2866b8 } .dil { stroke-dasharray: 5 3 }
-  .pool { stroke: #a5561c } .skip { stroke: #5d6b7d } .join { stroke: #b9c2cf } .page { fill: #ffffff }
-  @media (prefers-color-scheme: dark) {
-    .page { fill: #14181f } .box { fill: #263143; stroke: #8ea3c2 } .input { fill: #22402d } .output { fill: #4a3d1a }
-    .name, .label, .title { fill: #e8edf5 } .label { stroke: #14181f } .conv, .dil, .sep { stroke: #6fa8f5 }
-    .pool { stroke: #e09a5c } .skip { stroke: #9aa8ba } .join { stroke: #4a5564 }
-  }
+  .cell { --page: #ffffff; --box: #eef2f8; --line: #41526b; --in: #dff0e4; --out: #fbecc8; --text: #1c2430;
+    --conv: #2866b8; --pool: #a5561c; --skip: #5d6b7d; --join: #b9c2cf }
+  @media screen and (prefers-color-scheme: dark) { .cell { --page: #171c24; --box: #263143; --line: #8ea3c2;
+    --in: #22402d; --out: #4a3d1a; --text: #e8edf5; --conv: #6fa8f5; --pool: #e09a5c; --skip: #9aa8ba;
+    --join: #4a5564 } }
+  .cell .box { fill: var(--box); stroke: var(--line); stroke-width: 1.4 }
+  .cell .input { fill: var(--in) } .cell .output { fill: var(--out) } .cell .page { fill: var(--page) }
+  .cell text { font: 13px system-ui, sans-serif; fill: var(--text) } .cell .title { font-weight: 600; font-size: 15px }
+  .cell .label { font-size: 11px; paint-order: stroke; stroke: var(--page); stroke-width: 5px; stroke-linejoin: round }
+  .cell .edge { fill: none; stroke-width: 1.8 } .cell .conv, .cell .dil, .cell .sep { stroke: var(--conv) }
+  .cell .dil { stroke-dasharray: 5 3 } .cell .pool { stroke: var(--pool) } .cell .skip { stroke: var(--skip) }
+  .cell .join { stroke: var(--join) }
 """
 
 
@@ -58,7 +61,7 @@ def cell_svg(cell: Cell, *, title: str) -> str:
     height = max(p.y for p in places) + BOX_HEIGHT / 2 + MARGIN
     centre_y = (places[0].y + places[1].y) / 2
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="cell" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(title, quote=True)}">',
         f"<style>{STYLE}</style>",
         f'<rect class="page" width="{width:.0f}" height="{height:.0f}"/>',

@@ -1,0 +1,247 @@
+"""The words and tables of a report: network summaries, training and benchmark tables, model cards, headline tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from sphynx.report.axes import bytes_text, seconds_text, short_number
+from sphynx.report.charts import WIDE
+from sphynx.report.drawing import Drawing
+from sphynx.report.figures import Chart
+from sphynx.report.outcomes import describe_network
+from sphynx.report.provenance import made_elsewhere, provenance
+from sphynx.report.skeleton import draw_skeleton
+from sphynx.report.sources import PrivateRow, Sources, TrainingRun
+from sphynx.space.cell_svg import cell_svg
+from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign, account_of_any
+from sphynx.space.genotype import Genotype
+from sphynx.space.micro import MicroDesign
+from sphynx.train.model import design_fingerprint
+
+Facts = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Table:
+    columns: Sequence[str]  # a name with '>' is aligned to the right
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Tile:
+    name: str
+    value: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class NetworkCard:
+    id: str
+    title: str
+    facts: Facts
+    skeleton: Chart | None
+    cells: Mapping[str, str] = field(default_factory=dict)  # file name -> SVG
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    id: str
+    title: str
+    facts: Facts
+
+
+def network_cards(sources: Sources) -> list[NetworkCard]:
+    """One per different network; cells are drawn once each, with the first network that has them."""
+    cards, drawn = [], set[str]()
+    designs = {design_fingerprint(run.design): run.design for run in sources.training}
+    for number, (key, design) in enumerate(designs.items()):
+        runs = [run.name for run in sources.training if design_fingerprint(run.design) == key]
+        cells: dict[str, str] = {}
+        if isinstance(design, Design | MicroDesign):
+            cells = _draw_cells(design.genotype, drawn)
+        skeleton = None
+        if isinstance(design, Design):
+            skeleton = Chart(f"skeleton-{number}", _title(design), "", partial(_skeleton, design))
+        cards.append(NetworkCard(f"network-{number}", _title(design), _design_facts(design, runs), skeleton, cells))
+    for number, search in enumerate(sources.searches, len(cards)):
+        cells = _draw_cells(search.genotype, drawn)
+        if cells:
+            facts = [("found by", search.strategy), ("nodes", str(search.genotype.nodes)), ("run", search.name)]
+            cards.append(NetworkCard(f"network-{number}", f"Cells found in {search.name}", facts, None, cells))
+    return cards
+
+
+def _skeleton(design: Design, width: float) -> Drawing:
+    return draw_skeleton(design, width=width - 4 if width >= WIDE else width)
+
+
+def _draw_cells(genotype: Genotype, drawn: set[str]) -> dict[str, str]:
+    key = str((genotype.normal, genotype.reduce))
+    if key in drawn:
+        return {}
+    drawn.add(key)
+    name = genotype.name or f"cells-{len(drawn)}"
+    return {
+        f"{name}-{kind}.svg": cell_svg(cell, title=f"{name}: {kind} cell")
+        for kind, cell in (("normal", genotype.normal), ("reduce", genotype.reduce))
+    }
+
+
+def _title(design: AnyDesign) -> str:
+    relus = short_number(account_of_any(design).total.relus)
+    return f"{design.name + ': ' if design.name else ''}{describe_network(design)}, {relus} ReLUs"
+
+
+def _design_facts(design: AnyDesign, runs: Sequence[str]) -> Facts:
+    total = account_of_any(design).total
+    facts = [("input", f"{design.image}, {design.classes} classes"), ("ReLUs", f"{total.relus:,}")]
+    if total.comparisons:
+        facts.append(("max-pool comparisons", f"{total.comparisons:,}"))
+    facts += [("parameters", f"{total.parameters:,}"), ("multiply-accumulates", short_number(total.macs))]
+    if isinstance(design, Design):
+        facts.append(("cells", f"{design.genotype.name or 'unnamed'}, N = {design.genotype.nodes}"))
+        inner = "; ReLUs inside the cells (a teacher)" if design.inner_relus else ""
+        facts.append(("convolutions", f"{design.convolution}, {design.conv_stack}{inner}"))
+        facts.append(("balancing", f"{design.balancing}, stem {design.stem}"))
+    facts.append(("runs", ", ".join(runs)))
+    return facts
+
+
+def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
+    """Where a run was not made here, a numbered note says where."""
+    rows, notes = [], list[str]()
+    for run in sources.training:
+        recipe = run.config["recipe"]
+        made = provenance(run.environment, present)
+        if not made.here and made.text not in notes:
+            notes.append(made.text)
+        rows.append([
+            run.name, short_number(run.relus), _percent(run.accuracy), str(len(run.metrics)),
+            str(recipe["batch_size"]), recipe["distillation"] if run.distilled else "no",
+            "-" if run.result is None else f"{run.result['minutes']:.1f}",
+            "here" if made.here else f"elsewhere\u00a0[{notes.index(made.text) + 1}]",
+        ])  # fmt: skip
+    columns = ["run", ">ReLUs", ">test accuracy", ">epochs", ">batch", "distilled", ">minutes", "made"]
+    return Table(columns, rows, [f"[{number}] {note}" for number, note in enumerate(notes, 1)])
+
+
+def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:
+    rows = [
+        [s.name, s.strategy, str(len(s.held_out)), _percent(100 * s.held_out[-1]) if s.held_out else "-"]
+        for s in sources.searches
+    ]
+    made = made_elsewhere((search.environment for search in sources.searches), present)
+    columns = ["search", "strategy", ">epochs", ">held-out accuracy of the supernet"]
+    return Table(columns, rows, [made.strip()] if made else [])
+
+
+def private_table(sources: Sources) -> Table:
+    machines = list(dict.fromkeys(row.machine for row in sources.private))
+    rows = [
+        [
+            f"{row.name} [{machines.index(row.machine) + 1}]",
+            _seconds(row, "offline_s"), _seconds(row, "online_s"), _seconds(row, "plaintext_s"),
+            _bytes(row, "offline_bytes"), _bytes(row, "online_bytes"), str(row.values.get("rounds", "-")),
+            _bytes(row, "peak_memory_bytes"), _yes(row.values.get("equal_to_oracle")),
+        ]
+        for row in sources.private
+    ]  # fmt: skip
+    columns = ["network, backend, link", ">offline", ">online", ">clear", ">traffic offline", ">online", ">rounds",
+               ">memory", "exact"]  # fmt: skip
+    notes = [f"[{number}] machine: {machine}" for number, machine in enumerate(machines, 1)]
+    notes.append("clear: the same network without privacy. exact: equal to the integer program, bit for bit.")
+    return Table(columns, rows, notes)
+
+
+def model_cards(sources: Sources, present: Mapping[str, Any]) -> Iterator[ModelCard]:
+    """Of every finished run."""
+    for number, run in enumerate(run for run in sources.training if run.result is not None):
+        yield ModelCard(f"card-{number}", run.name, _model_facts(run, present))
+
+
+def _model_facts(run: TrainingRun, present: Mapping[str, Any]) -> Facts:
+    result, recipe, data, made = run.result or {}, run.config["recipe"], run.data, run.environment
+    top5 = f", {100 * result['top5']:.2f} % within the first five" if "top5" in result else ""
+    teacher = run.config.get("teacher")
+    taught = "none" if teacher is None else f"{str(teacher['format']).split('/')[0]}, by {recipe['distillation']}"
+    return [
+        ("what it does", f"puts {run.design.image} images into one of {run.design.classes} classes"),
+        ("network", _title(run.design)),
+        ("training data", f"{run.data_name}: {data['train']:,} images; augmentation: {_augmentation(recipe)}"),
+        ("test accuracy", f"{_percent(run.accuracy)}{top5}, on {result.get('test_images', data['test']):,} images"),
+        ("how it was measured", f"final epoch, seed {result['seed']}, one run"),
+        ("training", f"{recipe['epochs']} epochs, batch {recipe['batch_size']}, {recipe['optimizer']}, "
+                     f"rate {recipe['learning_rate']}, weight decay {recipe['weight_decay']}"),
+        ("held-out images", f"{recipe['held_out']:.0%} of the training images" if recipe["held_out"] else "none"),
+        ("teacher", taught),
+        ("made", f"{provenance(made, present)}; {made.get('device', 'unknown device')}, "
+                 f"sphynx {made.get('sphynx', 'unknown')}, source {made.get('source_sha256', 'unknown')}"),
+        ("limits", "Accuracy is that of images like the training images. Nothing is known about other inputs, fairness "
+                   "between groups, or inputs made to mislead it. Private inference hides the image and the weights "
+                   "from parties that follow the protocol, not what answers reveal."),
+    ]  # fmt: skip
+
+
+def tiles(sources: Sources) -> list[Tile]:
+    found = []
+    finished = [run for run in sources.training if run.accuracy is not None and not _is_teacher(run)]
+    if finished:
+        best = max(finished, key=lambda run: run.accuracy or 0)
+        found.append(Tile("highest test accuracy", _percent(best.accuracy), best.name))
+        fewest = min(run.relus for run in finished)
+        most = max(run.relus for run in finished)
+        value = short_number(fewest) if fewest == most else f"{short_number(fewest)} to {short_number(most)}"
+        found.append(Tile("ReLUs", value, f"{len(finished)} trained network{'s' if len(finished) > 1 else ''}"))
+    timed = [(row.number("online_s"), row) for row in sources.private]
+    fastest = min(((s, row) for s, row in timed if s), key=lambda pair: pair[0], default=None)
+    if fastest is not None:
+        found.append(Tile("online latency", seconds_text(fastest[0]), fastest[1].name))
+        traffic = fastest[1].number("online_bytes")
+        if traffic:
+            found.append(Tile("online traffic", bytes_text(traffic), "of the same row"))
+    return found
+
+
+def _is_teacher(run: TrainingRun) -> bool:
+    return not isinstance(run.design, Design) or run.design.inner_relus
+
+
+def subtitle(sources: Sources) -> str:
+    counts = [
+        (len(sources.training), "training run"), (len(sources.searches), "cell search"),
+        (len(sources.placements), "placement search"), (len(sources.private), "private benchmark"),
+        (len(sources.checks), "range check"),
+    ]  # fmt: skip
+    return ", ".join(f"{n} {word}{_plural(word, n)}" for n, word in counts if n)
+
+
+def _plural(word: str, count: int) -> str:
+    return "" if count == 1 else "es" if word.endswith("ch") else "s"
+
+
+def _augmentation(recipe: Mapping[str, Any]) -> str:
+    used = [name for name in ("crop", "flip", "cutout", "mixup") if recipe.get(name)]
+    return ", ".join(used) or "none"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} %"
+
+
+def _seconds(row: PrivateRow, key: str) -> str:
+    value = row.number(key)
+    return "-" if value is None else seconds_text(value)
+
+
+def _bytes(row: PrivateRow, key: str) -> str:
+    value = row.number(key)
+    return "-" if value is None else bytes_text(value)
+
+
+def _yes(value: object) -> str:
+    return {True: "yes", False: "NO"}.get(value, "-") if isinstance(value, bool) else "-"

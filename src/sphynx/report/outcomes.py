@@ -1,0 +1,128 @@
+"""What became of an experiment's rows: ours beside the paper's, with the network that ran and where it ran."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sphynx.errors import InputError
+from sphynx.report.experiments import Experiment, Row
+from sphynx.report.provenance import Provenance, provenance
+from sphynx.report.scales import Scale, design_of
+from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
+from sphynx.space.genotype import Genotype, read_json
+from sphynx.space.micro import MicroDesign
+from sphynx.space.published import genotype_named, into_sphynx_space
+from sphynx.train.model import design_fingerprint
+
+
+@dataclass(frozen=True)
+class Ours:
+    """One network of ours, over its seeds. Accuracy in percent, on test images, at the final epoch."""
+
+    network: str
+    relus: int
+    accuracy: float
+    std: float | None
+    seeds: int
+    epochs: int
+    made: Provenance
+    beta: tuple[float, ...] = ()  # the learned probability of this placement, after each epoch of its search
+    folders: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "made": str(self.made), "made_here": self.made.here, "beta": list(self.beta),
+                "folders": list(self.folders)}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    row: Row
+    ours: Ours | None
+    missing: str = ""  # why there is nothing of ours
+    kept: tuple[Ours, ...] = ()  # results that were made before, of the same network
+
+    def to_json(self) -> dict[str, Any]:
+        row = self.row
+        return {
+            "series": row.series, "label": row.label, "data": row.data, "distilled": row.distilled,
+            "paper": {"accuracy": row.accuracy, "std": row.std, "beta": row.beta, "latency_ms": row.latency_ms,
+                      "source": row.source},
+            "ours": None if self.ours is None else self.ours.to_json(), "missing": self.missing,
+            "kept": [kept.to_json() for kept in self.kept], "note": row.note,
+        }  # fmt: skip
+
+
+def outcomes_to_json(experiment: Experiment, scale: Scale, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    return {
+        "format": "sphynx-reproduction/1",
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "claim_of_the_paper": experiment.claim,
+        "scale": scale.name,
+        "meaning": scale.meaning,
+        "notes": list(experiment.notes),
+        "rows": [outcome.to_json() for outcome in outcomes],
+    }
+
+
+def describe_network(design: AnyDesign) -> str:
+    if not isinstance(design, Design | MicroDesign):
+        return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
+    text = f"C={design.channels} D={design.depth} reduce {','.join(map(str, design.reduce_positions))}"
+    if isinstance(design, Design) and design.conv_stack != "paper":
+        text += f", {design.conv_stack} convolutions"
+    return text
+
+
+@dataclass(frozen=True)
+class KeptResult:
+    """A file under results/: one training run's result, configuration and environment."""
+
+    name: str
+    result: Mapping[str, Any]
+    config: Mapping[str, Any]
+    environment: Mapping[str, Any]
+
+    def of(self, row: Row, present: Mapping[str, Any]) -> Ours | None:
+        """As the row's outcome, where it is of the row's network. The form of conv3/conv5 may differ, and is said."""
+        if (self.config["teacher"] is not None) != row.distilled or row.cells.startswith("search:"):
+            return None
+        design = any_design_from_json(self.config["design"], where=self.name)
+        wanted = design_of(row, design.image, design.classes, published_cells(row))
+        if isinstance(design, Design) and isinstance(wanted, Design):
+            wanted = dataclasses.replace(wanted, conv_stack=design.conv_stack)
+        if design_fingerprint(wanted) != design_fingerprint(design):
+            return None
+        return Ours(
+            describe_network(design), account_of_any(design).total.relus, 100 * self.result["accuracy"], None, 1,
+            self.result["epochs"], provenance(self.environment, present), folders=(self.name,),
+        )  # fmt: skip
+
+
+def read_kept(paths: Sequence[Path]) -> list[KeptResult]:
+    """Files, or all JSON files of a folder."""
+    files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
+    return [_kept(file) for file in files]
+
+
+def _kept(file: Path) -> KeptResult:
+    data = read_json(file)
+    missing = [key for key in ("result", "config", "environment") if key not in data]
+    if missing:
+        raise InputError(
+            f"it lacks {', '.join(missing)}", where=str(file), remedy="Give results files such as results/cifar100."
+        )
+    return KeptResult(file.stem, data["result"], data["config"], data["environment"])
+
+
+def published_cells(row: Row) -> Genotype | None:
+    """The row's cells where they are published ones; None for networks that have no cells."""
+    if not row.cells:
+        return None
+    found = genotype_named(row.cells)
+    return into_sphynx_space(found) if row.network == "sphynx" else found

@@ -1,0 +1,166 @@
+"""One self-contained HTML page about runs: networks, training, placement, comparison, private inference, model cards.
+
+No part of it is fetched from anywhere. A section whose input is missing is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import sphynx
+from sphynx.errors import InputError
+from sphynx.report import cards
+from sphynx.report.charts import NARROW, WIDE
+from sphynx.report.drawing import Drawing, colour_rules
+from sphynx.report.figures import (
+    Chart,
+    pareto_charts,
+    placement_chart,
+    range_chart,
+    timeline_chart,
+    traffic_chart,
+    training_charts,
+)
+from sphynx.report.sources import Sources
+
+
+@dataclass
+class Section:
+    id: str
+    title: str
+    parts: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Report:
+    html: str
+    charts: tuple[Chart, ...]
+    cells: Mapping[str, str]  # file name -> SVG
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the page in a frame of its own, so that the styles keep apart."""
+        return f'<iframe srcdoc="{escape(self.html)}" style="width: 100%; height: 80vh; border: 0"></iframe>'
+
+    def save_figures(self, folder: Path) -> list[Path]:
+        """Every chart as SVG and PNG, every cell as SVG."""
+        folder.mkdir(parents=True, exist_ok=True)
+        written = []
+        for chart in self.charts:
+            drawing = chart.alone()
+            written += [folder / f"{chart.id}.svg", folder / f"{chart.id}.png"]
+            written[-2].write_text(drawing.to_svg())
+            drawing.save_png(written[-1])
+        for name, svg in self.cells.items():
+            written.append(folder / name)
+            written[-1].write_text(svg)
+        return written
+
+
+def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "Sphynx report") -> Report:
+    """`present` is this machine and source (`run.environment`): what was made elsewhere is labelled so."""
+    networks = cards.network_cards(sources)
+    sections = [
+        Section("networks", "Networks", [_network_part(card) for card in networks]),
+        _training(sources, present),
+        _searches(sources, present),
+        Section("comparison", "Beside published results", [_part(chart) for chart in pareto_charts(sources, present)]),
+        _private(sources),
+        Section("cards", "Model cards", [_card_part(card) for card in cards.model_cards(sources, present)]),
+    ]
+    sections = [section for section in sections if section.parts]
+    if not sections:
+        raise InputError("the inputs hold nothing to report", remedy="Give a finished run or a results file.")
+    charts = [part["chart"] for section in sections for part in section.parts if "chart" in part]
+    charts += [card.skeleton for card in networks if card.skeleton is not None]
+    html = _render(
+        title=title,
+        subtitle=cards.subtitle(sources),
+        tiles=cards.tiles(sources),
+        sections=sections,
+    )
+    return Report(html, tuple(charts), {name: svg for card in networks for name, svg in card.cells.items()})
+
+
+def _training(sources: Sources, present: Mapping[str, Any]) -> Section:
+    section = Section("training", "Training")
+    if sources.training:
+        section.parts.append(_table_part(cards.training_table(sources, present)))
+        section.parts += [_part(chart) for chart in training_charts(sources.training, present)]
+    return section
+
+
+def _searches(sources: Sources, present: Mapping[str, Any]) -> Section:
+    section = Section("search", "Search and placement")
+    if sources.searches:
+        section.parts.append(_table_part(cards.search_table(sources, present)))
+    section.parts += [_part(placement_chart(run, number, present)) for number, run in enumerate(sources.placements)]
+    return section
+
+
+def _private(sources: Sources) -> Section:
+    section = Section("private", "Private inference")
+    if sources.private:
+        section.parts.append(_table_part(cards.private_table(sources)))
+    for number, row in enumerate(sources.private):
+        if row.timeline:
+            section.parts.append(_part(timeline_chart(row, number)))
+        if row.layers:
+            section.parts.append(_part(traffic_chart(row, number)))
+    section.parts += [_part(range_chart(check, number)) for number, check in enumerate(sources.checks)]
+    return section
+
+
+def _part(chart: Chart) -> dict[str, Any]:
+    wide, narrow = _both(chart)
+    return {"kind": "chart", "id": chart.id, "title": chart.title, "caption": chart.caption, "wide": wide,
+            "narrow": narrow, "chart": chart}  # fmt: skip
+
+
+def _both(chart: Chart) -> tuple[str, str]:
+    """For a screen and for a phone, where text must not shrink; the style sheet shows one of them."""
+
+    def svg(drawing: Drawing, css_class: str) -> str:
+        return drawing.to_svg(alone=False, css_class=css_class)
+
+    return svg(chart.draw(WIDE), "wide"), svg(chart.draw(NARROW - 24), "narrow")
+
+
+def _network_part(card: cards.NetworkCard) -> dict[str, Any]:
+    wide, narrow = ("", "") if card.skeleton is None else _both(card.skeleton)
+    return {"kind": "card", "id": card.id, "title": card.title, "facts": card.facts, "wide": wide, "narrow": narrow,
+            "cells": list(card.cells.values())}  # fmt: skip
+
+
+def _card_part(card: cards.ModelCard) -> dict[str, Any]:
+    return {"kind": "card", "id": card.id, "title": card.title, "facts": card.facts, "wide": "", "narrow": "",
+            "cells": []}  # fmt: skip
+
+
+def _table_part(table: cards.Table) -> dict[str, Any]:
+    columns = [{"name": name.removeprefix(">"), "number": name.startswith(">")} for name in table.columns]
+    return {"kind": "table", "columns": columns, "rows": table.rows, "notes": table.notes}
+
+
+def _render(*, title: str, subtitle: str, tiles: Sequence[cards.Tile], sections: Sequence[Section]) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    templates = Environment(
+        loader=PackageLoader("sphynx.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    folder = resources.files("sphynx.report").joinpath("templates")
+    return templates.get_template("report.html").render(
+        title=title,
+        subtitle=subtitle,
+        tiles=tiles,
+        sections=sections,
+        version=sphynx.__version__,
+        colours=colour_rules(),
+        css=folder.joinpath("report.css").read_text(),
+        script=folder.joinpath("report.js").read_text(),
+    )

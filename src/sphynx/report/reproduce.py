@@ -1,0 +1,210 @@
+"""Runs the rows of an experiment: cells and placements where a row asks for them, then trainings, seed by seed.
+
+out/runs/NETWORK-HASH     one training: the hash is of design, data, recipe, seed and teacher
+out/cells, out/places     cell searches and placement searches
+out/EXPERIMENT.json, .svg what the experiment gave
+
+Every piece of work is its own run folder, named by what it is. So whatever is finished is not run again, an interrupted
+piece continues, and a network that several experiments share is trained once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sphynx.data.catalogue import CATALOGUE
+from sphynx.data.images import Data
+from sphynx.data.open import DIGITS, open_any
+from sphynx.data.stream import StreamedData
+from sphynx.errors import InputError
+from sphynx.report.experiments import Experiment, Row
+from sphynx.report.outcomes import KeptResult, Ours, Outcome, describe_network, published_cells
+from sphynx.report.provenance import joined, provenance
+from sphynx.report.scales import Scale, design_of, shrunk
+from sphynx.run.environment import describe_environment
+from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.search.locate import locate
+from sphynx.search.location import placements
+from sphynx.search.search import search_cells
+from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign, account_of_any
+from sphynx.space.genotype import Genotype, load_genotype
+from sphynx.space.tally import Shape
+from sphynx.train.loop import RESULT, Job
+from sphynx.train.model import MODEL, load_model
+from sphynx.train.processes import Processes
+from sphynx.train.runs import summarise, train_seeds
+
+SIZES = {"cifar100": 32, "tiny-imagenet": 64, "imagenet": 224}
+STREAMED = "imagenet"
+ENVIRONMENT, BETA, GENOTYPE = "environment.json", "beta.json", "genotype.json"
+
+
+class NotFinishedError(Exception):
+    """The work is not there and was not asked for."""
+
+
+class NothingToRunError(InputError):
+    """No row of an experiment could be run, above all because its data are not here."""
+
+
+class DataSets:
+    """The paper's data sets, wherever they are here: `given` maps a name (or "" for every one) to a word or path."""
+
+    def __init__(self, given: Mapping[str, str], scale: Scale) -> None:
+        self.given, self.scale = given, scale
+        self._opened: dict[tuple[str, bool], Data | StreamedData] = {}
+
+    def open(self, name: str) -> Data | StreamedData:
+        spec = self.given.get(name) or self.given.get("")
+        if spec is None and self.scale.small:
+            spec = DIGITS
+        if spec is None and name not in CATALOGUE:
+            raise InputError(
+                f"{name} is not given", where=f"--scale {self.scale.name}", remedy=f"Give --data {name}=FOLDER."
+            )
+        spec = spec or name
+        stream = name == STREAMED and spec != DIGITS
+        if (spec, stream) not in self._opened:
+            size = None if spec == DIGITS else SIZES[name]
+            self._opened[spec, stream] = open_any(spec, image_size=size, stream=stream)
+        return self._opened[spec, stream]
+
+
+class Reproduction:
+    def __init__(
+        self, scale: Scale, data: DataSets, out: Path, *, processes: Processes, seeds: int | None = None,
+        kept: list[KeptResult] | None = None, run: bool = True, quiet: bool = False, resume_command: str = "",
+    ) -> None:  # fmt: skip
+        self.scale, self.data, self.out, self.processes = scale, data, out, processes
+        self.seeds = seeds or scale.seeds
+        self.kept, self.run_missing, self.quiet = kept or [], run, quiet
+        self.resume_command = resume_command or "the same command"
+        self.present = describe_environment(processes.device)
+
+    def run(self, experiment: Experiment) -> list[Outcome]:
+        outcomes = []
+        for number, row in enumerate(experiment.rows, 1):
+            if not self.quiet and self.run_missing and self.processes.leads:
+                print(f"{experiment.name} {number}/{len(experiment.rows)}: {row.series}, {row.label}", file=sys.stderr)
+            outcomes.append(self.outcome(row, experiment))
+        if self.run_missing and self.processes.leads and all(o.ours is None for o in outcomes):
+            raise NothingToRunError(
+                f"no row could be run: {outcomes[0].missing}",
+                where=experiment.name,
+                remedy="Give --data NAME=FOLDER, or --no-run for the paper's values alone.",
+            )
+        return outcomes
+
+    def outcome(self, row: Row, experiment: Experiment) -> Outcome:
+        kept = tuple(found for file in self.kept if (found := file.of(row, self.present)) is not None)
+        try:
+            return Outcome(row, self._row(row, experiment), kept=kept)
+        except NotFinishedError:
+            return Outcome(row, None, "not run yet", kept)
+        except _LeftOutError as left_out:
+            return Outcome(row, None, str(left_out), kept)
+
+    def _row(self, row: Row, experiment: Experiment) -> Ours:
+        data = self._data(row)
+        if reason := self.scale.left_out(row, data.train.shape[1]):
+            raise _LeftOutError(reason)
+        design = self._design(row, data)
+        jobs = [self._job(row, design, data, seed, experiment) for seed in range(self.seeds)]
+        results = [self._trained(job) for job in jobs]
+        if not self.processes.leads:
+            raise _LeftOutError("another process has the result")
+        summary = summarise(results)
+        spread = summary["accuracy_std"]
+        made = [provenance(RunFolder(job.out).read_json(ENVIRONMENT), self.present) for job in jobs]
+        return Ours(
+            describe_network(design), account_of_any(design).total.relus, 100 * summary["accuracy"],
+            None if spread is None else 100 * spread, len(jobs), jobs[0].recipe.epochs, joined(made),
+            () if row.beta is None else self._beta(row, data), tuple(str(job.out) for job in jobs),
+        )  # fmt: skip
+
+    def _data(self, row: Row) -> Data | StreamedData:
+        try:
+            return self.data.open(row.data)
+        except InputError as error:
+            if not self.run_missing:
+                raise NotFinishedError from None
+            raise _LeftOutError(f"{error} ({error.remedy})") from None
+
+    def _design(self, row: Row, data: Data | StreamedData) -> AnyDesign:
+        cells = self._searched(row, data) if row.cells.startswith("search:") else published_cells(row)
+        return design_of(
+            shrunk(row) if self.scale.small else row, Shape(*data.train.shape), data.classes, cells
+        )  # fmt: skip
+
+    def _job(self, row: Row, design: AnyDesign, data: Data | StreamedData, seed: int, experiment: Experiment) -> Job:
+        job = Job(
+            design, data, self.scale.recipe(row), self.out, seed, resume=True, quiet=self.quiet,
+            processes=self.processes, resume_command=self.resume_command,
+        )  # fmt: skip
+        if row.distilled:
+            teacher = next(other for other in experiment.rows if "inner_relus" in other.options)
+            taught_by = self._job(teacher, self._design(teacher, data), data, 0, experiment)
+            self._trained(taught_by)
+            self.processes.wait()
+            job = job.taught_by(load_model(taught_by.out))
+        words = describe_network(design).lower().replace(",", "-").replace("=", "").split()
+        return dataclasses.replace(job, out=self.out / "runs" / f"{'-'.join(words)}-{job.belongs_to()[:10]}")
+
+    def _trained(self, job: Job) -> dict[str, Any]:
+        if not self.run_missing and not ((job.out / RESULT).is_file() and (job.out / MODEL).is_file()):
+            raise NotFinishedError
+        return train_seeds(job)
+
+    def _searched(self, row: Row, data: Data | StreamedData) -> Genotype:
+        """Cells with N nodes, searched on this data as the paper searched its own: by DARTS."""
+        recipe = self.scale.search_recipe(int(row.cells.partition(":")[2]))
+        images = self._in_memory(data)
+        name = fingerprint(recipe.to_json(), data.identity())
+        folder = self.out / "cells" / f"nodes-{recipe.nodes}-{name[:10]}"
+        if not (folder / RESULT).is_file():
+            self._require_work()
+            search_cells(
+                images, "darts", recipe, folder, device=self.processes.device, resume=self.resume_command,
+                quiet=self.quiet,
+            )  # fmt: skip
+        return load_genotype(folder / GENOTYPE)
+
+    def _beta(self, row: Row, data: Data | StreamedData) -> tuple[float, ...]:
+        """The probability that Algorithm 1 gives the row's placement, epoch by epoch."""
+        design = self._design(row, data)
+        assert isinstance(design, Design)
+        start = dataclasses.replace(design, reduce_positions=(0, 1))
+        recipe = self.scale.location_recipe()
+        places = placements(design.depth, 2, "paper")
+        name = fingerprint(start.to_json(), recipe.to_json(), data.identity())
+        folder = self.out / "places" / f"c{design.channels}-d{design.depth}-{name[:10]}"
+        if not (folder / BETA).is_file():
+            self._require_work()
+            locate(
+                start, self._in_memory(data), recipe, places, folder, device=self.processes.device,
+                resume=self.resume_command, quiet=self.quiet,
+            )  # fmt: skip
+        found = RunFolder(folder).read_json(BETA)
+        number = found["placements"].index(list(design.reduce_positions))
+        return tuple(float(epoch[number]) for epoch in found["beta_hat"])
+
+    def _require_work(self) -> None:
+        if not self.run_missing:
+            raise NotFinishedError
+        if self.processes.world > 1:
+            raise InputError("a search runs in one process", remedy="Run this experiment without torchrun.")
+
+    @staticmethod
+    def _in_memory(data: Data | StreamedData) -> Data:
+        if isinstance(data, StreamedData):
+            raise InputError("a search needs images in memory", where=data.name, remedy="Use CIFAR-100.")
+        return data
+
+
+class _LeftOutError(Exception):
+    """Why a row is not run."""

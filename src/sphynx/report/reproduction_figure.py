@@ -1,0 +1,185 @@
+"""One picture per experiment: the paper's values (hollow) and ours (filled), and what scale ours were made at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sphynx.report.axes import epoch_axis, linear_axis, log_axis
+from sphynx.report.charts import WIDE, Bar, Group, Point, Series, bars, curves
+from sphynx.report.drawing import SERIES, Drawing, Key, Text, roles
+from sphynx.report.experiments import Experiment, Row
+from sphynx.report.outcomes import Ours, Outcome, published_cells
+from sphynx.report.published import Published, read_published
+from sphynx.report.scales import Scale, design_of
+from sphynx.space.files import account_of_any
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+
+SIZES = {"cifar100": (32, 100), "tiny-imagenet": (64, 200), "imagenet": (224, 1000)}
+
+
+def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outcome], *, width: float = WIDE) -> Drawing:
+    note = " ".join(_sentences(scale, outcomes))
+    if experiment.picture == "pareto":
+        body = _pareto(experiment, outcomes, width, note)
+    elif experiment.picture == "location":
+        body = _location(experiment, outcomes, width, note)
+    else:
+        body = _bars(experiment, outcomes, width, f"{note} The axis does not start at 0.")
+    drawing = Drawing(width, body.height + 30, experiment.title)
+    drawing.add(Text(6, 19, experiment.title, bold=True, size=15))
+    drawing.place(body, 0, 30)
+    return drawing
+
+
+def _sentences(scale: Scale, outcomes: Sequence[Outcome]) -> list[str]:
+    found = ["Hollow: the paper."]
+    if any(_all_ours(o) for o in outcomes):
+        found[0] = "Hollow: the paper. Filled: ours."
+    if any(o.ours is not None for o in outcomes):
+        found.append(f"Ours at {scale.meaning}.")
+    elsewhere = sorted({str(ours.made) for o in outcomes for ours in _all_ours(o) if not ours.made.here})
+    if elsewhere:
+        found.append(f"Of ours, made elsewhere: {'; '.join(elsewhere)}.")
+    return found
+
+
+def _all_ours(outcome: Outcome) -> list[Ours]:
+    return [*([outcome.ours] if outcome.ours else []), *outcome.kept]
+
+
+def paper_relus(row: Row) -> int:
+    """Of the paper's own network, counted."""
+    size, classes = SIZES[row.data]
+    cells = SPHYNX if row.cells.startswith("search:") else published_cells(row)
+    return account_of_any(design_of(row, Shape(3, size, size), classes, cells)).total.relus
+
+
+def _pareto(experiment: Experiment, outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
+    """Ours stand at the ReLUs of the network that ran, which at smoke scale is a smaller one."""
+    colour = roles(o.row.series for o in outcomes if o.row.series != "teacher")
+    series = []
+    rows = [o for o in outcomes if o.row.series != "teacher"]
+    for name, role in colour.items():
+        own = [o for o in rows if o.row.series == name]
+        paper = [Point(paper_relus(o.row), o.row.accuracy, _paper_tip(o.row), o.row.std or 0.0) for o in own]
+        series.append(Series(f"{name}, paper", paper, role, hollow=True))
+        ours = [
+            Point(found.relus, found.accuracy, _tip(o.row, found), found.std or 0.0)
+            for o in own
+            for found in _all_ours(o)
+        ]
+        if ours:
+            joined = len(ours) == len([o for o in own if o.ours])
+            series.append(Series(f"{name}, ours", sorted(ours, key=lambda p: p.x), role, "square", joined=joined))
+    peers = [p for p in read_published() if _is_peer(p, experiment)]
+    for number, name in enumerate(dict.fromkeys(p.method for p in peers)):
+        points = sorted(
+            (Point(p.relus or 0, p.accuracy, p.tip()) for p in peers if p.method == name), key=lambda p: p.x
+        )
+        series.append(Series(name, points, f"s{(len(colour) + number) % 8}", "diamond", hollow=True, dashed=True))
+    values = [point for s in series for point in s.points]
+    x = log_axis([p.x for p in values])
+    y = linear_axis([v for p in values for v in (p.y - p.error, p.y + p.error)])
+    return curves(
+        experiment.title, series, x, y, x_name="ReLUs (logarithmic)", y_name="test accuracy, %", width=width, note=note
+    )  # fmt: skip
+
+
+def _is_peer(published: Published, experiment: Experiment) -> bool:
+    """Other methods on the same data; with a teacher only beside networks with one."""
+    distilled = experiment.name == "distillation"
+    data = "cifar100" if distilled else experiment.name
+    own = {row.series for row in experiment.rows} | {"Sphynx"}
+    return (
+        published.data == data
+        and published.relus is not None
+        and published.method not in own
+        and published.distilled == distilled
+    )
+
+
+def _bars(experiment: Experiment, outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
+    colour = roles(o.row.series for o in outcomes)
+    groups = []
+    for label in dict.fromkeys(o.row.label for o in outcomes):
+        found: list[Bar] = []
+        for o in (o for o in outcomes if o.row.label == label):
+            role = colour[o.row.series]
+            found.append(Bar(o.row.accuracy, role, True, o.row.std or 0.0, _paper_tip(o.row)))
+            found += [Bar(own.accuracy, role, False, own.std or 0.0, _tip(o.row, own)) for own in _all_ours(o)]
+        groups.append(Group(label, found))
+    key = [Key(f"{name}, paper", role, hollow=True) for name, role in colour.items()]
+    ran = {o.row.series for o in outcomes if _all_ours(o)}
+    key += [Key(f"{name}, ours", role) for name, role in colour.items() if name in ran]
+    return bars(experiment.title, groups, key, y_name="test accuracy, %", width=width, note=note)
+
+
+def _location(experiment: Experiment, outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
+    """Per depth: accuracy of each placement trained alone beside beta, and how our beta came about."""
+    panels: list[tuple[str, Drawing]] = []
+    names = list(dict.fromkeys(o.row.series for o in outcomes))
+    for name in names:
+        own = [o for o in outcomes if o.row.series == name]
+        ran = any(o.ours for o in own)
+        key = [Key("accuracy, paper", "s0", hollow=True), Key("beta, paper", "s1", hollow=True)]
+        key += [Key("accuracy, ours", "s0"), Key("beta, ours", "s1")] if ran else []
+        last = name == names[-1] and not ran
+        groups = [Group(o.row.label, _location_bars(o)) for o in own]
+        chart = bars(
+            f"{experiment.title}, {name}", groups, key, y_name="percent", width=width, from_zero=True,
+            note=note if last else "",
+        )  # fmt: skip
+        panels.append((f"{name}: reduce cells at", chart))
+        if ran:
+            panels.append((f"{name}: our beta over the search", _beta_curves(own, width, note)))
+    drawing = Drawing(width, sum(p.height + 26 for _, p in panels), experiment.title)
+    y = 0.0
+    for title, panel in panels:
+        drawing.add(Text(6, y + 15, title, bold=True, size=13))
+        drawing.place(panel, 0, y + 24)
+        y += panel.height + 26
+    return drawing
+
+
+def _location_bars(o: Outcome) -> list[Bar]:
+    found = [
+        Bar(o.row.accuracy, "s0", True, tip=_paper_tip(o.row)),
+        Bar(100 * (o.row.beta or 0), "s1", True, tip=f"{o.row.label}: the paper's beta is {o.row.beta}"),
+    ]
+    if o.ours is not None and o.ours.beta:
+        final = o.ours.beta[-1]
+        found.append(Bar(o.ours.accuracy, "s0", tip=_tip(o.row, o.ours)))
+        found.append(Bar(100 * final, "s1", tip=f"{o.row.label}: our beta is {final:.4f}"))
+    return found
+
+
+def _beta_curves(outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
+    series = [
+        Series(
+            o.row.label,
+            [Point(epoch, 100 * value, f"{o.row.label}, epoch {epoch}: {value:.4f}")
+             for epoch, value in enumerate(o.ours.beta, 1)],
+            f"s{number % SERIES}", marked=len(o.ours.beta) < 12, dashed=number >= SERIES,
+        )
+        for number, o in enumerate(o for o in outcomes if o.ours is not None)
+        if o.ours is not None
+    ]  # fmt: skip
+    x = epoch_axis(max(p.x for s in series for p in s.points), width)
+    y = linear_axis([p.y for s in series for p in s.points], zero=True)
+    return curves("beta", series, x, y, x_name="epoch", y_name="beta, %", width=width, height=180, note=note)
+
+
+def _paper_tip(row: Row) -> str:
+    spread = f" ± {row.std:.2f}" if row.std is not None else ""
+    taught = ", distilled" if row.distilled else ""
+    return f"{row.series} {row.label}, paper: {row.accuracy:.2f}{spread} %{taught} ({row.source})"
+
+
+def _tip(row: Row, ours: Ours) -> str:
+    spread = f" ± {ours.std:.2f}" if ours.std is not None else ""
+    taught = ", distilled" if row.distilled else ""
+    return (
+        f"{row.series} {row.label}, ours: {ours.accuracy:.2f}{spread} %{taught}, n = {ours.seeds}, "
+        f"{ours.network}, {ours.relus:,} ReLUs, {ours.epochs} epochs; {ours.made}"
+    )

@@ -1,0 +1,212 @@
+"""What a report is made from: run folders (train, search, locate, design), results files, and the JSON that
+`sphynx bench private` and `sphynx check` print. Each input says by its content what it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sphynx.errors import InputError
+from sphynx.run.folder import RunFolder
+from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
+from sphynx.space.genotype import Genotype, genotype_from_json, read_json
+
+CONFIG, RESULT, ENVIRONMENT, BETA = "config.json", "result.json", "environment.json", "beta.json"
+PRIVATE_KEYS = ("model", "relu_backend", "online_s")
+LAYER = (("name", "phase"), ("sent_bytes", "received_bytes"))  # keys of words, keys of numbers
+TIMELINE = (("party", "phase", "name"), ("start_s", "end_s"))
+RANGE = (("name",), ("range_bits", "used_bits", "bound_bits"))
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    name: str
+    design: AnyDesign
+    config: Mapping[str, Any]
+    metrics: Sequence[Mapping[str, Any]]
+    environment: Mapping[str, Any]
+    result: Mapping[str, Any] | None  # None: not finished
+
+    @property
+    def relus(self) -> int:
+        return account_of_any(self.design).total.relus
+
+    @property
+    def accuracy(self) -> float | None:
+        """Percent, on test images, at the final epoch."""
+        return None if self.result is None else 100 * float(self.result["accuracy"])
+
+    @property
+    def distilled(self) -> bool:
+        return self.config.get("teacher") is not None
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        data: Mapping[str, Any] = self.config["data"]
+        return data
+
+    @property
+    def data_name(self) -> str:
+        """A finished run's result may have a better name for its data than the folder it was read from."""
+        return str(self.data["name"] if self.result is None else self.result.get("data", self.data["name"]))
+
+
+@dataclass(frozen=True)
+class PlacementRun:
+    name: str
+    placements: Sequence[tuple[int, ...]]
+    beta_hat: Sequence[Sequence[float]]  # per epoch, per placement
+    environment: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CellSearch:
+    name: str
+    strategy: str
+    genotype: Genotype
+    held_out: Sequence[float]  # the supernet's accuracy after each epoch
+    environment: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PrivateRow:
+    """One row of `sphynx bench private --json`: a network, a backend, a link."""
+
+    values: Mapping[str, Any]
+    source: str
+
+    @property
+    def name(self) -> str:
+        link = f", {self.values['link']}" if self.values.get("link") else ""
+        return f"{self.values['model']}, {self.values['relu_backend']}{link}"
+
+    @property
+    def machine(self) -> str:
+        return str(self.values.get("machine", "unknown"))
+
+    def number(self, key: str) -> float | None:
+        value = self.values.get(key)
+        return float(value) if isinstance(value, int | float) else None
+
+    @property
+    def layers(self) -> Sequence[Mapping[str, Any]]:
+        return self.values.get("layers") or ()
+
+    @property
+    def timeline(self) -> Sequence[Mapping[str, Any]]:
+        return self.values.get("timeline") or ()
+
+
+@dataclass(frozen=True)
+class RangeCheck:
+    """What `sphynx check --json` printed: the bits that each linear map was given, used, and could need."""
+
+    name: str
+    images: int
+    accuracy: float
+    layers: Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class Sources:
+    training: list[TrainingRun] = field(default_factory=list)
+    placements: list[PlacementRun] = field(default_factory=list)
+    searches: list[CellSearch] = field(default_factory=list)
+    private: list[PrivateRow] = field(default_factory=list)
+    checks: list[RangeCheck] = field(default_factory=list)
+
+
+def read_sources(paths: Sequence[Path]) -> Sources:
+    found = Sources()
+    for path in paths:
+        if path.is_dir():
+            _read_folder(path, found)
+        else:
+            _read_file(path, read_json(path), found)
+    return found
+
+
+def _read_folder(path: Path, found: Sources) -> None:
+    """A run, or a folder of runs or results files at any depth."""
+    configs = sorted(path.rglob(CONFIG))
+    if not configs:
+        files = sorted(path.glob("*.json"))
+        if not files:
+            raise InputError("there is no run and no results file in it", where=str(path), remedy="Give a run folder.")
+        for file in files:
+            _read_file(file, read_json(file), found)
+    for config in configs:
+        folder = config.parent
+        name = path.name if folder == path else f"{path.name}/{folder.relative_to(path)}"
+        _read_run(folder, name, found)
+
+
+def _read_run(folder: Path, name: str, found: Sources) -> None:
+    run = RunFolder(folder)
+    config = run.read_json(CONFIG)
+    environment = run.read_json(ENVIRONMENT) if (folder / ENVIRONMENT).is_file() else {}
+    result = run.read_json(RESULT) if (folder / RESULT).is_file() else None
+    if config.get("stage") == "search":
+        if result is not None:
+            held_out = [float(row["held_out"]) for row in run.read_metrics()]
+            genotype = genotype_from_json(result["genotype"], where=str(folder / RESULT))
+            found.searches.append(CellSearch(name, config["strategy"], genotype, held_out, environment))
+    elif config.get("stage") == "locate":
+        if (folder / BETA).is_file():
+            beta = run.read_json(BETA)
+            places = [tuple(place) for place in beta["placements"]]
+            found.placements.append(PlacementRun(name, places, beta["beta_hat"], environment))
+    else:
+        design = any_design_from_json(config["design"], where=str(folder / CONFIG))
+        found.training.append(TrainingRun(name, design, config, run.read_metrics(), environment, result))
+
+
+def _read_file(path: Path, data: Any, found: Sources) -> None:
+    where = str(path)
+    rows = data.get("rows") if isinstance(data, Mapping) and "rows" in data else data
+    if isinstance(data, Mapping) and _is_private(data):
+        rows = [data]
+    if isinstance(rows, list) and rows and all(isinstance(r, Mapping) and _is_private(r) for r in rows):
+        for row in rows:
+            _require(row.get("layers") or (), LAYER, f"{where}, layers")
+            _require(row.get("timeline") or (), TIMELINE, f"{where}, timeline")
+        found.private += [PrivateRow(row, path.name) for row in rows]
+    elif isinstance(data, Mapping) and {"layers", "images", "accuracy"} <= data.keys():
+        _require(data["layers"], RANGE, f"{where}, layers")
+        name = str(data.get("compiled", path.stem))
+        found.checks.append(RangeCheck(name, data["images"], 100 * data["accuracy"], data["layers"]))
+    elif isinstance(data, Mapping) and {"result", "config", "metrics"} <= data.keys():
+        design = any_design_from_json(data["config"].get("design"), where=where)
+        name = str(data.get("name", path.stem))
+        found.training.append(
+            TrainingRun(name, design, data["config"], data["metrics"], data.get("environment", {}), data["result"])
+        )
+    else:
+        raise InputError(
+            "it is no results file and not what `bench private` or `check` print",
+            where=where,
+            remedy="Give run folders, results files, or what those verbs print with --json.",
+        )
+
+
+def _require(entries: Any, keys: tuple[tuple[str, ...], tuple[str, ...]], where: str) -> None:
+    """Entries come from other programs: what a chart reads of them must be there, and numbers must be numbers."""
+    words, numbers = keys
+    for number, entry in enumerate(entries if isinstance(entries, Sequence) else [entries]):
+        missing = [key for key in (*words, *numbers) if not isinstance(entry, Mapping) or key not in entry]
+        wrong = [] if missing else [key for key in numbers if not _is_amount(entry[key])]
+        if missing or wrong:
+            fault = f"lacks {', '.join(missing)}" if missing else f"has no amount as {', '.join(wrong)}"
+            raise InputError(f"entry {number} {fault}", where=where, remedy="Make the file again.")
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+def _is_private(row: Mapping[str, Any]) -> bool:
+    return all(key in row for key in PRIVATE_KEYS)

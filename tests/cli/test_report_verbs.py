@@ -1,0 +1,76 @@
+"""`sphynx reproduce` and `sphynx report` as a user types them."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from sphynx.cli.main import main
+
+RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr("sys.argv", ["sphynx", *words])
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_an_experiment_at_smoke_scale_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        assert run(monkeypatch, "reproduce", "imagenet", "-o", str(tmp_path), "--device", "cpu") == 0
+        shown = capsys.readouterr()
+        assert "proves the path, not the claim" in shown.out
+        assert "VGG11 needs images of 32x32" in shown.out
+        models = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/model.safetensors")}
+        assert len(models) == 2  # ten networks, which at this scale are two different ones
+        assert run(monkeypatch, "reproduce", "imagenet", "-o", str(tmp_path), "--device", "cpu", "--json") == 0
+    finally:
+        torch.set_num_threads(threads)
+    table = json.loads(capsys.readouterr().out)
+    assert {path: path.stat().st_mtime_ns for path in models} == models  # nothing was trained again
+    ours = [row["ours"] for row in table["rows"] if row["series"] != "VGG11"]
+    assert [row["paper"]["accuracy"] for row in table["rows"]][:3] == [38.23, 51.85, 57.72]
+    assert all(found["made_here"] and 0 <= found["accuracy"] <= 100 for found in ours)
+    assert json.loads((tmp_path / "imagenet.json").read_text()) == table
+    texts = [text.text or "" for text in ElementTree.parse(tmp_path / "imagenet.svg").iter()]
+    assert any("Ours at smoke scale" in text for text in texts)
+
+
+def test_names_and_unknown_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "reproduce", "list", "--json") == 0
+    names = json.loads(capsys.readouterr().out)
+    assert {"relu-counts", "parameters", "cifar100", "location", "relu-sharing"} <= set(names)
+    assert run(monkeypatch, "reproduce", "cifar") == 2
+    assert "remedy: Use one of relu-counts" in capsys.readouterr().err
+    assert run(monkeypatch, "reproduce", "cifar100", "--scale", "huge") == 2
+
+
+def test_the_papers_values_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("reproduce", "all", "--no-run", "--scale", "full", "-o", str(tmp_path), "--results", str(RESULTS))
+    assert run(monkeypatch, *words) == 0
+    assert "not run yet" in capsys.readouterr().out
+    assert len(list(tmp_path.glob("*.svg"))) == 12
+
+
+def test_report_of_kept_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, figures = tmp_path / "deep" / "report.html", tmp_path / "figures"
+    assert run(monkeypatch, "report", str(RESULTS), "-o", str(page), "--figures", str(figures), "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert "pareto-relus-cifar100" in said["charts"]
+    assert page.read_text().startswith("<!doctype html>")
+    assert all(Path(path).exists() for path in said["written"])
+    assert run(monkeypatch, "report", str(tmp_path / "none.json")) == 2

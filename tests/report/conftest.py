@@ -1,0 +1,38 @@
+"""One thread for the trainings of these tests, and finished runs to report on."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from sphynx.search.locate import locate
+from sphynx.search.location import load_location_recipe, placements
+from sphynx.search.recipe import load_recipe
+from sphynx.search.search import search_cells
+from sphynx.space.design import Design
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+from sphynx.train.loop import train
+from tests.train.small import data, job
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training, a placement search and a cell search, all of them real."""
+    folder = tmp_path_factory.mktemp("runs")
+    train(job(folder / "first", held_out=0.2))
+    design = Design(SPHYNX, 2, 3, (0, 1), Shape(1, 4, 4), 3)
+    recipe = load_location_recipe("smoke", {"batch_size": 8})
+    locate(design, data(), recipe, placements(3, 2), folder / "places", quiet=True)
+    cells = load_recipe("smoke", {"batch_size": 8, "epochs": 1})
+    search_cells(data(), "random", cells, folder / "cells", quiet=True)
+    return folder

@@ -1,0 +1,89 @@
+"""Reproduction runs: resumable rows, made-up Tiny-ImageNet and ImageNet folders, kept results beside."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from sphynx.errors import InputError
+from sphynx.report.experiments import EXPERIMENTS
+from sphynx.report.outcomes import read_kept
+from sphynx.report.reproduce import DataSets, Reproduction
+from sphynx.report.reproduction_figure import draw_outcomes
+from sphynx.report.scales import SCALES, Scale
+from sphynx.train.processes import Processes
+from tests.data.layouts import write_classes, write_tiny_imagenet
+
+RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
+CPU = Processes(torch.device("cpu"))
+
+
+def short(data: str) -> Scale:
+    """The paper's own recipe for a data set, in one epoch of tiny batches, on tiny networks."""
+    return dataclasses.replace(
+        SCALES["full"], seeds=1, epochs={data: 1}, overrides={"batch_size": 2}, small=True
+    )  # fmt: skip
+
+
+def test_tiny_imagenet_from_its_own_layout(tmp_path: Path) -> None:
+    write_tiny_imagenet(tmp_path / "tiny-imagenet-200")
+    scale = short("tiny-imagenet")
+    data = DataSets({"tiny-imagenet": str(tmp_path / "tiny-imagenet-200")}, scale)
+    reproduction = Reproduction(scale, data, tmp_path / "out", processes=CPU, quiet=True)
+    experiment = EXPERIMENTS["tiny-imagenet"]
+    for row in (experiment.rows[0], experiment.rows[-1]):  # Sphynx and ResNet18
+        ours = reproduction.outcome(row, experiment).ours
+        assert ours is not None
+        assert 0 <= ours.accuracy <= 100
+        assert ours.made.here
+    assert data.open("tiny-imagenet").train.shape == (3, 64, 64)
+
+
+def test_imagenet_is_streamed_at_224_with_its_stem_and_recipe(tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        write_classes(tmp_path / "imagenet" / split, n=2, size=40)
+    scale = short("imagenet")
+    reproduction = Reproduction(
+        scale, DataSets({"": str(tmp_path / "imagenet")}, scale), tmp_path / "out", processes=CPU, quiet=True
+    )
+    experiment = EXPERIMENTS["imagenet"]
+    outcome = reproduction.outcome(experiment.rows[0], experiment)
+    assert outcome.ours is not None
+    # C=2 D=5 with the ImageNet stem: 112^2 * C/2 + 56^2 * C in the stem, 28^2 * C in each cell.
+    assert outcome.ours.relus == 112 * 112 + 56 * 56 * 2 + 5 * 28 * 28 * 2
+    assert scale.recipe(experiment.rows[0]).schedule == "step"
+
+
+def test_full_scale_asks_for_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPHYNX_DATA", str(tmp_path / "none"))
+    scale = SCALES["full"]
+    reproduction = Reproduction(scale, DataSets({}, scale), tmp_path, processes=CPU, quiet=True)
+    for name in ("cifar100", "imagenet"):
+        with pytest.raises(InputError, match="no row could be run"):
+            reproduction.run(EXPERIMENTS[name])
+
+
+def test_kept_results_stand_beside_their_rows_and_are_labelled(tmp_path: Path) -> None:
+    scale = SCALES["fast"]
+    reproduction = Reproduction(
+        scale, DataSets({}, scale), tmp_path, processes=CPU, run=False, kept=read_kept([RESULTS])
+    )
+    outcomes = reproduction.run(EXPERIMENTS["cifar100"])
+    kept = {found.folders[0]: found for found in outcomes[0].kept}
+    assert "paper-80" in kept
+    assert "single-80" in kept
+    assert "single-80-kl4" not in kept  # distilled: it belongs to another experiment
+    assert "single convolutions" in kept["single-80"].network
+    assert kept["paper-80"].accuracy == pytest.approx(62.33)
+    assert "NVIDIA H200" in str(kept["paper-80"].made)
+    assert not any(outcome.kept for outcome in outcomes[1:])
+    assert "NVIDIA H200" in draw_outcomes(EXPERIMENTS["cifar100"], scale, outcomes).to_svg()
+    distilled = reproduction.run(EXPERIMENTS["distillation"])
+    assert {found.folders[0] for found in distilled[1].kept} >= {"single-80-kl4", "single-200-kl4"}
+
+
+def test_files_that_are_no_results_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "odd.json").write_text("{}")
+    with pytest.raises(InputError, match="lacks result, config, environment"):
+        read_kept([tmp_path])
