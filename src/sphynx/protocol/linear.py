@@ -1,0 +1,207 @@
+"""Linear maps of a program between two parties: shares of W r offline by RLWE, W (x - r) in plain online.
+
+    offline    client -> server    Enc(r << shift), once per tensor, shift and layout        (linear_plan.Upload)
+               server -> client    Enc(W r - s), one reply for each map
+    online     the server computes W (x - r) + s + bias on its share; the client computes nothing and sends nothing
+
+The client's share of a map is what it decrypted: it is known before the inference, so a map that reads the result of
+another needs no more than a further upload. All images of a batch go through one message. docs/rlwe.md has the noise
+and simulation arguments; fresh encryptions of zero and uniform masks of replies are made inside the compiled core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.core import Prg, rlwe
+from sphynx.core.ring import RingConv, ring_dtype
+from sphynx.errors import SphynxError
+from sphynx.program.convolve import Array
+from sphynx.program.ir import Linear, Pool, Program
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_program
+
+Words = NDArray[np.uint64]
+Ring = NDArray[Any]  # uint32 or uint64, whichever is the narrower that holds the ring; bits above it mean nothing
+
+# A share is off by one, in its last bit before truncation, with at most this probability for each element.
+MAX_LOG2_OFF_BY_ONE = -36.0
+
+
+class ServerModel:
+    """The server's weights in the two forms that it computes with. Read-only: all connections of a process share it."""
+
+    def __init__(self, program: Program, weights: Mapping[str, Array], *, threads: int = 0) -> None:
+        self.program = program
+        self.plan = plan_program(program)
+        self.dtype = ring_dtype(program.ring_bits)
+        self.threads = threads
+        self.prepared: dict[str, rlwe.PreparedConv] = {}
+        self.biases: dict[str, Ring] = {}
+        self._ring_convs: dict[str, list[RingConv]] = {}
+        for step in program.linears:
+            conv = self.plan.convs[step.name]
+            factors = [weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
+            _check_noise(step, rlwe.noise_bound(self.plan.params, conv, factors))
+            self.prepared[step.name] = rlwe.PreparedConv(self.plan.params, conv, factors, threads)
+            self._ring_convs[step.name] = [
+                RingConv(shape, program.ring_bits, factor) for shape, factor in zip(conv.shapes, factors, strict=True)
+            ]
+            bias = weights[step.bias_name].astype(np.int64).view(np.uint64)
+            self.biases[step.name] = (bias & ring_mask(program)).astype(self.dtype)
+
+    @property
+    def prepared_bytes(self) -> int:
+        """Memory of the weights as RLWE plaintexts, by far the largest part."""
+        return sum(conv.bytes for conv in self.prepared.values())
+
+    def apply(self, step: Linear, tensors: Mapping[str, Ring], share: Ring) -> Ring:
+        """The map on the server's shares (images, channels, height, width); `share` is s + bias."""
+        total = share.copy()
+        for term, conv in zip(step.terms, self._ring_convs[step.name], strict=True):
+            for image, out in zip(tensors[term.source], total, strict=True):
+                part = conv(image, self.threads)
+                if term.shift:
+                    part <<= self.dtype(term.shift)
+                out += part
+        return total
+
+
+def _check_noise(step: Linear, bound: rlwe.NoiseBound) -> None:
+    if bound.log2_off_by_one > MAX_LOG2_OFF_BY_ONE:
+        raise SphynxError(
+            f"under encryption its results would be off by one with probability 2^{bound.log2_off_by_one:.0f} each",
+            where=step.name,
+            remedy="Compile with fewer --weight-bits or --activation-bits.",
+        )
+
+
+def ring_mask(program: Program) -> np.uint64:
+    return np.uint64(2**program.ring_bits - 1)
+
+
+def draw_mask(prg: Prg, program: Program, name: str, images: int) -> Words:
+    """A fresh uniform mask for a tensor, (images, channels, height, width)."""
+    mask = np.empty((images, *program.shapes[name]), np.uint64)
+    prg.fill_words(mask.reshape(-1))
+    mask &= ring_mask(program)
+    return mask
+
+
+def pool_share(step: Pool, share: Ring) -> Ring:
+    """A public map: each party applies it to its own share, modulo whatever the element type holds."""
+    kind = share.dtype.type
+    rows = np.stack(
+        [
+            share[:, :, first:last].sum(axis=2, dtype=kind) * kind(factor)
+            for (first, last), factor in zip(step.row_windows, step.row_factors, strict=True)
+        ],
+        axis=2,
+    )
+    return np.stack(
+        [
+            rows[..., first:last].sum(axis=3, dtype=kind) * kind(factor)
+            for (first, last), factor in zip(step.column_windows, step.column_factors, strict=True)
+        ],
+        axis=3,
+    )
+
+
+def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer, images: int) -> dict[str, Ring]:
+    """The server's half of the offline phase: for each linear map its share s + bias."""
+    plan, shares = model.plan, {}
+    parsed: dict[Upload, rlwe.Ciphertexts] = {}
+    uses = _use_counts(plan)
+    for item in plan.schedule:
+        if isinstance(item, Upload):
+            with channel.section("offline", item.tensor):
+                wire = bytes(channel.receive(plan.upload_bytes(item, images)))
+                parsed[item] = _checked_parse(server, item, wire, images)
+            continue
+        with channel.section("offline", item):
+            uploads = plan.uploads[item]
+            reply, share = server.reply(model.prepared[item], [parsed[upload] for upload in uploads], images)
+            channel.send(reply)
+            shares[item] = share.astype(model.dtype) + model.biases[item]
+        for upload in set(uploads):
+            uses[upload] -= 1
+            if not uses[upload]:
+                del parsed[upload]
+    return shares
+
+
+def _checked_parse(server: rlwe.LinearServer, upload: Upload, wire: bytes, images: int) -> rlwe.Ciphertexts:
+    try:
+        return server.parse(upload.layout, wire, images)
+    except ValueError as error:
+        raise SphynxError(
+            f"the client's upload is malformed ({error})",
+            where=upload.tensor,
+            remedy="The peer or the connection is broken: start a new session.",
+        ) from None
+
+
+def _use_counts(plan: ProgramPlan) -> dict[Upload, int]:
+    counts = dict.fromkeys(plan.distinct_uploads, 0)
+    for uploads in plan.uploads.values():
+        for upload in set(uploads):
+            counts[upload] += 1
+    return counts
+
+
+class MaskedTensors:
+    """The client's share of every tensor of a program: drawn for pixels and activations, decrypted for linear maps,
+    computed for pools."""
+
+    def __init__(self, program: Program, drawn: Mapping[str, Words]) -> None:
+        self._pools = {step.name: step for step in program.steps if isinstance(step, Pool)}
+        self._mask = ring_mask(program)
+        self._shares = dict(drawn)
+
+    def __getitem__(self, name: str) -> Words:
+        if name not in self._shares:
+            pool = self._pools[name]
+            self._shares[name] = pool_share(pool, self[pool.source]) & self._mask
+        return self._shares[name]
+
+    def __setitem__(self, name: str, share: Words) -> None:
+        self._shares[name] = share
+
+    def shifted(self, upload: Upload) -> Words:
+        return (self[upload.tensor] << np.uint64(upload.shift)) & self._mask
+
+
+def upload_masks(
+    channel: Channel, plan: ProgramPlan, client: rlwe.LinearClient, tensors: MaskedTensors, images: int
+) -> None:
+    """The client's half of the offline phase: adds its share of every linear map to `tensors`.
+
+    All masks that it drew are sent ahead, while the server already works on the first of them.
+    """
+    for upload in plan.distinct_uploads:
+        if upload in plan.drawn:
+            _send_upload(channel, client, tensors, upload)
+    for item in plan.schedule:
+        if isinstance(item, Upload):
+            if item not in plan.drawn:
+                _send_upload(channel, client, tensors, item)
+            continue
+        with channel.section("offline", item):
+            reply = bytes(channel.receive(plan.reply_bytes(item, images)))
+            try:
+                tensors[item] = client.decrypt(plan.convs[item], reply, images)
+            except ValueError as error:
+                raise SphynxError(
+                    f"the server's reply is malformed ({error})",
+                    where=item,
+                    remedy="The peer or the connection is broken: start a new session.",
+                ) from None
+
+
+def _send_upload(channel: Channel, client: rlwe.LinearClient, tensors: MaskedTensors, upload: Upload) -> None:
+    with channel.section("offline", upload.tensor):
+        channel.send(client.encrypt(upload.layout, tensors.shifted(upload)))
