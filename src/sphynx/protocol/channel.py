@@ -128,7 +128,7 @@ class Channel:
         with contextlib.suppress(ConnectionLostError):
             self._send(_GIVES_UP, [reason.encode()[:MAX_REASON_BYTES]])
             self._stream.linger(GIVE_UP_LINGER_S)
-        self.close()
+        self._stream.close(wait_s=0)
 
     def close(self) -> None:
         self._stream.close()

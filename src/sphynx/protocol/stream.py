@@ -85,14 +85,18 @@ class SocketStream:
                 filled += count
         return buffer
 
-    def close(self) -> None:
-        """Sends what is pending, as far as the peer takes it, then closes."""
+    def close(self, *, wait_s: float | None = None) -> None:
+        """Sends what is pending, as far as the peer takes it in time, then closes."""
         with self._changed:
             if self._closing:
                 return
-            self._changed.wait_for(lambda: not self._pending or self._failure, self.timeout_s)
+            done = self._changed.wait_for(
+                lambda: not self._pending or self._failure, self.timeout_s if wait_s is None else wait_s
+            )
             self._closing = True
             self._changed.notify_all()
+        if not done:
+            self.abort()  # the writer may be waiting for the peer
         if self._writer is not None:
             self._writer.join()
         self._sock.close()
