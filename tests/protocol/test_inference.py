@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.protocol.parties import run_parties
+from tests.protocol.random_programs import Case, random_case
 
 from sphynx.core import Prg, rlwe
 from sphynx.errors import InputError, SphynxError
@@ -20,8 +22,6 @@ from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.ots import set_up_client
 from sphynx.protocol.relu import Backend
-from tests.protocol.parties import run_parties
-from tests.protocol.random_programs import Case, random_case
 
 
 def ask(case: Case, backend: Backend, *, through: Callable[[Bundle], Bundle] = lambda bundle: bundle) -> None:

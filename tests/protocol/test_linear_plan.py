@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.protocol.random_programs import random_case
 
 from sphynx.core import Prg, rlwe
 from sphynx.core.packing_plan import answer_seconds, upload_seconds
@@ -11,7 +12,6 @@ from sphynx.program.cost import conv_shape
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
 from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_program
 from sphynx.space.tally import Shape
-from tests.protocol.random_programs import random_case
 
 
 def seconds(plan: ProgramPlan) -> float:

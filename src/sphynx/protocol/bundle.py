@@ -135,8 +135,8 @@ def load_bundle(path: Path) -> Bundle:
         return Bundle(
             bytes.fromhex(metadata["bundle_id"]),
             metadata["program"],
-            metadata["role"],  # type: ignore[arg-type]  # Bundle checks both
-            metadata["backend"],  # type: ignore[arg-type]
+            metadata["role"],
+            metadata["backend"],
             int(metadata["batch"]),
             arrays,
         )

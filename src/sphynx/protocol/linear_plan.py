@@ -117,7 +117,8 @@ class _Search:
         for group in self._groups():
             self._move_together(group)
         for _ in range(_SWEEPS):
-            if not any([self._move(name) for name in self.shapes]):
+            moved = [self._move(name) for name in self.shapes]
+            if not any(moved):
                 break
 
     def uploads_of(self, name: str, conv: ConvPlan) -> tuple[Upload, ...]:
