@@ -114,8 +114,9 @@ def load_bundle(path: Path) -> Bundle:
         raise InputError("there is no such bundle", where=str(path), remedy="Prepare one.")
     if path.stat().st_mode & 0o077:
         raise InputError(
-            "others may read or write it: its secrets may be known", where=str(path), remedy="Discard it, chmod 700 its "
-            "folder, and prepare a new bundle."
+            "others may read or write it: its secrets may be known",
+            where=str(path),
+            remedy="Discard it, chmod 700 its folder, and prepare a new bundle.",
         )
     try:
         with safe_open(path, framework="np") as opened:
@@ -134,8 +135,8 @@ def load_bundle(path: Path) -> Bundle:
         return Bundle(
             bytes.fromhex(metadata["bundle_id"]),
             metadata["program"],
-            metadata["role"],  # type: ignore[arg-type]  # Bundle checks both
-            metadata["backend"],  # type: ignore[arg-type]
+            metadata["role"],
+            metadata["backend"],
             int(metadata["batch"]),
             arrays,
         )

@@ -158,7 +158,8 @@ class InferenceClient:
             total = (_received(channel, program, shapes[name]) + shares[name]) & ring_mask(program)
         # The sign is the ring's highest bit.
         unused = np.int64(64 - program.ring_bits)
-        return ((total.view(np.int64) << unused) >> unused).reshape(bundle.batch, -1)
+        logits: NDArray[np.int64] = (total.view(np.int64) << unused) >> unused
+        return logits.reshape(bundle.batch, -1)
 
     def _check_pixels(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> None:
         expected = (bundle.batch, *self._program.image)

@@ -118,7 +118,7 @@ def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer
     uses = _use_counts(plan)
     for item in plan.schedule:
         if isinstance(item, Upload):
-            with channel.section("offline", item.tensor):
+            with channel.section("offline", upload_section(item)):
                 wire = bytes(channel.receive(plan.upload_bytes(item, images)))
                 parsed[item] = _checked_parse(server, item, wire, images)
             continue
@@ -143,6 +143,11 @@ def _checked_parse(server: rlwe.LinearServer, upload: Upload, wire: bytes, image
             where=upload.tensor,
             remedy="The peer or the connection is broken: start a new session.",
         ) from None
+
+
+def upload_section(upload: Upload) -> str:
+    """Not the tensor's own name, under which a ReLU's material is counted."""
+    return f"{upload.tensor}/mask"
 
 
 def _use_counts(plan: ProgramPlan) -> dict[Upload, int]:
@@ -203,5 +208,5 @@ def upload_masks(
 
 
 def _send_upload(channel: Channel, client: rlwe.LinearClient, tensors: MaskedTensors, upload: Upload) -> None:
-    with channel.section("offline", upload.tensor):
+    with channel.section("offline", upload_section(upload)):
         channel.send(client.encrypt(upload.layout, tensors.shifted(upload)))

@@ -82,9 +82,7 @@ def _schedule(
             yield from _answer(waiting, arrived, answered)
 
 
-def _answer(
-    waiting: dict[str, tuple[Upload, ...]], arrived: set[Upload], answered: set[str]
-) -> Iterator[str]:
+def _answer(waiting: dict[str, tuple[Upload, ...]], arrived: set[Upload], answered: set[str]) -> Iterator[str]:
     ready = [name for name, needed in waiting.items() if arrived.issuperset(needed)]
     for name in ready:
         del waiting[name]
@@ -119,14 +117,13 @@ class _Search:
         for group in self._groups():
             self._move_together(group)
         for _ in range(_SWEEPS):
-            if not any([self._move(name) for name in self.shapes]):
+            moved = [self._move(name) for name in self.shapes]
+            if not any(moved):
                 break
 
     def uploads_of(self, name: str, conv: ConvPlan) -> tuple[Upload, ...]:
         terms = self.steps[name].terms
-        return tuple(
-            Upload(term.source, term.shift, layout) for term, layout in zip(terms, conv.layouts, strict=True)
-        )
+        return tuple(Upload(term.source, term.shift, layout) for term, layout in zip(terms, conv.layouts, strict=True))
 
     def _total(self, chosen: Mapping[str, ConvPlan]) -> float:
         uploads = {upload for name, conv in chosen.items() for upload in self.uploads_of(name, conv)}
