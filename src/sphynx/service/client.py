@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.files import HASH
 from sphynx.program.ir import Program, program_from_json
-from sphynx.protocol.channel import Channel, PeerGaveUpError
+from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceClient
 from sphynx.protocol.relu import Backend
 from sphynx.protocol.stream import ConnectionLostError, Link
@@ -158,18 +158,12 @@ class Client:
             raise
 
     def _hello(self) -> Program:
-        session.send(self._channel, Hello(SERVICE_VERSION))
+        session.send(self._channel, Hello(SERVICE_VERSION, self._wanted))
         welcome = session.expect(self._channel, Welcome)
         program = _read_program(bytes(self._channel.receive(welcome.program_bytes)))
-        if welcome.service != SERVICE_VERSION or program.content_hash != welcome.program:
+        if welcome.service != SERVICE_VERSION or program.content_hash != (self._wanted or welcome.program):
             raise SphynxError(
                 "the server's program does not match its hash", where="hello", remedy="Ask whoever runs the server."
-            )
-        if self._wanted not in ("", program.content_hash):
-            raise SphynxError(
-                f"the server serves the program {program.content_hash}",
-                where="hello",
-                remedy="Ask another server, or ask without --program.",
             )
         self._agree_on_bundles(program, set(welcome.ready))
         return program
@@ -190,9 +184,7 @@ class Client:
         try:
             bundle = self._party.prepare(entry.bundle_id, backend, entry.batch)
             if session.expect(self._channel, Stored).bundle != entry.bundle_id.hex():
-                raise ConnectionLostError(
-                    "the server stored another bundle", where="prepare", remedy="Connect again."
-                )
+                raise ConnectionLostError("the server stored another bundle", where="prepare", remedy="Connect again.")
         except BaseException:
             self._store.discard(entry.bundle_id)
             raise
@@ -226,6 +218,3 @@ def _read_program(raw: bytes) -> Program:
             "the server's program cannot be read", where="hello", remedy="Use the same version of sphynx on both sides."
         ) from None
     return program_from_json(data, where="the server's program")
-
-
-__all__ = ["Client", "ConnectionLostError", "PeerGaveUpError", "Prediction"]

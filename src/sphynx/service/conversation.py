@@ -111,10 +111,8 @@ class Conversation:
             )
         text = json.dumps({HASH: ours, **self._program.to_json()}).encode()
         ready = [entry.bundle_id.hex() for entry in self._ready()]
-        wanted_bytes = 0 if hello.program else len(text)
-        session.send(self.channel, Welcome(SERVICE_VERSION, ours, wanted_bytes, tuple(ready[: session.MAX_IDS])))
-        if wanted_bytes:
-            self.channel.send(text)
+        session.send(self.channel, Welcome(SERVICE_VERSION, ours, len(text), tuple(ready[: session.MAX_IDS])))
+        self.channel.send(text)
 
     def _prepare(self, request: Prepare) -> None:
         service, limits, program = self._service, self._service.admission.limits, self._program.content_hash
@@ -161,9 +159,7 @@ class Conversation:
                 remedy="Try again later.",
             )
         with service.admission.online.taken_by(self.peer.fingerprint, limits.queue_s), self._within(limits.work_s):
-            bundle = service.store.take(
-                bundle_id, owner=self.peer.fingerprint, program=self._program.content_hash
-            )
+            bundle = service.store.take(bundle_id, owner=self.peer.fingerprint, program=self._program.content_hash)
             self.channel.take_record()
             start_s = time.monotonic()
             try:

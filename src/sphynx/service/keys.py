@@ -19,6 +19,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
 from sphynx.errors import InputError, MissingPartError
 from sphynx.service.credentials import AUTHORITY, CERTIFICATE, KEY, REVOKED
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sphynx.errors import InputError, SphynxError
 
@@ -133,7 +134,7 @@ class Ledger:
             "SELECT MAX(size_bytes) FROM bundles WHERE program = ? AND backend = ? AND batch = ?",
             (program, backend, batch),
         )
-        return int(found[0][0] or 0)  # type: ignore[call-overload]
+        return int(found[0][0] or 0)
 
     def burned_images(self, owner: str, within_s: float) -> int:
         """How many images this party has had inferred lately."""
@@ -141,7 +142,7 @@ class Ledger:
             "SELECT SUM(batch) FROM bundles WHERE owner = ? AND state = 'burned' AND changed_at > ?",
             (owner, self._clock() - within_s),
         )
-        return int(found[0][0] or 0)  # type: ignore[call-overload]
+        return int(found[0][0] or 0)
 
     def state(self, bundle_id: bytes) -> str | None:
         found = self._select("SELECT state FROM bundles WHERE bundle_id = ?", (bundle_id,))
@@ -180,13 +181,13 @@ class Ledger:
                 raise
             self._base.execute("COMMIT")
 
-    def _select(self, query: str, values: tuple[object, ...]) -> list[tuple[object, ...]]:
+    def _select(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._base.execute(query, values).fetchall()
 
     def _entries(self, condition: str, values: tuple[object, ...]) -> list[Entry]:
         rows = self._select(f"SELECT {_COLUMNS} FROM bundles WHERE {condition} ORDER BY expires_at", values)
-        return [Entry(*row) for row in rows]  # type: ignore[arg-type]
+        return [Entry(*row) for row in rows]
 
     def _why_not(self, bundle_id: bytes, owner: str, program: str) -> str:
         found = self._select("SELECT state, owner, program FROM bundles WHERE bundle_id = ?", (bundle_id,))

@@ -43,7 +43,8 @@ class Metrics:
 
     def render(self, gauges: Mapping[str, float]) -> str:
         with self._lock:
-            values = {**self._values, **{(name, ()): value for name, value in gauges.items()}}
+            values = dict(self._values)
+        values.update({(name, ()): value for name, value in gauges.items()})
         lines = []
         for name, (kind, text) in METRICS.items():
             lines += [f"# HELP {PREFIX}{name} {text}", f"# TYPE {PREFIX}{name} {kind}"]

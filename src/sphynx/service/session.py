@@ -1,6 +1,6 @@
 """What client and server say to each other around the protocol: small JSON messages on the channel, client first.
 
-    Hello        which version, which program ("" = tell me)   -> Welcome, then program.json if it was asked for
+    Hello        which version, which program ("" = any)       -> Welcome, then program.json
     Prepare      how many bundles, which backend and batch     -> Go, then for each bundle the offline phase and Stored
     Infer        a bundle; the online phase follows at once        (no answer: a refusal is the channel's "gives up")
     Drop         bundles that the client no longer holds           (no answer)
@@ -48,7 +48,7 @@ class Welcome:
     ready: tuple[str, ...]  # the bundles that the server holds for this client
 
     def faults(self) -> list[str]:
-        return [] if 0 <= self.program_bytes <= MAX_PROGRAM_BYTES and _are_ids(self.ready) else ["sizes"]
+        return [] if 0 < self.program_bytes <= MAX_PROGRAM_BYTES and _are_ids(self.ready) else ["sizes"]
 
 
 @dataclass(frozen=True)
