@@ -98,7 +98,7 @@ class Ping:
     down_bytes: int
 
     def faults(self) -> list[str]:
-        return [] if max(self.up_bytes, self.down_bytes) <= MAX_PING_BYTES and self.up_bytes >= 0 else ["sizes"]
+        return [] if all(0 <= size <= MAX_PING_BYTES for size in (self.up_bytes, self.down_bytes)) else ["sizes"]
 
 
 @dataclass(frozen=True)

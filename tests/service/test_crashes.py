@@ -1,0 +1,137 @@
+"""Either side killed in every phase: the other says so, the next inference is right, no bundle serves twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sphynx.program.convolve import Array
+from sphynx.program.interpret import interpret
+from sphynx.program.ir import Program
+from sphynx.protocol.stream import ConnectionLostError
+from sphynx.service.client import Client
+from sphynx.service.ledger import Ledger
+from sphynx.service.prediction import ranked
+from sphynx.service.store import LEDGER
+from sphynx.service.tls import HandshakeError
+from tests.service.processes import ServerProcess, infer, used_twice
+from tests.service.tiny import save_tiny
+
+
+class Scene:
+    """A compiled program, a picture and what it shows, and the places of both parties' bundles."""
+
+    def __init__(self, folder: Path, authority: Path) -> None:
+        self.program, self.weights = save_tiny(folder / "compiled")
+        self.picture = folder / "picture.png"
+        pixels = np.random.default_rng(5).integers(0, 256, (4, 4), np.uint8)
+        Image.fromarray(pixels).save(self.picture)
+        self.expected = expected_labels(self.program, self.weights, pixels)
+        self.alice, self.client_state = authority / "alice", folder / "client"
+        self.server = ServerProcess(folder / "compiled", authority / "server", folder / "server", folder / "audit")
+
+    def infer(self, *arguments: str | Path, fault: str = "none") -> subprocess.CompletedProcess[str]:
+        return infer(self.server, self.alice, *arguments, "--state", self.client_state, fault=fault)
+
+    def check_inference(self) -> None:
+        done = self.infer(self.picture)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["predictions"][0]["labels"] == self.expected
+
+    def states(self, folder: Path) -> list[str]:
+        ledger = Ledger(folder / LEDGER)
+        found = [row[0] for row in ledger._select("SELECT state FROM bundles ORDER BY changed_at", ())]
+        ledger.close()
+        return found
+
+
+def expected_labels(program: Program, weights: dict[str, Array], pixels: Array) -> list[str]:
+    return list(ranked(program, interpret(program, weights, pixels[None, None])[0])[0])
+
+
+@pytest.fixture
+def scene(tmp_path: Path, authority: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path, authority)
+    yield scene
+    scene.server.stop(signal.SIGKILL)
+
+
+def test_the_client_dies_in_every_phase(scene: Scene) -> None:
+    server = scene.server.start()
+    socket.create_connection(("127.0.0.1", server.port)).close()
+    server.wait_for("handshake_failed")
+    for phase in ("setup", "offline", "online"):
+        assert scene.infer(scene.picture, fault=f"{phase}:SIGKILL").returncode == -signal.SIGKILL
+        lost = server.wait_for("connection_lost")
+        assert "closed" in lost["why"] or "reset" in lost["why"]
+        server.wait_for("disconnected", result="lost")
+    assert scene.states(scene.client_state)[-1] == "burned"
+    scene.check_inference()
+    assert server.stop() == 0
+    assert scene.states(scene.server.state) == ["discarded", "discarded", "burned", "burned"]
+    assert not used_twice(server.audit)
+
+
+def test_the_server_dies_in_every_phase(scene: Scene) -> None:
+    server = scene.server
+    prepare: tuple[str | Path, ...] = ("--prepare", "1", "--relu", "gmw")
+    for phase, asked in (("setup", prepare), ("offline", prepare), ("online", (scene.picture,))):
+        server.fault = f"{phase}:SIGKILL" if phase != "online" else "none"
+        server.start()
+        if phase == "online":
+            # Bundles outlive both processes: this one is made by one server process and used by the next.
+            assert scene.infer("--prepare", "2", "--relu", "gc").returncode == 0
+            assert server.stop() == 0
+            server.fault = "online:SIGKILL"
+            server.start()
+        done = scene.infer(*asked)
+        assert done.returncode == 1
+        assert "error: " in done.stderr and "remedy: " in done.stderr and "Traceback" not in done.stderr
+        assert server.ended() == -signal.SIGKILL
+    assert scene.states(scene.server.state)[-1] == scene.states(scene.client_state)[-1] == "burned"
+    server.fault = "none"
+    server.start()
+    scene.check_inference()  # with the second of the two bundles
+    assert server.stop() == 0
+    for folder in (scene.server.state, scene.client_state):
+        assert scene.states(folder).count("burned") == 2 and "ready" not in scene.states(folder)
+    assert not used_twice(server.audit)
+
+
+def test_the_server_dies_in_the_handshake(authority: Path, tmp_path: Path) -> None:
+    def accept_and_die(listener: socket.socket) -> None:
+        sock, _ = listener.accept()
+        sock.recv(1)
+        sock.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        dying = pool.submit(accept_and_die, listener)
+        client = Client("127.0.0.1", listener.getsockname()[1], keys=authority / "alice", state=tmp_path)
+        with pytest.raises(HandshakeError), client:
+            pass
+        dying.result()
+
+
+def test_the_server_dies_between_the_phases(scene: Scene) -> None:
+    server = scene.server.start()
+    with Client("127.0.0.1", server.port, keys=scene.alice, state=scene.client_state) as client:
+        client.prepare(1, relu="gmw")
+        server.stop(signal.SIGKILL)
+        with pytest.raises(ConnectionLostError, match=r"closed|reset|pipe"):
+            client.infer(np.zeros((1, 4, 4), np.uint8))
+    assert scene.states(scene.client_state) == ["burned"]
+    server.start()
+    scene.check_inference()
+    assert server.stop() == 0
+    # The half that only the server still had was dropped when the client came back.
+    assert sorted(scene.states(scene.server.state)) == ["burned", "discarded"]
+    assert not used_twice(server.audit)
