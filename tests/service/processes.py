@@ -38,6 +38,7 @@ class ServerProcess:
     port: int = 0
     flags: tuple[str, ...] = ()
     log: list[dict[str, Any]] = field(default_factory=list)
+    process: subprocess.Popen[str] | None = None
 
     def start(self) -> ServerProcess:
         self._lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
@@ -49,7 +50,7 @@ class ServerProcess:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(self.process,), daemon=True)
         self._reader.start()
         serving = self.wait_for("serving")
         self.port, self.metrics_port = serving["port"], serving["metrics_port"]
@@ -64,19 +65,22 @@ class ServerProcess:
                 return line
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        if self.process is None:
+            return 0
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.ended()
 
     def ended(self) -> int:
+        assert self.process is not None
         code = self.process.wait(WAIT_S)
         self._reader.join(WAIT_S)
         return code
 
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        with self.process.stderr:
-            for text in self.process.stderr:
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stderr is not None
+        with process.stderr:
+            for text in process.stderr:
                 line = json.loads(text) if text.startswith("{") else {"event": "text", "text": text}
                 self.log.append(line)
                 self._lines.put(line)

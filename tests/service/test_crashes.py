@@ -2,67 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
-import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from sphynx.program.convolve import Array
-from sphynx.program.interpret import interpret
-from sphynx.program.ir import Program
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service.client import Client
-from sphynx.service.ledger import Ledger
-from sphynx.service.prediction import ranked
-from sphynx.service.store import LEDGER
 from sphynx.service.tls import HandshakeError
-from tests.service.processes import ServerProcess, infer, used_twice
-from tests.service.tiny import save_tiny
-
-
-class Scene:
-    """A compiled program, a picture and what it shows, and the places of both parties' bundles."""
-
-    def __init__(self, folder: Path, authority: Path) -> None:
-        self.program, self.weights = save_tiny(folder / "compiled")
-        self.picture = folder / "picture.png"
-        pixels = np.random.default_rng(5).integers(0, 256, (4, 4), np.uint8)
-        Image.fromarray(pixels).save(self.picture)
-        self.expected = expected_labels(self.program, self.weights, pixels)
-        self.alice, self.client_state = authority / "alice", folder / "client"
-        self.server = ServerProcess(folder / "compiled", authority / "server", folder / "server", folder / "audit")
-
-    def infer(self, *arguments: str | Path, fault: str = "none") -> subprocess.CompletedProcess[str]:
-        return infer(self.server, self.alice, *arguments, "--state", self.client_state, fault=fault)
-
-    def check_inference(self) -> None:
-        done = self.infer(self.picture)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["predictions"][0]["labels"] == self.expected
-
-    def states(self, folder: Path) -> list[str]:
-        ledger = Ledger(folder / LEDGER)
-        found = [row[0] for row in ledger._select("SELECT state FROM bundles ORDER BY changed_at", ())]
-        ledger.close()
-        return found
-
-
-def expected_labels(program: Program, weights: dict[str, Array], pixels: Array) -> list[str]:
-    return list(ranked(program, interpret(program, weights, pixels[None, None])[0])[0])
-
-
-@pytest.fixture
-def scene(tmp_path: Path, authority: Path) -> Iterator[Scene]:
-    scene = Scene(tmp_path, authority)
-    yield scene
-    scene.server.stop(signal.SIGKILL)
+from tests.service.processes import used_twice
+from tests.service.scene import Scene
 
 
 def test_the_client_dies_in_every_phase(scene: Scene) -> None:
@@ -123,11 +74,11 @@ def test_the_server_dies_in_the_handshake(authority: Path, tmp_path: Path) -> No
 
 def test_the_server_dies_between_the_phases(scene: Scene) -> None:
     server = scene.server.start()
-    with Client("127.0.0.1", server.port, keys=scene.alice, state=scene.client_state) as client:
+    with scene.client() as client:
         client.prepare(1, relu="gmw")
         server.stop(signal.SIGKILL)
         with pytest.raises(ConnectionLostError, match=r"closed|reset|pipe"):
-            client.infer(np.zeros((1, 4, 4), np.uint8))
+            client.infer(scene.pixels)
     assert scene.states(scene.client_state) == ["burned"]
     server.start()
     scene.check_inference()

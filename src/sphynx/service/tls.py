@@ -79,8 +79,8 @@ class TlsStream(SocketStream):
             if count is not None:
                 return count
             received = super()._fill(memoryview(self._raw))
-            if received is None:
-                return None
+            if not received:
+                return received  # the SSL object is not told of the end: it would refuse to send our last words
             self._tls.take_in(memoryview(self._raw)[:received])
 
 
