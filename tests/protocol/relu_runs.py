@@ -99,3 +99,16 @@ def run_layers(
 
 def layer_of(w: int, k: int, f: int, count: int, name: str = "cell 0/relu") -> ReluLayer:
     return ReluLayer.planned(name, w=w, k=k, f=f, count=count)
+
+
+ONES = np.array([byte.bit_count() for byte in range(256)])
+
+
+def assert_uniform(message: bytes) -> None:
+    """Ones among the bits within 6 standard deviations; the chi-square of the bytes, 255 degrees of freedom."""
+    counts = np.bincount(np.frombuffer(message, np.uint8), minlength=256)
+    bits = 8 * len(message)
+    assert abs(int(counts @ ONES) - bits / 2) < 6 * np.sqrt(bits) / 2
+    if len(message) >= 5120:
+        mean = len(message) / 256
+        assert 130 < ((counts - mean) ** 2).sum() / mean < 420

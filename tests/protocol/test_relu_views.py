@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.protocol.parties import run_parties
-from tests.protocol.relu_runs import Run, layer_of, run_layers
+from tests.protocol.relu_runs import Run, assert_uniform, layer_of, run_layers
 
 from sphynx.core import Prg
 from sphynx.protocol import relu_gmw
@@ -35,19 +35,6 @@ def full(value: int) -> NDArray[np.uint64]:
 def run_extreme(backend: Backend, x: int, share: int) -> Run:
     """Every x, share and new mask the same: whatever is not masked shows at once."""
     return run_layers(backend, [LAYER], [full(x)], shares=[full(share)], new_masks=[full(0)])
-
-
-ONES = np.array([byte.bit_count() for byte in range(256)])
-
-
-def assert_uniform(message: bytes) -> None:
-    """Ones among the bits within 6 standard deviations; the chi-square of the bytes, 255 degrees of freedom."""
-    counts = np.bincount(np.frombuffer(message, np.uint8), minlength=256)
-    bits = 8 * len(message)
-    assert abs(int(counts @ ONES) - bits / 2) < 6 * np.sqrt(bits) / 2
-    if len(message) >= 5120:
-        mean = len(message) / 256
-        assert 130 < ((counts - mean) ** 2).sum() / mean < 420
 
 
 @pytest.mark.parametrize("extreme", EXTREMES)
