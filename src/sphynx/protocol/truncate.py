@@ -198,7 +198,8 @@ def _sum(plan: Truncation, material: Arrays, x: Words, opened: Words, *, adds_pu
     shares: Words = material["arithmetic"]
     values: Words = np.uint64(adds_public) * opened + (_ONE - _TWO * opened) * shares
     high = (x & np.uint64(2**plan.w - 1)) >> np.uint64(plan.f)
-    return high + values[0] - (values[1] << np.uint64(plan.w - plan.f))
+    y: Words = high + values[0] - (values[1] << np.uint64(plan.w - plan.f))
+    return y
 
 
 def _material(plan: Truncation, leaf_products: Words, masks: Words, bits: Words, converted: Words) -> Arrays:
