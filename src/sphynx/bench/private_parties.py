@@ -29,7 +29,7 @@ from sphynx.protocol.channel import Channel, Record
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.relu import Backend
-from sphynx.protocol.stream import Link, SocketStream
+from sphynx.protocol.stream import ConnectionLostError, Link, SocketStream
 
 OpenChannel = Callable[[socket.socket, Role, Link | None], Channel]
 CONNECT_SECONDS = 600.0  # the server prepares its weights before it listens
@@ -91,23 +91,29 @@ def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]
     server_told.close()
     client_told.close()
     try:
-        client_end.send(_told(server_end))
-        return _told(server_end), _told(client_end)
+        outcome, value = _told(server_end)
+        client_end.send(value)
+        told = [_told(server_end), _told(client_end)] if outcome == "done" else [(outcome, value)]
     finally:
         for process in (server, client):
             process.join(timeout=10)
             if process.is_alive():
                 process.terminate()
+    # Where one party fails, the other only sees a lost connection.
+    failures = [str(value) for outcome, value in told if outcome == "failed"]
+    failures.sort(key=lambda text: ConnectionLostError.__name__ in text)
+    if failures:
+        raise SphynxError(failures[0], where="bench private", remedy="Run it again with --repeat 1 and one model.")
+    (_, served), (_, asked) = told
+    return served, asked
 
 
-def _told(end: Connection) -> Any:
+def _told(end: Connection) -> tuple[str, Any]:
     try:
         outcome, value = end.recv()
+        return outcome, value
     except EOFError:
-        outcome, value = "failed", "the process ended without a word (was it killed for its memory?)"
-    if outcome == "failed":
-        raise SphynxError(value, where="bench private", remedy="Run it again with --repeat 1 and one model.")
-    return value
+        return "failed", "the process ended without a word (was it killed for its memory?)"
 
 
 def _report(told: Connection, work: Callable[..., Any], *arguments: Any) -> None:
