@@ -1,5 +1,5 @@
 """Small random programs with every kind of linear map: stride, dilation, shifted padding, two inputs, pools, links,
-shifts, a dense end. Ranges and truncations are measured on the images that the test asks about."""
+shifts, squares, a dense end. Ranges and truncations are measured on the images that the test asks about."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from sphynx.program.convolve import Array
 from sphynx.program.interpret import evaluate
-from sphynx.program.ir import INPUT, Graph, Linear, Pool, Program, Relu, Step, Term
+from sphynx.program.ir import INPUT, Graph, Linear, Pool, Program, Relu, Square, Step, Term
 from sphynx.space.tally import Shape
 
 ACTIVATION_BITS = 7
@@ -67,6 +67,12 @@ class _Builder:
         self.shapes[name] = self.shapes[source]
         self.steps.append(Relu(name, source, max(0, self.bits() - ACTIVATION_BITS)))
 
+    def square(self, name: str, source: str) -> None:
+        """Of ten bits, to about as many as a ReLU keeps."""
+        self.shapes[name] = self.shapes[source]
+        before = max(0, self.bits() + 1 - 10)
+        self.steps.append(Square(name, source, before, 20 - 2 - ACTIVATION_BITS))
+
     def pool(self, name: str, source: str) -> None:
         shape = self.shapes[name] = self.shapes[source]
         rows, columns = (tuple((max(0, i - 1), min(n, i + 2)) for i in range(n)) for n in (shape.height, shape.width))
@@ -74,7 +80,7 @@ class _Builder:
         self.steps.append(Pool(name, source, rows, factors[0], columns, factors[1]))
 
 
-def random_case(seed: int, images: int = 1, ring_bits: int | None = None) -> Case:
+def random_case(seed: int, images: int = 1, ring_bits: int | None = None, *, with_square: bool = False) -> Case:
     """The ring is as wide as the widest range, or wider if asked."""
     make = _Builder(seed, images)
     first = Shape(make.draw(1, 4), make.draw(3, 6), make.draw(3, 6))
@@ -87,8 +93,10 @@ def random_case(seed: int, images: int = 1, ring_bits: int | None = None) -> Cas
     make.linear("second", ["pool", "link/pool"], second)
     make.relu("second/relu", "second")
     make.linear("third", ["first/relu", "second/relu", "first/relu"], second)
-    make.relu("third/relu", "third")
-    make.dense("logits", "third/relu", make.draw(2, 12))
-    widest = max(step.range_bits for step in make.steps if isinstance(step, Linear))
-    program = Program(make.image, tuple(make.steps), max(widest, ring_bits or 0), 8, name=f"random {seed}")
+    activate = make.square if with_square else make.relu
+    activate("third/activation", "third")
+    make.dense("logits", "third/activation", make.draw(2, 12))
+    # A truncation before a square needs a bit beyond the range.
+    widest = max(step.range_bits for step in make.steps if isinstance(step, Linear)) + with_square
+    program = Program(make.image, tuple(make.steps), max(widest, 20, ring_bits or 0), 8, name=f"random {seed}")
     return Case(program, make.weights, make.pixels)

@@ -41,9 +41,14 @@ def ask(case: Case, backend: Backend, *, through: Callable[[Bundle], Bundle] = l
 
 
 @settings(max_examples=12, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), backend=st.sampled_from(["gc", "gmw"]), images=st.integers(1, 2))
-def test_private_is_the_oracle(seed: int, backend: Backend, images: int) -> None:
-    ask(random_case(seed, images), backend)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    backend=st.sampled_from(["gc", "gmw"]),
+    images=st.integers(1, 2),
+    with_square=st.booleans(),
+)
+def test_private_is_the_oracle(seed: int, backend: Backend, images: int, with_square: bool) -> None:
+    ask(random_case(seed, images, with_square=with_square), backend)
 
 
 @pytest.mark.parametrize("ring_bits", [32, 33, 48, 64])

@@ -1,9 +1,7 @@
-"""Both ReLU backends between two parties over a socket: exact over the whole ring, to the byte, hostile to none."""
+"""Both ReLU backends between two parties over a socket: exact over the whole ring, and to the byte."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, log2
 
 import numpy as np
@@ -11,71 +9,22 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.protocol.parties import run_parties
+from tests.protocol.relu_runs import layer_of, run_layers
 
-from sphynx.core import Prg
 from sphynx.errors import InputError
+from sphynx.program.cost import relu_cost
 from sphynx.protocol import relu_gc, relu_gmw
-from sphynx.protocol.channel import HEADER_BYTES, Channel, Record, Traffic
-from sphynx.protocol.ots import set_up_client, set_up_server
-from sphynx.protocol.relu import Arrays, Backend, ReluLayer, relu_client, relu_server
+from sphynx.protocol.channel import HEADER_BYTES, Traffic
+from sphynx.protocol.relu import Backend, ReluLayer
 
 Words = NDArray[np.uint64]
 BACKENDS: tuple[Backend, ...] = ("gmw", "gc")
-# Sessions outlive bundles, so all examples share one set-up.
-SERVER_OTS, CLIENT_OTS = run_parties(lambda c: set_up_server(c, Prg()), lambda c: set_up_client(c, Prg()))
-
-
-@dataclass(frozen=True)
-class Outcome:
-    results: list[list[int]]  # reconstructed, in [0, 2^k)
-    server: Record
-    client: Record
-    server_materials: list[Arrays]
-    client_materials: list[Arrays]
-
-
-def run_layers(backend: Backend, layers: Sequence[ReluLayer], xs: Sequence[Words], seed: int = 0) -> Outcome:
-    """Shares the xs, prepares all layers at once, then runs one after the other."""
-    rng = np.random.default_rng(seed)
-
-    def random(layer: ReluLayer) -> Words:
-        return rng.integers(0, 2**64, layer.shape.count, np.uint64) & layer.shape.ring_mask
-
-    shares, new_masks = [random(layer) for layer in layers], [random(layer) for layer in layers]
-
-    def server(channel: Channel) -> tuple[list[Words], Record, list[Arrays]]:
-        role = relu_server(backend)
-        materials = role.offline(channel, SERVER_OTS, layers)
-        results = []
-        for layer, material, x, share in zip(layers, materials, xs, shares, strict=True):
-            with channel.section("online", layer.name):
-                results.append(role.online(channel, layer, material, (x - share) & layer.shape.ring_mask))
-        return results, channel.take_record(), materials
-
-    def client(channel: Channel) -> tuple[Record, list[Arrays]]:
-        role = relu_client(backend)
-        materials = role.offline(channel, CLIENT_OTS, layers, shares, new_masks)
-        for layer, material, share, new_mask in zip(layers, materials, shares, new_masks, strict=True):
-            with channel.section("online", layer.name):
-                role.online(channel, layer, material, share, new_mask)
-        return channel.take_record(), materials
-
-    (results, server_record, server_materials), (client_record, client_materials) = run_parties(server, client)
-    sums = [
-        ((y + mask) & layer.shape.ring_mask).tolist() for y, mask, layer in zip(results, new_masks, layers, strict=True)
-    ]
-    return Outcome(sums, server_record, client_record, server_materials, client_materials)
 
 
 def expected(layer: ReluLayer, x: Words) -> list[int]:
     w = layer.shape.w
     low = [int(value) % 2**w for value in x]
     return [value >> layer.shape.f if value < 2 ** (w - 1) else 0 for value in low]
-
-
-def layer_of(w: int, k: int, f: int, count: int, name: str = "cell 0/relu") -> ReluLayer:
-    return ReluLayer.planned(name, w=w, k=k, f=f, count=count)
 
 
 def corners(w: int, k: int) -> list[int]:
@@ -106,8 +55,8 @@ def cases(draw: st.DrawFn) -> list[tuple[int, int, int, list[int]]]:
 def test_relu_is_exact_over_the_whole_ring(backend: Backend, case: list[tuple[int, int, int, list[int]]]) -> None:
     layers = [layer_of(w, k, f, len(x), f"cell {i}/relu") for i, (w, k, f, x) in enumerate(case)]
     xs = [np.array(x, np.uint64) for *_, x in case]
-    outcome = run_layers(backend, layers, xs)
-    assert outcome.results == [expected(layer, x) for layer, x in zip(layers, xs, strict=True)]
+    run = run_layers(backend, layers, xs)
+    assert run.results == [expected(layer, x) for layer, x in zip(layers, xs, strict=True)]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -121,10 +70,10 @@ def test_every_value_in_several_chunks(backend: Backend, count: int) -> None:
 @pytest.mark.parametrize(("w", "k", "f", "count"), [(28, 32, 8, 5120), (34, 40, 7, 1300), (2, 8, 0, 1)])
 def test_gmw_bytes_are_those_stated(w: int, k: int, f: int, count: int) -> None:
     layer = layer_of(w, k, f, count)
-    outcome = run_layers("gmw", [layer], [np.zeros(count, np.uint64)])
+    run = run_layers("gmw", [layer], [np.zeros(count, np.uint64)])
     sizes = relu_gmw.online_messages(layer.shape)
-    online = outcome.server.total("online")
-    assert online == mirrored(outcome.client.total("online"), online.rounds)
+    online = run.server.record.total("online")
+    assert online == mirrored(run.client.record.total("online"), online.rounds)
     headers = HEADER_BYTES * (2 + len(sizes.levels))
     assert (online.sent_bytes, online.received_bytes) == (sizes.server_bytes + headers, sizes.client_bytes + headers)
     assert online.sent_messages + online.received_messages == sizes.frames
@@ -133,10 +82,10 @@ def test_gmw_bytes_are_those_stated(w: int, k: int, f: int, count: int) -> None:
 @pytest.mark.parametrize(("w", "k", "f", "count"), [(28, 32, 8, 5120), (34, 40, 8, 1300), (2, 8, 0, 1)])
 def test_gc_bytes_are_those_stated(w: int, k: int, f: int, count: int) -> None:
     layer = layer_of(w, k, f, count)
-    outcome = run_layers("gc", [layer], [np.zeros(count, np.uint64)])
+    run = run_layers("gc", [layer], [np.zeros(count, np.uint64)])
     sizes = relu_gc.messages(layer.shape)
-    online, offline = outcome.server.total("online"), outcome.server.total("offline")
-    assert online == mirrored(outcome.client.total("online"), online.rounds)
+    online, offline = run.server.record.total("online"), run.server.record.total("offline")
+    assert online == mirrored(run.client.record.total("online"), online.rounds)
     assert online.rounds == 1
     assert online.sent_bytes == sum(sizes.labels) + HEADER_BYTES * len(sizes.labels)
     assert online.received_bytes == sizes.colours + HEADER_BYTES
@@ -159,6 +108,16 @@ def test_sizes_keep_the_promised_bounds() -> None:
         ands = (w - 1) + (w - 1 - f) + (k - 1)
         assert gc.online_bytes <= 1.02 * shape.count * (16 * w + k / 8)
         assert gc.offline_bytes <= 1.02 * shape.count * (32 * ands + 4 * (w + k))
+
+
+@pytest.mark.parametrize(("w", "k", "f"), [(24, 32, 8), (34, 40, 4), (2, 8, 0), (64, 64, 16)])
+def test_cost_model_predicts_the_payload(w: int, k: int, f: int) -> None:
+    shape = layer_of(w, k, f, 640).shape
+    predicted, gmw, gc = relu_cost(640, w, k, f), relu_gmw.online_messages(shape), relu_gc.messages(shape)
+    assert gmw.server_bytes + gmw.client_bytes == predicted.gmw_online_bytes
+    assert 3 + len(gmw.levels) == predicted.gmw_messages
+    assert gc.online_bytes == predicted.gc_online_bytes
+    assert sum(gc.tables) - relu_gc.KEY_BYTES == predicted.gc_table_bytes
 
 
 def test_padding_to_whole_words_wastes_little() -> None:

@@ -110,7 +110,7 @@ def _extension_blocks(ots: int, *, random: bool) -> int:
     return ot.message_blocks(SOFTSPOKEN_PARAMETER, ots, random_choices=random)
 
 
-def _triple(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
+def node_masks(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
     """(5, nodes, words): a, b, c, ab, ac from the own offsets (b, c) and the pads of both directions."""
     return np.concatenate([a[None], offsets, (a & offsets) ^ sent ^ received])
 
@@ -147,7 +147,7 @@ class GmwOfflineServer:
         message, choices, t = self._up.correlated_random(batch.node_ots)
         pads = self._up.pads(t)
         a = choices.reshape(batch.nodes, batch.shape.words)
-        self._triple = _triple(a, offsets, sent, batch.planes(pads, 2))
+        self._triple = node_masks(a, offsets, sent, batch.planes(pads, 2))
         self._x_pads = batch.last_row_words(pads)
         return [message.data]
 
@@ -200,7 +200,7 @@ class GmwOfflineClient:
         pads = self._up.pads(self._up.correlated(message, batch.node_ots, random_choices=True))
         sent = batch.planes(pads.zeros, 2)
         offsets = sent ^ batch.planes(pads.ones, 2)
-        self._triple = _triple(self._a, offsets, sent, self._received)
+        self._triple = node_masks(self._a, offsets, sent, self._received)
 
         sign = np.uint64(1) - np.uint64(2) * batch.values(self._triple[0, -1])
         zeros, ones = batch.last_row_words(pads.zeros), batch.last_row_words(pads.ones)

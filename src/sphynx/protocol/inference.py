@@ -30,6 +30,7 @@ from sphynx.core import Prg, rlwe
 from sphynx.core.bits import pack_ring, unpack_ring
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.ir import INPUT, Linear, Pool, Program, Relu, Square
+from sphynx.protocol.activations import activation_layers, prepare_client, prepare_server, run_client, run_server
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.linear import (
@@ -45,7 +46,7 @@ from sphynx.protocol.linear import (
 )
 from sphynx.protocol.linear_plan import plan_program
 from sphynx.protocol.ots import ClientOts, ServerOts, set_up_client, set_up_server
-from sphynx.protocol.relu import Arrays, Backend, ReluLayer, relu_client, relu_server
+from sphynx.protocol.relu import Arrays, Backend
 
 
 class InferenceServer:
@@ -58,12 +59,11 @@ class InferenceServer:
     def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
         model, channel = self._model, self._channel
         bundle = Bundle(bundle_id, model.program.content_hash, "server", backend, batch, {})
-        layers = relu_layers(model.program, batch)
+        layers = activation_layers(model.program, batch)
         keys, ots = self._session = self._session or self._set_up()
         for name, share in answer_masks(channel, model, keys, batch).items():
             bundle.arrays[_share_name(name)] = share
-        materials = relu_server(backend).offline(channel, ots, layers)
-        bundle.arrays.update(_named_materials(layers, materials))
+        bundle.arrays.update(_named_materials(prepare_server(channel, ots, backend, layers)))
         return bundle
 
     def infer(self, bundle: Bundle) -> None:
@@ -71,8 +71,7 @@ class InferenceServer:
         bundle.check(program, "server")
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
         shares = {s.name: bundle.array(_share_name(s.name), shapes[s.name], model.dtype) for s in program.linears}
-        layers = {layer.name: layer for layer in relu_layers(program, bundle.batch)}
-        relus = relu_server(bundle.backend)
+        layers = activation_layers(program, bundle.batch)
         tensors: dict[str, Ring] = {}
         with channel.section("online", INPUT):
             tensors[INPUT] = _received(channel, program, shapes[INPUT]).astype(model.dtype)
@@ -82,9 +81,10 @@ class InferenceServer:
                     tensors[step.name] = model.apply(step, tensors, shares[step.name])
                 elif isinstance(step, Pool):
                     tensors[step.name] = pool_share(step, tensors[step.source])
-                elif isinstance(step, Relu):
+                else:
                     x = tensors[step.source].astype(np.uint64).reshape(-1) & ring_mask(program)
-                    y = relus.online(channel, layers[step.name], bundle.part(_material_name(step.name)), x)
+                    material = bundle.part(_material_name(step.name))
+                    y = run_server(channel, bundle.backend, layers[step.name], material, x)
                     tensors[step.name] = y.reshape(shapes[step.name]).astype(model.dtype)
                 if step is program.logits:
                     channel.send(_packed(program, tensors[step.name]))
@@ -115,23 +115,17 @@ class InferenceClient:
     def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
         program, channel = self._program, self._channel
         bundle = Bundle(bundle_id, program.content_hash, "client", backend, batch, {})
-        layers = relu_layers(program, batch)
+        layers = activation_layers(program, batch)
         keys, ots = self._session = self._session or self._set_up()
         masks = {name: draw_mask(self._prg, program, name, batch) for name in _masked(program)}
         tensors = MaskedTensors(program, masks)
         upload_masks(channel, plan_program(program), keys, tensors, batch)
-        shares = {step.name: tensors[step.source] for step in program.steps if isinstance(step, Relu)}
-        materials = relu_client(backend).offline(
-            channel,
-            ots,
-            layers,
-            [shares[layer.name].reshape(-1) for layer in layers],
-            [masks[layer.name].reshape(-1) for layer in layers],
-        )
+        shares = {step.name: tensors[step.source] for step in program.steps if isinstance(step, Relu | Square)}
+        materials = prepare_client(channel, ots, backend, layers, shares, masks)
         bundle.arrays.update({_mask_name(name): mask for name, mask in masks.items()})
         bundle.arrays.update({_share_name(name): share for name, share in shares.items()})
         bundle.arrays[_share_name(program.logits.name)] = tensors[program.logits.name]
-        bundle.arrays.update(_named_materials(layers, materials))
+        bundle.arrays.update(_named_materials(materials))
         return bundle
 
     def infer(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -141,18 +135,16 @@ class InferenceClient:
         self._check_pixels(bundle, pixels)
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
         masks = {name: bundle.array(_mask_name(name), shapes[name], np.uint64) for name in _masked(program)}
-        layers = relu_layers(program, bundle.batch)
+        layers = activation_layers(program, bundle.batch)
         shares = {
-            name: bundle.array(_share_name(name), shapes[name], np.uint64)
-            for name in (*(layer.name for layer in layers), program.logits.name)
+            name: bundle.array(_share_name(name), shapes[name], np.uint64) for name in (*layers, program.logits.name)
         }
-        relus = relu_client(bundle.backend)
         with channel.section("online", INPUT):
             channel.send(_packed(program, pixels.astype(np.uint64) - masks[INPUT]))
-        for layer in layers:
-            with channel.section("online", layer.name):
-                material = bundle.part(_material_name(layer.name))
-                relus.online(channel, layer, material, shares[layer.name].reshape(-1), masks[layer.name].reshape(-1))
+        for name, layer in layers.items():
+            with channel.section("online", name):
+                own, new_mask = shares[name].reshape(-1), masks[name].reshape(-1)
+                run_client(channel, bundle.backend, layer, bundle.part(_material_name(name)), own, new_mask)
         with channel.section("online", program.logits.name):
             name = program.logits.name
             total = (_received(channel, program, shapes[name]) + shares[name]) & ring_mask(program)
@@ -177,23 +169,6 @@ class InferenceClient:
             channel.send(keys.public_key())
         with channel.section("setup", "ots"):
             return keys, set_up_client(channel, self._prg)
-
-
-def relu_layers(program: Program, batch: int) -> list[ReluLayer]:
-    """The ReLUs of a batch are one layer for each step."""
-    ranges = {step.name: step.range_bits for step in program.linears}
-    return [
-        ReluLayer.planned(
-            step.name,
-            # A range is also a range of more bits: a layer whose truncation leaves only the sign is computed in those.
-            w=max(ranges[step.source], step.truncate + 2),
-            k=program.ring_bits,
-            f=step.truncate,
-            count=batch * program.shapes[step.name].size,
-        )
-        for step in program.steps
-        if isinstance(step, Relu)
-    ]
 
 
 def _masked(program: Program) -> Iterator[str]:
@@ -225,9 +200,7 @@ def _material_name(layer: str) -> str:
     return f"material/{layer}//"
 
 
-def _named_materials(layers: list[ReluLayer], materials: list[Arrays]) -> Arrays:
+def _named_materials(materials: dict[str, Arrays]) -> Arrays:
     return {
-        _material_name(layer.name) + key: array
-        for layer, material in zip(layers, materials, strict=True)
-        for key, array in material.items()
+        _material_name(layer) + key: array for layer, material in materials.items() for key, array in material.items()
     }

@@ -1,13 +1,15 @@
-"""The OT sessions of one connection: base OTs in both directions, then SoftSpoken extension (eprint 2022/192).
+"""The OT sessions of one connection: 128 base OTs, then SoftSpoken extension (eprint 2022/192) in both directions.
 
-In `down` the server is the extension's sender, in `up` the client is. Set-up, each message by both at once:
+In `down` the server is the extension's sender, in `up` the client is. Set-up:
 
-    A                 first message of the base OTs, 32 bytes
-    B_1 .. B_128      answers to the peer's A, chosen by the bits of the own offset, 4,096 bytes
-    setup             masked sums of the extension's trees, 4,112 bytes
+    client -> server    A, the base OTs' first message                                             32 bytes
+    server -> client    B_1 .. B_128, chosen by the bits of its offset delta                    4,096 bytes
+    client -> server    set-up of `down`; 128 OTs in it, chosen by the bits of the client's offset
+    server -> client    set-up of `up`, whose base OTs those 128 are                            4,112 bytes
 
-The sessions serve every bundle of the connection: positions move on with each extension, no pad is used twice.
-Both parties extend in the same order. The offset of `down` is also the server's garbling offset.
+Public-key work is thus done once, not once for each direction. The sessions serve every bundle of the connection:
+positions move on with each extension, no pad is used twice. Both parties extend in the same order. The offset of `down`
+is also the server's garbling offset.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ Words = NDArray[np.uint64]
 
 SOFTSPOKEN_PARAMETER = 4  # 4 bytes of traffic per OT for about four AES blocks of work
 _BLOCK_BYTES = 16
+_UP_BASE_BLOCKS = ot.message_blocks(SOFTSPOKEN_PARAMETER, ot.BASE_OTS, random_choices=False)
 
 
 @dataclass(frozen=True)
@@ -42,22 +45,29 @@ class ClientOts:
 
 def set_up_server(channel: Channel, prg: Prg) -> ServerOts:
     delta = garbling.random_delta(prg)
-    down, up = _set_up(channel, delta)
+    chooses = BaseOtReceiver(delta[0], ot.BASE_OTS)
+    answer, keys = chooses.answer(bytes(channel.receive(POINT_BYTES)))
+    channel.send(answer)
+    message = _blocks(channel.receive(_BLOCK_BYTES * (ot.SETUP_BLOCKS + _UP_BASE_BLOCKS)))
+    down = ot.OtSender(SOFTSPOKEN_PARAMETER, delta, keys, message[: ot.SETUP_BLOCKS])
+    pads = down.pads(down.correlated(message[ot.SETUP_BLOCKS :], ot.BASE_OTS, random_choices=False))
+    up = ot.OtReceiver(SOFTSPOKEN_PARAMETER, np.stack([pads.zeros, pads.ones], axis=1))
+    channel.send(up.setup.data)
     return ServerOts(down, up, delta)
 
 
 def set_up_client(channel: Channel, prg: Prg) -> ClientOts:
-    up, down = _set_up(channel, garbling.random_delta(prg))
-    return ClientOts(down, up)
-
-
-def _set_up(channel: Channel, delta: Words) -> tuple[ot.OtSender, ot.OtReceiver]:
-    """The session in which this party is the sender, by its offset, and the one in which it is the receiver."""
-    offers, chooses = BaseOtSender(), BaseOtReceiver(delta[0], ot.BASE_OTS)
+    offers = BaseOtSender()
     channel.send(offers.first_message)
-    answer, keys = chooses.answer(bytes(channel.receive(POINT_BYTES)))
-    channel.send(answer)
-    receiver = ot.OtReceiver(SOFTSPOKEN_PARAMETER, offers.keys(bytes(channel.receive(ot.BASE_OTS * POINT_BYTES))))
-    channel.send(receiver.setup.data)
-    setup = np.frombuffer(channel.receive(ot.SETUP_BLOCKS * _BLOCK_BYTES), np.uint64).reshape(-1, 2)
-    return ot.OtSender(SOFTSPOKEN_PARAMETER, delta, keys, setup), receiver
+    answer = bytes(channel.receive(POINT_BYTES * ot.BASE_OTS))
+    down = ot.OtReceiver(SOFTSPOKEN_PARAMETER, offers.keys(answer))
+    offset = garbling.random_delta(prg)
+    message, t = down.correlated(offset[0], ot.BASE_OTS)
+    channel.send(down.setup.data, message.data)
+    keys = down.pads(t)
+    setup = _blocks(channel.receive(_BLOCK_BYTES * ot.SETUP_BLOCKS))
+    return ClientOts(down, ot.OtSender(SOFTSPOKEN_PARAMETER, offset, keys, setup))
+
+
+def _blocks(message: bytearray) -> Words:
+    return np.frombuffer(message, np.uint64).reshape(-1, 2)

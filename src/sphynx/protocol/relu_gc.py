@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
 
-CHUNK_RELUS = 1024  # a multiple of 64
+CHUNK_RELUS = 2048  # a multiple of 64
 KEY_BYTES = 16
 _BLOCK_BYTES, _WORD_BYTES = 16, 8
 
@@ -53,11 +54,21 @@ class _Chunk:
         """Of a plane over the layer."""
         return slice(self.start // 64, plane_words(self.start + self.count))
 
+    def labels(self, scratch: Words) -> Words:
+        """(wires, instances, 2), contiguous, in the scratch memory of _scratch."""
+        wires = scratch.shape[0]
+        return scratch.reshape(-1)[: 2 * wires * self.count].reshape(wires, self.count, 2)
+
     @property
     def client_labels(self) -> slice:
         """Of the layer's OTs: chunk after chunk, in each (w + k wires, instances)."""
         wires = self.shape.w + self.shape.k
         return slice(wires * self.start, wires * (self.start + self.count))
+
+
+def _scratch(shape: ReluShape, wires: int) -> Words:
+    """Room for the labels of one chunk, used again for the next: fresh memory costs more than the copy into it."""
+    return np.empty((wires, min(CHUNK_RELUS, shape.count), 2), np.uint64)
 
 
 def _chunks(shape: ReluShape) -> Iterator[_Chunk]:
@@ -83,8 +94,18 @@ class Messages:
         return sum(self.labels) + self.colours
 
 
+@lru_cache
+def _circuit(w: int, k: int, f: int) -> garbling.Circuit:
+    return garbling.relu_circuit(w, k, f)
+
+
+def _circuit_of(shape: ReluShape) -> garbling.Circuit:
+    return _circuit(shape.w, shape.k, shape.f)
+
+
+@lru_cache
 def messages(shape: ReluShape) -> Messages:
-    and_bytes = 2 * _BLOCK_BYTES * garbling.relu_circuit(shape.w, shape.k, shape.f).and_count
+    and_bytes = 2 * _BLOCK_BYTES * _circuit_of(shape).and_count
     ots = (shape.w + shape.k) * shape.count
     return Messages(
         request=_BLOCK_BYTES * ot.message_blocks(SOFTSPOKEN_PARAMETER, ots, random_choices=False),
@@ -105,13 +126,14 @@ class GcReluServer:
         return materials
 
     def _garble(self, channel: Channel, ots: ServerOts, shape: ReluShape) -> Arrays:
-        circuit = garbling.relu_circuit(shape.w, shape.k, shape.f)
+        circuit = _circuit_of(shape)
         request = np.frombuffer(channel.receive(messages(shape).request), np.uint64).reshape(-1, 2)
         client_zeros = ots.down.correlated(request, (shape.w + shape.k) * shape.count, random_choices=False)
         layer_key, seed = os.urandom(KEY_BYTES), os.urandom(KEY_BYTES)
         colours = np.empty((shape.k, shape.words), np.uint64)
+        scratch = _scratch(shape, 2 * shape.w + shape.k)
         for chunk in _chunks(shape):
-            zeros = np.empty((2 * shape.w + shape.k, chunk.count, 2), np.uint64)
+            zeros = chunk.labels(scratch)
             _expand_labels(seed, chunk, zeros[: shape.w])
             zeros[shape.w :] = client_zeros[chunk.client_labels].reshape(-1, chunk.count, 2)
             garbled = garbling.garble(circuit, layer_key, ots.delta, zeros, first_instance=chunk.start)
@@ -121,8 +143,9 @@ class GcReluServer:
 
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words) -> Words:
         shape, seed = layer.shape, material["seed"].tobytes()
+        scratch = _scratch(shape, shape.w)
         for chunk in _chunks(shape):
-            zeros = np.empty((shape.w, chunk.count, 2), np.uint64)
+            zeros = chunk.labels(scratch)
             _expand_labels(seed, chunk, zeros)
             labels = garbling.encode(material["delta"], zeros, slice_bits(x[chunk.own], shape.w))
             channel.send(labels.data)
@@ -163,10 +186,11 @@ class GcReluClient:
         new_mask: Words,  # noqa: ARG002 - as before
     ) -> None:
         shape, layer_key = layer.shape, material["layer_key"].tobytes()
-        circuit = garbling.relu_circuit(shape.w, shape.k, shape.f)
+        circuit = _circuit_of(shape)
         colours = np.empty((shape.k, shape.words), np.uint64)
+        scratch = _scratch(shape, 2 * shape.w + shape.k)
         for chunk, size in zip(_chunks(shape), messages(shape).labels, strict=True):
-            labels = np.empty((2 * shape.w + shape.k, chunk.count, 2), np.uint64)
+            labels = chunk.labels(scratch)
             labels[shape.w :] = material["labels"][chunk.client_labels].reshape(-1, chunk.count, 2)
             labels[: shape.w] = np.frombuffer(channel.receive(size), np.uint64).reshape(shape.w, -1, 2)
             tables = material[f"tables {chunk.number}"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class OnlineMessages:
         return 4 + 2 * len(self.levels)
 
 
+@lru_cache
 def online_messages(shape: gmw.ReluShape) -> OnlineMessages:
     tree, plane_bytes = shape.tree(), _WORD_BYTES * shape.words
     return OnlineMessages(
