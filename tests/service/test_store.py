@@ -32,6 +32,20 @@ def test_a_bundle_comes_back_once_and_survives_a_restart(tmp_path: Path) -> None
             store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
 
 
+def test_a_bundle_in_memory_is_burned_like_any_other(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        first, second = some_entry(), some_entry()
+        for entry in (first, second):
+            put(store, entry)
+            store.preload(entry.bundle_id)
+        assert len(store.ready()) == 2
+        for entry in (first, second):
+            assert store.take(entry.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == entry.bundle_id
+            with pytest.raises(BundleRefusedError, match="used before"):
+                store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+        assert store.used_bytes == 0
+
+
 def test_folders_and_files_are_private(tmp_path: Path) -> None:
     with Store(tmp_path / "a" / "b", quota_bytes=QUOTA) as store:
         put(store, some_entry())

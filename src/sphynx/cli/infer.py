@@ -51,7 +51,10 @@ def infer(
     with Client(host, port, keys=keys, state=state, program=program, timeout_s=timeout) as client:
         pictures = [read_picture(path, client.program.image) for path in files]
         _prepare(client, len(pictures) + prepare - len(client.ready), relu)  # type: ignore[arg-type]
-        predictions = [client.infer(pixels) for pixels in pictures]
+        predictions = []
+        for pixels in pictures:
+            client.warm()
+            predictions.append(client.infer(pixels))
         ready = len(client.ready)
     if as_json:
         found = [{"image": str(path), **seen.to_json(top)} for path, seen in zip(files, predictions, strict=True)]

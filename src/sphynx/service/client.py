@@ -2,6 +2,7 @@
 
     with Client("inference.example", 7443, keys=Path("keys/alice")) as client:
         client.prepare(8)
+        client.warm()
         prediction = client.infer(pixels)  # uint8 [channels, height, width]
 
 Bundles outlive the connection, in a folder of the client's own. A bundle is burned before the first byte that depends
@@ -108,6 +109,10 @@ class Client:
             self._prepare_one(Entry(bundle_id, self._server, program, backend, batch, expires_at), backend)
             done(number + 1)
         return backend
+
+    def warm(self, batch: int = 1) -> None:
+        """Loads the next bundle into memory, before there is an image; prepares one if none is ready."""
+        self._store.preload(self._entry_for(batch).bundle_id)
 
     def infer(self, image: NDArray[np.uint8]) -> Prediction:
         """One image, uint8 [channels, height, width]. Prepares a bundle first if none is ready."""
