@@ -20,14 +20,19 @@ from tests.service.tiny import save_tiny
 
 class Scene:
     def __init__(self, folder: Path, authority: Path) -> None:
-        self.program, self.weights = save_tiny(folder / "compiled")
+        self.compiled = folder / "compiled"
         self.picture = folder / "picture.png"
         self.pixels = np.random.default_rng(5).integers(0, 256, (1, 4, 4), np.uint8)
         Image.fromarray(self.pixels[0]).save(self.picture)
-        self.logits = interpret(self.program, self.weights, self.pixels[None])[0]
-        self.expected = list(ranked(self.program, self.logits)[0])
+        self.use_weights(seed=0)
         self.authority, self.client_state = authority, folder / "client"
-        self.server = ServerProcess(folder / "compiled", authority / "server", folder / "server", folder / "audit")
+        self.server = ServerProcess(self.compiled, authority / "server", folder / "server", folder / "audit")
+
+    def use_weights(self, seed: int) -> None:
+        """Before the server starts."""
+        self.program, weights = save_tiny(self.compiled, seed)
+        self.logits = interpret(self.program, weights, self.pixels[None])[0]
+        self.expected = list(ranked(self.program, self.logits)[0])
 
     def infer(self, *arguments: str | Path, fault: str = "none") -> subprocess.CompletedProcess[str]:
         return infer(self.server, self.authority / "alice", *arguments, "--state", self.client_state, fault=fault)
@@ -41,7 +46,9 @@ class Scene:
     def check_inference(self) -> None:
         done = self.infer(self.picture)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["predictions"][0]["labels"] == self.expected
+        (prediction,) = json.loads(done.stdout)["predictions"]
+        assert prediction["labels"] == self.expected
+        assert np.allclose(prediction["probabilities"], ranked(self.program, self.logits)[1])
 
     def states(self, folder: Path) -> list[str]:
         ledger = Ledger(folder / LEDGER)

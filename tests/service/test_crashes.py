@@ -86,3 +86,15 @@ def test_the_server_dies_between_the_phases(scene: Scene) -> None:
     # The half that only the server still had was dropped when the client came back.
     assert sorted(scene.states(scene.server.state)) == ["burned", "discarded"]
     assert not used_twice(server.audit)
+
+
+def test_bundles_of_other_weights_are_not_used(scene: Scene) -> None:
+    """The program, and so its hash, is the same; the shares in the bundles are not."""
+    server = scene.server.start()
+    assert scene.infer("--prepare", "2", "--relu", "gmw").returncode == 0
+    assert server.stop() == 0
+    scene.use_weights(seed=9)
+    server.start()
+    scene.check_inference()
+    assert server.stop() == 0
+    assert sorted(scene.states(scene.client_state)) == ["burned", "discarded", "discarded"]

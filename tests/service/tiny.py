@@ -29,9 +29,9 @@ def tiny_program(name: str = "tiny") -> Program:
     return Program(Shape(1, 4, 4), steps, 30, 8, ("cat", "dog", "bird"), name)
 
 
-def save_tiny(folder: Path) -> tuple[Program, dict[str, Array]]:
+def save_tiny(folder: Path, seed: int = 0) -> tuple[Program, dict[str, Array]]:
     program = tiny_program()
-    weights = random_weights(program)
+    weights = random_weights(program, seed)
     save_program(folder, program)
     save_weights(folder, program, weights)
     return program, weights

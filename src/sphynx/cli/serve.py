@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 import sys
 from pathlib import Path
@@ -45,7 +46,7 @@ def serve(
       sphynx serve compiled/digits --keys keys/server --listen 0.0.0.0:7443 --workers 8 --quota 100G --pool 32
     """
     from sphynx.program.files import load_program
-    from sphynx.program.weights import load_weights
+    from sphynx.program.weights import WEIGHTS, load_weights
     from sphynx.protocol.linear import ServerModel
     from sphynx.service.admission import Limits
     from sphynx.service.events import EventLog
@@ -70,7 +71,8 @@ def serve(
     program = load_program(compiled)
     model = ServerModel(program, load_weights(compiled, program))
     events = EventLog(sys.stderr)
-    with Store(state or compiled / "bundles", quota_bytes=limits.quota_bytes) as store:
+    weights_hash = hashlib.sha256((compiled / WEIGHTS).read_bytes()).hexdigest()
+    with Store(state or compiled / "bundles", quota_bytes=limits.quota_bytes, weights_hash=weights_hash) as store:
         server = Server(model, store, keys=keys, host=host, port=port, limits=limits, events=events)
         monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -38,6 +38,7 @@ CREATE TABLE bundles (
     changed_at REAL NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX by_owner ON bundles (owner, state);
+CREATE TABLE weights (hash TEXT NOT NULL);
 """
 _COLUMNS = "bundle_id, owner, program, backend, batch, expires_at, size_bytes, offline_seconds, offline_bytes"
 
@@ -147,6 +148,17 @@ class Ledger:
     def state(self, bundle_id: bytes) -> str | None:
         found = self._select("SELECT state FROM bundles WHERE bundle_id = ?", (bundle_id,))
         return str(found[0][0]) if found else None
+
+    def bind(self, weights_hash: str) -> None:
+        """A server's bundles hold shares of its weights: with other weights they would give wrong results unseen."""
+        with self._change() as base:
+            if base.execute("SELECT hash FROM weights").fetchall() != [(weights_hash,)]:
+                base.execute(
+                    "UPDATE bundles SET state = 'discarded', changed_at = ? WHERE state IN ('reserved', 'ready')",
+                    (self._clock(),),
+                )
+                base.execute("DELETE FROM weights")
+                base.execute("INSERT INTO weights VALUES (?)", (weights_hash,))
 
     def clean(self) -> None:
         """At start: what was being prepared never will be, and old spent rows go."""

@@ -5,7 +5,7 @@
     FOLDER/bundles/ID       what is ready, one file each
 
 `take` loads a bundle, burns it durably, deletes its file and only then returns it: there is no way to one without
-burning it. A file without a ready row is swept away at start.
+burning it. A file without a ready row is swept away at start, and all are if the server's weights are others now.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ class StoreFullError(SphynxError):
 
 
 class Store:
-    def __init__(self, folder: Path, *, quota_bytes: int, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, folder: Path, *, quota_bytes: int, weights_hash: str = "", clock: Callable[[], float] = time.time
+    ) -> None:
+        """`weights_hash` is the server's; a client has no weights."""
         self._folder, self._quota_bytes = folder, quota_bytes
         self._changing = threading.Lock()
         self._preloaded: Bundle | None = None
@@ -52,6 +55,7 @@ class Store:
                 remedy="Wait for it, or give this one a folder of its own: --state DIR.",
             ) from None
         self.ledger = Ledger(folder / LEDGER, clock)
+        self.ledger.bind(weights_hash)
         self._sweep()
 
     def close(self) -> None:
