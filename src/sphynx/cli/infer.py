@@ -25,7 +25,10 @@ def infer(
         int, typer.Option("--prepare", min=0, help="Bundles to prepare for later, beside those needed now.")
     ] = 0,
     relu: Annotated[
-        str, typer.Option("--relu", help="auto (by the measured link), gc (few rounds) or gmw (few bytes).")
+        str,
+        typer.Option(
+            "--relu", help="For bundles made now: auto (by the measured link), gc (few rounds) or gmw (few bytes)."
+        ),
     ] = "auto",
     top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,
     program: Annotated[str, typer.Option("--program", help="Insist on the program with this hash.")] = "",
@@ -50,7 +53,8 @@ def infer(
     files = images or []
     with Client(host, port, keys=keys, state=state, program=program, timeout_s=timeout) as client:
         pictures = [read_picture(path, client.program.image) for path in files]
-        _prepare(client, len(pictures) + prepare - len(client.ready), relu)  # type: ignore[arg-type]
+        usable = sum(entry.batch == 1 for entry in client.ready)
+        _prepare(client, len(pictures) + prepare - usable, relu)  # type: ignore[arg-type]
         predictions = []
         for pixels in pictures:
             client.warm()

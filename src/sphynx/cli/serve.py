@@ -75,8 +75,13 @@ def serve(
     with Store(state or compiled / "bundles", quota_bytes=limits.quota_bytes, weights_hash=weights_hash) as store:
         server = Server(model, store, keys=keys, host=host, port=port, limits=limits, events=events)
         monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)
+
+        def stop(number: int, _frame: object) -> None:
+            server.stop()
+            signal.signal(number, signal.SIG_DFL)  # the second one stops at once
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: server.stop())
+            signal.signal(number, stop)
         events.write(
             "serving",
             host=host,

@@ -128,10 +128,11 @@ class Channel:
         with contextlib.suppress(ConnectionLostError):
             self._send(_GIVES_UP, [reason.encode()[:MAX_REASON_BYTES]])
             self._stream.linger(GIVE_UP_LINGER_S)
-        self._stream.close(wait_s=0)
+        self.close(wait_s=0)
 
-    def close(self) -> None:
-        self._stream.close()
+    def close(self, *, wait_s: float | None = None) -> None:
+        """`wait_s`: for what is still on its way; the stream's timeout unless given."""
+        self._stream.close(wait_s=wait_s)
 
     def _send(self, kind: int, parts: list[Buffer]) -> None:
         views = [memoryview(part).cast("B") for part in parts]

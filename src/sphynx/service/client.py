@@ -11,6 +11,7 @@ on it leaves; whatever fails afterwards, it is not used again. After a failure t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import time
@@ -79,11 +80,11 @@ class Client:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self._open:
-            if kind is None:
-                try:
-                    session.send(self._channel, Bye())
-                except ConnectionLostError:
-                    return  # the work is done, and the server has left first
+            if kind is not None:
+                self._channel.close(wait_s=0)
+                return
+            with contextlib.suppress(ConnectionLostError):  # the work is done, and the server has left first
+                session.send(self._channel, Bye())
 
     @property
     def ready(self) -> list[Entry]:

@@ -112,7 +112,14 @@ class Server:
         thread = threading.Thread(target=self._receive, args=(sock, address), name="sphynx-connection", daemon=True)
         with self._changing:
             self._threads.add(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # the machine has no thread left
+            with self._changing:
+                self._threads.discard(thread)
+            self._admission.handshakes.give_back(address)
+            sock.close()
+            self._fail_handshake(address, str(error))
 
     def _receive(self, sock: socket.socket, address: str) -> None:
         """One connection, from its handshake to its end."""
@@ -120,6 +127,9 @@ class Server:
             stream = self._shake_hands(sock, address)
             if stream is not None:
                 self._converse(stream, address)
+        except Exception as error:
+            sock.close()
+            self._events.write("internal_error", address=address, kind=type(error).__name__, place=place_of(error))
         finally:
             with self._changing:
                 self._threads.discard(threading.current_thread())

@@ -10,6 +10,7 @@ burning it. A file without a ready row is swept away at start, and all are if th
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import threading
@@ -70,7 +71,11 @@ class Store:
 
     @property
     def used_bytes(self) -> int:
-        return sum(path.stat().st_size for path in (self._folder / BUNDLES).iterdir())
+        used_bytes = 0
+        for path in (self._folder / BUNDLES).iterdir():
+            with contextlib.suppress(FileNotFoundError):  # taken by another thread just now
+                used_bytes += path.stat().st_size
+        return used_bytes
 
     def check_room(self, program: str, backend: str, batch: int) -> None:
         """Before the work is done: whether a bundle as large as the last of its kind would fit."""
