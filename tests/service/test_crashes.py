@@ -15,6 +15,8 @@ from sphynx.service.tls import HandshakeError
 from tests.service.processes import used_twice
 from tests.service.scene import Scene
 
+LOST = "closed|reset|pipe"
+
 
 def test_the_client_dies_in_every_phase(scene: Scene) -> None:
     server = scene.server.start()
@@ -34,24 +36,28 @@ def test_the_client_dies_in_every_phase(scene: Scene) -> None:
 
 def test_the_server_dies_in_every_phase(scene: Scene) -> None:
     server = scene.server
-    prepare: tuple[str | Path, ...] = ("--prepare", "1", "--relu", "gmw")
-    for phase, asked in (("setup", prepare), ("offline", prepare), ("online", (scene.picture,))):
-        server.fault = f"{phase}:SIGKILL" if phase != "online" else "none"
+    for phase in ("setup", "offline"):
+        server.fault = f"{phase}:SIGKILL"
         server.start()
-        if phase == "online":
-            # Bundles outlive both processes: this one is made by one server process and used by the next.
-            assert scene.infer("--prepare", "2", "--relu", "gc").returncode == 0
-            assert server.stop() == 0
-            server.fault = "online:SIGKILL"
-            server.start()
-        done = scene.infer(*asked)
-        assert done.returncode == 1
-        assert "error: " in done.stderr and "remedy: " in done.stderr and "Traceback" not in done.stderr
+        with pytest.raises(ConnectionLostError, match=LOST), scene.client() as client:
+            client.prepare(1, relu="gmw")
         assert server.ended() == -signal.SIGKILL
+    server.fault = "none"
+    server.start()
+    with scene.client() as client:
+        client.prepare(2, relu="gc")
+    assert server.stop() == 0
+    # Bundles outlive both processes. The first of these dies with the server, the second serves.
+    server.fault = "online:SIGKILL"
+    server.start()
+    done = scene.infer(scene.picture)
+    assert done.returncode == 1
+    assert "error: " in done.stderr and "remedy: " in done.stderr and "Traceback" not in done.stderr
+    assert server.ended() == -signal.SIGKILL
     assert scene.states(scene.server.state)[-1] == scene.states(scene.client_state)[-1] == "burned"
     server.fault = "none"
     server.start()
-    scene.check_inference()  # with the second of the two bundles
+    scene.check_inference()
     assert server.stop() == 0
     for folder in (scene.server.state, scene.client_state):
         assert scene.states(folder).count("burned") == 2 and "ready" not in scene.states(folder)
@@ -77,7 +83,7 @@ def test_the_server_dies_between_the_phases(scene: Scene) -> None:
     with scene.client() as client:
         client.prepare(1, relu="gmw")
         server.stop(signal.SIGKILL)
-        with pytest.raises(ConnectionLostError, match=r"closed|reset|pipe"):
+        with pytest.raises(ConnectionLostError, match=LOST):
             client.infer(scene.pixels)
     assert scene.states(scene.client_state) == ["burned"]
     server.start()
@@ -91,7 +97,8 @@ def test_the_server_dies_between_the_phases(scene: Scene) -> None:
 def test_bundles_of_other_weights_are_not_used(scene: Scene) -> None:
     """The program, and so its hash, is the same; the shares in the bundles are not."""
     server = scene.server.start()
-    assert scene.infer("--prepare", "2", "--relu", "gmw").returncode == 0
+    with scene.client() as client:
+        client.prepare(2, relu="gmw")
     assert server.stop() == 0
     scene.use_weights(seed=9)
     server.start()

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from sphynx.cli.main import app
 from sphynx.cli.serve import parse_address, parse_bytes
 from sphynx.errors import InputError
+from sphynx.service.prediction import ranked
 from tests.service.processes import environment, infer
 from tests.service.scene import Scene
 
@@ -90,5 +92,7 @@ def test_the_client_runs_without_torch_and_cryptography(scene: Scene, authority:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["predictions"][0]["labels"] == scene.expected
+    (prediction,) = json.loads(done.stdout)["predictions"]
+    assert prediction["labels"] == scene.expected
+    assert np.allclose(prediction["probabilities"], ranked(scene.program, scene.logits)[1])
     assert scene.server.stop() == 0
