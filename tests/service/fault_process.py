@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from typing import Any
 
 from sphynx.cli import main as cli
@@ -24,6 +25,7 @@ def inject(phase: str, number: signal.Signals) -> None:
         send(self, *parts)
         if self._section.phase == phase:
             os.kill(os.getpid(), number)
+            threading.Event().wait()  # the signal may first reach another thread: this one does not go on
 
     Channel.send = send_and_fail  # type: ignore[method-assign]
 

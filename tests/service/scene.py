@@ -29,17 +29,19 @@ class Scene:
 
     def use_weights(self, seed: int) -> None:
         """Before the server starts."""
-        self.program, weights = save_tiny(self.compiled, seed)
-        self.logits = interpret(self.program, weights, self.pixels[None])[0]
+        self.program, self.weights = save_tiny(self.compiled, seed)
+        self.logits = interpret(self.program, self.weights, self.pixels[None])[0]
         self.expected = list(ranked(self.program, self.logits)[0])
 
     def infer(self, *arguments: str | Path, fault: str = "none") -> subprocess.CompletedProcess[str]:
         return infer(self.server, self.authority / "alice", *arguments, "--state", self.client_state, fault=fault)
 
-    def client(self, name: str = "alice", *, keys: Path | None = None, program: str = "") -> Client:
+    def client(
+        self, name: str = "alice", *, keys: Path | None = None, program: str = "", timeout_s: float = 30.0
+    ) -> Client:
         """In this process, with bundles of its own."""
         state = self.client_state if name == "alice" else self.client_state.with_name(name)
-        where = {"keys": keys or self.authority / name, "state": state, "timeout_s": 30.0, "program": program}
+        where = {"keys": keys or self.authority / name, "state": state, "timeout_s": timeout_s, "program": program}
         return Client("127.0.0.1", self.server.port, **where)  # type: ignore[arg-type]
 
     def check_inference(self) -> None:

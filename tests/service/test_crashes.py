@@ -94,6 +94,14 @@ def test_the_server_dies_between_the_phases(scene: Scene) -> None:
     assert not used_twice(server.audit)
 
 
+def test_a_server_that_stops_answering_is_given_up(scene: Scene) -> None:
+    scene.server.fault = "online:SIGSTOP"
+    scene.server.start()
+    with pytest.raises(ConnectionLostError, match="did not answer in time"), scene.client(timeout_s=5) as client:
+        client.infer(scene.pixels)
+    assert scene.states(scene.client_state) == ["burned"]
+
+
 def test_bundles_of_other_weights_are_not_used(scene: Scene) -> None:
     """The program, and so its hash, is the same; the shares in the bundles are not."""
     server = scene.server.start()

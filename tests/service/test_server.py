@@ -11,11 +11,13 @@ import struct
 import subprocess
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import Channel, PeerGaveUpError
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service import keys, session
@@ -33,7 +35,7 @@ STRANGER = "127.0.0.2"  # also this machine, but another address
 def served(tmp_path_factory: pytest.TempPathFactory, authority: Path) -> Iterator[Scene]:
     """One server with short timeouts for all tests of this file."""
     scene = Scene(tmp_path_factory.mktemp("served"), authority)
-    scene.server.flags = ("--handshake", "1", "--timeout", "2", "--idle", "30", "--pool", "4", "--hourly", "40")
+    scene.server.flags = ("--handshake", "3", "--timeout", "5", "--idle", "30", "--pool", "4", "--hourly", "40")
     scene.server.start()
     yield scene
     assert not used_twice(scene.server.audit)
@@ -71,6 +73,22 @@ def test_the_private_result_is_the_oracle_s(served: Scene) -> None:
         assert not client.ready
         images = np.random.default_rng(1).integers(0, 256, (3, 1, 4, 4), np.uint8)
         assert len(client.infer_batch(images)) == 3
+
+
+def test_clients_at_the_same_time_get_their_own_results(served: Scene) -> None:
+    def ask(name: str) -> bool:
+        rng = np.random.default_rng(len(name))
+        with served.client(name) as client:
+            client.prepare(2, relu="gmw" if name == "alice" else "gc")
+            for _ in range(3):
+                pixels = rng.integers(0, 256, (1, 4, 4), np.uint8)
+                expected = interpret(served.program, served.weights, pixels[None])[0]
+                if not np.array_equal(client.infer(pixels).logits, expected):
+                    return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert all(pool.map(ask, ("alice", "bob")))
 
 
 def test_certificates_that_do_not_count(served: Scene, tmp_path: Path) -> None:
