@@ -121,21 +121,24 @@ def draw_mask(prg: Prg, program: Program, name: str, images: int) -> Words:
 
 def pool_share(step: Pool, share: Ring) -> Ring:
     """A public map: each party applies it to its own share, modulo whatever the element type holds."""
+    rows = _window_sums(share, 2, step.row_windows, step.row_factors)
+    return _window_sums(rows, 3, step.column_windows, step.column_factors)
+
+
+def _window_sums(share: Ring, axis: int, windows: Sequence[tuple[int, int]], factors: Sequence[int]) -> Ring:
+    """By differences of running sums, which wrap around as the ring does."""
     kind = share.dtype.type
-    rows = np.stack(
-        [
-            share[:, :, first:last].sum(axis=2, dtype=kind) * kind(factor)
-            for (first, last), factor in zip(step.row_windows, step.row_factors, strict=True)
-        ],
-        axis=2,
-    )
-    return np.stack(
-        [
-            rows[..., first:last].sum(axis=3, dtype=kind) * kind(factor)
-            for (first, last), factor in zip(step.column_windows, step.column_factors, strict=True)
-        ],
-        axis=3,
-    )
+    first, last = np.array(windows).T
+    if (last - first == 1).all():
+        sums = share.take(first, axis)
+    else:
+        nothing = np.zeros_like(share.take([0], axis))
+        running = np.concatenate([nothing, share.cumsum(axis, kind)], axis)
+        sums = running.take(last, axis) - running.take(first, axis)
+    along = [1] * share.ndim
+    along[axis] = -1
+    scaled: Ring = sums * np.array(factors, kind).reshape(along)
+    return scaled
 
 
 def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer, images: int) -> dict[str, Ring]:
