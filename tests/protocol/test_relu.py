@@ -15,7 +15,7 @@ from sphynx.errors import InputError
 from sphynx.program.cost import relu_cost
 from sphynx.protocol import relu_gc, relu_gmw
 from sphynx.protocol.channel import HEADER_BYTES, Traffic
-from sphynx.protocol.gmw_material import offline_messages
+from sphynx.protocol.gmw_material import MessageBytes, offline_messages
 from sphynx.protocol.relu import Backend, ReluLayer
 
 Words = NDArray[np.uint64]
@@ -121,6 +121,20 @@ def test_cost_model_predicts_the_payload(w: int, k: int, f: int) -> None:
     assert 3 + len(gmw.levels) == predicted.gmw_messages
     assert gc.online_bytes == predicted.gc_online_bytes
     assert sum(gc.tables) - relu_gc.KEY_BYTES == predicted.gc_table_bytes
+
+
+def test_gmw_sizes_follow_the_documented_formulas() -> None:
+    """docs/relu.md, for every w and f."""
+    k, n = 64, 640
+    for w, f in [(w, f) for w in range(2, 65) for f in range(w - 1)]:
+        shape, ones = layer_of(w, k, f, n).shape, f.bit_count()
+        inner = w - 2 + max(0, ones - 1)
+        planes = 3 * (w - 2) - (w - 2).bit_length() + (3 * ones - 4 if ones > 1 else 0)
+        assert relu_gmw.online_messages(shape).online_bytes == (w + 2 * planes + 6) * n // 8 + 2 * k * n // 8
+        nodes = 31 * (inner + 1) * n // 8
+        assert offline_messages(shape) == MessageBytes(
+            request=4 * w * n + nodes, answer=nodes, conversion=20 * n + k * n // 8, corrections=5 * k * n // 8
+        )
 
 
 def test_padding_to_whole_words_wastes_little() -> None:
