@@ -126,7 +126,7 @@ def test_cost_model_predicts_the_payload(w: int, k: int, f: int) -> None:
 def test_gmw_sizes_follow_the_documented_formulas() -> None:
     """docs/relu.md, for every w and f."""
     k, n = 64, 640
-    for w, f in [(w, f) for w in range(2, 65) for f in range(w - 1)]:
+    for w, f in [(width, shift) for width in range(2, 65) for shift in range(width - 1)]:
         shape, ones = layer_of(w, k, f, n).shape, f.bit_count()
         inner = w - 2 + max(0, ones - 1)
         planes = 3 * (w - 2) - (w - 2).bit_length() + (3 * ones - 4 if ones > 1 else 0)
