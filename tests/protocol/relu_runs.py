@@ -27,6 +27,7 @@ class Party:
     record: Record = field(default_factory=Record)
     received: list[tuple[str, bytes]] = field(default_factory=list)
     sent: list[tuple[str, bytes]] = field(default_factory=list)
+    order: str = ""  # s for a message that was sent, r for one received
 
     def listen(self, channel: Channel, phase: str) -> None:
         """From here on, what passes the channel is kept as of this phase."""
@@ -34,10 +35,12 @@ class Party:
 
         def send(*parts: Any) -> None:
             self.sent.append((phase, b"".join(memoryview(part).cast("B") for part in parts)))
+            self.order += "s"
             plain.send(channel, *parts)
 
         def receive(size: int, **timeout: Any) -> bytearray:
             message = plain.receive(channel, size, **timeout)
+            self.order += "r"
             self.received.append((phase, bytes(message)))
             return message
 

@@ -13,6 +13,7 @@ from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case
 
 from sphynx.core import Prg, rlwe
+from sphynx.core.bits import unpack_ring
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
@@ -122,21 +123,49 @@ def test_set_up_happens_once_and_nothing_repeats() -> None:
     assert not seeds[0] & seeds[1]
 
 
-def test_the_server_sees_uniform_pixels() -> None:
-    """What arrives first online, x - r, over many bundles: every bit of every pixel is balanced, whatever x is."""
-    case = random_case(4)
+def balanced(values: np.ndarray, width: int) -> bool:
+    """Every bit is as often 0 as 1, within six standard deviations: one false alarm in 10^7 runs."""
+    bits = (values.reshape(-1, 1).astype(np.uint64) >> np.arange(width, dtype=np.uint64)) & np.uint64(1)
+    return bool(np.abs(bits.mean(axis=0) - 0.5).max() * 2 * np.sqrt(values.size) < 6)
+
+
+def test_what_a_party_holds_and_receives_is_uniform() -> None:
+    """Over many bundles for one dark image: the first message that the server receives online, x - r, and either
+    party's share of a linear map. Unmasked, the high bits of all of them would be constant."""
+    case, times = random_case(4), 24
     case.pixels[:] = 7
-    bundles = prepared(case, times=24)
-    width, shape = case.program.ring_bits, case.program.image
-    views = []
-    for _, client_half in bundles:
-        masks = client_half.arrays[f"mask/{INPUT}"]
-        views.append((case.pixels.astype(np.uint64) - masks) & np.uint64(2**width - 1))
-    stacked = np.stack(views)
-    bits = (stacked[..., None] >> np.arange(width, dtype=np.uint64)) & np.uint64(1)
-    deviation = np.abs(bits.mean(axis=(0, 1, 2, 3, 4)) - 0.5) * 2 * np.sqrt(24 * shape.size)
-    assert deviation.max() < 6  # standard deviations: one false alarm in 10^7 runs
-    assert len(np.unique(stacked)) > 0.99 * stacked.size or width < 20
+    model, width, size = ServerModel(case.program, case.weights), case.program.ring_bits, case.program.image.size
+    ids = [os.urandom(16) for _ in range(times)]
+
+    def server(channel: Channel) -> list[tuple[Bundle, np.ndarray]]:
+        party, receive, views = InferenceServer(model, channel), channel.receive, []
+        for bundle_id in ids:
+            bundle, received = party.prepare(bundle_id, "gmw", 1), []
+
+            def kept(size: int, *, timeout_s: float | None = None, received: list[bytes] = received) -> bytearray:
+                received.append(receive(size, timeout_s=timeout_s))
+                return received[-1]
+
+            channel.receive = kept  # type: ignore[method-assign]
+            party.infer(bundle)
+            channel.receive = receive  # type: ignore[method-assign]
+            views.append((bundle, unpack_ring(np.frombuffer(received[0], np.uint8), width, size)))
+        return views
+
+    def client(channel: Channel) -> list[Bundle]:
+        party, bundles = InferenceClient(case.program, channel), []
+        for bundle_id in ids:
+            bundles.append(party.prepare(bundle_id, "gmw", 1))
+            party.infer(bundles[-1], case.pixels)
+        return bundles
+
+    served, asked = run_parties(server, client)
+    seen = np.stack([view for _, view in served])
+    assert balanced(seen, width)
+    masks = np.stack([half.arrays[f"mask/{INPUT}"].reshape(-1) for half in asked])
+    np.testing.assert_array_equal((seen + masks) & np.uint64(2**width - 1), 7)
+    assert balanced(np.stack([half.arrays["share/first"] for half, _ in served]), width)
+    assert balanced(np.stack([half.arrays["share/first/relu"] for half in asked]), width)
 
 
 def refused(case: Case, server_half: Bundle, client_half: Bundle) -> list[str]:

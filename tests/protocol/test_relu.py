@@ -15,6 +15,7 @@ from sphynx.errors import InputError
 from sphynx.program.cost import relu_cost
 from sphynx.protocol import relu_gc, relu_gmw
 from sphynx.protocol.channel import HEADER_BYTES, Traffic
+from sphynx.protocol.gmw_material import MessageBytes, offline_messages
 from sphynx.protocol.relu import Backend, ReluLayer
 
 Words = NDArray[np.uint64]
@@ -77,6 +78,8 @@ def test_gmw_bytes_are_those_stated(w: int, k: int, f: int, count: int) -> None:
     headers = HEADER_BYTES * (2 + len(sizes.levels))
     assert (online.sent_bytes, online.received_bytes) == (sizes.server_bytes + headers, sizes.client_bytes + headers)
     assert online.sent_messages + online.received_messages == sizes.frames
+    offline = run.server.record.total("offline")
+    assert offline.bytes == offline_messages(layer.shape).total + 4 * HEADER_BYTES
 
 
 @pytest.mark.parametrize(("w", "k", "f", "count"), [(28, 32, 8, 5120), (34, 40, 8, 1300), (2, 8, 0, 1)])
@@ -102,7 +105,7 @@ def test_sizes_keep_the_promised_bounds() -> None:
     for w, k, f in [(24, 32, 7), (32, 32, 8), (40, 40, 8)]:
         shape = layer_of(w, k, f, 5120).shape
         gmw = relu_gmw.online_messages(shape)
-        assert (gmw.server_bytes + gmw.client_bytes) / shape.count <= 45
+        assert gmw.online_bytes / shape.count <= 45
         assert len(gmw.levels) == ceil(log2(w - 1))
         gc = relu_gc.messages(shape)
         ands = (w - 1) + (w - 1 - f) + (k - 1)
@@ -114,17 +117,41 @@ def test_sizes_keep_the_promised_bounds() -> None:
 def test_cost_model_predicts_the_payload(w: int, k: int, f: int) -> None:
     shape = layer_of(w, k, f, 640).shape
     predicted, gmw, gc = relu_cost(640, w, k, f), relu_gmw.online_messages(shape), relu_gc.messages(shape)
-    assert gmw.server_bytes + gmw.client_bytes == predicted.gmw_online_bytes
+    assert gmw.online_bytes == predicted.gmw_online_bytes
     assert 3 + len(gmw.levels) == predicted.gmw_messages
     assert gc.online_bytes == predicted.gc_online_bytes
     assert sum(gc.tables) - relu_gc.KEY_BYTES == predicted.gc_table_bytes
 
 
+def test_gmw_sizes_follow_the_documented_formulas() -> None:
+    """docs/relu.md, for every w and f."""
+    k, n = 64, 640
+    for w, f in [(width, shift) for width in range(2, 65) for shift in range(width - 1)]:
+        shape, ones = layer_of(w, k, f, n).shape, f.bit_count()
+        inner = w - 2 + max(0, ones - 1)
+        planes = 3 * (w - 2) - (w - 2).bit_length() + (3 * ones - 4 if ones > 1 else 0)
+        assert relu_gmw.online_messages(shape).online_bytes == (w + 2 * planes + 6) * n // 8 + 2 * k * n // 8
+        nodes = 31 * (inner + 1) * n // 8
+        assert offline_messages(shape) == MessageBytes(
+            request=4 * w * n + nodes, answer=nodes, conversion=20 * n + k * n // 8, corrections=5 * k * n // 8
+        )
+
+
 def test_padding_to_whole_words_wastes_little() -> None:
     even, odd = (relu_gmw.online_messages(layer_of(28, 32, 8, count).shape) for count in (5120, 5121))
-    assert odd.server_bytes + odd.client_bytes < 1.02 * 5121 / 5120 * (even.server_bytes + even.client_bytes)
+    assert odd.online_bytes < 1.02 * 5121 / 5120 * even.online_bytes
 
 
 def test_a_truncation_that_leaves_nothing_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="cell 3/relu"):
         layer_of(20, 32, 19, 10, "cell 3/relu")
+
+
+@pytest.mark.parametrize(
+    ("backend", "pattern"), [("gmw", "s" * 4 + "rs" * 4 + "r" * 4), ("gc", "s" * 4 + "r" * 4)], ids=BACKENDS
+)
+def test_the_client_asks_for_all_layers_before_it_waits(backend: Backend, pattern: str) -> None:
+    """So rounds do not grow with layers: sent and received messages of the client, in their order."""
+    layers = [layer_of(6, 8, 1, 70, f"cell {i}/relu") for i in range(4)]
+    run = run_layers(backend, layers, [np.zeros(70, np.uint64)] * 4)
+    assert run.client.order[: len(pattern)] == pattern

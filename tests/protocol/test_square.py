@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from tests.protocol.parties import run_parties
 from tests.protocol.relu_runs import CLIENT_OTS, SERVER_OTS, Party, assert_uniform
 
@@ -15,17 +16,25 @@ from sphynx.program.ir import Square
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.square import SquareClient, SquareLayer, SquareServer
 
+Words = NDArray[np.uint64]
+
+
+def random_words(layers: list[SquareLayer], seed: int) -> list[Words]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, 2**64, layer.count, np.uint64) & layer.squaring.ring_mask for layer in layers]
+
 
 def run_squares(
-    layers: list[SquareLayer], values: list[list[int]], parties: tuple[Party, Party] | None = None
+    layers: list[SquareLayer],
+    values: list[list[int]],
+    *,
+    shares: list[Words] | None = None,
+    parties: tuple[Party, Party] | None = None,
 ) -> list[list[int]]:
+    """The client's shares are random unless given; `parties` hear the messages."""
     served, asked = parties or (Party(), Party())
-    rng = np.random.default_rng(0)
+    shares, new_masks = shares or random_words(layers, 0), random_words(layers, 1)
     rings = [layer.squaring.ring_mask for layer in layers]
-    shares, new_masks = (
-        [rng.integers(0, 2**64, layer.count, np.uint64) & ring for layer, ring in zip(layers, rings, strict=True)]
-        for _ in range(2)
-    )
 
     def server(channel: Channel) -> list[list[int]]:
         served.listen(channel, "")
@@ -81,10 +90,12 @@ def test_squares_equal_the_interpreters() -> None:
     assert run_squares([layer], [x.tolist()]) == [_square(Square("square", "x", 7, 9), x).tolist()]
 
 
-@pytest.mark.parametrize("value", [0, -1, 2**22 - 1, 1 - 2**22])
-def test_what_is_received_is_uniform(value: int) -> None:
-    parties = Party(), Party()
-    run_squares([SquareLayer("square", 23, 40, 7, 9, 2048)], [[value] * 2048], parties)
+@pytest.mark.parametrize("before", [0, 7])
+@pytest.mark.parametrize("value", [0, -1, 2**18 - 1, 1 - 2**18])
+def test_what_is_received_is_uniform(value: int, before: int) -> None:
+    """Every x and every share the same: what enters the first part shows at once where it is not masked."""
+    layer, parties = SquareLayer("square", 19, 40, before, 9, 2048), (Party(), Party())
+    run_squares([layer], [[value] * 2048], shares=[np.full(2048, 5, np.uint64)], parties=parties)
     for party in parties:
         assert party.received
         for _, message in party.received:

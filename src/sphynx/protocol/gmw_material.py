@@ -56,6 +56,14 @@ class MessageBytes:
     conversion: int
     corrections: int
 
+    @property
+    def total(self) -> int:
+        return self.request + self.answer + self.conversion + self.corrections
+
+
+def offline_messages(shape: gmw.ReluShape) -> MessageBytes:
+    return _Batch(shape).sizes
+
 
 class _Batch:
     """Sizes of one batch. OTs are counted in rows of whole words, so that their bits are planes."""

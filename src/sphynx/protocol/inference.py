@@ -22,6 +22,7 @@ Each party's half of a bundle is spent by one inference; whoever drives these cl
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ from sphynx.protocol.linear import (
     MaskedTensors,
     Ring,
     ServerModel,
+    ServerPass,
     Words,
     answer_masks,
     draw_mask,
@@ -72,22 +74,26 @@ class InferenceServer:
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
         shares = {s.name: bundle.array(_share_name(s.name), shapes[s.name], model.dtype) for s in program.linears}
         layers = activation_layers(program, bundle.batch)
-        tensors: dict[str, Ring] = {}
+        following = _linears_after(program)
         with channel.section("online", INPUT):
-            tensors[INPUT] = _received(channel, program, shapes[INPUT]).astype(model.dtype)
-        for step in program.steps:
-            with channel.section("online", step.name):
-                if isinstance(step, Linear):
-                    tensors[step.name] = model.apply(step, tensors, shares[step.name])
-                elif isinstance(step, Pool):
-                    tensors[step.name] = pool_share(step, tensors[step.source])
-                else:
-                    x = tensors[step.source].astype(np.uint64).reshape(-1) & ring_mask(program)
-                    material = bundle.part(_material_name(step.name))
-                    y = run_server(channel, bundle.backend, layers[step.name], material, x)
-                    tensors[step.name] = y.reshape(shapes[step.name]).astype(model.dtype)
-                if step is program.logits:
-                    channel.send(_packed(program, tensors[step.name]))
+            linears = ServerPass(model, shares, _received(channel, program, shapes[INPUT]).astype(model.dtype))
+        tensors = linears.tensors
+        with ThreadPoolExecutor(1, "sphynx-ahead") as worker:
+            for step in program.steps:
+                with channel.section("online", step.name):
+                    if isinstance(step, Linear):
+                        tensors[step.name] = linears.finish(step)
+                    elif isinstance(step, Pool):
+                        tensors[step.name] = pool_share(step, tensors[step.source])
+                    else:
+                        x = tensors[step.source].astype(np.uint64).reshape(-1) & ring_mask(program)
+                        material = bundle.part(_material_name(step.name))
+                        summed = worker.submit(linears.ahead, following[step.name])
+                        y = run_server(channel, bundle.backend, layers[step.name], material, x)
+                        summed.result()
+                        tensors[step.name] = y.reshape(shapes[step.name]).astype(model.dtype)
+        with channel.section("online", program.logits.name):
+            channel.send(_packed(program, tensors[program.logits.name]))
 
     def _set_up(self) -> tuple[rlwe.LinearServer, ServerOts]:
         params, channel = self._model.plan.params, self._channel
@@ -169,6 +175,18 @@ class InferenceClient:
             channel.send(keys.public_key())
         with channel.section("setup", "ots"):
             return keys, set_up_client(channel, self._prg)
+
+
+def _linears_after(program: Program) -> dict[str, list[Linear]]:
+    """For each activation the linear maps up to the next one."""
+    following: dict[str, list[Linear]] = {}
+    current: list[Linear] = []
+    for step in program.steps:
+        if isinstance(step, Linear):
+            current.append(step)
+        elif isinstance(step, Relu | Square):
+            current = following[step.name] = []
+    return following
 
 
 def _masked(program: Program) -> Iterator[str]:

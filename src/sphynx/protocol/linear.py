@@ -11,7 +11,7 @@ and simulation arguments; fresh encryptions of zero and uniform masks of replies
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from sphynx.core import Prg, rlwe
 from sphynx.core.ring import RingConv, ring_dtype
 from sphynx.errors import SphynxError
 from sphynx.program.convolve import Array
-from sphynx.program.ir import Linear, Pool, Program
+from sphynx.program.ir import INPUT, Linear, Pool, Program
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_program
 
@@ -59,16 +59,43 @@ class ServerModel:
         """Memory of the weights as RLWE plaintexts, by far the largest part."""
         return sum(conv.bytes for conv in self.prepared.values())
 
-    def apply(self, step: Linear, tensors: Mapping[str, Ring], share: Ring) -> Ring:
-        """The map on the server's shares (images, channels, height, width); `share` is s + bias."""
-        total = share.copy()
-        for term, conv in zip(step.terms, self._ring_convs[step.name], strict=True):
-            for image, out in zip(tensors[term.source], total, strict=True):
-                part = conv(image, self.threads)
-                if term.shift:
-                    part <<= self.dtype(term.shift)
-                out += part
-        return total
+    def add_term(self, step: Linear, number: int, source: Ring, total: Ring, threads: int) -> None:
+        """Adds a term of a map on the server's share of its source; both (images, channels, height, width)."""
+        shift, conv = step.terms[number].shift, self._ring_convs[step.name][number]
+        for image, out in zip(source, total, strict=True):
+            part = conv(image, threads)
+            if shift:
+                part <<= self.dtype(shift)
+            out += part
+
+
+class ServerPass:
+    """One inference's linear maps on the server's shares. What a map reads of earlier activations can be summed ahead,
+    while the parties still exchange the messages of the latest one."""
+
+    def __init__(self, model: ServerModel, shares: Mapping[str, Ring], pixels: Ring) -> None:
+        """`shares` are s + bias of each map."""
+        self.tensors = {INPUT: pixels}
+        self._model = model
+        self._totals = {name: share.copy() for name, share in shares.items()}
+        self._left = {step.name: dict(enumerate(step.terms)) for step in model.program.linears}
+
+    def ahead(self, steps: Sequence[Linear]) -> None:
+        """On one thread: the exchange has the others."""
+        for step in steps:
+            self._add_known(step, threads=1)
+
+    def finish(self, step: Linear) -> Ring:
+        self._add_known(step, self._model.threads)
+        assert not self._left[step.name]
+        return self._totals[step.name]
+
+    def _add_known(self, step: Linear, threads: int) -> None:
+        left = self._left[step.name]
+        for number, term in list(left.items()):
+            if term.source in self.tensors:
+                self._model.add_term(step, number, self.tensors[term.source], self._totals[step.name], threads)
+                del left[number]
 
 
 def _check_noise(step: Linear, bound: rlwe.NoiseBound) -> None:
@@ -94,21 +121,24 @@ def draw_mask(prg: Prg, program: Program, name: str, images: int) -> Words:
 
 def pool_share(step: Pool, share: Ring) -> Ring:
     """A public map: each party applies it to its own share, modulo whatever the element type holds."""
+    rows = _window_sums(share, 2, step.row_windows, step.row_factors)
+    return _window_sums(rows, 3, step.column_windows, step.column_factors)
+
+
+def _window_sums(share: Ring, axis: int, windows: Sequence[tuple[int, int]], factors: Sequence[int]) -> Ring:
+    """By differences of running sums, which wrap around as the ring does."""
     kind = share.dtype.type
-    rows = np.stack(
-        [
-            share[:, :, first:last].sum(axis=2, dtype=kind) * kind(factor)
-            for (first, last), factor in zip(step.row_windows, step.row_factors, strict=True)
-        ],
-        axis=2,
-    )
-    return np.stack(
-        [
-            rows[..., first:last].sum(axis=3, dtype=kind) * kind(factor)
-            for (first, last), factor in zip(step.column_windows, step.column_factors, strict=True)
-        ],
-        axis=3,
-    )
+    first, last = np.array(windows).T
+    if (last - first == 1).all():
+        sums = share.take(first, axis)
+    else:
+        nothing = np.zeros_like(share.take([0], axis))
+        running = np.concatenate([nothing, share.cumsum(axis, kind)], axis)
+        sums = running.take(last, axis) - running.take(first, axis)
+    along = [1] * share.ndim
+    along[axis] = -1
+    scaled: Ring = sums * np.array(factors, kind).reshape(along)
+    return scaled
 
 
 def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer, images: int) -> dict[str, Ring]:

@@ -95,17 +95,13 @@ class Messages:
 
 
 @lru_cache
-def _circuit(w: int, k: int, f: int) -> garbling.Circuit:
-    return garbling.relu_circuit(w, k, f)
-
-
-def _circuit_of(shape: ReluShape) -> garbling.Circuit:
-    return _circuit(shape.w, shape.k, shape.f)
+def _circuit(shape: ReluShape) -> garbling.Circuit:
+    return garbling.relu_circuit(shape.w, shape.k, shape.f)
 
 
 @lru_cache
 def messages(shape: ReluShape) -> Messages:
-    and_bytes = 2 * _BLOCK_BYTES * _circuit_of(shape).and_count
+    and_bytes = 2 * _BLOCK_BYTES * _circuit(shape).and_count
     ots = (shape.w + shape.k) * shape.count
     return Messages(
         request=_BLOCK_BYTES * ot.message_blocks(SOFTSPOKEN_PARAMETER, ots, random_choices=False),
@@ -126,7 +122,7 @@ class GcReluServer:
         return materials
 
     def _garble(self, channel: Channel, ots: ServerOts, shape: ReluShape) -> Arrays:
-        circuit = _circuit_of(shape)
+        circuit = _circuit(shape)
         request = np.frombuffer(channel.receive(messages(shape).request), np.uint64).reshape(-1, 2)
         client_zeros = ots.down.correlated(request, (shape.w + shape.k) * shape.count, random_choices=False)
         layer_key, seed = os.urandom(KEY_BYTES), os.urandom(KEY_BYTES)
@@ -186,7 +182,7 @@ class GcReluClient:
         new_mask: Words,  # noqa: ARG002 - as before
     ) -> None:
         shape, layer_key = layer.shape, material["layer_key"].tobytes()
-        circuit = _circuit_of(shape)
+        circuit = _circuit(shape)
         colours = np.empty((shape.k, shape.words), np.uint64)
         scratch = _scratch(shape, 2 * shape.w + shape.k)
         for chunk, size in zip(_chunks(shape), messages(shape).labels, strict=True):

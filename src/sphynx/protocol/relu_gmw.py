@@ -40,6 +40,10 @@ class OnlineMessages:
         return sum(self.levels) + self.results + self.ring_elements
 
     @property
+    def online_bytes(self) -> int:
+        return self.server_bytes + self.client_bytes
+
+    @property
     def frames(self) -> int:
         """Messages of both parties, each with a header; those sent at once count twice here."""
         return 4 + 2 * len(self.levels)
