@@ -17,6 +17,8 @@ from sphynx.cli import (
     design,
     doctor,
     eval,
+    infer,
+    keys,
     locate,
     models,
     plan,
@@ -24,6 +26,7 @@ from sphynx.cli import (
     report,
     reproduce,
     search,
+    serve,
     show,
     train,
 )
@@ -31,7 +34,7 @@ from sphynx.errors import SphynxError
 
 app = typer.Typer(
     name="sphynx",
-    help="Design networks that are cheap to run privately.",
+    help="Design networks that are cheap to run privately, and run them so.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -51,6 +54,9 @@ app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
 app.command("compile")(compile.compile_run)
 app.command("check")(check.check)
+app.add_typer(keys.app, name="keys")
+app.command("serve")(serve.serve)
+app.command("infer")(infer.infer)
 app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 

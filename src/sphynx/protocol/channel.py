@@ -27,6 +27,7 @@ from sphynx.protocol.stream import Buffer, ConnectionLostError, Link, SocketStre
 WIRE_VERSION = 1
 HEADER_BYTES = 8
 MAX_REASON_BYTES = 512
+GIVE_UP_LINGER_S = 1.0  # how long the peer has to read the reason before the connection is closed under it
 _HEADER = struct.Struct("<2sBBI")
 _MAGIC = b"Sx"
 _DATA, _GIVES_UP = 0, 1
@@ -126,10 +127,12 @@ class Channel:
         """Tells the peer why, as far as it still listens, and closes. The reason must hold no secret."""
         with contextlib.suppress(ConnectionLostError):
             self._send(_GIVES_UP, [reason.encode()[:MAX_REASON_BYTES]])
-        self.close()
+            self._stream.linger(GIVE_UP_LINGER_S)
+        self.close(wait_s=0)
 
-    def close(self) -> None:
-        self._stream.close()
+    def close(self, *, wait_s: float | None = None) -> None:
+        """`wait_s`: for what is still on its way; the stream's timeout unless given."""
+        self._stream.close(wait_s=wait_s)
 
     def _send(self, kind: int, parts: list[Buffer]) -> None:
         views = [memoryview(part).cast("B") for part in parts]

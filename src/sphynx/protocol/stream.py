@@ -5,16 +5,18 @@ large message first and read afterwards therefore cannot block each other. What 
 MAX_PENDING_BYTES `send` waits. `send` and `receive` may be called by two threads at the same time.
 
 An emulated `Link` delays every send by half a round trip and by the bytes before it, for benchmarks on one machine.
-`_seal` and `_fill` are what a stream with encryption replaces.
+`_seal` and `_fill` are what a stream with encryption replaces. `stop_reading` and `abort` may be called by any thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sphynx.errors import SphynxError
@@ -22,6 +24,7 @@ from sphynx.errors import SphynxError
 MAX_PENDING_BYTES = 1 << 27
 SOCKET_BUFFER_BYTES = 1 << 22
 SLOWEST_BYTES_PER_S = 64 << 10  # a peer slower than this for a whole message is given up
+MAX_LINGER_BYTES = 1 << 28
 _BUFFERS_AT_ONCE = 64
 
 Buffer = bytes | bytearray | memoryview
@@ -40,6 +43,8 @@ class ConnectionLostError(SphynxError):
 
 
 class SocketStream:
+    _owns_sealed = False  # whether what `_seal` gives stays unchanged after `send` returns
+
     def __init__(self, sock: socket.socket, *, timeout_s: float = 60.0, link: Link | None = None) -> None:
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
@@ -52,27 +57,16 @@ class SocketStream:
         self._link_free_at = 0.0
         self._pending: deque[tuple[float, memoryview]] = deque()  # due time, what is left of it
         self._pending_bytes = 0
+        self._sending = threading.Lock()
         self._changed = threading.Condition()
         self._failure: str | None = None
         self._closing = False
         self._writer: threading.Thread | None = None
 
     def send(self, parts: list[Buffer]) -> None:
-        with self._changed:
-            if self._failure or self._closing:
-                raise _lost(self._failure or "the connection is closed")
-            wire = [memoryview(part).cast("B") for part in self._seal(parts) if len(part)]
-            due = self._due(sum(map(len, wire)))
-            if not self._pending and self._link is None:
-                wire = self._send_now(wire)
-            for part in wire:
-                # The caller may reuse its buffers as soon as this returns.
-                self._pending.append((due, memoryview(bytes(part))))
-                self._pending_bytes += len(part)
-            if self._pending:
-                self._wake_writer()
-            if not self._changed.wait_for(self._has_room, self.timeout_s):
-                raise _lost("the peer reads too slowly")
+        with self._sending:
+            for sealed in self._seal(parts):
+                self._hand_over(sealed)
 
     def receive(self, size: int, *, timeout_s: float | None = None) -> bytearray:
         """Exactly `size` bytes."""
@@ -86,26 +80,75 @@ class SocketStream:
             if count is None:
                 self._wait_readable(deadline)
             elif count == 0:
-                raise _lost(self._failure or "the peer closed the connection")
+                raise lost(self._failure or "the peer closed the connection")
             else:
                 filled += count
         return buffer
 
-    def close(self) -> None:
-        """Sends what is pending, as far as the peer takes it, then closes."""
+    def close(self, *, wait_s: float | None = None) -> None:
+        """Sends what is pending, as far as the peer takes it in time, then closes."""
         with self._changed:
             if self._closing:
                 return
-            self._changed.wait_for(lambda: not self._pending or self._failure, self.timeout_s)
+            done = self._changed.wait_for(
+                lambda: not self._pending or self._failure, self.timeout_s if wait_s is None else wait_s
+            )
             self._closing = True
             self._changed.notify_all()
+        if not done:
+            self.abort()  # the writer may be waiting for the peer
         if self._writer is not None:
             self._writer.join()
         self._sock.close()
 
-    def _seal(self, parts: list[Buffer]) -> list[Buffer]:
-        """What goes on the wire for these bytes."""
-        return parts
+    def linger(self, wait_s: float) -> None:
+        """Ends sending and reads on until the peer closes too, so that it gets our last message and not a reset."""
+        deadline = time.monotonic() + wait_s
+        try:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._pending or self._failure, wait_s)
+            self._sock.shutdown(socket.SHUT_WR)
+            left_bytes, scrap = MAX_LINGER_BYTES, bytearray(1 << 16)
+            while left_bytes > 0:
+                self._wait_readable(deadline)
+                count = self._sock.recv_into(scrap)
+                if not count:
+                    return
+                left_bytes -= count
+        except (OSError, ConnectionLostError):
+            return  # the peer is gone or will not listen: there is nobody to be polite to
+
+    def stop_reading(self) -> None:
+        """A `receive` that waits for the peer ends as if the peer had closed; what is sent still arrives."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RD)
+
+    def abort(self) -> None:
+        """Whoever waits on this connection stops waiting."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def _hand_over(self, sealed: list[Buffer]) -> None:
+        """To the kernel what it takes at once, the rest to the writer."""
+        with self._changed:
+            if self._failure or self._closing:
+                raise lost(self._failure or "the connection is closed")
+            wire = [memoryview(part).cast("B") for part in sealed if len(part)]
+            due = self._due(sum(map(len, wire)))
+            if not self._pending and self._link is None:
+                wire = self._send_now(wire)
+            for part in wire:
+                # The caller may reuse its buffers as soon as `send` returns.
+                self._pending.append((due, part if self._owns_sealed else memoryview(bytes(part))))
+                self._pending_bytes += len(part)
+            if self._pending:
+                self._wake_writer()
+            if not self._changed.wait_for(self._has_room, self.timeout_s):
+                raise lost("the peer reads too slowly")
+
+    def _seal(self, parts: list[Buffer]) -> Iterator[list[Buffer]]:
+        """What goes on the wire for these bytes, in slices that are handed over as they come."""
+        yield parts
 
     def _fill(self, view: memoryview) -> int | None:
         """Puts received bytes into the view: how many, None if none are there yet, 0 at the end."""
@@ -114,14 +157,14 @@ class SocketStream:
         except BlockingIOError:
             return None
         except OSError as error:
-            raise _lost(error.strerror or str(error)) from None
+            raise lost(error.strerror or str(error)) from None
 
     def _wait_readable(self, deadline: float) -> None:
         left_s = deadline - time.monotonic()
         poll = select.poll()
         poll.register(self._sock, select.POLLIN)
         if left_s <= 0 or not poll.poll(1000 * left_s):
-            raise _lost("the peer did not answer in time")
+            raise lost("the peer did not answer in time")
 
     def _has_room(self) -> bool:
         return self._pending_bytes <= MAX_PENDING_BYTES or self._failure is not None
@@ -140,7 +183,7 @@ class SocketStream:
             except BlockingIOError:
                 break
             except OSError as error:
-                raise _lost(error.strerror or str(error)) from None
+                raise lost(error.strerror or str(error)) from None
             while wire and sent >= len(wire[0]):
                 sent -= len(wire.pop(0))
             if sent:
@@ -192,5 +235,5 @@ class SocketStream:
             self._changed.notify_all()
 
 
-def _lost(why: str) -> ConnectionLostError:
+def lost(why: str) -> ConnectionLostError:
     return ConnectionLostError(why, where="connection", remedy="Connect again; unused bundles stay valid.")
