@@ -65,6 +65,12 @@ def test_only_scalars_are_logged() -> None:
         assert "test_operations.py" in place_of(error) and "secret" not in place_of(error)
 
 
+def test_a_log_that_is_gone_is_no_failure() -> None:
+    stream = io.StringIO()
+    stream.close()
+    EventLog(stream).write("stopped")
+
+
 def test_metrics_and_health_over_http() -> None:
     metrics, healthy = Metrics(), [True]
     metrics.add("inferences_total", backend="gc", result="done")

@@ -79,18 +79,24 @@ def test_no_server_is_one_line_and_a_remedy(scene: Scene, authority: Path) -> No
     assert remedy == "  remedy: Check the address, and that the server runs."
 
 
+def run_without(modules: str, *arguments: str | Path, audit: Path) -> subprocess.CompletedProcess[str]:
+    """The command on a machine where these packages are not installed."""
+    code = f"import sys; sys.modules.update({modules}); from sphynx.cli.main import main; main()"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, env=environment(audit), capture_output=True, text=True, check=False)
+
+
+def test_making_keys_without_cryptography_says_what_to_install(tmp_path: Path) -> None:
+    done = run_without("cryptography=None", "keys", "init", tmp_path / "keys", audit=tmp_path / "audit")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "  remedy: pip install 'sphynx[serve]'"
+
+
 def test_the_client_runs_without_torch_and_cryptography(scene: Scene, authority: Path) -> None:
     scene.server.start()
-    code = "import sys; sys.modules.update(torch=None, cryptography=None); from sphynx.cli.main import main; main()"
     flags = ("--server", f"127.0.0.1:{scene.server.port}", "--keys", authority / "alice", "--state", scene.client_state)
-    arguments = ["infer", str(scene.picture), *map(str, flags), "--json"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env=environment(scene.server.audit),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    missing = "torch=None, cryptography=None"
+    done = run_without(missing, "infer", scene.picture, *flags, "--json", audit=scene.server.audit)
     assert done.returncode == 0, done.stderr
     (prediction,) = json.loads(done.stdout)["predictions"]
     assert prediction["labels"] == scene.expected
