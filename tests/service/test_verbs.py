@@ -15,7 +15,7 @@ from sphynx.cli.main import app
 from sphynx.cli.serve import parse_address, parse_bytes
 from sphynx.errors import InputError
 from sphynx.service.prediction import ranked
-from tests.service.processes import environment, infer
+from tests.service.processes import ROOT, environment, infer
 from tests.service.scene import Scene
 
 
@@ -77,6 +77,19 @@ def test_no_server_is_one_line_and_a_remedy(scene: Scene, authority: Path) -> No
     error, remedy = done.stderr.splitlines()
     assert error == "error: 127.0.0.1:1: no connection (Connection refused)"
     assert remedy == "  remedy: Check the address, and that the server runs."
+
+
+def test_the_documented_commands_exist_with_their_flags() -> None:
+    lines = (ROOT / "docs" / "serving.md").read_text().splitlines()
+    commands = [line.split()[1:] for line in lines if line.startswith("    sphynx ")]
+    assert [words[0] for words in commands] == ["keys", "keys", "keys", "serve", "infer", "keys"]
+    for words in commands:
+        verb = words[: 2 if words[0] == "keys" else 1]
+        text = run(*verb, "--help")
+        assert all(flag in text for flag in words if flag.startswith("--")), words
+    table = [line.split("|")[1] for line in lines if line.startswith("| `--")]
+    text = run("serve", "--help")
+    assert table and all(flag.strip("` ,") in text for row in table for flag in row.split(","))
 
 
 def run_without(modules: str, *arguments: str | Path, audit: Path) -> subprocess.CompletedProcess[str]:
