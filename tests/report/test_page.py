@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,20 @@ def test_what_is_no_input_is_refused(tmp_path: Path) -> None:
     (tmp_path / "odd.json").write_text('{"rows": [1]}')
     with pytest.raises(InputError, match="no results file"):
         make(tmp_path / "odd.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"layers": [{"name": "a"}]}, "layers: entry 0 lacks phase, sent_bytes, received_bytes"),
+        ({"timeline": [{"party": "a", "phase": "online", "name": "b", "start_s": 0, "end_s": float("nan")}]}, "end_s"),
+        ({"timeline": [{"party": "a", "phase": "online", "name": "b", "start_s": "0", "end_s": 1}]}, "start_s"),
+        ({"layers": {"name": "a"}}, "lacks"),
+    ],
+)
+def test_faults_of_a_benchmark_file_are_named(tmp_path: Path, change: dict[str, Any], fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        make(write_private(tmp_path / "p.json", [private_row(**change)]))
 
 
 def test_names_cannot_inject_markup(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,10 @@ class Report:
     html: str
     charts: tuple[Chart, ...]
     cells: Mapping[str, str]  # file name -> SVG
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the page in a frame of its own, so that the styles keep apart."""
+        return f'<iframe srcdoc="{escape(self.html)}" style="width: 100%; height: 80vh; border: 0"></iframe>'
 
     def save_figures(self, folder: Path) -> list[Path]:
         """Every chart as SVG and PNG, every cell as SVG."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,9 @@ from sphynx.space.genotype import Genotype, genotype_from_json, read_json
 
 CONFIG, RESULT, ENVIRONMENT, BETA = "config.json", "result.json", "environment.json", "beta.json"
 PRIVATE_KEYS = ("model", "relu_backend", "online_s")
+LAYER = (("name", "phase"), ("sent_bytes", "received_bytes"))  # keys of words, keys of numbers
+TIMELINE = (("party", "phase", "name"), ("start_s", "end_s"))
+RANGE = (("name",), ("range_bits", "used_bits", "bound_bits"))
 
 
 @dataclass(frozen=True)
@@ -162,16 +166,21 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
 
 
 def _read_file(path: Path, data: Any, found: Sources) -> None:
+    where = str(path)
     rows = data.get("rows") if isinstance(data, Mapping) and "rows" in data else data
+    if isinstance(data, Mapping) and _is_private(data):
+        rows = [data]
     if isinstance(rows, list) and rows and all(isinstance(r, Mapping) and _is_private(r) for r in rows):
+        for row in rows:
+            _require(row.get("layers") or (), LAYER, f"{where}, layers")
+            _require(row.get("timeline") or (), TIMELINE, f"{where}, timeline")
         found.private += [PrivateRow(row, path.name) for row in rows]
-    elif isinstance(data, Mapping) and _is_private(data):
-        found.private.append(PrivateRow(data, path.name))
     elif isinstance(data, Mapping) and {"layers", "images", "accuracy"} <= data.keys():
+        _require(data["layers"], RANGE, f"{where}, layers")
         name = str(data.get("compiled", path.stem))
         found.checks.append(RangeCheck(name, data["images"], 100 * data["accuracy"], data["layers"]))
     elif isinstance(data, Mapping) and {"result", "config", "metrics"} <= data.keys():
-        design = any_design_from_json(data["config"]["design"], where=str(path))
+        design = any_design_from_json(data["config"].get("design"), where=where)
         name = str(data.get("name", path.stem))
         found.training.append(
             TrainingRun(name, design, data["config"], data["metrics"], data.get("environment", {}), data["result"])
@@ -179,9 +188,24 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
     else:
         raise InputError(
             "it is no results file and not what `bench private` or `check` print",
-            where=str(path),
+            where=where,
             remedy="Give run folders, results files, or what those verbs print with --json.",
         )
+
+
+def _require(entries: Any, keys: tuple[tuple[str, ...], tuple[str, ...]], where: str) -> None:
+    """Entries come from other programs: what a chart reads of them must be there, and numbers must be numbers."""
+    words, numbers = keys
+    for number, entry in enumerate(entries if isinstance(entries, Sequence) else [entries]):
+        missing = [key for key in (*words, *numbers) if not isinstance(entry, Mapping) or key not in entry]
+        wrong = [] if missing else [key for key in numbers if not _is_amount(entry[key])]
+        if missing or wrong:
+            fault = f"lacks {', '.join(missing)}" if missing else f"has no amount as {', '.join(wrong)}"
+            raise InputError(f"entry {number} {fault}", where=where, remedy="Make the file again.")
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
 def _is_private(row: Mapping[str, Any]) -> bool:

@@ -60,6 +60,10 @@ class SearchResult:
             "genotype": self.genotype.to_json(),
         }
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the cells that were found."""
+        return self.genotype._repr_html_()
+
 
 class Searcher:
     """A strategy and the weights it shares, as the epoch loop sees them."""
