@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sphynx.report.axes import epoch_axis, linear_axis, log_axis
-from sphynx.report.charts import WIDE, Bar, Group, Point, Series, bars, curves
-from sphynx.report.drawing import SERIES, Drawing, Key, Text, roles
+from sphynx.report.axes import linear_axis, log_axis
+from sphynx.report.charts import WIDE, Bar, Group, Point, Series, bars, curves, stacked
+from sphynx.report.drawing import Drawing, Key, Text, roles
 from sphynx.report.experiments import Experiment, Row
+from sphynx.report.figures import beta_drawing
 from sphynx.report.outcomes import Ours, Outcome, published_cells
 from sphynx.report.published import Published, read_published
 from sphynx.report.scales import Scale, design_of
@@ -131,15 +132,13 @@ def _location(experiment: Experiment, outcomes: Sequence[Outcome], width: float,
             note=note if last else "",
         )  # fmt: skip
         panels.append((f"{name}: reduce cells at", chart))
-        if ran:
-            panels.append((f"{name}: our beta over the search", _beta_curves(own, width, note)))
-    drawing = Drawing(width, sum(p.height + 26 for _, p in panels), experiment.title)
-    y = 0.0
-    for title, panel in panels:
-        drawing.add(Text(6, y + 15, title, bold=True, size=13))
-        drawing.place(panel, 0, y + 24)
-        y += panel.height + 26
-    return drawing
+        found = [o for o in own if o.ours is not None and o.ours.beta]
+        if found:
+            histories = zip(*(o.ours.beta for o in found if o.ours is not None), strict=True)
+            placements = [o.row.reduce_at or () for o in found]
+            curves_of_ours = beta_drawing(placements, list(histories), width, note=note)
+            panels.append((f"{name}: our beta over the search", curves_of_ours))
+    return stacked(experiment.title, panels, width)
 
 
 def _location_bars(o: Outcome) -> list[Bar]:
@@ -152,22 +151,6 @@ def _location_bars(o: Outcome) -> list[Bar]:
         found.append(Bar(o.ours.accuracy, "s0", tip=_tip(o.row, o.ours)))
         found.append(Bar(100 * final, "s1", tip=f"{o.row.label}: our beta is {final:.4f}"))
     return found
-
-
-def _beta_curves(outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
-    series = [
-        Series(
-            o.row.label,
-            [Point(epoch, 100 * value, f"{o.row.label}, epoch {epoch}: {value:.4f}")
-             for epoch, value in enumerate(o.ours.beta, 1)],
-            f"s{number % SERIES}", marked=len(o.ours.beta) < 12, dashed=number >= SERIES,
-        )
-        for number, o in enumerate(o for o in outcomes if o.ours is not None)
-        if o.ours is not None
-    ]  # fmt: skip
-    x = epoch_axis(max(p.x for s in series for p in s.points), width)
-    y = linear_axis([p.y for s in series for p in s.points], zero=True)
-    return curves("beta", series, x, y, x_name="epoch", y_name="beta, %", width=width, height=180, note=note)
 
 
 def _paper_tip(row: Row) -> str:
