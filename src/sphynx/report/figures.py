@@ -10,6 +10,7 @@ from typing import Any
 from sphynx.report.axes import Axis, bytes_text, epoch_axis, linear_axis, log_axis, seconds_text
 from sphynx.report.charts import WIDE, Point, Series, curves, wrapped
 from sphynx.report.drawing import SERIES, Drawing, Key, Mark, Text, roles
+from sphynx.report.experiments import DATA_SETS
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.published import Published, read_published
 from sphynx.report.sources import PlacementRun, PrivateRow, RangeCheck, Sources, TrainingRun
@@ -17,7 +18,6 @@ from sphynx.report.spans import Panel, Piece, SpanRow, Tick, spans
 
 FEW_EPOCHS = 12  # up to here each one is marked
 PHASES = ("offline", "online")
-KNOWN_DATA = {((3, 32, 32), 100): "cifar100", ((3, 64, 64), 200): "tiny-imagenet", ((3, 224, 224), 1000): "imagenet"}
 
 
 @dataclass(frozen=True)
@@ -247,8 +247,9 @@ def _run_tip(run: TrainingRun, present: Mapping[str, Any]) -> str:
 
 
 def _data_key(run: TrainingRun) -> str:
-    shape, classes = tuple(run.data["image"]), int(run.data["classes"])
-    return KNOWN_DATA.get((shape, classes), run.data_name)
+    """The data set that others published on, recognised by its shape; else its own name."""
+    shape = (tuple(run.data["image"]), int(run.data["classes"]))
+    return next((name for name, known in DATA_SETS.items() if known == shape), run.data_name)
 
 
 def _curve(run: TrainingRun, colour: Mapping[str, str], key: str, factor: float, what: str) -> Series:

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from sphynx.report.axes import linear_axis, log_axis
 from sphynx.report.charts import WIDE, Bar, Group, Point, Series, bars, curves, stacked
 from sphynx.report.drawing import Drawing, Key, Text, roles
-from sphynx.report.experiments import Experiment, Row
+from sphynx.report.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.figures import beta_drawing
 from sphynx.report.outcomes import Ours, Outcome, published_cells
 from sphynx.report.published import Published, read_published
 from sphynx.report.scales import Scale, design_of
 from sphynx.space.files import account_of_any
 from sphynx.space.published import SPHYNX
-from sphynx.space.tally import Shape
-
-SIZES = {"cifar100": (32, 100), "tiny-imagenet": (64, 200), "imagenet": (224, 1000)}
 
 
 def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outcome], *, width: float = WIDE) -> Drawing:
@@ -51,9 +48,9 @@ def _all_ours(outcome: Outcome) -> list[Ours]:
 
 def paper_relus(row: Row) -> int:
     """Of the paper's own network, counted."""
-    size, classes = SIZES[row.data]
+    image, classes = DATA_SETS[row.data]
     cells = SPHYNX if row.cells.startswith("search:") else published_cells(row)
-    return account_of_any(design_of(row, Shape(3, size, size), classes, cells)).total.relus
+    return account_of_any(design_of(row, image, classes, cells)).total.relus
 
 
 def _pareto(experiment: Experiment, outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
@@ -164,5 +161,5 @@ def _tip(row: Row, ours: Ours) -> str:
     taught = ", distilled" if row.distilled else ""
     return (
         f"{row.series} {row.label}, ours: {ours.accuracy:.2f}{spread} %{taught}, n = {ours.seeds}, "
-        f"{ours.network}, {ours.relus:,} ReLUs, {ours.epochs} epochs; {ours.made}"
+        f"{ours.network}, {ours.relus:,} ReLUs, {ours.epochs} epochs on {ours.data}; {ours.made}"
     )
