@@ -146,7 +146,8 @@ def design_table(run: DesignRun) -> Table:
     result = run.result
     rows = [
         [row["cells"], _percent(100 * row["mean"]),
-         "-" if row["deviation"] is None else f"{100 * row['deviation']:.2f}", str(len(row["accuracies"])), f"{row['parameters']:,}", f"{row['minutes']:.1f}"]
+         "-" if row["deviation"] is None else f"{100 * row['deviation']:.2f}",
+         str(len(row["accuracies"])), f"{row['parameters']:,}", f"{row['minutes']:.1f}"]
         for row in result["comparison"]["rows"]
     ]  # fmt: skip
     plan = (
@@ -232,7 +233,8 @@ def _is_teacher(run: TrainingRun) -> bool:
 def subtitle(sources: Sources) -> str:
     counts = [
         (len(sources.designs), "design run"), (len(sources.training), "training run"),
-        (len(sources.searches), "cell search"), (len(sources.placements), "placement search"), (len(sources.private), "private benchmark"),
+        (len(sources.searches), "cell search"), (len(sources.placements), "placement search"),
+        (len(sources.private), "private benchmark"),
         (len(sources.checks), "range check"),
     ]  # fmt: skip
     return ", ".join(f"{n} {word}{_plural(word, n)}" for n, word in counts if n)
