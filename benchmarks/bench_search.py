@@ -1,109 +1,217 @@
 #!/usr/bin/env python3
-"""Seconds per epoch of a cell search (each strategy) and of a placement search, eager and as CUDA graphs.
+"""Seconds per epoch of a cell search (each strategy) and of a placement search, each beside its floor.
 
-    PYTHONPATH=src python benchmarks/bench_search.py                      # the paper's sizes, CIFAR-100's shape
-    PYTHONPATH=src python benchmarks/bench_search.py --strategies darts --steps 2 --warmup 1 --channels 1 --depth 3 \
-        --batch 4 --location-depth 3
+    PYTHONPATH=src python benchmarks/bench_search.py                       # the paper's sizes, CIFAR-100's shape
+    PYTHONPATH=src python benchmarks/bench_search.py --quick               # tiny: does everything run?
+    PYTHONPATH=src python benchmarks/bench_search.py --check-graphs        # on a GPU: captured steps == eager steps
 
-An epoch goes once over half of CIFAR-100's 50,000 training images; the images here are random. `--steps` are timed
-after `--warmup` (which must see every placement once, where graphs are captured).
+An epoch goes once over both halves of CIFAR-100's 50,000 training images; the images here are random. On a GPU the
+steps run in bf16, captured as CUDA graphs where the strategy allows it. The floor (`measure`) counts the networks
+as designed, without widths that are rounded up for the hardware.
+
+`--check-graphs` runs the same few steps twice from the same state, eagerly and captured, in fp32 with deterministic
+kernels, and prints the largest difference of any weight, architecture parameter or loss; it exits with 1 where that
+exceeds what the order of additions explains.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
-from collections.abc import Callable
-from dataclasses import replace
+import dataclasses
+import os
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
 
 import torch
+from measure import (
+    GPU_EFFORT,
+    QUICK_EFFORT,
+    Ceilings,
+    Effort,
+    count_work,
+    measure_ceilings,
+    print_rows,
+    random_data,
+    row_of,
+    seconds_per_step,
+)
 
+from sphynx.cli.output import print_json, print_table
+from sphynx.data.images import Data
 from sphynx.network.backend import fast_convolutions
-from sphynx.run.environment import device_name
-from sphynx.search.cellspace import CellSpace
-from sphynx.search.locate import candidate_networks
-from sphynx.search.location import LocationRecipe, PlacementSearch, placements
-from sphynx.search.recipe import SearchRecipe
-from sphynx.search.search import Searcher
-from sphynx.search.strategies import STRATEGIES, channel_divisor
-from sphynx.search.supernet import Supernet
-from sphynx.search.weights import SharedWeights
-from sphynx.space.design import Design, default_reduce_positions
+from sphynx.search.epochs import Halves, Learner
+from sphynx.search.locate import prepare_placement
+from sphynx.search.location import LocationRecipe, load_location_recipe, placements
+from sphynx.search.recipe import SearchRecipe, load_recipe
+from sphynx.search.search import prepare_search
+from sphynx.search.strategies import STRATEGIES
+from sphynx.space.design import Design
 from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+from sphynx.train.processes import pick_device
 
-HALF_IMAGES = 25_000
+CAPTURED = ("darts", "darts-2nd", "pc-darts", "gaea")  # they compute everything in every step: one graph serves
+SAMPLED_STEPS = 6  # that a floor is averaged over, where steps draw what they compute
+TOLERANCE = 1e-4  # of --check-graphs, relative to the largest magnitude
 
 
-def seconds_per_step(step: Callable[[], object], device: torch.device, warmup: int, steps: int) -> float:
-    for _ in range(warmup):
-        step()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    started = time.perf_counter()
-    for _ in range(steps):
-        step()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return (time.perf_counter() - started) / steps
+def on_this_device(recipe: Any, device: torch.device, graphs: bool) -> Any:
+    return dataclasses.replace(recipe, autocast=device.type == "cuda", cuda_graphs=graphs and device.type == "cuda")
+
+
+def endless(halves: Halves) -> Iterator[Any]:
+    epoch = 0
+    while True:
+        yield from halves.pairs(epoch)
+        epoch += 1
+
+
+def seconds_and_work(learner: Learner, eager: Learner, halves: Halves, effort: Effort, counted: int) -> Any:
+    """`eager` is the same without graphs, whose operators can be counted."""
+    turns = endless(halves)
+    with fast_convolutions(halves.device):
+        eager.start_epoch(0)
+        work = count_work(lambda: eager.step(*next(turns)), counted)
+        learner.start_epoch(0)
+        seconds = seconds_per_step(lambda: learner.step(*next(turns)), halves.device, effort, halves.steps)
+    return seconds, work
+
+
+def search_row(
+    strategy: str, data: Data, recipe: SearchRecipe, device: torch.device, effort: Effort, ceilings: Ceilings
+) -> dict[str, Any]:
+    # pc_warmup = 0: time the steps that also learn the architecture, which are the longer ones.
+    recipe = dataclasses.replace(on_this_device(recipe, device, strategy in CAPTURED), pc_warmup=0.0)
+    searcher, halves, _ = prepare_search(data, strategy, recipe, seed=0, device=device)
+    eager = dataclasses.replace(recipe, cuda_graphs=False)
+    counted = 1 if strategy in CAPTURED else SAMPLED_STEPS
+    other, _, _ = prepare_search(data, strategy, eager, seed=0, device=device)
+    seconds, work = seconds_and_work(searcher, other, halves, effort, counted)
+    what = f"search {strategy}, C={recipe.channels} D={recipe.depth}"
+    return row_of(what, _how(recipe), recipe.batch_size, seconds, halves.steps, work, ceilings)
+
+
+def placement_row(
+    design: Design, data: Data, recipe: LocationRecipe, device: torch.device, effort: Effort, ceilings: Ceilings
+) -> dict[str, Any]:
+    recipe = on_this_device(recipe, device, graphs=True)
+    places = placements(design.depth, len(design.reduce_positions), "paper")
+    search, halves, _ = prepare_placement(design, data, recipe, places, seed=0, device=device)
+    eager = dataclasses.replace(recipe, cuda_graphs=False)
+    other, _, _ = prepare_placement(design, data, eager, places, seed=0, device=device)
+    if recipe.cuda_graphs:  # the warm-up must capture the two steps of (nearly) every candidate
+        effort = dataclasses.replace(effort, warmup=max(effort.warmup, 6 * len(places)))
+    seconds, work = seconds_and_work(search, other, halves, effort, SAMPLED_STEPS)
+    what = f"place {len(places)} candidates, C={design.channels} D={design.depth}"
+    return row_of(what, _how(recipe), recipe.batch_size, seconds, halves.steps, work, ceilings)
+
+
+def _how(recipe: SearchRecipe | LocationRecipe) -> str:
+    return ("bf16" if recipe.autocast else "fp32") + (", graph" if recipe.cuda_graphs else ", eager")
+
+
+def state_tensors(state: Any, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    if isinstance(state, torch.Tensor):
+        yield path, state.detach().double().cpu()
+    elif isinstance(state, dict):
+        for key, value in state.items():
+            yield from state_tensors(value, f"{path}/{key}")
+    elif isinstance(state, list | tuple):
+        for number, value in enumerate(state):
+            yield from state_tensors(value, f"{path}/{number}")
+
+
+def graph_difference(make: Any, steps: int) -> tuple[float, str]:
+    """Of learners made twice, without and with graphs: the largest difference after `steps`, and where it is."""
+    ends = []
+    for graphs in (False, True):
+        learner, halves, _ = make(graphs)
+        learner.start_epoch(0)
+        losses = [float(learner.step(*pair)) for pair in islice(endless(halves), steps)]
+        ends.append(dict(state_tensors({"state": learner.state_dict(), "loss": torch.tensor(losses)})))
+    eager, captured = ends
+    if eager.keys() != captured.keys():
+        return float("inf"), ", ".join(sorted(eager.keys() ^ captured.keys())[:3])
+    worst, where = 0.0, "-"
+    for name, value in eager.items():
+        scale = max(float(value.abs().max()) if value.numel() else 0.0, 1.0)
+        difference = float((value - captured[name]).abs().max()) / scale if value.numel() else 0.0
+        if not difference <= worst:  # a NaN counts as the worst
+            worst, where = difference, name
+    return worst, where
+
+
+def check_graphs(data: Data, design: Design, steps: int, device: torch.device, as_json: bool) -> bool:
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with it
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.benchmark = torch.backends.cudnn.allow_tf32 = False
+    found = {}
+    for strategy in CAPTURED:
+        recipe = load_recipe("paper", {"depth": design.depth, "batch_size": 16, "pc_warmup": 0.0, "epochs": 2})
+
+        def make_search(graphs: bool, strategy: str = strategy, recipe: SearchRecipe = recipe) -> Any:
+            settings = dataclasses.replace(recipe, cuda_graphs=graphs)
+            return prepare_search(data, strategy, settings, seed=0, device=device)
+
+        found[f"search {strategy}"] = graph_difference(make_search, steps)
+
+    def make_placement(graphs: bool) -> Any:
+        recipe = load_location_recipe("paper", {"batch_size": 16, "cuda_graphs": graphs})
+        return prepare_placement(design, data, recipe, placements(design.depth, 2, "paper"), seed=0, device=device)
+
+    found["placement"] = graph_difference(make_placement, 3 * steps)
+    good = {what: difference <= TOLERANCE for what, (difference, _) in found.items()}
+    if as_json:
+        print_json({what: {"difference": d, "where": w, "good": good[what]} for what, (d, w) in found.items()})
+    else:
+        print_table(
+            f"Captured against eager steps, fp32, {device}",
+            ["what", ">largest difference", "where", "verdict"],
+            ([what, f"{d:.2e}", w, "good" if good[what] else "DIFFERS"] for what, (d, w) in found.items()),
+            note=f"relative to each tensor's largest magnitude (at least 1); allowed: {TOLERANCE:g}",
+        )
+    return all(good.values())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default="auto")
     parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES), choices=list(STRATEGIES))
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--channels", type=int, default=5)
-    parser.add_argument("--depth", type=int, default=8, help="of the supernet")
-    parser.add_argument("--location-depth", type=int, default=5)
-    parser.add_argument("--warmup", type=int, default=40)
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--recipe", default="paper", help="of search and placement: a name")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, two steps each")
+    parser.add_argument("--check-graphs", action="store_true", help="compare captured with eager steps; needs a GPU")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    device = torch.device(options.device)
+    device = pick_device(options.device)
+    if options.check_graphs:
+        if device.type != "cuda":
+            sys.exit("error: CUDA graphs need a GPU\n  remedy: run this on a machine with one.")
+        sys.exit(0 if check_graphs(random_data(2000), paper_design(5, 5, 100), 8, device, options.json) else 1)
     torch.backends.cudnn.benchmark = device.type == "cuda"
-    design = Design(SPHYNX, options.channels, options.depth, default_reduce_positions(options.depth))
-    batch = (
-        torch.randn(options.batch, *design.image, device=device),
-        torch.randint(100, (options.batch,), device=device),
-    )
-    steps_per_epoch = HALF_IMAGES // options.batch
-    rows = []
+    ceilings = measure_ceilings(device)
+    rows = list(search_rows(options.strategies, options.recipe, device, ceilings, quick=options.quick))
+    print_rows(rows, ceilings, device, options.json)
 
-    def measure(what: str, how: str, step: Callable[[], object]) -> None:
-        seconds = seconds_per_step(step, device, options.warmup, options.steps)
-        rows.append({"what": what, "how": how, "step_seconds": seconds, "epoch_seconds": seconds * steps_per_epoch})
-        if not options.json:
-            print(
-                f"{what:24} {how:12} {1000 * seconds:9.2f} ms/step {seconds * steps_per_epoch:9.2f} s/epoch", flush=True
-            )
 
-    modes = [("fp32", False, False)]
-    if device.type == "cuda":
-        modes += [("bf16", True, False), ("bf16, graph", True, True)]
-    with fast_convolutions(device):
-        for how, half, graphs in modes:
-            for name in options.strategies:
-                recipe = SearchRecipe(
-                    epochs=1, batch_size=options.batch, pc_warmup=0.0, autocast=half, cuda_graphs=graphs
-                )
-                network = Supernet(design, CellSpace(7), channel_divisor=channel_divisor(name, recipe)).to(device)
-                shared = SharedWeights(network, recipe)
-                searcher = Searcher(STRATEGIES[name](shared, torch.Generator().manual_seed(0)), shared)
-                searcher.start_epoch(0)
-                measure(f"search {name}", how, lambda searcher=searcher: searcher.step(batch, batch))  # type: ignore[misc]
-            location = LocationRecipe(epochs=1, batch_size=options.batch, autocast=half, cuda_graphs=graphs)
-            places = placements(options.location_depth, 2, "paper")
-            small = replace(design, depth=options.location_depth, reduce_positions=places[0])
-            networks, stem = candidate_networks(small, places)
-            networks.to(device)
-            placing = PlacementSearch(
-                list(networks), stem, location, steps=1000, generator=torch.Generator().manual_seed(0)
-            )
-            placing.start_epoch(0)
-            measure(f"place {len(places)} candidates", how, lambda placing=placing: placing.step(batch, batch))  # type: ignore[misc]
-    if options.json:
-        print(json.dumps({"device": device_name(device), "batch": options.batch, "rows": rows}, indent=2))
+def search_rows(
+    strategies: list[str], recipe_name: str, device: torch.device, ceilings: Ceilings, *, quick: bool
+) -> Iterator[dict[str, Any]]:
+    effort = QUICK_EFFORT if quick else GPU_EFFORT
+    data = random_data(256 if quick else 50_000)
+    small = {"depth": 3, "channels": 1, "batch_size": 8} if quick else {}
+    recipe, location = load_recipe(recipe_name, small), load_location_recipe(recipe_name)
+    for strategy in strategies:
+        yield search_row(strategy, data, recipe, device, effort, ceilings)
+    channels, depth = (1, 3) if quick else (5, 5)
+    location = dataclasses.replace(location, batch_size=8) if quick else location
+    yield placement_row(paper_design(channels, depth, data.classes), data, location, device, effort, ceilings)
+
+
+def paper_design(channels: int, depth: int, classes: int, **changes: Any) -> Design:
+    """The published cells; reduce cells at 0 and 1, as in the paper's 25.6K network (C = D = 5)."""
+    return Design(SPHYNX, channels, depth, (0, 1), Shape(3, 32, 32), classes, **changes)
 
 
 if __name__ == "__main__":

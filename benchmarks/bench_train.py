@@ -1,210 +1,120 @@
 #!/usr/bin/env python3
-"""Seconds per training epoch of a Sphynx network, beside ResNet18 in the same run and beside the machine's floor.
+"""Seconds per epoch of everything the design wing does on one device, each beside the machine's floor (`measure`).
 
-    PYTHONPATH=src python benchmarks/bench_train.py                       # 25.6K ReLUs, CIFAR-100's shape, GPU
-    PYTHONPATH=src python benchmarks/bench_train.py --images 256 --batch 32 --repeats 1 --channels 2 --resnet-width 8
+    PYTHONPATH=src python benchmarks/bench_train.py                        # a GPU: 25.6K ReLUs, ResNet18, search, place
+    PYTHONPATH=src python benchmarks/bench_train.py --only train --json
+    PYTHONPATH=src python benchmarks/bench_train.py --quick                # tiny, on any device: does everything run?
 
-The images are random (speed does not depend on their content), of CIFAR-100's shape and number unless --data is given.
-The floor is what the machine would need if nothing but arithmetic, or nothing but memory, counted:
-
-    floor = max(FLOPs of the step / FLOP/s of a large bf16 matrix product,
-                bytes that the step's operators read and write / bytes/s of a large copy)
-
-FLOPs are 2 x multiply-accumulates of the forward pass, times 3 for forward and backward. Bytes are counted from the
-operators that an eager step of the network as designed runs (each tensor argument and result once), so an unfused chain
-counts each time.
+The images are random, of CIFAR-100's shape and number (50,000 per epoch; a search epoch goes over two halves of them).
+A row times windows of steps for about two seconds, or one epoch where that is shorter, and scales them to an epoch. It
+includes drawing and augmenting the batches. Floors count the networks as designed, without rounded widths.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
+import dataclasses
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from bench_search import paper_design, search_rows
+from measure import (
+    GPU_EFFORT,
+    QUICK_EFFORT,
+    Ceilings,
+    Effort,
+    count_work,
+    measure_ceilings,
+    print_rows,
+    random_data,
+    row_of,
+    seconds_per_step,
+)
 
-from sphynx.data.batches import Augmentation, Batches
-from sphynx.data.images import Data, ImageSet, make_data
-from sphynx.data.open import open_data
-from sphynx.network.builder import SphynxNetwork
-from sphynx.network.observe import observe
-from sphynx.network.reference import ResNet18
-from sphynx.network.widen import widened
-from sphynx.run.environment import describe_environment
-from sphynx.space.design import Design, default_reduce_positions
-from sphynx.space.published import SPHYNX
+from sphynx.data.images import Data
+from sphynx.space.files import AnyDesign
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.tally import Shape
-from sphynx.train.objective import Objective
-from sphynx.train.processes import pick_device
-from sphynx.train.recipe import Recipe, load_recipe
-from sphynx.train.step import Step, uses_channels_last, width_multiple
+from sphynx.train.loop import Job, make_batches, prepare_training
+from sphynx.train.processes import Processes, pick_device
+from sphynx.train.recipe import load_recipe
+
+SEARCHES = ["darts", "pc-darts", "gdas"]
 
 
-def synchronise(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def seconds_of(work: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """Median of `repeats`, after one run that is not counted."""
-    work()
-    times = []
-    for _ in range(repeats):
-        synchronise(device)
-        started = time.perf_counter()
-        work()
-        synchronise(device)
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
-
-
-def measure_ceilings(device: torch.device) -> dict[str, float]:
-    """What this machine really reaches: bf16 (fp32 on a CPU) matrix products, and a copy's reads plus writes."""
-    cuda = device.type == "cuda"
-    side, elements = (8192, 1 << 29) if cuda else (1024, 1 << 25)
-    a = torch.randn(side, side, device=device, dtype=torch.bfloat16 if cuda else torch.float32)
-    source = torch.zeros(elements, device=device, dtype=torch.uint8)
-    target = torch.empty_like(source)
-    flops = 2 * side**3 / seconds_of(lambda: a @ a, device, 10)
-    copied = 2 * elements / seconds_of(lambda: target.copy_(source), device, 10)
-    return {"flops_per_second": flops, "bytes_per_second": copied}
-
-
-class _ByteCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.bytes = 0
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if not func.is_view:
-            tensors = [t for t in tree_leaves((args, kwargs, result)) if isinstance(t, Tensor)]
-            self.bytes += sum(t.numel() * t.element_size() for t in tensors)
-        return result
-
-
-def step_bytes(network: nn.Module, recipe: Recipe, x: Tensor, y: Tensor) -> int:
-    counter = _ByteCounter()
-    step = Step(Objective(network, recipe), recipe, x.device, eager=True)
-    step(x, y)
-    with counter:
-        step(x, y)
-    return counter.bytes
-
-
-def bench(
-    name: str, build: Callable[[], nn.Module], data: Data, recipe: Recipe, device: torch.device, repeats: int,
-    ceilings: Mapping[str, float],
+def training_row(
+    what: str, design: AnyDesign, data: Data, overrides: dict[str, Any], device: torch.device, effort: Effort,
+    ceilings: Ceilings,
 ) -> dict[str, Any]:  # fmt: skip
-    torch.manual_seed(0)
-    network = as_trained(build().to(device), recipe, device)
-    batches = Batches(
-        data.train, recipe.batch_size, device=device, augmentation=Augmentation(crop=True, flip=True),
-        mean=data.mean, std=data.std,
-    )  # fmt: skip
-    x, y = next(iter(batches))
-    narrow = build().to(device)
-    flops = 3 * 2 * observe(narrow, Shape(*data.train.shape)).macs * len(batches) * batches.batch_size
-    moved = step_bytes(narrow, recipe, x, y) * len(batches)
-    step = Step(Objective(network, recipe), recipe, device)
+    recipe = load_recipe("paper-cifar100", overrides)
+    job = Job(design, data, recipe, Path(), processes=Processes(device))
+    batches = make_batches(data.train, job)
+    turns = endless(batches)
+    eager = dataclasses.replace(job, recipe=dataclasses.replace(recipe, acceleration="eager"))
+    _, counted = prepare_training(eager, multiple=1)
+    work = count_work(lambda: counted(*next(turns)))
+    network, step = prepare_training(job)
+    network.train()
+    seconds = seconds_per_step(lambda: step(*next(turns)), device, effort, len(batches))
+    return row_of(what, recipe.acceleration, recipe.batch_size, seconds, len(batches), work, ceilings)
 
-    def epoch() -> None:
-        for x, y in batches:
-            step(x, y)
 
-    seconds = seconds_of(epoch, device, repeats)
-    floor_flops, floor_bytes = flops / ceilings["flops_per_second"], moved / ceilings["bytes_per_second"]
-    return {
-        "network": name,
-        "batch": batches.batch_size,
-        "seconds_per_epoch": seconds,
-        "ms_per_step": 1e3 * seconds / len(batches),
-        "images_per_second": len(batches) * batches.batch_size / seconds,
-        "floor_flops_seconds": floor_flops,
-        "floor_bytes_seconds": floor_bytes,
-        "times_floor": seconds / max(floor_flops, floor_bytes),
-        "parameters": sum(p.numel() for p in network.parameters()),
+def endless(batches: Any) -> Iterator[Any]:
+    while True:
+        yield from batches
+
+
+def training_rows(
+    batch_sizes: list[int], overrides: dict[str, Any], device: torch.device, ceilings: Ceilings, *, quick: bool
+) -> Iterator[dict[str, Any]]:
+    data = random_data(256 if quick else 50_000)
+    channels, depth, width = (1, 3, 8) if quick else (5, 5, 64)
+    designs: dict[str, AnyDesign] = {
+        f"sphynx C={channels} D={depth} {stack}": paper_design(channels, depth, data.classes, conv_stack=stack)
+        for stack in ("single", "paper")
     }
-
-
-def as_trained(network: nn.Module, recipe: Recipe, device: torch.device) -> nn.Module:
-    """In the widths and the memory format that the training loop uses on this device."""
-    if isinstance(network, SphynxNetwork):
-        network = widened(network, width_multiple(recipe, device))
-    if uses_channels_last(recipe, device):
-        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return network.train()
-
-
-def random_data(images: int) -> Data:
-    generator = torch.Generator().manual_seed(0)
-    pixels = torch.randint(0, 256, (images, 3, 32, 32), dtype=torch.uint8, generator=generator)
-    classes = min(100, images)
-    everything = ImageSet(pixels, torch.arange(images) % classes, tuple(map(str, range(classes))))
-    return make_data("random 3x32x32", everything, everything, where="random")
+    designs[f"resnet18 w{width}"] = ResNet18Design(width, Shape(*data.train.shape), data.classes, "small")
+    effort = QUICK_EFFORT if quick else GPU_EFFORT
+    for batch in batch_sizes:
+        for what, design in designs.items():
+            settings = {**overrides, "batch_size": batch}
+            yield training_row(f"train {what}", design, data, settings, device, effort, ceilings)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="", help="a data set instead of random images")
-    parser.add_argument("--images", type=int, default=50_000)
-    parser.add_argument("--batch", type=int, nargs="+", default=[96, 512])
-    parser.add_argument("--channels", type=int, default=5)
-    parser.add_argument("--depth", type=int, default=5)
-    parser.add_argument("--conv-stack", default="paper")
-    parser.add_argument("--resnet-width", type=int, default=64)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", choices=["train", "search"], help="leave the other part out")
+    parser.add_argument("--batch", type=int, nargs="+", help="of the training rows (default: 96 512)")
+    parser.add_argument("--strategies", nargs="*", default=SEARCHES, help=f"default: {' '.join(SEARCHES)}")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--acceleration", nargs="+", default=["auto"], help="auto, eager, graph, compile")
-    parser.add_argument("--precision", default="auto")
-    parser.add_argument("--memory-format", default="auto", help="auto, contiguous, channels_last")
+    parser.add_argument("--acceleration", default="auto", help="training: auto, eager, graph, compile")
+    parser.add_argument("--precision", default="auto", help="training: auto, fp32, bf16")
+    parser.add_argument("--memory-format", default="auto", help="training: auto, contiguous, channels_last")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, two steps each")
     parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     device = pick_device(a.device)
-    data = open_data(a.data) if a.data else random_data(a.images)
-    image = Shape(*data.train.shape)
-    design = Design(
-        SPHYNX, a.channels, a.depth, default_reduce_positions(a.depth), image, data.classes, conv_stack=a.conv_stack
-    )
-    relus = image.height * image.width * a.channels * a.depth
-    networks: dict[str, Callable[[], nn.Module]] = {
-        f"sphynx {relus / 1000:.1f}K": lambda: SphynxNetwork(design, auxiliary=True, drop_path=True),
-        f"resnet18 w{a.resnet_width}": lambda: ResNet18(ResNet18Design(a.resnet_width, image, data.classes, "small")),
-    }
+    torch.backends.cudnn.benchmark = device.type == "cuda"
     ceilings = measure_ceilings(device)
+    overrides = {"acceleration": a.acceleration, "precision": a.precision, "memory_format": a.memory_format}
+    batch_sizes = a.batch or ([8, 16] if a.quick else [96, 512])
+    parts: list[Iterator[dict[str, Any]]] = []
+    if a.only != "search":
+        parts.append(training_rows(batch_sizes, overrides, device, ceilings, quick=a.quick))
+    if a.only != "train":
+        parts.append(search_rows(a.strategies, "paper", device, ceilings, quick=a.quick))
     rows = []
-    for acceleration in a.acceleration:
-        for batch in a.batch:
-            for name, build in networks.items():
-                recipe = load_recipe(
-                    "paper-cifar100",
-                    {"batch_size": batch, "acceleration": acceleration, "precision": a.precision,
-                     "memory_format": a.memory_format},
-                )  # fmt: skip
-                row = bench(name, build, data, recipe, device, a.repeats, ceilings)
-                rows.append({"acceleration": acceleration, **row})
-                if not a.json:
-                    print_row(rows)
-    if a.json:
-        print(json.dumps({"environment": describe_environment(device), "ceilings": ceilings, "rows": rows}, indent=2))
-    else:
-        print("ceilings: " + ", ".join(f"{name} {value:.3e}" for name, value in ceilings.items()))
-
-
-def print_row(rows: list[dict[str, Any]]) -> None:
-    if len(rows) == 1:
-        print("  ".join(name.rjust(19) for name in rows[0]))
-    cells = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in rows[-1].values())
-    print("  ".join(cell.rjust(19) for cell in cells), flush=True)
+    started = time.perf_counter()
+    for part in parts:
+        for row in part:
+            rows.append(row)
+            passed = time.perf_counter() - started
+            print(f"{passed:6.1f} s  {row['what']}: {row['epoch_seconds']:.3g} s/epoch", file=sys.stderr, flush=True)
+    print_rows(rows, ceilings, device, a.json)
 
 
 if __name__ == "__main__":

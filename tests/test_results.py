@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sphynx.space.files import account_of_any, load_any_design
+
 ROOT = Path(__file__).parents[1]
 ROWS = re.findall(r"^\| `([\w.-]+)` \|(.+)\|$", (ROOT / "docs/results.md").read_text(), re.MULTILINE)
 
@@ -15,17 +17,23 @@ def test_there_are_rows() -> None:
 
 
 @pytest.mark.parametrize(("name", "columns"), ROWS, ids=[name for name, _ in ROWS])
-def test_row_traces_to_its_run(name: str, columns: str) -> None:
+def test_row_traces_to_its_run(name: str, columns: str, tmp_path: Path) -> None:
     run = json.loads((ROOT / f"results/cifar100/{name}.json").read_text())
-    stack, epochs, batch, drop, decay, teacher, train, test, seconds, minutes = (c.strip() for c in columns.split("|"))
+    columns_of_row = (column.strip() for column in columns.split("|"))
+    relus, stack, epochs, batch, drop, mixup, decay, teacher, train, held_out, test, seconds, minutes = columns_of_row
     recipe, design, metrics = run["config"]["recipe"], run["config"]["design"], run["metrics"]
+    design_file = tmp_path / "design.json"
+    design_file.write_text(json.dumps(design))
+    assert relus == f"{account_of_any(load_any_design(design_file)).total.relus / 1000:.3g}K"
     assert stack == design.get("conv_stack", "none")
     assert int(epochs) == recipe["epochs"] == len(metrics) == run["result"]["epochs"]
     assert int(batch) == recipe["batch_size"]
     assert float(drop) == recipe["drop_path"]
+    assert float(mixup) == recipe.get("mixup", 0)
     assert float(decay) == recipe["weight_decay"]
     assert (teacher == "none") == (run["config"]["teacher"] is None)
     assert float(train) == pytest.approx(100 * metrics[-1]["train_accuracy"], abs=0.006)
+    assert held_out == f"{100 * metrics[-1]['held_out_accuracy']:.2f}" if recipe["held_out"] else held_out == ""
     assert float(test.strip("*")) == pytest.approx(100 * run["result"]["accuracy"], abs=0.006)
     median_seconds = sorted(row["seconds"] for row in metrics)[len(metrics) // 2]
     assert float(seconds) == pytest.approx(median_seconds, abs=0.006)

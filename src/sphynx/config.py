@@ -1,4 +1,5 @@
-"""Typed frozen settings from a TOML table: every unknown key, wrong type and bad value reported at once.
+"""Typed frozen settings from a TOML table: every unknown key, wrong type and bad value reported at once; and shelves of
+named ones (recipes) that come with the package as TOML files.
 
 @dataclass(frozen=True)
 class Recipe:
@@ -10,10 +11,14 @@ read_settings(Recipe, tomllib.loads(text), where="recipe.toml")
 from __future__ import annotations
 
 import dataclasses
+import tomllib
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from sphynx.errors import InputError, join_faults
 
@@ -63,3 +68,41 @@ def _converted(hint: Any, value: Any) -> Any:
     if not isinstance(value, hint) or (hint in (int, float) and isinstance(value, bool)):
         raise ValueError(f"expected {hint.__name__}")
     return value
+
+
+@dataclass(frozen=True)
+class Shelf(Generic[Settings]):
+    """Recipes of one stage: PACKAGE/recipes/PREFIX-NAME.toml. A recipe is asked for by name or by a file's path."""
+
+    kind: type[Settings]
+    package: str
+    stage: str  # as messages call it
+    prefix: str = ""
+
+    def names(self) -> list[str]:
+        """As files are called: with the prefix, so that no two shelves have a name in common."""
+        folder = resources.files(self.package) / "recipes"
+        found = (file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+        return sorted(name for name in found if name.startswith(self.prefix))
+
+    def text(self, name_or_path: str) -> str:
+        """The TOML. A name may leave out the prefix."""
+        for name in (name_or_path, self.prefix + name_or_path):
+            if name in self.names():
+                return (resources.files(self.package) / "recipes" / f"{name}.toml").read_text()
+        try:
+            return Path(name_or_path).read_text()
+        except (OSError, UnicodeDecodeError):
+            short = ", ".join(name.removeprefix(self.prefix) for name in self.names())
+            raise InputError(
+                f"there is no {self.stage} recipe of that name and no such file",
+                where=name_or_path,
+                remedy=f"Use one of {short}, or the path of a TOML file.",
+            ) from None
+
+    def load(self, name_or_path: str, overrides: Mapping[str, Any] | None = None) -> Settings:
+        try:
+            table = tomllib.loads(self.text(name_or_path))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"it is not TOML ({error})", where=name_or_path, remedy="Mend the file.") from None
+        return read_settings(self.kind, {**table, **(overrides or {})}, where=f"{self.stage} recipe {name_or_path}")

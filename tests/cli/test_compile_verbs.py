@@ -12,10 +12,10 @@ import torch
 from sphynx.cli.main import main
 from sphynx.data.open import open_data
 from sphynx.network.build import build_network
+from sphynx.network.model import save_model, save_normalisation
 from sphynx.space.design import Design
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
-from sphynx.train.model import save_model, save_normalisation
 
 
 class Ran(NamedTuple):

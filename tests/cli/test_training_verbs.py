@@ -163,6 +163,20 @@ def test_recipes(sphynx: Sphynx) -> None:
     assert bad.code == 2 and "2 faults" in bad.err
 
 
+def test_recipes_of_searches_stand_beside_those_of_training(sphynx: Sphynx) -> None:
+    listed = json.loads(sphynx("recipes", "ls", "--json").out)
+    assert {name: row["stage"] for name, row in listed.items() if name.endswith("smoke")} == {
+        "smoke": "training", "search-smoke": "search", "location-smoke": "location",
+    }  # fmt: skip
+    assert "supernet C=5 D=8" in sphynx("recipes", "ls").out
+    assert sphynx("recipes", "cp", "search-small", "mine.toml").code == 0
+    assert sphynx("recipes", "validate", "mine.toml", "--stage", "search").out == "mine.toml: good\n"
+    assert sphynx("recipes", "validate", "location-fast").code == 0
+    as_training = sphynx("recipes", "validate", "mine.toml")
+    assert as_training.code == 2 and "unknown key 'random_candidates'" in as_training.err
+    assert "no stage" in sphynx("recipes", "validate", "mine.toml", "--stage", "lunch").err
+
+
 def test_data(sphynx: Sphynx) -> None:
     listed = json.loads(sphynx("data", "ls", "--json").out)
     assert [row["here"] for row in listed] == [True, False, False, False, False]

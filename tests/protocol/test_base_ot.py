@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from nacl import bindings as sodium
 
 from sphynx.core import Prg, garbling, ot
 from sphynx.core.bits import plane_words
@@ -47,6 +48,7 @@ def test_base_ot_starts_an_extension() -> None:
         b"\xff" * 32,
         bytes(33),
         b"\x02" + bytes(31),  # not on the curve
+        sodium.crypto_core_ed25519_add(BaseOtSender().first_message, bytes(32)),  # of composite order
     ],
 )
 def test_bad_points_are_refused(point: bytes) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sphynx.core import Prg, garbling, gmw, ot
 from sphynx.errors import SphynxError
-from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer
+from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer, MessageBytes
 
 
 def connected() -> tuple[ot.OtReceiver, ot.OtSender]:
@@ -24,6 +24,11 @@ def connected() -> tuple[ot.OtReceiver, ot.OtSender]:
 
 
 DOWN, UP = connected(), connected()  # sessions outlive batches
+
+
+def joined(parts: list[memoryview]) -> bytearray:
+    """As the channel delivers the parts of a message."""
+    return bytearray(b"".join(parts))
 
 
 def online(server: gmw.ReluServer, client: gmw.ReluClient, new_mask: np.ndarray) -> np.ndarray:
@@ -59,7 +64,8 @@ def test_relu_on_material_from_ot(case: tuple[int, int, int, list[tuple[int, int
 
     client = GmwOfflineClient(shape, DOWN[0], UP[1], x_c)
     server = GmwOfflineServer(shape, DOWN[1], UP[0])
-    corrections, material = server.finish(client.conversion(server.answer(client.request())))
+    answer = server.answer(joined(client.request()))
+    corrections, material = server.finish(joined(client.conversion(joined(answer))))
     client_material = client.finish(corrections)
 
     relu_server = gmw.ReluServer(shape, material.shares, material.leaf_masks, material.alpha, x_s)
@@ -74,10 +80,11 @@ def test_traffic_per_relu() -> None:
     x_c = np.arange(1280, dtype=np.uint64)
     client = GmwOfflineClient(shape, DOWN[0], UP[1], x_c)
     server = GmwOfflineServer(shape, DOWN[1], UP[0])
-    request = client.request()
-    answer = server.answer(request)
-    conversion = client.conversion(answer)
+    request = joined(client.request())
+    answer = joined(server.answer(request))
+    conversion = joined(client.conversion(answer))
     corrections, _ = server.finish(conversion)
+    assert client.sizes == server.sizes == MessageBytes(len(request), len(answer), len(conversion), len(corrections))
     sent = sum(map(len, (request, answer, conversion, corrections)))
     assert sent / shape.count == 32 * 4 + 2 * 31 * 3.875 + 5 * 4 + 6 * 4
 
@@ -87,7 +94,7 @@ def test_wrong_lengths_raise() -> None:
     client = GmwOfflineClient(shape, *(connected()[0], connected()[1]), np.zeros(100, np.uint64))
     down = connected()
     server = GmwOfflineServer(shape, down[1], connected()[0])
-    request = client.request()
+    request = joined(client.request())
     for damaged in (b"", request[:-1], request + b"\0"):
         with pytest.raises(SphynxError, match="bytes where"):
             server.answer(damaged)

@@ -212,5 +212,5 @@ def test_recipes_and_strategies_by_name() -> None:
         channel_divisor("evolution", SearchRecipe())
     with pytest.raises(InputError, match="2 faults"):
         load_recipe("paper", {"epochs": 0, "warmup": 1.0})
-    with pytest.raises(InputError, match="no search recipe"):
+    with pytest.raises(InputError, match="no search recipe of that name"):
         load_recipe("nonsense")

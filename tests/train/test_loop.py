@@ -9,12 +9,12 @@ import torch
 from safetensors.torch import load_file
 
 from sphynx.errors import InputError, SphynxError
+from sphynx.network.model import load_model
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt, InterruptedWorkError
 from sphynx.space.files import save_design
 from sphynx.train import loop
 from sphynx.train.loop import train
-from sphynx.train.model import load_model
 from tests.train.small import DESIGN, job
 
 
@@ -53,15 +53,15 @@ def test_it_learns_and_leaves_a_complete_folder(tmp_path: Path) -> None:
     assert not any(name.startswith("auxiliary") for name in load_file(tmp_path / "model.safetensors"))
 
 
-@pytest.mark.parametrize("asked", [1, 4, 7, 10])
+@pytest.mark.parametrize(("asked", "ema"), [(1, 0.0), (4, 0.0), (7, 0.0), (10, 0.0), (6, 0.9)])
 def test_interrupted_and_resumed_equals_uninterrupted(
-    asked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: int, ema: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four batches an epoch and drop-path: stops inside and at the end of epochs, twice in a row."""
-    whole = train(job(tmp_path / "whole", mixup=0.3, cutout=1, crop=True))
+    whole = train(job(tmp_path / "whole", mixup=0.3, cutout=1, crop=True, ema=ema))
     monkeypatch.setattr(loop, "Interrupt", InterruptAfter)
     monkeypatch.setattr(InterruptAfter, "asked", asked)
-    broken = job(tmp_path / "broken", mixup=0.3, cutout=1, crop=True, resume=True, resume_command="again!")
+    broken = job(tmp_path / "broken", mixup=0.3, cutout=1, crop=True, ema=ema, resume=True, resume_command="again!")
     stops = 0
     while True:
         try:

@@ -1,13 +1,17 @@
 """The objective term by term against torch's losses."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
+from sphynx.network.build import build_network
 from sphynx.network.builder import SphynxNetwork
+from sphynx.train.loop import make_batches, prepare_training
 from sphynx.train.objective import Objective, distillation_loss
-from tests.train.small import DESIGN, recipe
+from tests.train.small import DESIGN, job, recipe
 
 GENERATOR = torch.Generator().manual_seed(0)
 STUDENT, TEACHER = (3 * torch.randn(7, 3, generator=GENERATOR) for _ in range(2))
@@ -62,3 +66,39 @@ def test_the_teacher_is_frozen_and_no_part_of_the_student() -> None:
     assert [name for name, _ in objective.named_parameters()] == ["network.logits"]
     objective(torch.zeros(7), Y)[0].backward()
     assert teacher.logits.grad is None and not teacher.training
+
+
+def test_without_labels_only_the_teachers_term_is_left() -> None:
+    settings = recipe(distillation="kl", label_weight=0.0, distillation_weight=2.0)
+    loss, _ = Objective(Fixed(STUDENT), settings, Fixed(TEACHER))(torch.zeros(7), Y)
+    assert torch.equal(loss, 2 * distillation_loss(STUDENT, TEACHER, settings))
+    assert not settings.auxiliary_head and settings.undistilled().auxiliary_head
+
+
+def test_labels_can_weigh_less() -> None:
+    settings = recipe(distillation="squared", label_weight=0.25)
+    loss, _ = Objective(Fixed(STUDENT), settings, Fixed(TEACHER))(torch.zeros(7), Y)
+    expected = 0.25 * functional.cross_entropy(STUDENT, Y) + distillation_loss(STUDENT, TEACHER, settings)
+    torch.testing.assert_close(loss, expected)
+
+
+def test_the_teacher_reads_the_augmented_and_mixed_batch_of_the_student(tmp_path: Path) -> None:
+    """Seen at the first layer of each, in a step of a job that crops, cuts out and mixes."""
+    settings = {"distillation": "kl", "mixup": 0.4, "crop": True, "cutout": 2, "label_smoothing": 0.1}
+    work = job(tmp_path, teacher=build_network(DESIGN), **settings)
+    network, step = prepare_training(work)
+    read: list[torch.Tensor] = []
+    assert work.teacher is not None
+    for reader in (network, work.teacher):
+        reader.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
+        reader.stem.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
+    x, y = next(iter(make_batches(work.data.train, work)))
+    assert y.shape == (12, 3) and bool(((y > 0) & (y < 1)).any())  # it is mixed
+    step(x, y)
+    assert len(read) == 3 and all(seen is x for seen in read)  # the student is not called, but its stem is
+
+    network.eval()
+    with torch.no_grad():
+        loss, logits = Objective(network, work.recipe, work.teacher)(x, y)
+        expected = -(0.9 * y + 0.1 / 3).mul(logits.log_softmax(1)).sum(1).mean()
+        torch.testing.assert_close(loss, expected + distillation_loss(logits, work.teacher(x), work.recipe))

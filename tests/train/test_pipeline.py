@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from sphynx.errors import InputError
+from sphynx.network.model import load_model
 from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.stages import Stages
 from sphynx.search.location import load_location_recipe
@@ -17,7 +18,6 @@ from sphynx.space.files import load_design
 from sphynx.space.genotype import load_genotype
 from sphynx.train import pipeline as module
 from sphynx.train.comparison import Row, gain
-from sphynx.train.model import load_model
 from sphynx.train.pipeline import Order, Pipeline, recipe_for, with_epochs
 from sphynx.train.recipe import load_recipe
 from sphynx.train.timing import MARGIN, Estimate, fit, parse_duration

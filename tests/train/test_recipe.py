@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sphynx.errors import InputError
-from sphynx.train.recipe import load_recipe, recipe_names
+from sphynx.train.recipe import SHELF, load_recipe
 
 # Tables "Final network training hyperparameter protocol" (CIFAR-100 and Tiny-ImageNet; ImageNet) of the appendix.
 SMALL_IMAGES: dict[str, Any] = {
@@ -36,8 +36,8 @@ def test_paper_recipes_are_the_appendix(name: str, values: dict[str, Any]) -> No
 
 
 def test_all_recipes_load_and_can_be_overridden() -> None:
-    assert {"paper-cifar100", "paper-tiny", "paper-imagenet", "fast", "smoke"} <= set(recipe_names())
-    for name in recipe_names():
+    assert {"paper-cifar100", "paper-tiny", "paper-imagenet", "fast", "smoke"} <= set(SHELF.names())
+    for name in SHELF.names():
         assert load_recipe(name, {"epochs": 7, "warmup_epochs": 0}).epochs == 7
 
 
@@ -53,6 +53,12 @@ def test_all_faults_at_once(tmp_path: Path) -> None:
         load_recipe(str(file))
     for part in ("4 faults", "epochs must", "drop_path must", "learning_rate must", "decay_epochs must ascend"):
         assert part in str(caught.value)
+
+
+def test_nothing_to_learn_from_is_a_fault() -> None:
+    with pytest.raises(InputError, match="nothing to learn from"):
+        load_recipe("smoke", {"label_weight": 0.0})
+    assert load_recipe("smoke", {"label_weight": 0.0, "distillation": "kl"}).label_weight == 0
 
 
 def test_what_is_no_recipe_is_named(tmp_path: Path) -> None:

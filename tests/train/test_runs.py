@@ -8,9 +8,9 @@ import pytest
 from safetensors.torch import load_file
 
 from sphynx.errors import InputError
+from sphynx.network.model import load_model
 from sphynx.space.files import save_design
 from sphynx.train.loop import train
-from sphynx.train.model import load_model
 from sphynx.train.runs import summarise, teacher_design, teacher_for, train_seeds
 from tests.train.small import DESIGN, job
 

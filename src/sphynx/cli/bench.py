@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import print_json, print_table
-from sphynx.errors import InputError
+from sphynx.errors import InputError, SphynxError
+
+if TYPE_CHECKING:
+    from sphynx.protocol.relu import Backend
+    from sphynx.protocol.stream import Link
+    from sphynx.space.operations import ConvStack
+
+# Round trip and bandwidth each way: two machines in one data centre; a client at home, a server on its continent.
+LINKS = {"loopback": "", "lan": "0.5ms,1gbit", "wan": "40ms,100mbit"}
 
 app = typer.Typer(help="Measure speed beside bounds and peers.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -67,3 +77,116 @@ def _print_tables(results: dict[str, Any]) -> None:
         ring_rows(results),
         note=f"OT: {results['ot_bytes_each']:.3f} bytes each. Peers: {results['seal']}; torch {results['torch']}",
     )
+
+
+@app.command("private")
+def private(
+    programs: Annotated[list[Path] | None, typer.Argument(help="Compiled folders (sphynx compile).")] = None,
+    untrained: Annotated[
+        str, typer.Option("--untrained", help="Networks with random weights instead: 25.6k,51.2k,102.4k.")
+    ] = "",
+    relu: Annotated[str, typer.Option("--relu", help="gc, gmw or both.")] = "gc,gmw",
+    link: Annotated[
+        str, typer.Option("--link", help="loopback, lan, wan, or a round trip and a bandwidth: 20ms,200mbit.")
+    ] = "loopback",
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Medians are over this many inferences.")] = 10,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Images per inference.")] = 1,
+    conv_stack: Annotated[
+        str, typer.Option("--conv-stack", help="Of --untrained networks: paper, single or pad_once.")
+    ] = "single",
+    json_to: Annotated[str, typer.Option("--json", help="A file for all numbers, or - for stdout.")] = "",
+) -> None:
+    """Measure private inference between two processes on this machine, beside the same network in the clear.
+
+    In the clear: torch fp32, not fused, two threads. Every private result is held against the integer oracle; the
+    command fails if one differs. Links other than loopback are emulated by delays.
+
+    Examples:
+
+      sphynx bench private --untrained 25.6k,51.2k --link loopback,lan,wan
+
+      sphynx bench private compiled/digits --relu gmw --json digits.json
+    """
+    backends, links = _backends(relu), _links(link)
+    if conv_stack not in ("paper", "single", "pad_once"):
+        raise InputError(f"--conv-stack {conv_stack!r} is unknown", remedy="Use paper, single or pad_once.")
+    if not programs and not untrained:
+        raise InputError("there is nothing to measure", remedy="Name compiled folders, or use --untrained 25.6k.")
+    from sphynx.bench.machine import describe_machine
+    from sphynx.bench.private import measure_private
+    from sphynx.bench.private_models import compiled_model, untrained_model
+
+    def tell(part: str) -> None:
+        typer.echo(part, err=True)
+
+    machine = describe_machine()
+    with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
+        models = [compiled_model(folder) for folder in programs or []]
+        for name in filter(None, untrained.split(",")):
+            tell(f"compiling {name}")
+            stack: ConvStack = conv_stack  # type: ignore[assignment]  # checked above
+            models.append(untrained_model(name, stack, Path(temporary) / name))
+        rows = measure_private(models, backends, links, repeats=repeat, batch=batch, progress=tell)
+    _print_private({"machine": machine, "rows": rows}, json_to)
+    if not all(row["equal_to_oracle"] for row in rows):
+        raise SphynxError(
+            "a private result differs from the integer oracle", where="bench private", remedy="Please report it."
+        )
+
+
+def _print_private(results: dict[str, Any], json_to: str) -> None:
+    import json
+
+    from sphynx.bench.private_table import COLUMNS, table_rows
+
+    if json_to == "-":
+        print_json(results)
+        return
+    machine = results["machine"]
+    print_table(
+        "sphynx bench private",
+        COLUMNS,
+        table_rows(results["rows"]),
+        note=f"medians of {results['rows'][0]['repeats']}; {machine['architecture']}, {machine['cores']} cores, load "
+        f"{machine['load_average'][0]} at the start; sphynx {machine['versions']['sphynx']}; x: times the clear",
+    )
+    if json_to:
+        Path(json_to).write_text(json.dumps(results, indent=1) + "\n")
+
+
+def _backends(text: str) -> list[Backend]:
+    chosen = text.split(",")
+    if not set(chosen) <= {"gc", "gmw"}:
+        raise InputError(f"--relu {text!r} is unknown", remedy="Use gc, gmw or gc,gmw.")
+    return chosen  # type: ignore[return-value]
+
+
+def _links(text: str) -> dict[str, Link | None]:
+    """By name; a round trip is followed by its bandwidth."""
+    words = iter(text.lower().split(","))
+    links: dict[str, Link | None] = {}
+    for word in words:
+        if word in LINKS:
+            links[word] = _link(*LINKS[word].split(",")) if LINKS[word] else None
+        else:
+            bandwidth = next(words, "")
+            links[f"{word},{bandwidth}"] = _link(word, bandwidth)
+    return links
+
+
+def _link(round_trip: str, bandwidth: str) -> Link:
+    from sphynx.protocol.stream import Link
+
+    units = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+    try:
+        if not round_trip.endswith("ms"):
+            raise ValueError
+        link = Link(float(round_trip[:-2]) / 1e3, float(bandwidth[:-4]) * units[bandwidth[-4:]])
+    except (ValueError, KeyError):
+        raise InputError(
+            f"--link {round_trip},{bandwidth} is not a link",
+            remedy=f"Use {', '.join(LINKS)}, or a round trip and a bandwidth such as 20ms,200mbit.",
+        ) from None
+    if not (link.round_trip_s >= 0 and link.bits_per_s > 0):
+        raise InputError(f"--link {round_trip},{bandwidth} is not possible", remedy="Use 20ms,200mbit or the like.")
+    return link

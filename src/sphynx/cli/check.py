@@ -17,8 +17,8 @@ def check(
     compiled: Annotated[Path, typer.Argument(help="A folder that `sphynx compile` wrote.")],
     data: DataOption,
     run: Annotated[
-        Path | None, typer.Option("--run", help="The trained run it was compiled from: its float accuracy as well.")
-    ] = None,
+        str, typer.Option("--run", help="The trained run or model it was compiled from: its float accuracy as well.")
+    ] = "",
     split: Annotated[str, typer.Option("--split", help="test or train.")] = "test",
     image_size: DataSize = None,
     as_json: Json = False,
@@ -32,17 +32,19 @@ def check(
       sphynx check compiled/digits --data digits --run runs/digits --json
     """
     from sphynx.data.open import open_data
+    from sphynx.network.model import load_model, load_normalisation
     from sphynx.program.check import check as check_program
     from sphynx.program.files import load_program
     from sphynx.program.weights import load_weights
-    from sphynx.train.model import load_model, load_normalisation
+    from sphynx.space.shipped import model_path
 
     if split not in ("test", "train"):
         raise InputError(f"there is no split {split!r}", where="--split", remedy="Use test or train.")
     program = load_program(compiled)
     weights = load_weights(compiled, program)
     opened = open_data(data, image_size=image_size)
-    network, normalisation = (None, None) if run is None else (load_model(run), load_normalisation(run))
+    path = model_path(run) if run else None
+    network, normalisation = (None, None) if path is None else (load_model(path), load_normalisation(path))
     images = opened.test if split == "test" else opened.train
     result = check_program(program, weights, images, network, normalisation)
     if as_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,22 +9,12 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.train import DataSize
+from sphynx.cli.train import DataSize, RunArgument
 from sphynx.errors import InputError
 
 
-def _trained_on(run: Path) -> str:
-    config = (run if run.is_dir() else run.parent) / "config.json"
-    try:
-        return str(json.loads(config.read_text())["data"]["name"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(
-            "it does not say what it was trained on", where=str(run), remedy="Give the training data: --calibrate DATA."
-        ) from None
-
-
 def compile_run(
-    run: Annotated[Path, typer.Argument(help="A trained run folder, or its model.safetensors.")],
+    run: RunArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for program.json and weights.safetensors.")],
     calibrate: Annotated[
         str, typer.Option("--calibrate", help="Data as the network was trained on; else what the run itself names.")
@@ -47,18 +36,25 @@ def compile_run(
       sphynx compile runs/paper/seed-0 --calibrate cifar100 --weight-bits 10 -o compiled/paper
     """
     from sphynx.data.open import open_data
+    from sphynx.network.model import load_model, load_normalisation, trained_on
     from sphynx.program.compile import calibration_images, compile_network, save_compiled
     from sphynx.program.quantise import Precision
+    from sphynx.space.shipped import model_path
     from sphynx.train.loop import check_fit
-    from sphynx.train.model import load_model, load_normalisation
 
     precision = Precision(weight_bits, activation_bits, link_bits)
-    network = load_model(run)
-    data = open_data(calibrate or _trained_on(run), image_size=image_size)
+    path = model_path(run)
+    network = load_model(path)
+    named = calibrate or trained_on(path)
+    if not named:
+        raise InputError(
+            "it does not say what it was trained on", where=run, remedy="Give the training data: --calibrate DATA."
+        )
+    data = open_data(named, image_size=image_size)
     check_fit(network.design, data)
     compiled = compile_network(
         network,
-        *load_normalisation(run),
+        *load_normalisation(path),
         calibration_images(data.train),
         precision,
         class_names=data.train.class_names,

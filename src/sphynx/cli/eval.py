@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.train import DataOption, DataSize, DeviceOption, StreamOption
+from sphynx.cli.train import DataOption, DataSize, DeviceOption, RunArgument, StreamOption
 from sphynx.errors import InputError
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A trained run folder, or its model.safetensors.")],
+    run: RunArgument,
     data: DataOption,
     split: Annotated[str, typer.Option("--split", help="test or train.")] = "test",
     device: DeviceOption = "auto",
@@ -29,22 +28,28 @@ def evaluate(
       sphynx eval runs/digits --data digits
 
       sphynx eval runs/paper/seed-0 --data cifar100 --json
+
+      sphynx eval sphynx-cifar100-25k --data cifar100
     """
     from sphynx.data.open import open_any
+    from sphynx.network.model import load_model, load_normalisation
+    from sphynx.run.environment import device_name
+    from sphynx.space.shipped import model_path
     from sphynx.train.evaluate import evaluate as evaluate_network
     from sphynx.train.loop import check_fit
-    from sphynx.train.model import load_model, load_normalisation
     from sphynx.train.processes import pick_device
 
     if split not in ("test", "train"):
         raise InputError(f"there is no split {split!r}", where="--split", remedy="Use test or train.")
-    network = load_model(run).to(pick_device(device))
+    path, chosen = model_path(run), pick_device(device)
+    network = load_model(path).to(chosen)
     opened = open_any(data, image_size=image_size, stream=stream)
     check_fit(network.design, opened)
-    mean, std = load_normalisation(run)
+    mean, std = load_normalisation(path)
     result = evaluate_network(network, opened.test if split == "test" else opened.train, mean, std)
     if as_json:
-        print_json({"run": str(run), "data": opened.name, "split": split, **result.to_json()})
+        where = {"run": run, "data": opened.name, "split": split, "device": device_name(chosen)}
+        print_json({**where, **result.to_json()})
         return
     print_table(
         f"{run} on {opened.name}, {split} images",

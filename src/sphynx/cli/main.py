@@ -17,12 +17,16 @@ from sphynx.cli import (
     design,
     doctor,
     eval,
+    infer,
+    keys,
     locate,
+    models,
     plan,
     recipes,
     report,
     reproduce,
     search,
+    serve,
     show,
     train,
 )
@@ -30,7 +34,7 @@ from sphynx.errors import SphynxError
 
 app = typer.Typer(
     name="sphynx",
-    help="Design networks that are cheap to run privately.",
+    help="Design networks that are cheap to run privately, and run them so.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -43,12 +47,16 @@ app.command("reproduce")(reproduce.reproduce)
 app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.add_typer(recipes.app, name="recipes")
+app.add_typer(models.app, name="models")
 app.command("search")(search.search)
 app.command("locate")(locate.locate)
 app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
 app.command("compile")(compile.compile_run)
 app.command("check")(check.check)
+app.add_typer(keys.app, name="keys")
+app.command("serve")(serve.serve)
+app.command("infer")(infer.infer)
 app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 

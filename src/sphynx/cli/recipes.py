@@ -1,9 +1,9 @@
-"""`sphynx recipes`: lists, copies and checks training recipes."""
+"""`sphynx recipes`: lists, copies and checks the recipes of training, cell search and placement."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,35 +11,38 @@ from sphynx.cli.design_options import Json
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import InputError
 
-app = typer.Typer(help="Training recipes: list, copy, check.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from sphynx.config import Shelf
+
+app = typer.Typer(help="Recipes: list, copy, check.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def _shelves() -> tuple[Shelf[Any], ...]:
+    from sphynx.search.location import LOCATION_SHELF
+    from sphynx.search.recipe import SHELF as SEARCH_SHELF
+    from sphynx.train.recipe import SHELF as TRAINING_SHELF
+
+    return TRAINING_SHELF, SEARCH_SHELF, LOCATION_SHELF
 
 
 @app.command("ls")
 def list_recipes(as_json: Json = False) -> None:
-    """List the recipes that come with Sphynx.
+    """List the recipes that come with Sphynx. Where a stage is given, a name may leave out `search-` or `location-`.
 
     Example:
 
       sphynx recipes ls
     """
-    from sphynx.train.recipe import load_recipe, recipe_names
-
-    recipes = {name: load_recipe(name) for name in recipe_names()}
+    recipes = [(shelf.stage, name, shelf.load(name)) for shelf in _shelves() for name in shelf.names()]
     if as_json:
-        print_json({name: recipe.to_json() for name, recipe in recipes.items()})
+        print_json({name: {"stage": stage, **recipe.to_json()} for stage, name, recipe in recipes})
         return
     print_table(
         "Recipes",
-        ["name", ">epochs", ">batch", ">rate", "schedule", ">drop-path", ">auxiliary", "precision"],
-        (
-            [
-                name, str(r.epochs), str(r.batch_size), f"{r.learning_rate:g}", r.schedule, f"{r.drop_path:g}",
-                f"{r.auxiliary_weight:g}", r.precision,
-            ]
-            for name, r in recipes.items()
-        ),
+        ["stage", "name", ">epochs", ">batch", ">rate", "schedule", ">drop-path", ">auxiliary", "more"],
+        ([stage, name, *_columns(recipe)] for stage, name, recipe in recipes),
         note="Copy one to change it: sphynx recipes cp fast my.toml",
-    )  # fmt: skip
+    )
 
 
 @app.command("cp")
@@ -49,28 +52,53 @@ def copy_recipe(
 ) -> None:
     """Copy a recipe to a file of your own.
 
-    Example:
+    Examples:
 
       sphynx recipes cp fast my.toml
-    """
-    from sphynx.train.recipe import recipe_text
 
+      sphynx recipes cp search-fast my-search.toml
+    """
     if to.exists():
         raise InputError("there is such a file already", where=str(to), remedy="Give another name.")
-    to.write_text(recipe_text(name))
+    to.write_text(_shelf_of(name, "").text(name))
     typer.echo(f"wrote {to}", err=True)
 
 
 @app.command("validate")
-def validate(files: Annotated[list[str], typer.Argument(help="Recipe files, or names.")]) -> None:
+def validate(
+    files: Annotated[list[str], typer.Argument(help="Recipe files, or names.")],
+    stage: Annotated[
+        str, typer.Option("--stage", help="Of the files: training, search or location. Names say it themselves.")
+    ] = "",
+) -> None:
     """Check recipes; every fault of a file is reported at once.
 
-    Example:
+    Examples:
 
       sphynx recipes validate my.toml
-    """
-    from sphynx.train.recipe import load_recipe
 
+      sphynx recipes validate my-search.toml --stage search
+    """
     for file in files:
-        load_recipe(file)
+        _shelf_of(file, stage).load(file)
         typer.echo(f"{file}: good")
+
+
+def _shelf_of(name: str, stage: str) -> Shelf[Any]:
+    shelves = {shelf.stage: shelf for shelf in _shelves()}
+    if stage:
+        if stage not in shelves:
+            raise InputError(
+                f"there is no stage {stage!r}", where="--stage", remedy=f"Use one of {', '.join(shelves)}."
+            )
+        return shelves[stage]
+    return next((shelf for shelf in shelves.values() if name in shelf.names()), shelves["training"])
+
+
+def _columns(recipe: Any) -> list[str]:
+    common = [str(recipe.epochs), str(recipe.batch_size), f"{recipe.learning_rate:g}"]
+    described = recipe.to_json()
+    if "schedule" in described:
+        return [*common, recipe.schedule, f"{recipe.drop_path:g}", f"{recipe.auxiliary_weight:g}", recipe.precision]
+    supernet = f"supernet C={recipe.channels} D={recipe.depth}" if "depth" in described else "one network per placement"
+    return [*common, "cosine", "-", "-", supernet]

@@ -20,8 +20,8 @@ def retrainer(
     data: Data, recipe: str, out: Path, *, seed: int, device: torch.device, quiet: bool
 ) -> Callable[[Design], float]:
     """From a design to its held-out accuracy. The test images are left out of it; finished trainings are kept."""
+    from sphynx.network.model import design_fingerprint
     from sphynx.train.loop import Job
-    from sphynx.train.model import design_fingerprint
     from sphynx.train.processes import Processes
     from sphynx.train.recipe import load_recipe
     from sphynx.train.runs import train_seeds

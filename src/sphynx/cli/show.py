@@ -20,7 +20,7 @@ REFERENCES = ("resnet18", "vgg11")
 
 def show(
     what: Annotated[
-        str, typer.Argument(help="A design.json, a genotype file, a published genotype's name, resnet18 or vgg11.")
+        str, typer.Argument(help="A design.json, a run folder, a model's or a published genotype's name, resnet18.")
     ],
     channels: Annotated[
         int | None, typer.Option("--channels", "-C", help="Initial channels. Default: 5, and 64 for resnet18, vgg11.")
@@ -126,11 +126,14 @@ def _reference(
 
 
 def _design_file(what: str) -> AnyDesign | None:
-    """The design in a file, if `what` is a file with one; a genotype file is not."""
+    """The design in a file, if `what` is a file, a run or a model with one; a genotype file is not."""
     from sphynx.space.files import is_design, load_any_design
     from sphynx.space.genotype import read_json
+    from sphynx.space.shipped import model_names, model_path
 
-    path = Path(what)
+    path = model_path(what) if what in model_names() else Path(what)
+    if path.is_dir():
+        path = path / "design.json"
     return load_any_design(path) if path.is_file() and is_design(read_json(path)) else None
 
 

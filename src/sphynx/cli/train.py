@@ -14,6 +14,7 @@ from sphynx.cli.output import print_json, print_table
 from sphynx.cli.recipe_flags import with_recipe_flags
 from sphynx.errors import InputError
 
+RunArgument = Annotated[str, typer.Argument(help="A trained run folder, its model.safetensors, or a model's name.")]
 DataOption = Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 DataSize = Annotated[int | None, typer.Option("--image-size", help="Resize the images of a folder to N x N.")]
@@ -29,7 +30,10 @@ def train(
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds: mean and spread are given.")] = 1,
     teacher: Annotated[
-        str, typer.Option("--teacher", help="auto (trains the same cells with ReLUs inside), or a trained run folder.")
+        str,
+        typer.Option(
+            "--teacher", help="auto (trains the same cells with ReLUs inside), a trained run, or a model's name."
+        ),
     ] = "",
     resume: Annotated[str, typer.Option("--resume", help="auto continues what the folder holds; never.")] = "never",
     device: DeviceOption = "auto",

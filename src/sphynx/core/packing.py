@@ -79,17 +79,19 @@ class InputLayout:
         return np.concatenate(to), np.concatenate(source)
 
     def pack(self, tensor: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """(channels, height, width) ring elements to (ciphertexts, n) messages."""
-        if tensor.shape != (self.channels, self.height, self.width):
+        """([images,] channels, height, width) ring elements to (ciphertexts, n) messages, image by image."""
+        if tensor.ndim not in (3, 4) or tensor.shape[-3:] != (self.channels, self.height, self.width):
             raise InputError(
                 f"the tensor has shape {tensor.shape}",
                 where=str(self),
                 remedy="pass the tensor the plan was made for",
             )
-        messages = np.zeros((self.ciphertexts, self.n), np.uint64)
+        flat = np.ascontiguousarray(tensor).reshape(-1, self.channels * self.height * self.width)
+        messages = np.zeros((len(flat), self.ciphertexts * self.n), np.uint64)
         to, source = self.scatter
-        messages.reshape(-1)[to] = np.ascontiguousarray(tensor).reshape(-1)[source]
-        return messages
+        for message, image in zip(messages, flat, strict=True):
+            message[to] = image[source]
+        return messages.reshape(-1, self.n)
 
 
 @dataclass(frozen=True)
@@ -174,11 +176,11 @@ class ConvPlan:
             base += layout.ciphertexts_per_tile
         return polynomials
 
-    def unpack(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Values in the order of replies to the (out_channels, out_height, out_width) tensor."""
-        shape = self.shapes[0]
-        tiled = values.reshape(self.tiles, shape.out_channels, self.tile_height, self.tile_width)
-        across = ceil(shape.out_width / self.tile_width)
-        grid = tiled.reshape(-1, across, shape.out_channels, self.tile_height, self.tile_width).transpose(2, 0, 3, 1, 4)
-        whole = grid.reshape(shape.out_channels, -1, across * self.tile_width)
-        return np.ascontiguousarray(whole[:, : shape.out_height, : shape.out_width])
+    def unpack(self, values: NDArray[np.uint64], images: int | None = None) -> NDArray[np.uint64]:
+        """Values in the order of replies to the ([images,] out_channels, out_height, out_width) tensor."""
+        out, height, width = self.shapes[0].out_channels, self.tile_height, self.tile_width
+        across = ceil(self.shapes[0].out_width / width)
+        grid = values.reshape(1 if images is None else images, -1, across, out, height, width)
+        whole = grid.transpose(0, 3, 1, 4, 2, 5).reshape(len(grid), out, -1, across * width)
+        tensor = np.ascontiguousarray(whole[:, :, : self.shapes[0].out_height, : self.shapes[0].out_width])
+        return tensor[0] if images is None else tensor

@@ -9,11 +9,32 @@ from sphynx.core.conv_shape import ConvShape
 from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.errors import InputError
 
-# Rough costs on one Neoverse-N1 core and a 1 Gbit/s link. They only steer the choice of C_w, never a result.
+# Rough costs on one Neoverse-N1 core and a 1 Gbit/s link. They only steer the choice of layouts, never a result.
 _PRODUCT_SECONDS = 12e-6
 _UPLOAD_SECONDS = 300e-6
 _REPLY_SECONDS = 550e-6
 _SECONDS_PER_BYTE = 8e-9
+
+
+def upload_seconds(ciphertexts: int, upload_bytes: int) -> float:
+    """Roughly, of what the client sends; `upload_bytes` is one ciphertext's."""
+    return ciphertexts * (_UPLOAD_SECONDS + upload_bytes * _SECONDS_PER_BYTE)
+
+
+def answer_seconds(plan: ConvPlan, reply_bytes: int) -> float:
+    """Roughly, of the products and replies; `reply_bytes` is one reply's without its used coefficients."""
+    used = plan.outputs_per_reply * plan.tile_height * plan.tile_width
+    used_bytes = plan.replies * used * reply_bytes / plan.n
+    return (
+        plan.products * _PRODUCT_SECONDS
+        + plan.replies * (_REPLY_SECONDS + reply_bytes * _SECONDS_PER_BYTE)
+        + used_bytes * _SECONDS_PER_BYTE
+    )
+
+
+def channel_counts(slots: int) -> list[int]:
+    """The C_w worth trying where a ciphertext holds so many channels: the largest for each number of outputs."""
+    return sorted({slots // outputs for outputs in range(1, slots + 1)})
 
 
 def plan_convolutions(
@@ -38,7 +59,7 @@ def plan_convolutions(
         geometry = _best_tiles(n, shapes, min_rows, min_row_pitch)
     slots = n // geometry.block
     best: tuple[float, ConvPlan] | None = None
-    candidates = range(1, slots + 1) if channels_per_ciphertext is None else [channels_per_ciphertext]
+    candidates = channel_counts(slots) if channels_per_ciphertext is None else [channels_per_ciphertext]
     for per_ciphertext in candidates:
         if not 1 <= per_ciphertext <= slots:
             raise InputError(
@@ -49,13 +70,7 @@ def plan_convolutions(
         layouts = tuple(_layout(n, shape, geometry, per_ciphertext, all_phases) for shape in shapes)
         outputs = min(slots // per_ciphertext, out.out_channels)
         plan = ConvPlan(shapes, layouts, outputs, geometry.tile_height, geometry.tile_width)
-        used_bytes = plan.replies * len(plan.used_index) * reply_bytes / n
-        seconds = (
-            plan.products * _PRODUCT_SECONDS
-            + plan.uploads * (_UPLOAD_SECONDS + upload_bytes * _SECONDS_PER_BYTE)
-            + plan.replies * (_REPLY_SECONDS + reply_bytes * _SECONDS_PER_BYTE)
-            + used_bytes * _SECONDS_PER_BYTE
-        )
+        seconds = answer_seconds(plan, reply_bytes) + upload_seconds(plan.uploads, upload_bytes)
         if best is None or seconds < best[0]:
             best = (seconds, plan)
     assert best is not None

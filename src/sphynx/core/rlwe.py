@@ -3,6 +3,7 @@
 Both sides hold the same public ConvPlan. Client: LinearClient.encrypt(plan.layouts[i], r_i), later
 .decrypt(plan, reply). Server: PreparedConv once per layer, LinearServer.parse per upload, .reply per layer.
 The two shares sum to the convolution modulo 2^k; docs/rlwe.md has the noise and simulation arguments.
+Several images go through one call, with a leading axis: to the core they are further tiles of one image.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sphynx.core.packing_plan import plan_convolutions
 from sphynx.errors import InputError
 
 Params = _native.rlwe.Params
+Ciphertexts = _native.rlwe.Ciphertexts
 Words = NDArray[np.uint64]
 
 
@@ -84,14 +86,15 @@ class LinearClient:
         return self._key.public_key(self._prg)
 
     def encrypt(self, layout: InputLayout, tensor: Words) -> bytes:
-        """tensor: (channels, height, width) elements of the ring."""
+        """tensor: ([images,] channels, height, width) elements of the ring."""
         return self._key.encrypt(layout.pack(tensor), self._prg, self._threads)
 
-    def decrypt(self, conv_plan: ConvPlan, reply: bytes) -> Words:
-        """The client's share, (out_channels, out_height, out_width)."""
-        out = np.empty(conv_plan.tiles * sum(conv_plan.used_counts), np.uint64)
-        self._key.decrypt(reply, conv_plan.used_index, list(conv_plan.used_counts), conv_plan.tiles, out, self._threads)
-        return conv_plan.unpack(out)
+    def decrypt(self, conv_plan: ConvPlan, reply: bytes, images: int | None = None) -> Words:
+        """The client's share, ([images,] out_channels, out_height, out_width)."""
+        tiles = conv_plan.tiles * (images or 1)
+        out = np.empty(tiles * sum(conv_plan.used_counts), np.uint64)
+        self._key.decrypt(reply, conv_plan.used_index, list(conv_plan.used_counts), tiles, out, self._threads)
+        return conv_plan.unpack(out, images)
 
 
 class PreparedConv:
@@ -125,22 +128,25 @@ class LinearServer:
         self._threads = threads
         self._key = _native.rlwe.PublicKey(params, public_key)
 
-    def parse(self, layout: InputLayout, upload: bytes) -> _native.rlwe.Ciphertexts:
-        return _native.rlwe.Ciphertexts(self.params, upload, layout.ciphertexts, self._threads)
+    def parse(self, layout: InputLayout, upload: bytes, images: int | None = None) -> Ciphertexts:
+        return Ciphertexts(self.params, upload, layout.ciphertexts * (images or 1), self._threads)
 
-    def reply(self, conv: PreparedConv, inputs: Sequence[_native.rlwe.Ciphertexts]) -> tuple[bytes, Words]:
-        """What goes to the client, and the server's own share (out_channels, out_height, out_width)."""
+    def reply(
+        self, conv: PreparedConv, inputs: Sequence[Ciphertexts], images: int | None = None
+    ) -> tuple[bytes, Words]:
+        """What goes to the client, and the server's own share ([images,] out_channels, out_height, out_width)."""
         conv_plan = conv.plan
-        share = np.empty(conv_plan.tiles * sum(conv_plan.used_counts), np.uint64)
+        tiles = conv_plan.tiles * (images or 1)
+        share = np.empty(tiles * sum(conv_plan.used_counts), np.uint64)
         wire = _native.rlwe.reply(
             self._key,
             conv.native,
             list(inputs),
-            conv_plan.tiles,
+            tiles,
             conv_plan.used_index,
             list(conv_plan.used_counts),
             self._prg,
             share,
             self._threads,
         )
-        return wire, conv_plan.unpack(share)
+        return wire, conv_plan.unpack(share, images)

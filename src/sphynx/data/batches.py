@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Required, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -69,6 +70,18 @@ def padding(length: int) -> int:
     return max(1, length // 8)
 
 
+class BatchSettings(TypedDict, total=False):
+    """How batches are made, of images in memory and of images streamed alike."""
+
+    device: Required[torch.device | str]
+    mean: Required[Statistics]
+    std: Required[Statistics]
+    augmentation: Augmentation
+    seed: int
+    drop_last: bool
+    shard: tuple[int, int]
+
+
 class EpochBatches:
     """The order of an epoch and the place within it, for images in memory and images streamed alike.
 
@@ -76,36 +89,30 @@ class EpochBatches:
     behind the last batch handed out: an epoch that is left early continues where it stopped.
     """
 
-    def __init__(
-        self,
-        images: AnyImages,
-        batch_size: int,
-        augmentation: Augmentation,
-        *,
-        seed: int,
-        drop_last: bool,
-        shard: tuple[int, int],
-        draws_on: torch.device,
-    ) -> None:
+    draws_on_host = False
+
+    def __init__(self, images: AnyImages, batch_size: int, **settings: Unpack[BatchSettings]) -> None:
         if len(images) == 0:
             raise ValueError("there are no images to make batches of")
         self.count, self.size = len(images), images.shape[1:]
         self.classes = len(images.class_names)
         self.batch_size = min(batch_size, self.count)  # a set smaller than a batch is one batch
-        self.augmentation = augmentation
-        self.seed = seed
-        self.drop_last = drop_last
+        self.augmentation = settings.get("augmentation", PLAIN)
+        self.seed = settings.get("seed", 0)
+        self.drop_last = settings.get("drop_last", True)
         self.epoch, self.position = 0, 0
+        self.device = torch.device(settings["device"])
+        self.normalise = Normalise(settings["mean"], settings["std"], self.device)
         # One copy per epoch: copying per batch would make the host wait for the device each time.
-        self.draws_on = draws_on
+        self.draws_on = torch.device("cpu") if self.draws_on_host else self.device
         self._draws: tuple[int, EpochDraws] | None = None
-        rank, world = shard
+        rank, world = settings.get("shard", (0, 1))
         if self.batch_size % world:
             raise InputError(
                 f"a batch of {self.batch_size} images does not divide among {world} processes",
                 remedy=f"Give a --batch-size that is a multiple of {world}.",
             )
-        if world > 1 and not drop_last:
+        if world > 1 and not self.drop_last:
             raise ValueError("processes need equal batches: drop_last must be on")
         self._share = slice(rank * self.batch_size // world, (rank + 1) * self.batch_size // world)
 
@@ -147,23 +154,9 @@ class Batches(EpochBatches):
     With mixup, y is float32 [b, classes]: the weights of the two classes.
     """
 
-    def __init__(
-        self,
-        images: ImageSet,
-        batch_size: int,
-        *,
-        device: torch.device | str,
-        augmentation: Augmentation = PLAIN,
-        mean: Statistics,
-        std: Statistics,
-        seed: int = 0,
-        drop_last: bool = True,
-        shard: tuple[int, int] = (0, 1),
-    ) -> None:
-        on = torch.device(device)
-        super().__init__(images, batch_size, augmentation, seed=seed, drop_last=drop_last, shard=shard, draws_on=on)
-        self.images = images.to(on)
-        self._normalise = Normalise(mean, std, on)
+    def __init__(self, images: ImageSet, batch_size: int, **settings: Unpack[BatchSettings]) -> None:
+        super().__init__(images, batch_size, **settings)
+        self.images = images.to(self.device)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         draws = self.current_draws()
@@ -189,7 +182,7 @@ class Batches(EpochBatches):
             if not self.augmentation.flip:
                 mirrors = torch.zeros_like(mirrors)
             pixels = crop_and_flip(pixels, offsets, mirrors)
-        x = self._normalise(pixels)
+        x = self.normalise(pixels)
         if self.augmentation.cutout:
             x = cut_out(x, draws.centres[rows], self.augmentation.cutout)
         return x, labels

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from sphynx.data.batches import PLAIN, Augmentation, EpochBatches, Normalise, cut_out
+from sphynx.data.batches import Augmentation, BatchSettings, EpochBatches, Normalise, cut_out
 from sphynx.data.decode import decode_image, fit
 from sphynx.data.folders import Listing, list_splits
 from sphynx.data.images import DataFace, Statistics, stratified
@@ -87,26 +87,14 @@ def _streamed(listing: Listing, size: int) -> StreamedSet:
 class StreamedBatches(EpochBatches):
     """As `Batches`, from files. `crop` means the random resized crop here."""
 
+    draws_on_host = True  # the files are chosen there
+
     def __init__(
-        self,
-        images: StreamedSet,
-        batch_size: int,
-        *,
-        device: torch.device | str,
-        augmentation: Augmentation = PLAIN,
-        mean: Statistics,
-        std: Statistics,
-        seed: int = 0,
-        drop_last: bool = True,
-        shard: tuple[int, int] = (0, 1),
-        workers: int | None = None,
+        self, images: StreamedSet, batch_size: int, *, workers: int | None = None, **settings: Unpack[BatchSettings]
     ) -> None:
-        on = torch.device("cpu")
-        super().__init__(images, batch_size, augmentation, seed=seed, drop_last=drop_last, shard=shard, draws_on=on)
+        super().__init__(images, batch_size, **settings)
         self.files = images
-        self.device = torch.device(device)
         self.workers = default_workers() if workers is None else workers
-        self._normalise = Normalise(mean, std, self.device)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         draws, epoch = self.current_draws(), self.epoch
@@ -116,7 +104,7 @@ class StreamedBatches(EpochBatches):
         for row, (pixels, labels) in zip(rows, loader, strict=True):
             batch = self.position
             self.advance()
-            x = self._normalise(pixels.to(self.device, non_blocking=True))
+            x = self.normalise(pixels.to(self.device, non_blocking=True))
             if self.augmentation.cutout:
                 x = cut_out(x, draws.centres[row].to(self.device), self.augmentation.cutout)
             yield self.mixed(x, labels.to(self.device, non_blocking=True), draws.mixes[batch])

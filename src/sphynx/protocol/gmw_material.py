@@ -29,10 +29,13 @@ from numpy.typing import NDArray
 from sphynx.core import gmw, ot
 from sphynx.core.bits import pack_ring, slice_bits, unpack_ring
 from sphynx.errors import SphynxError
+from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER
+from sphynx.protocol.stream import Buffer
 
 Words = NDArray[np.uint64]
 
 CONVERTED_BITS = 5
+_BLOCK_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,24 @@ class ServerMaterial:
     alpha: Words
 
 
+@dataclass(frozen=True)
+class MessageBytes:
+    """Exact sizes of the four messages of a batch."""
+
+    request: int
+    answer: int
+    conversion: int
+    corrections: int
+
+    @property
+    def total(self) -> int:
+        return self.request + self.answer + self.conversion + self.corrections
+
+
+def offline_messages(shape: gmw.ReluShape) -> MessageBytes:
+    return _Batch(shape).sizes
+
+
 class _Batch:
     """Sizes of one batch. OTs are counted in rows of whole words, so that their bits are planes."""
 
@@ -51,6 +72,17 @@ class _Batch:
         self.shape = shape
         self.row = 64 * shape.words
         self.nodes = shape.tree().inner_count + 1
+        self.leaf_ots, self.node_ots = shape.w * self.row, self.nodes * self.row
+        self.conversion_ots = CONVERTED_BITS * self.row
+        leaf, conversion = (_extension_blocks(n, random=False) for n in (self.leaf_ots, self.conversion_ots))
+        node = _extension_blocks(self.node_ots, random=True)
+        self.leaf_blocks, self.node_blocks, self.conversion_blocks = leaf, node, conversion
+        self.sizes = MessageBytes(
+            request=_BLOCK_BYTES * (leaf + node),
+            answer=_BLOCK_BYTES * node,
+            conversion=_BLOCK_BYTES * conversion + self.packed_bytes(shape.count),
+            corrections=self.packed_bytes(self.conversion_ots),
+        )
 
     def planes(self, pads: Words, width: int) -> Words:
         """(width, rows, words): the low bits of the pads."""
@@ -64,26 +96,29 @@ class _Batch:
         bits = np.unpackbits(plane.view(np.uint8), bitorder="little")
         return bits[: self.shape.count].astype(np.uint64)
 
-    def cut(self, message: bytes, *blocks: int, packed: int = 0) -> list[Words]:
-        """The block arrays in a message, then `packed` bytes as the last part."""
-        sizes = [16 * count for count in blocks]
-        if len(message) != sum(sizes) + packed:
+    def cut(self, message: Buffer, size: int, *blocks: int) -> list[Words]:
+        """The block arrays at the front of a message of `size` bytes."""
+        if len(message) != size:
             raise SphynxError(
-                f"a message of {len(message)} bytes where {sum(sizes) + packed} were due",
+                f"a message of {len(message)} bytes where {size} were due",
                 where="GMW preprocessing",
                 remedy="the peers disagree on the program or the connection is broken: start a new session",
             )
         parts, start = [], 0
-        for size in sizes:
-            parts.append(np.frombuffer(message, np.uint64, size // 8, start).reshape(-1, 2))
-            start += size
+        for count in blocks:
+            parts.append(np.frombuffer(message, np.uint64, 2 * count, start).reshape(-1, 2))
+            start += _BLOCK_BYTES * count
         return parts
 
     def packed_bytes(self, values: int) -> int:
         return (values * self.shape.k + 7) // 8
 
 
-def _triple(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
+def _extension_blocks(ots: int, *, random: bool) -> int:
+    return ot.message_blocks(SOFTSPOKEN_PARAMETER, ots, random_choices=random)
+
+
+def node_masks(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
     """(5, nodes, words): a, b, c, ab, ac from the own offsets (b, c) and the pads of both directions."""
     return np.concatenate([a[None], offsets, (a & offsets) ^ sent ^ received])
 
@@ -102,39 +137,33 @@ class GmwOfflineServer:
 
     def __init__(self, shape: gmw.ReluShape, down: ot.OtSender, up: ot.OtReceiver) -> None:
         self._batch, self._down, self._up = _Batch(shape), down, up
+        self.sizes = self._batch.sizes
 
-    def answer(self, request: bytes) -> bytes:
+    def answer(self, request: Buffer) -> list[Buffer]:
         batch, down = self._batch, self._down
-        leaves, nodes = batch.shape.w * batch.row, batch.nodes * batch.row
-        leaf_message, node_message = batch.cut(
-            request,
-            down.message_blocks(leaves, random_choices=False),
-            down.message_blocks(nodes, random_choices=True),
-        )
-        leaf_pads = down.pads(down.correlated(leaf_message, leaves, random_choices=False))
+        leaf_message, node_message = batch.cut(request, self.sizes.request, batch.leaf_blocks, batch.node_blocks)
+        leaf_pads = down.pads(down.correlated(leaf_message, batch.leaf_ots, random_choices=False))
         leaf_zeros = batch.planes(leaf_pads.zeros, 1)[0]
         self._leaf_products = leaf_zeros
         self._leaf_masks = leaf_zeros ^ batch.planes(leaf_pads.ones, 1)[0]
 
-        node_pads = down.pads(down.correlated(node_message, nodes, random_choices=True))
+        node_pads = down.pads(down.correlated(node_message, batch.node_ots, random_choices=True))
         sent = batch.planes(node_pads.zeros, 2)
         offsets = sent ^ batch.planes(node_pads.ones, 2)
         self._alpha_pads = (batch.last_row_words(node_pads.zeros), batch.last_row_words(node_pads.ones))
 
-        message, choices, t = self._up.correlated_random(nodes)
+        message, choices, t = self._up.correlated_random(batch.node_ots)
         pads = self._up.pads(t)
         a = choices.reshape(batch.nodes, batch.shape.words)
-        self._triple = _triple(a, offsets, sent, batch.planes(pads, 2))
+        self._triple = node_masks(a, offsets, sent, batch.planes(pads, 2))
         self._x_pads = batch.last_row_words(pads)
-        return message.tobytes()
+        return [message.data]
 
-    def finish(self, conversion: bytes) -> tuple[bytes, ServerMaterial]:
+    def finish(self, conversion: Buffer) -> tuple[Buffer, ServerMaterial]:
         """(message to the client, the server's material)."""
         batch, shape = self._batch, self._batch.shape
-        count = CONVERTED_BITS * batch.row
-        x_bytes = batch.packed_bytes(shape.count)
-        (request,) = batch.cut(conversion, self._down.message_blocks(count, random_choices=False), packed=x_bytes)
-        pads = self._down.pads(self._down.correlated(request, count, random_choices=False))
+        (request,) = batch.cut(conversion, self.sizes.conversion, batch.conversion_blocks)
+        pads = self._down.pads(self._down.correlated(request, batch.conversion_ots, random_choices=False))
         bits = self._triple[:, -1]
         own = np.unpackbits(np.ascontiguousarray(bits).view(np.uint8), bitorder="little").astype(np.uint64)
         corrections, products = ot.send_products(pads, own, shape.k)
@@ -145,11 +174,12 @@ class GmwOfflineServer:
         zeros, ones = self._alpha_pads
         alpha = (sign * (ones - zeros)) & shape.ring_mask
         # delta_s X' for the client's X' = (1 - 2 delta_c) X: a pad, corrected where delta_s is 1
-        correction = unpack_ring(np.frombuffer(conversion[-x_bytes:], np.uint8), shape.k, shape.count)
+        packed = np.frombuffer(conversion, np.uint8, offset=_BLOCK_BYTES * batch.conversion_blocks)
+        correction = unpack_ring(packed, shape.k, shape.count)
         delta_v = delta * alpha - zeros + self._x_pads + delta * correction
         arithmetic = np.concatenate([converted, delta_v[None]])
         shares = _material(batch, self._leaf_products, self._triple, arithmetic)
-        return corrections.tobytes(), ServerMaterial(shares, self._leaf_masks, alpha)
+        return corrections.data, ServerMaterial(shares, self._leaf_masks, alpha)
 
 
 class GmwOfflineClient:
@@ -157,28 +187,28 @@ class GmwOfflineClient:
 
     def __init__(self, shape: gmw.ReluShape, down: ot.OtReceiver, up: ot.OtSender, x_c: Words) -> None:
         self._batch, self._down, self._up = _Batch(shape), down, up
+        self.sizes = self._batch.sizes
         self._x_planes = slice_bits(x_c, shape.w)
         self._truncated = (x_c & np.uint64(2**shape.w - 1)) >> np.uint64(shape.f)
 
-    def request(self) -> bytes:
+    def request(self) -> list[Buffer]:
         batch, down = self._batch, self._down
-        leaf_message, t = down.correlated(self._x_planes.reshape(-1), batch.shape.w * batch.row)
+        leaf_message, t = down.correlated(self._x_planes.reshape(-1), batch.leaf_ots)
         self._leaf_products = batch.planes(down.pads(t), 1)[0]
-        node_message, choices, t = down.correlated_random(batch.nodes * batch.row)
+        node_message, choices, t = down.correlated_random(batch.node_ots)
         pads = down.pads(t)
         self._a = choices.reshape(batch.nodes, batch.shape.words)
         self._received = batch.planes(pads, 2)
         self._alpha_pads = batch.last_row_words(pads)
-        return leaf_message.tobytes() + node_message.tobytes()
+        return [leaf_message.data, node_message.data]
 
-    def conversion(self, answer: bytes) -> bytes:
+    def conversion(self, answer: Buffer) -> list[Buffer]:
         batch, shape = self._batch, self._batch.shape
-        nodes = batch.nodes * batch.row
-        (message,) = batch.cut(answer, self._up.message_blocks(nodes, random_choices=True))
-        pads = self._up.pads(self._up.correlated(message, nodes, random_choices=True))
+        (message,) = batch.cut(answer, self.sizes.answer, batch.node_blocks)
+        pads = self._up.pads(self._up.correlated(message, batch.node_ots, random_choices=True))
         sent = batch.planes(pads.zeros, 2)
         offsets = sent ^ batch.planes(pads.ones, 2)
-        self._triple = _triple(self._a, offsets, sent, self._received)
+        self._triple = node_masks(self._a, offsets, sent, self._received)
 
         sign = np.uint64(1) - np.uint64(2) * batch.values(self._triple[0, -1])
         zeros, ones = batch.last_row_words(pads.zeros), batch.last_row_words(pads.ones)
@@ -186,13 +216,13 @@ class GmwOfflineClient:
         correction = zeros + sign * self._truncated - ones
 
         self._bits = np.ascontiguousarray(self._triple[:, -1]).reshape(-1)
-        request, t = self._down.correlated(self._bits, CONVERTED_BITS * batch.row)
+        request, t = self._down.correlated(self._bits, batch.conversion_ots)
         self._conversion_pads = self._down.pads(t)
-        return request.tobytes() + pack_ring(correction & shape.ring_mask, shape.k).tobytes()
+        return [request.data, pack_ring(correction & shape.ring_mask, shape.k).data]
 
-    def finish(self, corrections: bytes) -> gmw.Material:
+    def finish(self, corrections: Buffer) -> gmw.Material:
         batch, shape = self._batch, self._batch.shape
-        batch.cut(corrections, packed=batch.packed_bytes(CONVERTED_BITS * batch.row))
+        batch.cut(corrections, self.sizes.corrections)
         products = ot.receive_products(self._conversion_pads, self._bits, np.frombuffer(corrections, np.uint8), shape.k)
         own = np.unpackbits(self._bits.view(np.uint8), bitorder="little").astype(np.uint64)
         converted = (own - np.uint64(2) * products).reshape(CONVERTED_BITS, -1)[:, : shape.count]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from sphynx.network.model import design_fingerprint
 from sphynx.report.axes import bytes_text, seconds_text, short_number
 from sphynx.report.charts import WIDE
 from sphynx.report.drawing import Drawing
@@ -21,7 +22,6 @@ from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.train.comparison import Gain
-from sphynx.train.model import design_fingerprint
 
 Facts = Sequence[tuple[str, str]]
 

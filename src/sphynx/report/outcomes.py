@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sphynx.errors import InputError
+from sphynx.network.model import design_fingerprint
 from sphynx.report.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.provenance import Provenance, provenance
 from sphynx.report.scales import Scale, design_of
@@ -17,7 +18,6 @@ from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
 from sphynx.space.genotype import Genotype, read_json
 from sphynx.space.micro import MicroDesign
 from sphynx.space.published import genotype_named, into_sphynx_space
-from sphynx.train.model import design_fingerprint
 
 
 @dataclass(frozen=True)

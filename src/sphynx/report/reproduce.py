@@ -21,6 +21,7 @@ from sphynx.data.images import Data
 from sphynx.data.open import DIGITS, open_any
 from sphynx.data.stream import StreamedData
 from sphynx.errors import InputError
+from sphynx.network.model import MODEL, load_model
 from sphynx.report.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.outcomes import KeptResult, Ours, Outcome, describe_network, published_cells
 from sphynx.report.provenance import joined, provenance
@@ -35,7 +36,6 @@ from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.tally import Shape
 from sphynx.train.loop import RESULT, Job
-from sphynx.train.model import MODEL, load_model
 from sphynx.train.processes import Processes
 from sphynx.train.runs import summarise, train_seeds
 

@@ -13,9 +13,8 @@ the paper's (600 epochs of half CIFAR-100 in batches of 64) raises beta's rate i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal
@@ -24,11 +23,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sphynx.config import Shelf
 from sphynx.errors import InputError
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import gumbel_max, linear
 from sphynx.search.objective import Batch
-from sphynx.search.recipe import read_recipe
+from sphynx.search.weight_settings import WeightSettings
 
 Candidates = Literal["all", "paper"]
 Placement = tuple[int, ...]
@@ -37,21 +37,10 @@ PAPER_STEPS = 600 * (25_000 // 64)
 
 
 @dataclass(frozen=True)
-class LocationRecipe:
+class LocationRecipe(WeightSettings):
     """The defaults are the paper's (appendix, table of location search)."""
 
     epochs: int = 600
-    batch_size: int = 64
-    learning_rate: float = 0.025
-    final_learning_rate: float = 0.001
-    momentum: float = 0.9
-    nesterov: bool = True
-    weight_decay: float = 3e-4
-    gradient_clip: float = 5.0
-    flip: bool = True  # where a mirrored image keeps its class
-    crop: bool = True
-    autocast: bool = False  # bf16, on a GPU
-    cuda_graphs: bool = False  # each candidate's step is captured once and replayed
     tau_start: float = 1000.0
     tau_end: float = 0.1
     beta_learning_rate: float = 3e-4  # for a schedule as long as the paper's
@@ -61,22 +50,17 @@ class LocationRecipe:
     beta_init: float = 1e-3
 
     def faults(self) -> list[str]:
-        faults = [
-            f"{name} = {getattr(self, name)}: must be above 0"
-            for name in ("epochs", "batch_size", "learning_rate", "gradient_clip", "tau_start", "tau_end",
-                         "beta_learning_rate", "beta_rate_limit")
-            if not getattr(self, name) > 0
-        ]  # fmt: skip
+        faults = super().faults() + self.not_above_zero("tau_start", "tau_end", "beta_learning_rate", "beta_rate_limit")
         if len(self.beta_betas) != 2:
             faults.append("beta_betas: Adam takes two")
         return faults
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+
+LOCATION_SHELF = Shelf(LocationRecipe, "sphynx.search", "location", prefix="location-")
 
 
 def load_location_recipe(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> LocationRecipe:
-    return read_recipe(LocationRecipe, "location", name_or_path, overrides or {})
+    return LOCATION_SHELF.load(name_or_path, overrides)
 
 
 def placements(depth: int, reduce_cells: int = 2, candidates: Candidates = "all") -> tuple[Placement, ...]:
@@ -108,12 +92,11 @@ class PlacementSearch:
         common = list(shared.parameters())
         self.device = next(networks[0].parameters()).device
         self._half = recipe.autocast and self.device.type == "cuda"
-        # A device tensor, so that a captured step reads its present value.
         self.learning_rate = torch.tensor(recipe.learning_rate, device=self.device)
         ids = {id(parameter) for parameter in common}
         self.weights = [[*(p for p in network.parameters() if id(p) not in ids), *common] for network in networks]
-        own = [self._sgd(weights[: len(weights) - len(common)]) for weights in self.weights]
-        of_shared = [self._sgd(common)] if common else []
+        own = [recipe.optimiser(weights[: len(weights) - len(common)], self.learning_rate) for weights in self.weights]
+        of_shared = [recipe.optimiser(common, self.learning_rate)] if common else []
         self.optimisers = [[optimiser, *of_shared] for optimiser in own]
         self._captures = Captures(recipe.cuda_graphs and self.device.type == "cuda")
         # beta stays on the host: see `gumbel`.
@@ -125,20 +108,8 @@ class PlacementSearch:
             weight_decay=recipe.beta_weight_decay,
         )
 
-    def _sgd(self, weights: list[nn.Parameter]) -> torch.optim.SGD:
-        recipe = self.recipe
-        return torch.optim.SGD(
-            weights,
-            lr=self.learning_rate,
-            momentum=recipe.momentum,
-            nesterov=recipe.nesterov,
-            weight_decay=recipe.weight_decay,
-            fused=self.device.type == "cuda",
-        )
-
     def start_epoch(self, epoch: int) -> None:
-        low, high = self.recipe.final_learning_rate, self.recipe.learning_rate
-        self.learning_rate.fill_(low + (high - low) * (1 + math.cos(math.pi * epoch / self.recipe.epochs)) / 2)
+        self.learning_rate.fill_(self.recipe.rate(epoch))
 
     @property
     def tau(self) -> float:

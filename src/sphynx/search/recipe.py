@@ -5,43 +5,25 @@ What belongs to one strategy carries its name, and its own paper's or released c
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from importlib import resources
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from sphynx.config import read_settings
-from sphynx.errors import InputError
+from sphynx.config import Shelf
+from sphynx.search.weight_settings import WeightSettings
 from sphynx.space.operations import ConvStack
 
 Selection = Literal["strength", "perturbation"]
-Recipe = TypeVar("Recipe")
-
-RECIPES = ("paper", "fast", "small", "smoke")
 
 
 @dataclass(frozen=True)
-class SearchRecipe:
+class SearchRecipe(WeightSettings):
+    epochs: int = 50
     # The supernet.
     depth: int = 8
     channels: int = 5
     nodes: int = 7
     conv_stack: ConvStack = "paper"
-    # The shared weights w.
-    epochs: int = 50
-    batch_size: int = 64
-    learning_rate: float = 0.025
-    final_learning_rate: float = 0.001
-    momentum: float = 0.9
-    nesterov: bool = True
-    weight_decay: float = 3e-4
-    gradient_clip: float = 5.0
-    flip: bool = True  # where a mirrored image keeps its class
-    crop: bool = True
-    autocast: bool = False  # bf16, on a GPU
-    cuda_graphs: bool = False  # strategies that mix all operations: each step is captured once and replayed
     # The architecture parameters (the paper's theta, DARTS's alpha): Adam.
     architecture_learning_rate: float = 3e-4
     architecture_weight_decay: float = 1e-3
@@ -80,16 +62,12 @@ class SearchRecipe:
     perturbation_tune_steps: int = 50
 
     def faults(self) -> list[str]:
-        faults = []
-        for name in ("depth", "channels", "epochs", "batch_size", "pc_channel_divisor", "gaea_channel_divisor",
-                     "enas_hidden", "enas_derive_samples", "random_candidates", "random_finalists",
-                     "hessian_window", "hessian_iterations"):  # fmt: skip
-            if getattr(self, name) < 1:
-                faults.append(f"{name} = {getattr(self, name)}: must be at least 1")
-        for name in ("learning_rate", "gradient_clip", "architecture_learning_rate", "gdas_tau_start", "gdas_tau_end",
-                     "gaea_learning_rate", "enas_learning_rate", "hessian_ratio"):  # fmt: skip
-            if not getattr(self, name) > 0:
-                faults.append(f"{name} = {getattr(self, name)}: must be above 0")
+        faults = super().faults() + self.not_above_zero(
+            "depth", "channels", "pc_channel_divisor", "gaea_channel_divisor", "enas_hidden", "enas_derive_samples",
+            "random_candidates", "random_finalists", "hessian_window", "hessian_iterations",
+            "architecture_learning_rate", "gdas_tau_start", "gdas_tau_end", "gaea_learning_rate", "enas_learning_rate",
+            "hessian_ratio",
+        )  # fmt: skip
         if self.nodes < 4:
             faults.append(f"nodes = {self.nodes}: a cell has two inputs, an output and at least one node between")
         for name in ("warmup", "pc_warmup"):
@@ -99,29 +77,10 @@ class SearchRecipe:
             faults.append("architecture_betas: Adam takes two")
         return faults
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+
+SHELF = Shelf(SearchRecipe, "sphynx.search", "search", prefix="search-")
 
 
 def load_recipe(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> SearchRecipe:
     """A recipe by its name or from a TOML file, with flags laid over it."""
-    return read_recipe(SearchRecipe, "search", name_or_path, overrides or {})
-
-
-def read_recipe(kind: type[Recipe], stage: str, name_or_path: str, overrides: Mapping[str, Any]) -> Recipe:
-    """Named recipes of a stage lie in recipes/STAGE-NAME.toml."""
-    if name_or_path in RECIPES:
-        text = resources.files("sphynx.search").joinpath("recipes", f"{stage}-{name_or_path}.toml").read_text()
-    else:
-        try:
-            text = Path(name_or_path).read_text()
-        except OSError:
-            raise InputError(
-                f"there is no {stage} recipe {name_or_path!r}",
-                remedy=f"Use one of {', '.join(RECIPES)}, or the path of a TOML file.",
-            ) from None
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"it is not valid TOML: {error}", where=name_or_path, remedy="Mend that line.") from None
-    return read_settings(kind, {**table, **overrides}, where=f"{stage} recipe {name_or_path}")
+    return SHELF.load(name_or_path, overrides)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -37,20 +36,11 @@ class SharedWeights:
         self.device = self.parameters[0].device
         self._half = recipe.autocast and self.device.type == "cuda"
         self.cost = CostTerm(self.objective, network.space, network.cell_counts, self.device)
-        # A device tensor, so that a captured step reads its present value.
         self.learning_rate = torch.tensor(recipe.learning_rate, device=self.device)
-        self.optimiser = torch.optim.SGD(
-            self.parameters,
-            lr=self.learning_rate,
-            momentum=recipe.momentum,
-            nesterov=recipe.nesterov,
-            weight_decay=recipe.weight_decay,
-            fused=self.device.type == "cuda",
-        )
+        self.optimiser = recipe.optimiser(self.parameters, self.learning_rate)
 
     def start_epoch(self, epoch: int) -> None:
-        low, high = self.recipe.final_learning_rate, self.recipe.learning_rate
-        self.learning_rate.fill_(low + (high - low) * (1 + math.cos(math.pi * epoch / self.recipe.epochs)) / 2)
+        self.learning_rate.fill_(self.recipe.rate(epoch))
 
     def logits(self, x: Tensor, mixtures: Mixtures) -> Tensor:
         # The cache of casts would outlive the in-place changes of w that second-order DARTS makes.

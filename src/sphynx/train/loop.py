@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from sphynx.data.batches import Augmentation, Batches, EpochBatches
+from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatches
 from sphynx.data.images import Data, DataFace, ImageSet
 from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
 from sphynx.errors import InputError, SphynxError
@@ -30,15 +30,16 @@ from sphynx.network.build import (
     width_multiple_of,
     with_width_multiple,
 )
+from sphynx.network.model import count_parameters, design_fingerprint, save_model, save_normalisation
 from sphynx.run.environment import describe_environment, device_name
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.run.interrupt import Interrupt, InterruptedWorkError
 from sphynx.run.progress import Progress, duration
 from sphynx.run.saver import Saver
 from sphynx.space.files import AnyDesign, save_design
+from sphynx.train.average import Average
 from sphynx.train.evaluate import evaluate
 from sphynx.train.figures import draw_training
-from sphynx.train.model import count_parameters, design_fingerprint, save_model, save_normalisation
 from sphynx.train.objective import Objective
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
@@ -90,6 +91,7 @@ def train(job: Job) -> dict[str, Any]:
         _describe_run(job, folder)
 
     network, step = prepare_training(job, state["width_multiple"] if state else None)
+    kept = network if step.average is None else step.average.network  # what is evaluated and saved
     train_images, held_out = data.train.split(recipe.held_out, HELD_OUT_SEED)
     batches = make_batches(train_images, job)
     seconds_before = _restore(state, network, step, batches, folder) if state else 0.0
@@ -136,7 +138,7 @@ def train(job: Job) -> dict[str, Any]:
             }
             if processes.leads:
                 if len(held_out):
-                    row["held_out_accuracy"] = evaluate(network, held_out, data.mean, data.std).accuracy
+                    row["held_out_accuracy"] = evaluate(kept, held_out, data.mean, data.std).accuracy
                 row["seconds"] = time.monotonic() - epoch_started
                 seconds = seconds_before + time.monotonic() - started
                 folder.append_metrics(row)
@@ -154,7 +156,7 @@ def train(job: Job) -> dict[str, Any]:
         result: dict[str, Any] = {}
         if processes.leads:
             minutes = (seconds_before + time.monotonic() - started) / 60
-            result = _finish(job, folder, as_designed(network), minutes)
+            result = _finish(job, folder, as_designed(kept), minutes)
             progress.note(f"test accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
     return result
 
@@ -163,17 +165,21 @@ def prepare_training(job: Job, multiple: int | None = None) -> tuple[AnyNetwork,
     """The network as the job's seed starts it, and what trains it on one batch."""
     recipe, processes, device = job.recipe, job.processes, job.processes.device
     torch.manual_seed(job.seed)
-    network = build_network(job.design, auxiliary=recipe.auxiliary_weight > 0, drop_path=recipe.drop_path > 0)
-    network = with_width_multiple(network.to(device), multiple or width_multiple(recipe, device))
-    if uses_channels_last(recipe, device):
-        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    teacher = None if job.teacher is None else job.teacher.to(device)
-    return network, Step(processes.wrap(Objective(network, recipe, teacher)), recipe, device, eager=processes.world > 1)
+    network = build_network(job.design, auxiliary=recipe.auxiliary_head, drop_path=recipe.drop_path > 0)
+
+    def placed(made: AnyNetwork) -> AnyNetwork:
+        made = with_width_multiple(made.to(device), multiple or width_multiple(recipe, device))
+        return made.to(memory_format=torch.channels_last) if uses_channels_last(recipe, device) else made  # type: ignore[call-overload]
+
+    network = placed(network)
+    objective = Objective(network, recipe, None if job.teacher is None else placed(job.teacher))
+    average = Average(network, recipe.ema) if recipe.ema else None
+    return network, Step(processes.wrap(objective), recipe, device, eager=processes.world > 1, average=average)
 
 
 def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | StreamedBatches:
     recipe, data = job.recipe, job.data
-    settings: dict[str, Any] = {
+    settings: BatchSettings = {
         "device": job.processes.device,
         "augmentation": Augmentation(recipe.crop, recipe.flip and data.mirrored, recipe.cutout, recipe.mixup),
         "mean": data.mean,

@@ -1,11 +1,13 @@
 """What training minimises: cross-entropy, the auxiliary head's share of it, and distillation.
 
-    loss = CE(s, y) + a CE(s_aux, y) + w d(s, t)        s, t: logits of student and teacher
+    loss = l [CE(s, y) + a CE(s_aux, y)] + w d(s, t)        s, t: logits of student and teacher for the same x
 
 The paper's distillation (Ba & Caruana 2014) is d = ||s - t||^2: summed over the classes as its formula is written
 (`distillation_reduction = "mean"` averages over the classes instead), averaged over the batch. "kl" is Hinton's
 T^2 KL(softmax(t / T) || softmax(s / T)). The paper does not say whether the auxiliary loss stays beside distillation;
 here it stays, and `auxiliary_weight = 0` removes it. Label smoothing applies to the cross-entropies only.
+`label_weight` l = 0 leaves the teacher's term alone. Student and teacher read the very same tensor x, augmented and
+mixed up: d needs no labels and is defined for mixed images as for any others, while CE takes the mixed labels.
 """
 
 from __future__ import annotations
@@ -30,14 +32,17 @@ class Objective(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         logits, auxiliary = self._logits(x)
-        loss = self._cross_entropy(logits, y)
-        if auxiliary is not None:
-            loss = loss + self.recipe.auxiliary_weight * self._cross_entropy(auxiliary, y)
+        terms = []
+        if self.recipe.label_weight > 0:
+            labels = self._cross_entropy(logits, y)
+            if auxiliary is not None:
+                labels = labels + self.recipe.auxiliary_weight * self._cross_entropy(auxiliary, y)
+            terms.append(self.recipe.label_weight * labels)
         for teacher in self._teacher:
             with torch.no_grad():
                 target = teacher(x).float()
-            loss = loss + self.recipe.distillation_weight * distillation_loss(logits, target, self.recipe)
-        return loss, logits
+            terms.append(self.recipe.distillation_weight * distillation_loss(logits, target, self.recipe))
+        return sum(terms[1:], terms[0]), logits
 
     def _logits(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         if isinstance(self.network, SphynxNetwork):

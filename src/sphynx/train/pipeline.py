@@ -24,6 +24,7 @@ import torch
 
 from sphynx.data.images import Data
 from sphynx.errors import InputError
+from sphynx.network.model import MODEL, NORMALISATION
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.progress import duration
@@ -44,7 +45,6 @@ from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.comparison import Row, gain, row_of
 from sphynx.train.loop import RESULT, Job
-from sphynx.train.model import MODEL, NORMALISATION
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.runs import summarise, train_seeds

@@ -7,15 +7,11 @@ The recipes that come with Sphynx lie in `recipes/`; a path of one's own works t
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
 from typing import Any, Literal
 
-from sphynx.config import read_settings
-from sphynx.errors import InputError
+from sphynx.config import Shelf
 
 Schedule = Literal["cosine", "step", "warmup-cosine"]
 Distillation = Literal["none", "squared", "kl"]
@@ -45,11 +41,13 @@ class Recipe:
     grad_clip: float = setting(5.0, "largest norm of the gradient; 0 = no limit")
     drop_path: float = setting(0.2, "probability to drop an edge at the end; it rises linearly from 0")
     auxiliary_weight: float = setting(0.4, "of the auxiliary head's loss; 0 = no such head")
+    label_weight: float = setting(1.0, "of the labels' cross-entropies; 0 = learn from the teacher alone")
     label_smoothing: float = setting(0.0, "share of the target spread over all classes")
     crop: bool = setting(True, "pad by an eighth and crop at random")
     flip: bool = setting(True, "mirror with probability 1/2, where the data allow it")
     cutout: int = setting(0, "side of the square that is cut out; 0 = none")
     mixup: float = setting(0.0, "parameter of the Beta distribution; 0 = none")
+    ema: float = setting(0.0, "decay of the weights' moving average, which is then evaluated and kept; 0 = none")
     held_out: float = setting(0.0, "share of the training images held out to watch accuracy on")
     distillation: Distillation = setting("none", "squared error of logits, or KL divergence at a temperature")
     distillation_weight: float = setting(1.0, "of the distillation term")
@@ -65,12 +63,13 @@ class Recipe:
             for name, least in (
                 ("epochs", 1), ("batch_size", 2), ("cutout", 0), ("mixup", 0), ("grad_clip", 0), ("weight_decay", 0),
                 ("auxiliary_weight", 0), ("warmup_epochs", 0), ("final_learning_rate", 0), ("distillation_weight", 0),
+                ("label_weight", 0),
             )
             if getattr(self, name) < least
         ]  # fmt: skip
         found += [
             f"{name} must be at least 0 and below 1, not {getattr(self, name)}"
-            for name in ("drop_path", "label_smoothing", "held_out", "momentum")
+            for name in ("drop_path", "label_smoothing", "ema", "held_out", "momentum")
             if not 0 <= getattr(self, name) < 1
         ]
         found += [
@@ -86,34 +85,26 @@ class Recipe:
             found.append(f"warmup_epochs = {self.warmup_epochs} is longer than epochs = {self.epochs}")
         if self.optimizer == "sgd" and self.nesterov and self.momentum == 0:
             found.append("Nesterov's momentum needs momentum above 0")
+        if self.label_weight == 0 and self.distillation == "none":
+            found.append("label_weight = 0 leaves nothing to learn from without distillation")
         return found
+
+    @property
+    def auxiliary_head(self) -> bool:
+        """It learns from labels only."""
+        return self.auxiliary_weight > 0 and self.label_weight > 0
+
+    def undistilled(self) -> Recipe:
+        """The same, from labels alone: for the teacher."""
+        return dataclasses.replace(self, distillation="none", label_weight=1.0)
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
 
-def recipe_names() -> list[str]:
-    folder = resources.files("sphynx.train") / "recipes"
-    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
-
-
-def recipe_text(name: str) -> str:
-    """A recipe's TOML: one of Sphynx's own by name, or a file."""
-    if name in recipe_names():
-        return (resources.files("sphynx.train") / "recipes" / f"{name}.toml").read_text()
-    try:
-        return Path(name).read_text()
-    except (OSError, UnicodeDecodeError):
-        raise InputError(
-            "there is no recipe of that name and no such file",
-            where=name,
-            remedy=f"Use one of {', '.join(recipe_names())}, or the path of a TOML file.",
-        ) from None
+SHELF = Shelf(Recipe, "sphynx.train", "training")
 
 
 def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
-    try:
-        table = tomllib.loads(recipe_text(name))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"it is not TOML ({error})", where=name, remedy="Mend the file.") from None
-    return read_settings(Recipe, {**table, **(overrides or {})}, where=f"recipe {name}")
+    """One of Sphynx's own by name, or a file's path."""
+    return SHELF.load(name, overrides)

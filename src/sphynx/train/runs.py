@@ -9,16 +9,16 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
+from sphynx.network.model import MODEL, load_model
 from sphynx.run.folder import RunFolder
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, save_design
+from sphynx.space.shipped import model_path
 from sphynx.train.loop import RESULT, Job, check_fit, train
-from sphynx.train.model import MODEL, load_model
 
 AUTO_TEACHER = "auto"
 
@@ -52,14 +52,14 @@ def summarise(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def teacher_for(spec: str, job: Job) -> AnyNetwork:
-    """`auto` trains the same cells with ReLU-Conv-BN by the same recipe, undistilled; else a run folder or weights."""
+    """`auto` trains the same cells with ReLU-Conv-BN by the same recipe, undistilled; else a run or a model's name."""
     if spec != AUTO_TEACHER:
-        teacher = load_model(Path(spec))
+        teacher = load_model(model_path(spec))
         check_fit(teacher.design, job.data)
         return teacher
     out = job.out / "teacher"
-    recipe = dataclasses.replace(job.recipe, distillation="none")
     design = teacher_design(job.design)
+    recipe = job.recipe.undistilled()
     _train_unless_finished(dataclasses.replace(job, design=design, recipe=recipe, out=out, teacher=None))
     job.processes.wait()
     return load_model(out)

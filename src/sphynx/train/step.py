@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from sphynx.network.backend import fast_convolutions
+from sphynx.train.average import Average
 from sphynx.train.recipe import Recipe
 
 _WARMUP_STEPS = 3
@@ -25,10 +26,22 @@ _NONE_BAD = -1
 
 
 class Step:
-    """`step(x, y)` trains on one batch. `module` is the objective, perhaps wrapped for several processes."""
+    """`step(x, y)` trains on one batch. `module` is the objective, perhaps wrapped for several processes.
 
-    def __init__(self, module: nn.Module, recipe: Recipe, device: torch.device, *, eager: bool = False) -> None:
+    `average` is that of the network within, updated after each step.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        recipe: Recipe,
+        device: torch.device,
+        *,
+        eager: bool = False,
+        average: Average | None = None,
+    ) -> None:
         self.module = module
+        self.average = average
         self.recipe = recipe
         self.device = device
         self.parameters = [p for p in module.parameters() if p.requires_grad]
@@ -76,6 +89,7 @@ class Step:
             "sums": self.sums,
             "steps": self.steps,
             "first_bad": self.first_bad,
+            "average": None if self.average is None else self.average.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -84,6 +98,8 @@ class Step:
             group["lr"] = self.learning_rate  # loading put a copy there, which nobody would update
         for name in ("sums", "steps", "first_bad"):
             getattr(self, name).copy_(state[name])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
 
     def _run(self, x: Tensor, y: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
@@ -97,6 +113,8 @@ class Step:
             self._half_weights.pass_gradients_on()
         norm = nn.utils.clip_grad_norm_(self.parameters, self.recipe.grad_clip or math.inf)
         self.optimizer.step()
+        if self.average is not None:
+            self.average.update()
         with torch.no_grad():
             labels = y if y.ndim == 1 else y.argmax(1)
             hits = (logits.argmax(1) == labels).sum()
@@ -184,7 +202,8 @@ class _Snapshot:
     @staticmethod
     def _tensors(step: Step) -> list[Tensor]:
         own = [step.sums, step.steps, step.first_bad]
-        return [*step.module.parameters(), *step.module.buffers(), *own]
+        averaged = [] if step.average is None else step.average.tensors()
+        return [*step.module.parameters(), *step.module.buffers(), *own, *averaged]
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> list[Tensor]:

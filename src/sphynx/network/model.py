@@ -1,7 +1,8 @@
 """A trained network as files: design.json says what it is, model.safetensors holds its weights, normalisation.json the
 mean and deviation of the channels (in units of the pixel range) that its inputs are normalised by, and the class names.
 
-The auxiliary head serves training only and is not kept. A file's metadata names the design it belongs to.
+The auxiliary head serves training only and is not kept. A file's metadata names the design it belongs to. Weights may
+be kept in half precision (see `save_model`); a loaded network is in single precision always.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.run.folder import fingerprint
 from sphynx.space.files import AnyDesign, load_any_design, save_design
+from sphynx.space.shipped import CARD
 
 MODEL, DESIGN, NORMALISATION = "model.safetensors", "design.json", "normalisation.json"
+CONFIGURATION = "config.json"
 _AUXILIARY = "auxiliary."
 
 
@@ -31,12 +34,20 @@ def design_fingerprint(design: AnyDesign) -> str:
     return fingerprint(described)
 
 
-def save_model(folder: Path, network: AnyNetwork) -> None:
+def save_model(folder: Path, network: AnyNetwork, *, half_precision: bool = False) -> None:
+    """In half precision only what is large: batch norm's vectors stay as they are, whose range is wider."""
     weights = {
-        name: tensor.detach().cpu().contiguous()
+        name: (tensor.half() if half_precision and tensor.ndim > 1 else tensor).detach().cpu().contiguous()
         for name, tensor in network.state_dict().items()
         if not name.startswith(_AUXILIARY)
     }
+    for name, tensor in weights.items():
+        if half_precision and not tensor.isfinite().all():
+            raise InputError(
+                f"{name} holds numbers that half precision cannot",
+                where=str(folder),
+                remedy="Train it again, with more weight decay or a lower learning rate.",
+            )
     temporary = folder / (MODEL + ".new")
     save_file(weights, temporary, {"design": design_fingerprint(network.design)})
     temporary.replace(folder / MODEL)
@@ -85,6 +96,17 @@ def load_normalisation(path: Path) -> tuple[Statistics, Statistics]:
         raise InputError(
             f"the normalisation of the inputs cannot be read ({error})", where=str(file), remedy="Train it again."
         ) from error
+
+
+def trained_on(path: Path) -> str | None:
+    """The name of the data set, where the run's configuration or the model's card says it."""
+    folder = path if path.is_dir() else path.parent
+    for name in (CONFIGURATION, CARD):
+        try:
+            return str(json.loads((folder / name).read_text())["data"]["name"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
 def count_parameters(network: torch.nn.Module) -> int:

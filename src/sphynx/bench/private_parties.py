@@ -1,0 +1,200 @@
+"""The two processes of a private-inference benchmark: a server with the weights, a client with the public program.
+
+Both run prepare and infer in step, `repeats` times after one that is not counted and that makes the session's set-up.
+What comes back is what each party measured by itself: when, how many bytes, how much memory. Nothing of it is a secret.
+The channel is the caller's choice (`open_channel`), so that the same benchmark runs with or without encryption.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.errors import SphynxError
+from sphynx.program.files import load_program
+from sphynx.program.weights import load_weights
+from sphynx.protocol.bundle import ID_BYTES, Role
+from sphynx.protocol.channel import Channel, Record
+from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.relu import Backend
+from sphynx.protocol.stream import ConnectionLostError, Link, SocketStream
+
+OpenChannel = Callable[[socket.socket, Role, Link | None], Channel]
+CONNECT_SECONDS = 600.0  # the server prepares its weights before it listens
+
+
+def plain_channel(sock: socket.socket, role: Role, link: Link | None) -> Channel:  # noqa: ARG001 - one of OpenChannel
+    """Without encryption: the protocol's own cost."""
+    return Channel(SocketStream(sock, timeout_s=CONNECT_SECONDS, link=link))
+
+
+@dataclass(frozen=True)
+class Job:
+    """One row of the benchmark. It is sent to both processes, so it holds plain values only."""
+
+    folder: Path
+    backend: Backend
+    batch: int
+    repeats: int
+    link: Link | None
+    open_channel: OpenChannel = plain_channel
+
+
+@dataclass(frozen=True)
+class Phase:
+    """On the clock that all processes of a machine share."""
+
+    start_s: float
+    end_s: float
+    cpu_s: float
+    record: Record
+
+    @property
+    def seconds(self) -> float:
+        return self.end_s - self.start_s
+
+
+@dataclass
+class Measured:
+    """By one party. `offline[i]` and `online[i]` belong to one inference; the uncounted first one is in `first`."""
+
+    first: Phase | None = None
+    offline: list[Phase] = field(default_factory=list)
+    online: list[Phase] = field(default_factory=list)
+    peak_memory_bytes: int = 0
+    bundle_bytes: int = 0
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> tuple[Measured, Measured]:
+    """(server's, client's) measurements. `details["equal_to_oracle"]` of the client's says whether every logit of
+    every inference is the expected one."""
+    spawn = multiprocessing.get_context("spawn")
+    server_end, server_told = spawn.Pipe()
+    client_end, client_told = spawn.Pipe()
+    server = spawn.Process(target=_report, args=(server_told, _serve, job), daemon=True)
+    client = spawn.Process(target=_report, args=(client_told, _ask, job, pixels, expected), daemon=True)
+    server.start()
+    client.start()
+    server_told.close()
+    client_told.close()
+    try:
+        outcome, value = _told(server_end)
+        client_end.send(value)
+        told = [_told(server_end), _told(client_end)] if outcome == "done" else [(outcome, value)]
+    finally:
+        for process in (server, client):
+            process.join(timeout=10)
+            if process.is_alive():
+                process.terminate()
+    # Where one party fails, the other only sees a lost connection.
+    failures = [str(value) for outcome, value in told if outcome == "failed"]
+    failures.sort(key=lambda text: ConnectionLostError.__name__ in text)
+    if failures:
+        raise SphynxError(failures[0], where="bench private", remedy="Run it again with --repeat 1 and one model.")
+    (_, served), (_, asked) = told
+    return served, asked
+
+
+def _told(end: Connection) -> tuple[str, Any]:
+    try:
+        outcome, value = end.recv()
+        return outcome, value
+    except EOFError:
+        return "failed", "the process ended without a word (was it killed for its memory?)"
+
+
+def _report(told: Connection, work: Callable[..., Any], *arguments: Any) -> None:
+    try:
+        told.send(("done", work(told, *arguments)))
+    except Exception as error:  # the parent shows it
+        told.send(("failed", f"{type(error).__name__}: {error}"))
+    finally:
+        told.close()
+
+
+def _serve(told: Connection, job: Job) -> Measured:
+    program = load_program(job.folder)
+    started = time.monotonic()
+    model = ServerModel(program, load_weights(job.folder, program))
+    details = {"model_s": time.monotonic() - started, "prepared_bytes": model.prepared_bytes}
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        told.send(("done", listener.getsockname()[1]))
+        listener.settimeout(CONNECT_SECONDS)
+        channel = job.open_channel(listener.accept()[0], "server", job.link)
+    party = InferenceServer(model, channel)
+    measured = Measured(details=details)
+    for run in range(job.repeats + 1):
+        _in_step(channel)
+        offline, bundle = _timed(channel, lambda: party.prepare(os.urandom(ID_BYTES), job.backend, job.batch))
+        _in_step(channel)
+        online, _ = _timed(channel, lambda bundle=bundle: party.infer(bundle))  # type: ignore[misc]
+        _keep(measured, run, offline, online)
+        measured.bundle_bytes = bundle.bytes
+    channel.close()
+    measured.peak_memory_bytes = _peak_memory_bytes()
+    return measured
+
+
+def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> Measured:
+    program = load_program(job.folder)
+    sock = socket.create_connection(("127.0.0.1", told.recv()))
+    channel = job.open_channel(sock, "client", job.link)
+    party = InferenceClient(program, channel)
+    measured, equal = Measured(), True
+    for run in range(job.repeats + 1):
+        _in_step(channel)
+        offline, bundle = _timed(channel, lambda: party.prepare(os.urandom(ID_BYTES), job.backend, job.batch))
+        _in_step(channel)
+        online, logits = _timed(channel, lambda bundle=bundle: party.infer(bundle, pixels))  # type: ignore[misc]
+        equal = equal and np.array_equal(logits, expected)
+        _keep(measured, run, offline, online)
+        measured.bundle_bytes = bundle.bytes
+    channel.close()
+    measured.details["equal_to_oracle"] = equal
+    measured.peak_memory_bytes = _peak_memory_bytes()
+    return measured
+
+
+def _in_step(channel: Channel) -> None:
+    """Neither party starts a phase before the other has ended the last; not counted."""
+    channel.send(b".")
+    channel.receive(1)
+    channel.take_record()
+
+
+def _timed(channel: Channel, work: Callable[[], Any]) -> tuple[Phase, Any]:
+    cpu_s, start_s = time.process_time(), time.monotonic()
+    result = work()
+    end_s = time.monotonic()
+    return Phase(start_s, end_s, time.process_time() - cpu_s, channel.take_record()), result
+
+
+def _keep(measured: Measured, run: int, offline: Phase, online: Phase) -> None:
+    if run == 0:
+        measured.first = offline
+        return
+    measured.offline.append(offline)
+    measured.online.append(online)
+
+
+def _peak_memory_bytes() -> int:
+    """Of this program image. ru_maxrss would still remember the larger parent that it was forked from."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

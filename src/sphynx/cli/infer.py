@@ -1,0 +1,110 @@
+"""`sphynx infer`: asks a server about images that it never sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.cli.serve import parse_address
+from sphynx.errors import InputError
+
+if TYPE_CHECKING:
+    from sphynx.service.client import Client, Relu
+    from sphynx.service.prediction import Prediction
+
+
+def infer(
+    keys: Annotated[Path, typer.Option("--keys", help="Your folder from `sphynx keys issue`.")],
+    images: Annotated[list[Path] | None, typer.Argument(metavar="IMAGE...", help="Image files.")] = None,
+    server: Annotated[str, typer.Option("--server", metavar="HOST:PORT")] = "127.0.0.1:7443",
+    prepare: Annotated[
+        int, typer.Option("--prepare", min=0, help="Bundles to prepare for later, beside those needed now.")
+    ] = 0,
+    relu: Annotated[
+        str,
+        typer.Option(
+            "--relu", help="For bundles made now: auto (by the measured link), gc (few rounds) or gmw (few bytes)."
+        ),
+    ] = "auto",
+    top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,
+    program: Annotated[str, typer.Option("--program", help="Insist on the program with this hash.")] = "",
+    state: Annotated[Path | None, typer.Option("--state", help="Where your bundles are kept (KEYS/bundles).")] = None,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for the server to answer.")] = 120.0,
+    as_json: Json = False,
+) -> None:
+    """Ask a server what is in images, without showing them. Preparation is done first, before an image is opened.
+
+    Examples:
+
+      sphynx infer --server inference.example:7443 --keys keys/alice --prepare 8
+
+      sphynx infer cat.png dog.jpg --server inference.example:7443 --keys keys/alice --top 3 --json
+    """
+    from sphynx.service.client import Client
+    from sphynx.service.pictures import read_picture
+
+    if relu not in ("auto", "gc", "gmw"):
+        raise InputError(f"there is no ReLU backend {relu!r}", where="--relu", remedy="Use auto, gc or gmw.")
+    host, port = parse_address(server)
+    files = images or []
+    with Client(host, port, keys=keys, state=state, program=program, timeout_s=timeout) as client:
+        pictures = [read_picture(path, client.program.image) for path in files]
+        usable = sum(entry.batch == 1 for entry in client.ready)
+        _prepare(client, len(pictures) + prepare - usable, relu)  # type: ignore[arg-type]
+        predictions = []
+        for pixels in pictures:
+            client.warm()
+            predictions.append(client.infer(pixels))
+        ready = len(client.ready)
+    if as_json:
+        found = [{"image": str(path), **seen.to_json(top)} for path, seen in zip(files, predictions, strict=True)]
+        print_json({"predictions": found, "bundles_ready": ready})
+        return
+    _print(files, predictions, top)
+    typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
+
+
+def _prepare(client: Client, wanted: int, relu: Relu) -> None:
+    if wanted <= 0:
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("preparing bundles", total=wanted)
+        client.prepare(wanted, relu=relu, done=lambda number: progress.update(task, completed=number))
+
+
+def _print(files: list[Path], predictions: list[Prediction], top: int) -> None:
+    if not predictions:
+        return
+    print_table(
+        "What the images show",
+        ["image", "label", ">probability"],
+        (
+            [str(path) if rank == 0 else "", label, f"{probability:.2%}"]
+            for path, seen in zip(files, predictions, strict=True)
+            for rank, (label, probability) in enumerate(list(zip(seen.labels, seen.probabilities, strict=True))[:top])
+        ),
+    )
+    print_table(
+        "What it took",
+        ["image", "ReLU", ">offline s", ">offline bytes", ">online s", ">online bytes", ">rounds"],
+        (
+            [
+                str(path),
+                seen.backend,
+                f"{seen.offline_seconds:.3f}",
+                short(seen.offline_bytes),
+                f"{seen.online_seconds:.3f}",
+                short(seen.online_bytes),
+                count(seen.online_rounds),
+            ]
+            for path, seen in zip(files, predictions, strict=True)
+        ),
+        note="Offline work was done before the image was needed.",
+    )

@@ -1,0 +1,105 @@
+"""`sphynx keys`: an authority of your own, keys for servers and clients, revocation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import print_json, print_table
+from sphynx.errors import InputError
+
+app = typer.Typer(help="Keys: make an authority, issue keys, revoke them.", no_args_is_help=True, rich_markup_mode=None)
+
+Folder = Annotated[Path, typer.Option("--keys", help="The folder that `sphynx keys init` made.")]
+
+
+@app.command("init")
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder for the authority and its keys.")],
+) -> None:
+    """Make an authority. Whoever has its private key decides who may connect: keep the folder safe.
+
+    Example:
+
+      sphynx keys init keys
+    """
+    from sphynx.service import keys
+
+    typer.echo(str(keys.init(folder)))
+
+
+@app.command("issue")
+def issue(
+    name: Annotated[str, typer.Argument(help="Whose keys: the name of a server or of a client.")],
+    server: Annotated[
+        list[str] | None,
+        typer.Option("--server", metavar="HOST", help="A server's keys, for this host name or address. Repeatable."),
+    ] = None,
+    client: Annotated[bool, typer.Option("--client", help="A client's keys.")] = False,
+    folder: Folder = Path("keys"),
+    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How long they are valid.")] = 365,
+) -> None:
+    """Issue keys: a folder to hand over whole, over a safe way.
+
+    Examples:
+
+      sphynx keys issue server --server inference.example --server 10.0.0.7
+
+      sphynx keys issue alice --client --days 90
+    """
+    from sphynx.service import keys
+
+    if client == bool(server):
+        raise InputError("neither or both of --server and --client", where="keys issue", remedy="Give one of them.")
+    typer.echo(str(keys.issue(folder, name, hosts=server or (), days=days)))
+
+
+@app.command("revoke")
+def revoke(
+    name: Annotated[str, typer.Argument(help="Whose keys: no server lets them in any more.")],
+    folder: Folder = Path("keys"),
+) -> None:
+    """Revoke all keys of a name. A server notices a new revoked.pem in its folder at the next connection.
+
+    Example:
+
+      sphynx keys revoke alice
+    """
+    from sphynx.service import keys
+
+    for place in keys.revoke(folder, name):
+        typer.echo(str(place))
+    typer.echo("Copy revoked.pem into the key folder of every server that runs elsewhere.", err=True)
+
+
+@app.command("ls")
+def list_keys(folder: Folder = Path("keys"), as_json: Json = False) -> None:
+    """List who got keys, until when, and whether they are revoked.
+
+    Example:
+
+      sphynx keys ls
+    """
+    from sphynx.service import keys
+
+    rows = [
+        {
+            "name": party.name,
+            "kind": party.kind,
+            "until": party.not_after.date().isoformat(),
+            "revoked": party.revoked,
+            "serial": f"{party.serial:x}",
+        }
+        for party in keys.parties(folder)
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    print_table(
+        f"Keys of {folder}",
+        ["name", "kind", "until", "revoked"],
+        ([str(row["name"]), str(row["kind"]), str(row["until"]), "yes" if row["revoked"] else "no"] for row in rows),
+    )

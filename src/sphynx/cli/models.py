@@ -1,0 +1,121 @@
+"""`sphynx models`: the trained networks that come with Sphynx, their cards, and packing a run as one of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.errors import InputError
+
+app = typer.Typer(help="Trained models: list, show, pack.", no_args_is_help=True, rich_markup_mode=None)
+
+Folder = Annotated[Path | None, typer.Option("--folder", help="Where models lie; default: in the package.")]
+
+
+@app.command("ls")
+def list_models(folder: Folder = None, as_json: Json = False) -> None:
+    """List the models that come with Sphynx. Their names can be given wherever a run folder can.
+
+    Example:
+
+      sphynx models ls
+    """
+    from sphynx.space.shipped import SHIPPED, load_card, model_names
+
+    place = folder or SHIPPED
+    cards = [load_card(name, place) for name in model_names(place)]
+    if as_json:
+        print_json(cards)
+        return
+    print_table(
+        "Models",
+        ["name", "data", ">test accuracy", ">ReLUs", ">parameters"],
+        (
+            [c["name"], c["data"]["name"], f"{c['accuracy']:.2%}", count(c["relus"]), short(c["parameters"])]
+            for c in cards
+        ),
+        note="" if cards else "This installation has none.",
+    )
+
+
+@app.command("show")
+def show_model(
+    name: Annotated[str, typer.Argument(help="A name from `sphynx models ls`.")],
+    folder: Folder = None,
+    as_json: Json = False,
+) -> None:
+    """Show a model's card: how it was trained, how good it is, where it comes from.
+
+    Example:
+
+      sphynx models show sphynx-cifar100-25k
+    """
+    from sphynx.space.shipped import SHIPPED, load_card
+
+    card = load_card(name, folder or SHIPPED)
+    if as_json:
+        print_json(card)
+        return
+    print_table(card["name"], ["", ""], _rows(card))
+
+
+@app.command("pack")
+def pack_run(
+    run: Annotated[Path, typer.Argument(help="The folder of one finished training run.")],
+    name: Annotated[str, typer.Option("--name", help="Small letters, digits, points and dashes.")],
+    evaluation: Annotated[
+        Path | None, typer.Option("--evaluation", help="What `sphynx eval RUN --device cpu --json` printed.")
+    ] = None,
+    folder: Folder = None,
+) -> None:
+    """Pack a finished run as a model: weights in half precision, and a card with what the run wrote down.
+
+    Example:
+
+      sphynx models pack runs/best/seed-0 --name sphynx-cifar100-25k
+    """
+    from sphynx.network.pretrained import pack
+    from sphynx.space.shipped import SHIPPED
+
+    measured = None
+    if evaluation is not None:
+        try:
+            measured = json.loads(evaluation.read_text())
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"it cannot be read ({error})", where=str(evaluation), remedy="Make it with sphynx eval --json."
+            ) from None
+    typer.echo(f"wrote {pack(run, name, folder or SHIPPED, measured)}", err=True)
+
+
+def _rows(card: dict[str, Any]) -> list[list[str]]:
+    recipe, data, made = card["recipe"], card["data"], card["provenance"]
+    rows = [["test accuracy", f"{card['accuracy']:.2%} (top 5 {card['top5']:.2%}), final epoch, on {card['device']}"]]
+    evaluation = card["evaluation"]
+    if evaluation is not None:
+        rows.append(["evaluated again", f"{evaluation['accuracy']:.2%}, fp32, on {evaluation['device']}"])
+    rows += [
+        ["test images", count(card["test_images"])],
+        ["data", f"{data['name']}, {count(data['train'])} training images, {data['classes']} classes"],
+        ["ReLUs", count(card["relus"])],
+        ["parameters", count(card["parameters"])],
+        ["seed", str(card["seed"])],
+    ]
+    seeds = card["all_seeds"]
+    if seeds is not None:
+        each = ", ".join(f"{s}: {a:.2%}" for s, a in zip(seeds["seeds"], seeds["accuracies"], strict=True))
+        rows.append(["all seeds", each])
+    rows += [
+        ["recipe", ", ".join(f"{key} {value}" for key, value in recipe.items())],
+        ["teacher", (card["teacher"] or {}).get("name") or ("unnamed" if card["teacher"] else "none")],
+        ["training", f"{card['minutes']:.1f} minutes on {card['device']}"],
+        ["made by", f"sphynx {made['sphynx']}, source {made['source_sha256']}, commit {made['commit']}"],
+        ["with", ", ".join(f"{name} {version}" for name, version in made["packages"].items() if version)],
+        ["command", " ".join(made["command"])],
+    ]
+    return rows

@@ -1,0 +1,109 @@
+"""`sphynx serve`: private inference for clients with keys."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sphynx.errors import InputError
+
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def serve(
+    compiled: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sphynx compile` wrote.")],
+    keys: Annotated[Path, typer.Option("--keys", help="The server's folder from `sphynx keys issue`.")],
+    listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Port 0: any.")] = "127.0.0.1:7443",
+    state: Annotated[
+        Path | None, typer.Option("--state", help="Where bundles and their ledger are kept (DIR/bundles).")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Preparations, and inferences, at once (one per core).")
+    ] = None,
+    quota: Annotated[str, typer.Option("--quota", help="Disk for bundles, e.g. 500M or 16G.")] = "16G",
+    pool: Annotated[int, typer.Option("--pool", min=1, max=256, help="Bundles that a client may keep ready.")] = 16,
+    hourly: Annotated[int, typer.Option("--hourly", min=1, help="Images per hour and client.")] = 3600,
+    connections: Annotated[int, typer.Option("--connections", min=1, help="Clients connected at once.")] = 64,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for a message that is due.")] = 60.0,
+    handshake: Annotated[float, typer.Option("--handshake", min=0.1, help="Seconds for the TLS handshake.")] = 10.0,
+    idle: Annotated[float, typer.Option("--idle", min=0.1, help="Seconds between two requests of a client.")] = 600.0,
+    grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds for running work after Ctrl-C.")] = 30.0,
+    metrics_port: Annotated[
+        int, typer.Option("--metrics-port", min=0, max=65535, help="/metrics and /healthz on 127.0.0.1. 0: any.")
+    ] = 9464,
+) -> None:
+    """Serve a compiled program. Logs one JSON object per line on stderr; Ctrl-C lets running inferences finish.
+
+    Examples:
+
+      sphynx serve compiled/digits --keys keys/server
+
+      sphynx serve compiled/digits --keys keys/server --listen 0.0.0.0:7443 --workers 8 --quota 100G --pool 32
+    """
+    from sphynx.program.files import load_program
+    from sphynx.program.weights import WEIGHTS, load_weights
+    from sphynx.protocol.linear import ServerModel
+    from sphynx.service.admission import Limits
+    from sphynx.service.events import EventLog
+    from sphynx.service.monitor import Monitor
+    from sphynx.service.server import Server
+    from sphynx.service.store import Store
+
+    host, port = parse_address(listen)
+    defaults = Limits()
+    limits = Limits(
+        workers=workers or defaults.workers,
+        quota_bytes=parse_bytes(quota),
+        bundles_per_client=pool,
+        images_per_hour=hourly,
+        connections=connections,
+        handshake_s=handshake,
+        message_s=timeout,
+        queue_s=timeout / 2,
+        idle_s=idle,
+        grace_s=grace,
+    )
+    program = load_program(compiled)
+    model = ServerModel(program, load_weights(compiled, program))
+    events = EventLog(sys.stderr)
+    weights_hash = hashlib.sha256((compiled / WEIGHTS).read_bytes()).hexdigest()
+    with Store(state or compiled / "bundles", quota_bytes=limits.quota_bytes, weights_hash=weights_hash) as store:
+        server = Server(model, store, keys=keys, host=host, port=port, limits=limits, events=events)
+        monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)
+
+        def stop(number: int, _frame: object) -> None:
+            server.stop()
+            signal.signal(number, signal.SIG_DFL)  # the second one stops at once
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, stop)
+        events.write(
+            "serving",
+            host=host,
+            port=server.port,
+            metrics_port=monitor.port,
+            program=program.content_hash,
+            name=program.name,
+            bundles=len(store.ready()),
+        )
+        server.serve()
+        monitor.close()
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise InputError(f"{text!r} is not HOST:PORT", where="address", remedy="Write it as 127.0.0.1:7443.")
+    return host.strip("[]"), int(port)
+
+
+def parse_bytes(text: str) -> int:
+    number, unit = (text[:-1], UNITS[text[-1]]) if text[-1:] in UNITS else (text, 1)
+    if not number.isdecimal():
+        raise InputError(f"{text!r} is not a size", where="--quota", remedy="Write it as 500M or 16G.")
+    return int(number) * unit

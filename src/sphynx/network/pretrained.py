@@ -1,0 +1,107 @@
+"""Models that come with Sphynx, and how a finished run becomes one.
+
+    network = sphynx.network.load("sphynx-cifar100-25k")
+
+    pretrained/NAME/   model.safetensors (half precision)   design.json   normalisation.json (with the class names)
+                       card.json: how it was trained, how good it is, where it comes from
+
+A card's numbers are those that the run itself wrote down; nothing is measured when it is packed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sphynx.errors import InputError
+from sphynx.network.build import AnyNetwork
+from sphynx.network.model import (
+    CONFIGURATION,
+    MODEL,
+    NORMALISATION,
+    count_parameters,
+    load_model,
+    load_normalisation,
+    save_model,
+)
+from sphynx.space.files import account_of_any
+from sphynx.space.shipped import CARD, FORMAT, SHIPPED, folder_of, read_object
+
+MAX_BYTES = 8_000_000  # of one model's weights: they travel with the package
+
+
+def load(name: str, folder: Path = SHIPPED) -> AnyNetwork:
+    """The network, for evaluation, in single precision on the CPU."""
+    return load_model(folder_of(name, folder))
+
+
+def pack(run: Path, name: str, folder: Path = SHIPPED, evaluation: Mapping[str, Any] | None = None) -> Path:
+    """From the folder of one finished training run. `evaluation` is what `sphynx eval --json` printed of it."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
+        raise InputError(f"{name!r} is no name", where="--name", remedy="Use small letters, digits, points and dashes.")
+    target = folder / name
+    if target.exists():
+        raise InputError("there is such a model already", where=str(target), remedy="Give another name.")
+    network = load_model(run)
+    load_normalisation(run)
+    card = _card(run, name, network, evaluation)
+    temporary = folder / f".{name}.new"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    save_model(temporary, network, half_precision=True)
+    size = (temporary / MODEL).stat().st_size
+    if size > MAX_BYTES:
+        shutil.rmtree(temporary)
+        raise InputError(
+            f"its weights take {size:,} bytes in half precision, more than {MAX_BYTES:,}",
+            where=str(run),
+            remedy="Only small models travel with the package.",
+        )
+    shutil.copyfile(run / NORMALISATION, temporary / NORMALISATION)
+    (temporary / CARD).write_text(json.dumps(card, indent=2) + "\n")
+    return temporary.rename(target)
+
+
+def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, Any] | None) -> dict[str, Any]:
+    result, config, environment = (
+        read_object(run / file) for file in ("result.json", CONFIGURATION, "environment.json")
+    )
+    summary = _summary_of_seeds(run)
+    try:
+        return {
+            "format": FORMAT,
+            "name": name,
+            "accuracy": result["accuracy"],
+            "top5": result["top5"],
+            "test_images": result["test_images"],
+            "evaluation": None if evaluation is None else dict(evaluation),
+            "seed": config["seed"],
+            "all_seeds": None if summary is None else {key: summary[key] for key in ("seeds", "accuracies")},
+            "relus": account_of_any(network.design).total.relus,
+            "parameters": count_parameters(network),
+            "data": config["data"],
+            "recipe": config["recipe"],
+            "teacher": config["teacher"],
+            "minutes": result["minutes"],
+            "device": result["device"],
+            "provenance": {
+                key: environment[key] for key in ("sphynx", "source_sha256", "commit", "python", "packages", "command")
+            },
+        }
+    except KeyError as error:
+        raise InputError(
+            f"the run's files do not say {error}", where=str(run), remedy="Give the folder of one finished training."
+        ) from None
+
+
+def _summary_of_seeds(run: Path) -> dict[str, Any] | None:
+    """Of the seeds that this run is one of, where it is."""
+    file = run.resolve().parent / "result.json"
+    if not (run.resolve().name.startswith("seed-") and file.is_file()):
+        return None
+    summary = read_object(file)
+    return summary if "accuracies" in summary else None

@@ -1,0 +1,156 @@
+"""What one party keeps between the offline and the online phase of one inference: its half of a bundle.
+
+A bundle is spent by one inference. Both parties' halves carry one random identifier, the hash of the program they were
+made for, the ReLU backend and the batch size; whoever loads one checks all of it before use. One file, readable by its
+owner only: safetensors, whose metadata hold these and a hash of the arrays. Arrays are plain numbers, nothing in the
+file is code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from sphynx.errors import InputError
+from sphynx.program.ir import Program
+from sphynx.protocol.relu import Arrays, Backend
+
+Role = Literal["server", "client"]
+
+FORMAT = "sphynx-bundle/1"
+ID_BYTES = 16
+MAX_BATCH = 1 << 16
+_KINDS = ("uint8", "uint32", "uint64")
+_REMEDY = "Discard it and prepare a new bundle."
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    bundle_id: bytes
+    program_hash: str
+    role: Role
+    backend: Backend
+    batch: int
+    arrays: Arrays
+
+    def __post_init__(self) -> None:
+        faults = [
+            fault
+            for fault, found in (
+                (f"its identifier has {len(self.bundle_id)} bytes, not {ID_BYTES}", len(self.bundle_id) != ID_BYTES),
+                (f"there is no role {self.role!r}", self.role not in get_args(Role)),
+                (f"there is no ReLU backend {self.backend!r}", self.backend not in get_args(Backend)),
+                (f"a batch of {self.batch} is not possible", not 1 <= self.batch <= MAX_BATCH),
+            )
+            if found
+        ]
+        if faults:
+            raise InputError("; ".join(faults), where="bundle", remedy=_REMEDY)
+
+    @property
+    def bytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def check(self, program: Program, role: Role) -> None:
+        """Before anything is computed from it."""
+        if self.program_hash != program.content_hash:
+            raise InputError(
+                f"it was made for the program {self.program_hash[:12]}, not for {program.content_hash[:12]}",
+                where="bundle",
+                remedy="Prepare a bundle for this program.",
+            )
+        if self.role != role:
+            raise InputError(
+                f"it is the {self.role}'s half, not the {role}'s", where="bundle", remedy=f"Use the {role}'s own half."
+            )
+
+    def array(self, name: str, shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
+        found = self.arrays.get(name)
+        if found is None or found.shape != shape or found.dtype != kind:
+            raise InputError(f"{name} is missing or not {kind.__name__} {shape}", where="bundle", remedy=_REMEDY)
+        return found
+
+    def part(self, prefix: str) -> Arrays:
+        """The arrays whose names start with this, without it."""
+        return {name.removeprefix(prefix): array for name, array in self.arrays.items() if name.startswith(prefix)}
+
+    def save(self, path: Path) -> None:
+        """Atomically: a reader finds the whole file or none. Never readable by others, not even while it is written."""
+        temporary = path.with_name(path.name + ".new")
+        metadata = {
+            "format": FORMAT,
+            "bundle_id": self.bundle_id.hex(),
+            "program": self.program_hash,
+            "role": self.role,
+            "backend": self.backend,
+            "batch": str(self.batch),
+        }
+        metadata["content"] = _content_hash(metadata, self.arrays)
+        try:
+            temporary.unlink(missing_ok=True)
+            temporary.touch(mode=0o600, exist_ok=False)
+            save_file({name: np.ascontiguousarray(array) for name, array in self.arrays.items()}, temporary, metadata)
+            temporary.chmod(0o600)
+            with temporary.open("rb") as written:
+                os.fsync(written.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            raise InputError(
+                f"it cannot be written ({error.strerror})", where=str(path), remedy="Choose another folder."
+            ) from error
+
+
+def load_bundle(path: Path) -> Bundle:
+    """Reads what `Bundle.save` writes, trusting nothing."""
+    if not path.is_file():
+        raise InputError("there is no such bundle", where=str(path), remedy="Prepare one.")
+    if path.stat().st_mode & 0o077:
+        raise InputError(
+            "others may read or write it: its secrets may be known",
+            where=str(path),
+            remedy="Discard it, chmod 700 its folder, and prepare a new bundle.",
+        )
+    try:
+        with safe_open(path, framework="np") as opened:
+            metadata = dict(opened.metadata() or {})
+            arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"it is damaged or truncated ({error})", where=str(path), remedy=_REMEDY) from None
+    content = metadata.pop("content", "")
+    if metadata.get("format") != FORMAT:
+        raise InputError(f"its format is {metadata.get('format')!r}, not {FORMAT}", where=str(path), remedy=_REMEDY)
+    if any(str(array.dtype) not in _KINDS for array in arrays.values()):
+        raise InputError("it holds numbers of another kind", where=str(path), remedy=_REMEDY)
+    if content != _content_hash(metadata, arrays):
+        raise InputError("its content does not match its hash: it was damaged", where=str(path), remedy=_REMEDY)
+    try:
+        return Bundle(
+            bytes.fromhex(metadata["bundle_id"]),
+            metadata["program"],
+            metadata["role"],
+            metadata["backend"],
+            int(metadata["batch"]),
+            arrays,
+        )
+    except (KeyError, ValueError):
+        raise InputError("its metadata are incomplete", where=str(path), remedy=_REMEDY) from None
+
+
+def _content_hash(metadata: dict[str, str], arrays: Arrays) -> str:
+    """Also over the metadata, so that a half cannot pass for another."""
+    digest = hashlib.sha256()
+    for key in sorted(metadata):
+        digest.update(f"{key}={metadata[key]}\n".encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.data)
+    return digest.hexdigest()

@@ -1,0 +1,183 @@
+"""Messages between the two parties: framed, versioned, limited in length, every byte and round counted.
+
+A frame is 8 bytes, then the payload:
+
+    "Sx"   magic, 2 bytes
+    u8     version of the wire format
+    u8     kind: 0 = data, 1 = the sender gives up, the payload says why
+    u32    length of the payload, little endian
+
+Both parties know the size of every data message from public shapes, so a length is checked before a byte is read.
+Bytes are counted with their headers, per section (phase and layer), where they are sent and received; what TLS adds
+to records is not counted. A round is counted whenever this party waits for a message after it has sent one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sphynx.errors import SphynxError
+from sphynx.protocol.stream import Buffer, ConnectionLostError, Link, SocketStream
+
+WIRE_VERSION = 1
+HEADER_BYTES = 8
+MAX_REASON_BYTES = 512
+GIVE_UP_LINGER_S = 1.0  # how long the peer has to read the reason before the connection is closed under it
+_HEADER = struct.Struct("<2sBBI")
+_MAGIC = b"Sx"
+_DATA, _GIVES_UP = 0, 1
+
+
+class PeerGaveUpError(SphynxError):
+    """The peer ended the conversation and said why."""
+
+
+@dataclass
+class Traffic:
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    sent_messages: int = 0
+    received_messages: int = 0
+    rounds: int = 0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(
+            self.sent_bytes + other.sent_bytes,
+            self.received_bytes + other.received_bytes,
+            self.sent_messages + other.sent_messages,
+            self.received_messages + other.received_messages,
+            self.rounds + other.rounds,
+        )
+
+    @property
+    def bytes(self) -> int:
+        return self.sent_bytes + self.received_bytes
+
+
+@dataclass(frozen=True)
+class Section:
+    """Where bytes and seconds belong: ("online", "cell 1/relu")."""
+
+    phase: str
+    layer: str
+
+
+@dataclass(frozen=True)
+class Span:
+    """When a section ran, on the clock that all processes of a machine share."""
+
+    section: Section
+    start_s: float
+    end_s: float
+
+
+@dataclass
+class Record:
+    """What a channel counted."""
+
+    traffic: dict[Section, Traffic] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+
+    def total(self, phase: str | None = None) -> Traffic:
+        parts = (part for section, part in self.traffic.items() if phase in (None, section.phase))
+        return sum(parts, Traffic())
+
+
+class Channel:
+    def __init__(self, stream: SocketStream) -> None:
+        self.record = Record()
+        self._stream = stream
+        self._section = Section("", "")
+        self._has_sent = False
+
+    @contextlib.contextmanager
+    def section(self, phase: str, layer: str = "") -> Iterator[None]:
+        """What is sent and received inside belongs to this phase and layer."""
+        before, self._section = self._section, Section(phase, layer)
+        start_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self.record.spans.append(Span(self._section, start_s, time.monotonic()))
+            self._section = before
+
+    def take_record(self) -> Record:
+        """What was counted since the last call."""
+        taken, self.record = self.record, Record()
+        return taken
+
+    def send(self, *parts: Buffer) -> None:
+        """One message, the parts back to back. It may still be on its way when this returns."""
+        self._send(_DATA, list(parts))
+
+    def receive(self, size: int, *, timeout_s: float | None = None) -> bytearray:
+        """The next message, which has exactly `size` bytes."""
+        return self._receive(size, size, timeout_s)
+
+    def receive_up_to(self, limit: int, *, timeout_s: float | None = None) -> bytearray:
+        """The next message, whose size is the sender's choice: control messages."""
+        return self._receive(0, limit, timeout_s)
+
+    def give_up(self, reason: str) -> None:
+        """Tells the peer why, as far as it still listens, and closes. The reason must hold no secret."""
+        with contextlib.suppress(ConnectionLostError):
+            self._send(_GIVES_UP, [reason.encode()[:MAX_REASON_BYTES]])
+            self._stream.linger(GIVE_UP_LINGER_S)
+        self.close(wait_s=0)
+
+    def close(self, *, wait_s: float | None = None) -> None:
+        """`wait_s`: for what is still on its way; the stream's timeout unless given."""
+        self._stream.close(wait_s=wait_s)
+
+    def _send(self, kind: int, parts: list[Buffer]) -> None:
+        views = [memoryview(part).cast("B") for part in parts]
+        size = sum(map(len, views))
+        self._stream.send([_HEADER.pack(_MAGIC, WIRE_VERSION, kind, size), *views])
+        counts = self._counts()
+        counts.sent_bytes += HEADER_BYTES + size
+        counts.sent_messages += 1
+        self._has_sent = True
+
+    def _receive(self, least: int, most: int, timeout_s: float | None) -> bytearray:
+        magic, version, kind, size = _HEADER.unpack(self._stream.receive(HEADER_BYTES, timeout_s=timeout_s))
+        if magic != _MAGIC or version != WIRE_VERSION:
+            raise ConnectionLostError(
+                "the peer does not speak this protocol" if magic != _MAGIC else f"the peer speaks version {version}",
+                where="connection",
+                remedy=f"Use the same version of sphynx on both sides (this one speaks version {WIRE_VERSION}).",
+            )
+        if kind == _GIVES_UP and size <= MAX_REASON_BYTES:
+            reason = bytes(self._stream.receive(size)).decode(errors="replace")
+            raise PeerGaveUpError(
+                "".join(filter(str.isprintable, reason)), where="peer", remedy="See the peer's log, then connect again."
+            )
+        if kind != _DATA or not least <= size <= most:
+            raise ConnectionLostError(
+                f"a message of {size:,} bytes where {most:,} were due",
+                where=f"{self._section.phase} {self._section.layer}".strip() or "connection",
+                remedy="The peers disagree on the program: let the client fetch it again.",
+            )
+        payload = self._stream.receive(size)
+        counts = self._counts()
+        counts.received_bytes += HEADER_BYTES + size
+        counts.received_messages += 1
+        counts.rounds += self._has_sent
+        self._has_sent = False
+        return payload
+
+    def _counts(self) -> Traffic:
+        return self.record.traffic.setdefault(self._section, Traffic())
+
+
+def local_pair(link: Link | None = None, timeout_s: float = 60.0) -> tuple[Channel, Channel]:
+    """Two ends inside one process or its children, without encryption: for tests and benchmarks of the protocol."""
+    left, right = socket.socketpair()
+    return (
+        Channel(SocketStream(left, timeout_s=timeout_s, link=link)),
+        Channel(SocketStream(right, timeout_s=timeout_s, link=link)),
+    )

@@ -1,0 +1,224 @@
+"""Private inference of a program (DELPHI's shape, eprint 2020/050; semi-honest): the logits, bit for bit those of
+sphynx.program.interpret, without the server seeing the image or the client the weights.
+
+                   client (image)                                        server (weights W)
+
+    setup          keys                    -- public key, OT set-up -->  (and back)
+    offline        mask r for pixels and   ----- Enc(r << shift) ----->
+    (no image      each activation         <----- Enc(W r - s) --------  share s of each linear map
+    needed)        share W r - s           <-- ReLU material: labels, -> ReLU material
+                                               triples, by OT
+    = a Bundle     r, W r - s, material                                  s, material
+
+    online         pixels x                ---------- x - r ---------->  linear maps: W (x - r) + s + bias
+                   ReLU: holds W r - s,    <------ backend: gc -------> ReLU: holds the rest of x,
+                   gets its r'                    or gmw                 gets y - r'
+                          ...one exchange for each activation...
+                   logits = shares added   <--- its share of logits ---
+
+Each party's half of a bundle is spent by one inference; whoever drives these classes burns it before `infer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.core import Prg, rlwe
+from sphynx.core.bits import pack_ring, unpack_ring
+from sphynx.errors import InputError, SphynxError
+from sphynx.program.ir import INPUT, Linear, Pool, Program, Relu, Square
+from sphynx.protocol.activations import activation_layers, prepare_client, prepare_server, run_client, run_server
+from sphynx.protocol.bundle import Bundle
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.linear import (
+    MaskedTensors,
+    Ring,
+    ServerModel,
+    ServerPass,
+    Words,
+    answer_masks,
+    draw_mask,
+    pool_share,
+    ring_mask,
+    upload_masks,
+)
+from sphynx.protocol.linear_plan import plan_program
+from sphynx.protocol.ots import ClientOts, ServerOts, set_up_client, set_up_server
+from sphynx.protocol.relu import Arrays, Backend
+
+
+class InferenceServer:
+    """One connection's server side. `prepare` and `infer` answer the client's calls of the same name."""
+
+    def __init__(self, model: ServerModel, channel: Channel, prg: Prg | None = None) -> None:
+        self._model, self._channel, self._prg = model, channel, prg or Prg()
+        self._session: tuple[rlwe.LinearServer, ServerOts] | None = None
+
+    def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
+        model, channel = self._model, self._channel
+        bundle = Bundle(bundle_id, model.program.content_hash, "server", backend, batch, {})
+        layers = activation_layers(model.program, batch)
+        keys, ots = self._session = self._session or self._set_up()
+        for name, share in answer_masks(channel, model, keys, batch).items():
+            bundle.arrays[_share_name(name)] = share
+        bundle.arrays.update(_named_materials(prepare_server(channel, ots, backend, layers)))
+        return bundle
+
+    def infer(self, bundle: Bundle) -> None:
+        model, channel, program = self._model, self._channel, self._model.program
+        bundle.check(program, "server")
+        shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
+        shares = {s.name: bundle.array(_share_name(s.name), shapes[s.name], model.dtype) for s in program.linears}
+        layers = activation_layers(program, bundle.batch)
+        following = _linears_after(program)
+        with channel.section("online", INPUT):
+            linears = ServerPass(model, shares, _received(channel, program, shapes[INPUT]).astype(model.dtype))
+        tensors = linears.tensors
+        with ThreadPoolExecutor(1, "sphynx-ahead") as worker:
+            for step in program.steps:
+                with channel.section("online", step.name):
+                    if isinstance(step, Linear):
+                        tensors[step.name] = linears.finish(step)
+                    elif isinstance(step, Pool):
+                        tensors[step.name] = pool_share(step, tensors[step.source])
+                    else:
+                        x = tensors[step.source].astype(np.uint64).reshape(-1) & ring_mask(program)
+                        material = bundle.part(_material_name(step.name))
+                        summed = worker.submit(linears.ahead, following[step.name])
+                        y = run_server(channel, bundle.backend, layers[step.name], material, x)
+                        summed.result()
+                        tensors[step.name] = y.reshape(shapes[step.name]).astype(model.dtype)
+        with channel.section("online", program.logits.name):
+            channel.send(_packed(program, tensors[program.logits.name]))
+
+    def _set_up(self) -> tuple[rlwe.LinearServer, ServerOts]:
+        params, channel = self._model.plan.params, self._channel
+        with channel.section("setup", "keys"):
+            public_key = bytes(channel.receive(params.public_key_bytes))
+            try:
+                keys = rlwe.LinearServer(params, public_key, self._prg, self._model.threads)
+            except ValueError as error:
+                raise SphynxError(
+                    f"the client's public key is malformed ({error})",
+                    where="setup",
+                    remedy="The peer or the connection is broken: start a new session.",
+                ) from None
+        with channel.section("setup", "ots"):
+            return keys, set_up_server(channel, self._prg)
+
+
+class InferenceClient:
+    """One connection's client side. It knows the public program only."""
+
+    def __init__(self, program: Program, channel: Channel, prg: Prg | None = None, *, threads: int = 0) -> None:
+        self._program, self._channel, self._prg, self._threads = program, channel, prg or Prg(), threads
+        self._session: tuple[rlwe.LinearClient, ClientOts] | None = None
+
+    def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
+        program, channel = self._program, self._channel
+        bundle = Bundle(bundle_id, program.content_hash, "client", backend, batch, {})
+        layers = activation_layers(program, batch)
+        keys, ots = self._session = self._session or self._set_up()
+        masks = {name: draw_mask(self._prg, program, name, batch) for name in _masked(program)}
+        tensors = MaskedTensors(program, masks)
+        upload_masks(channel, plan_program(program), keys, tensors, batch)
+        shares = {step.name: tensors[step.source] for step in program.steps if isinstance(step, Relu | Square)}
+        materials = prepare_client(channel, ots, backend, layers, shares, masks)
+        bundle.arrays.update({_mask_name(name): mask for name, mask in masks.items()})
+        bundle.arrays.update({_share_name(name): share for name, share in shares.items()})
+        bundle.arrays[_share_name(program.logits.name)] = tensors[program.logits.name]
+        bundle.arrays.update(_named_materials(materials))
+        return bundle
+
+    def infer(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """uint8 (batch, channels, height, width) to the integer logits, (batch, classes)."""
+        program, channel = self._program, self._channel
+        bundle.check(program, "client")
+        self._check_pixels(bundle, pixels)
+        shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
+        masks = {name: bundle.array(_mask_name(name), shapes[name], np.uint64) for name in _masked(program)}
+        layers = activation_layers(program, bundle.batch)
+        shares = {
+            name: bundle.array(_share_name(name), shapes[name], np.uint64) for name in (*layers, program.logits.name)
+        }
+        with channel.section("online", INPUT):
+            channel.send(_packed(program, pixels.astype(np.uint64) - masks[INPUT]))
+        for name, layer in layers.items():
+            with channel.section("online", name):
+                own, new_mask = shares[name].reshape(-1), masks[name].reshape(-1)
+                run_client(channel, bundle.backend, layer, bundle.part(_material_name(name)), own, new_mask)
+        with channel.section("online", program.logits.name):
+            name = program.logits.name
+            total = (_received(channel, program, shapes[name]) + shares[name]) & ring_mask(program)
+        # The sign is the ring's highest bit.
+        unused = np.int64(64 - program.ring_bits)
+        logits: NDArray[np.int64] = (total.view(np.int64) << unused) >> unused
+        return logits.reshape(bundle.batch, -1)
+
+    def _check_pixels(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> None:
+        expected = (bundle.batch, *self._program.image)
+        if pixels.dtype != np.uint8 or pixels.shape != expected:
+            raise InputError(
+                f"the images are {pixels.dtype} {pixels.shape}",
+                where=self._program.name or "program",
+                remedy=f"This bundle is for uint8 images of shape {expected}.",
+            )
+
+    def _set_up(self) -> tuple[rlwe.LinearClient, ClientOts]:
+        channel = self._channel
+        with channel.section("setup", "keys"):
+            keys = rlwe.LinearClient(plan_program(self._program).params, self._prg, self._threads)
+            channel.send(keys.public_key())
+        with channel.section("setup", "ots"):
+            return keys, set_up_client(channel, self._prg)
+
+
+def _linears_after(program: Program) -> dict[str, list[Linear]]:
+    """For each activation the linear maps up to the next one."""
+    following: dict[str, list[Linear]] = {}
+    current: list[Linear] = []
+    for step in program.steps:
+        if isinstance(step, Linear):
+            current.append(step)
+        elif isinstance(step, Relu | Square):
+            current = following[step.name] = []
+    return following
+
+
+def _masked(program: Program) -> Iterator[str]:
+    """Tensors whose share the client draws."""
+    yield INPUT
+    yield from (step.name for step in program.steps if isinstance(step, Relu | Square))
+
+
+def _packed(program: Program, tensor: Ring) -> memoryview:
+    words = np.ascontiguousarray(tensor.reshape(-1).astype(np.uint64))
+    return pack_ring(words & ring_mask(program), program.ring_bits).data
+
+
+def _received(channel: Channel, program: Program, shape: tuple[int, ...]) -> Words:
+    count = int(np.prod(shape))
+    message = channel.receive((count * program.ring_bits + 7) // 8)
+    return unpack_ring(np.frombuffer(message, np.uint8), program.ring_bits, count).reshape(shape)
+
+
+def _share_name(tensor: str) -> str:
+    return f"share/{tensor}"
+
+
+def _mask_name(tensor: str) -> str:
+    return f"mask/{tensor}"
+
+
+def _material_name(layer: str) -> str:
+    return f"material/{layer}//"
+
+
+def _named_materials(materials: dict[str, Arrays]) -> Arrays:
+    return {
+        _material_name(layer) + key: array for layer, material in materials.items() for key, array in material.items()
+    }

@@ -1,0 +1,242 @@
+"""Linear maps of a program between two parties: shares of W r offline by RLWE, W (x - r) in plain online.
+
+    offline    client -> server    Enc(r << shift), once per tensor, shift and layout        (linear_plan.Upload)
+               server -> client    Enc(W r - s), one reply for each map
+    online     the server computes W (x - r) + s + bias on its share; the client computes nothing and sends nothing
+
+The client's share of a map is what it decrypted: it is known before the inference, so a map that reads the result of
+another needs no more than a further upload. All images of a batch go through one message. docs/rlwe.md has the noise
+and simulation arguments; fresh encryptions of zero and uniform masks of replies are made inside the compiled core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.core import Prg, rlwe
+from sphynx.core.ring import RingConv, ring_dtype
+from sphynx.errors import SphynxError
+from sphynx.program.convolve import Array
+from sphynx.program.ir import INPUT, Linear, Pool, Program
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_program
+
+Words = NDArray[np.uint64]
+Ring = NDArray[Any]  # uint32 or uint64, whichever is the narrower that holds the ring; bits above it mean nothing
+
+# A share is off by one, in its last bit before truncation, with at most this probability for each element.
+MAX_LOG2_OFF_BY_ONE = -36.0
+
+
+class ServerModel:
+    """The server's weights in the two forms that it computes with. Read-only: all connections of a process share it."""
+
+    def __init__(self, program: Program, weights: Mapping[str, Array], *, threads: int = 0) -> None:
+        self.program = program
+        self.plan = plan_program(program)
+        self.dtype = ring_dtype(program.ring_bits)
+        self.threads = threads
+        self.prepared: dict[str, rlwe.PreparedConv] = {}
+        self.biases: dict[str, Ring] = {}
+        self._ring_convs: dict[str, list[RingConv]] = {}
+        for step in program.linears:
+            conv = self.plan.convs[step.name]
+            factors = [weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
+            _check_noise(step, rlwe.noise_bound(self.plan.params, conv, factors))
+            self.prepared[step.name] = rlwe.PreparedConv(self.plan.params, conv, factors, threads)
+            self._ring_convs[step.name] = [
+                RingConv(shape, program.ring_bits, factor) for shape, factor in zip(conv.shapes, factors, strict=True)
+            ]
+            bias = weights[step.bias_name].astype(np.int64).view(np.uint64)
+            self.biases[step.name] = (bias & ring_mask(program)).astype(self.dtype)
+
+    @property
+    def prepared_bytes(self) -> int:
+        """Memory of the weights as RLWE plaintexts, by far the largest part."""
+        return sum(conv.bytes for conv in self.prepared.values())
+
+    def add_term(self, step: Linear, number: int, source: Ring, total: Ring, threads: int) -> None:
+        """Adds a term of a map on the server's share of its source; both (images, channels, height, width)."""
+        shift, conv = step.terms[number].shift, self._ring_convs[step.name][number]
+        for image, out in zip(source, total, strict=True):
+            part = conv(image, threads)
+            if shift:
+                part <<= self.dtype(shift)
+            out += part
+
+
+class ServerPass:
+    """One inference's linear maps on the server's shares. What a map reads of earlier activations can be summed ahead,
+    while the parties still exchange the messages of the latest one."""
+
+    def __init__(self, model: ServerModel, shares: Mapping[str, Ring], pixels: Ring) -> None:
+        """`shares` are s + bias of each map."""
+        self.tensors = {INPUT: pixels}
+        self._model = model
+        self._totals = {name: share.copy() for name, share in shares.items()}
+        self._left = {step.name: dict(enumerate(step.terms)) for step in model.program.linears}
+
+    def ahead(self, steps: Sequence[Linear]) -> None:
+        """On one thread: the exchange has the others."""
+        for step in steps:
+            self._add_known(step, threads=1)
+
+    def finish(self, step: Linear) -> Ring:
+        self._add_known(step, self._model.threads)
+        assert not self._left[step.name]
+        return self._totals[step.name]
+
+    def _add_known(self, step: Linear, threads: int) -> None:
+        left = self._left[step.name]
+        for number, term in list(left.items()):
+            if term.source in self.tensors:
+                self._model.add_term(step, number, self.tensors[term.source], self._totals[step.name], threads)
+                del left[number]
+
+
+def _check_noise(step: Linear, bound: rlwe.NoiseBound) -> None:
+    if bound.log2_off_by_one > MAX_LOG2_OFF_BY_ONE:
+        raise SphynxError(
+            f"under encryption its results would be off by one with probability 2^{bound.log2_off_by_one:.0f} each",
+            where=step.name,
+            remedy="Compile with fewer --weight-bits or --activation-bits.",
+        )
+
+
+def ring_mask(program: Program) -> np.uint64:
+    return np.uint64(2**program.ring_bits - 1)
+
+
+def draw_mask(prg: Prg, program: Program, name: str, images: int) -> Words:
+    """A fresh uniform mask for a tensor, (images, channels, height, width)."""
+    mask = np.empty((images, *program.shapes[name]), np.uint64)
+    prg.fill_words(mask.reshape(-1))
+    mask &= ring_mask(program)
+    return mask
+
+
+def pool_share(step: Pool, share: Ring) -> Ring:
+    """A public map: each party applies it to its own share, modulo whatever the element type holds."""
+    rows = _window_sums(share, 2, step.row_windows, step.row_factors)
+    return _window_sums(rows, 3, step.column_windows, step.column_factors)
+
+
+def _window_sums(share: Ring, axis: int, windows: Sequence[tuple[int, int]], factors: Sequence[int]) -> Ring:
+    """By differences of running sums, which wrap around as the ring does."""
+    kind = share.dtype.type
+    first, last = np.array(windows).T
+    if (last - first == 1).all():
+        sums = share.take(first, axis)
+    else:
+        nothing = np.zeros_like(share.take([0], axis))
+        running = np.concatenate([nothing, share.cumsum(axis, kind)], axis)
+        sums = running.take(last, axis) - running.take(first, axis)
+    along = [1] * share.ndim
+    along[axis] = -1
+    scaled: Ring = sums * np.array(factors, kind).reshape(along)
+    return scaled
+
+
+def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer, images: int) -> dict[str, Ring]:
+    """The server's half of the offline phase: for each linear map its share s + bias."""
+    plan, shares = model.plan, {}
+    parsed: dict[Upload, rlwe.Ciphertexts] = {}
+    uses = _use_counts(plan)
+    for item in plan.schedule:
+        if isinstance(item, Upload):
+            with channel.section("offline", upload_section(item)):
+                wire = bytes(channel.receive(plan.upload_bytes(item, images)))
+                parsed[item] = _checked_parse(server, item, wire, images)
+            continue
+        with channel.section("offline", item):
+            uploads = plan.uploads[item]
+            reply, share = server.reply(model.prepared[item], [parsed[upload] for upload in uploads], images)
+            channel.send(reply)
+            shares[item] = share.astype(model.dtype) + model.biases[item]
+        for upload in set(uploads):
+            uses[upload] -= 1
+            if not uses[upload]:
+                del parsed[upload]
+    return shares
+
+
+def _checked_parse(server: rlwe.LinearServer, upload: Upload, wire: bytes, images: int) -> rlwe.Ciphertexts:
+    try:
+        return server.parse(upload.layout, wire, images)
+    except ValueError as error:
+        raise SphynxError(
+            f"the client's upload is malformed ({error})",
+            where=upload.tensor,
+            remedy="The peer or the connection is broken: start a new session.",
+        ) from None
+
+
+def upload_section(upload: Upload) -> str:
+    """Not the tensor's own name, under which a ReLU's material is counted."""
+    return f"{upload.tensor}/mask"
+
+
+def _use_counts(plan: ProgramPlan) -> dict[Upload, int]:
+    counts = dict.fromkeys(plan.distinct_uploads, 0)
+    for uploads in plan.uploads.values():
+        for upload in set(uploads):
+            counts[upload] += 1
+    return counts
+
+
+class MaskedTensors:
+    """The client's share of every tensor of a program: drawn for pixels and activations, decrypted for linear maps,
+    computed for pools."""
+
+    def __init__(self, program: Program, drawn: Mapping[str, Words]) -> None:
+        self._pools = {step.name: step for step in program.steps if isinstance(step, Pool)}
+        self._mask = ring_mask(program)
+        self._shares = dict(drawn)
+
+    def __getitem__(self, name: str) -> Words:
+        if name not in self._shares:
+            pool = self._pools[name]
+            self._shares[name] = pool_share(pool, self[pool.source]) & self._mask
+        return self._shares[name]
+
+    def __setitem__(self, name: str, share: Words) -> None:
+        self._shares[name] = share
+
+    def shifted(self, upload: Upload) -> Words:
+        return (self[upload.tensor] << np.uint64(upload.shift)) & self._mask
+
+
+def upload_masks(
+    channel: Channel, plan: ProgramPlan, client: rlwe.LinearClient, tensors: MaskedTensors, images: int
+) -> None:
+    """The client's half of the offline phase: adds its share of every linear map to `tensors`.
+
+    All masks that it drew are sent ahead, while the server already works on the first of them.
+    """
+    for upload in plan.distinct_uploads:
+        if upload in plan.drawn:
+            _send_upload(channel, client, tensors, upload)
+    for item in plan.schedule:
+        if isinstance(item, Upload):
+            if item not in plan.drawn:
+                _send_upload(channel, client, tensors, item)
+            continue
+        with channel.section("offline", item):
+            reply = bytes(channel.receive(plan.reply_bytes(item, images)))
+            try:
+                tensors[item] = client.decrypt(plan.convs[item], reply, images)
+            except ValueError as error:
+                raise SphynxError(
+                    f"the server's reply is malformed ({error})",
+                    where=item,
+                    remedy="The peer or the connection is broken: start a new session.",
+                ) from None
+
+
+def _send_upload(channel: Channel, client: rlwe.LinearClient, tensors: MaskedTensors, upload: Upload) -> None:
+    with channel.section("offline", upload_section(upload)):
+        channel.send(client.encrypt(upload.layout, tensors.shifted(upload)))

@@ -1,0 +1,205 @@
+"""Who encrypts what, when: the public plan of a program's linear maps under RLWE, from its shapes alone.
+
+The client encrypts its share of every tensor that a linear map reads; one reply answers a whole map, all terms summed.
+A term that is shifted left by s is computed as W (2^s r): the client encrypts r << s, so that the shift costs no noise.
+An upload is therefore a tensor, a shift and a layout, and maps that read one tensor alike share it. Layouts are chosen
+for the program as a whole, by the rough costs of sphynx.core.packing_plan. No weights enter: both parties compute the
+same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from sphynx.core import rlwe
+from sphynx.core.packing import ConvPlan, InputLayout
+from sphynx.core.packing_plan import answer_seconds, channel_counts, upload_seconds
+from sphynx.program.cost import conv_shape
+from sphynx.program.ir import Linear, Pool, Program
+
+_SWEEPS = 4
+
+
+@dataclass(frozen=True)
+class Upload:
+    """The client's share of a tensor, times 2^shift, encrypted in one layout."""
+
+    tensor: str
+    shift: int
+    layout: InputLayout
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramPlan:
+    """`schedule` is the order of all messages as the server sees them: an Upload that comes in, or the name of a linear
+    map that it answers as soon as its uploads are there."""
+
+    params: rlwe.Params
+    convs: Mapping[str, ConvPlan]
+    uploads: Mapping[str, tuple[Upload, ...]]  # of each map, term by term
+    schedule: tuple[Upload | str, ...]
+    drawn: frozenset[Upload]  # of masks that the client draws: all these may be sent ahead of the first reply
+
+    @cached_property
+    def distinct_uploads(self) -> tuple[Upload, ...]:
+        return tuple(item for item in self.schedule if isinstance(item, Upload))
+
+    @cached_property
+    def products(self) -> int:
+        return sum(conv.products for conv in self.convs.values())
+
+    def upload_bytes(self, upload: Upload, images: int) -> int:
+        return images * rlwe.upload_bytes(self.params, upload.layout)
+
+    def reply_bytes(self, name: str, images: int) -> int:
+        return images * rlwe.reply_bytes(self.params, self.convs[name])
+
+
+@lru_cache(maxsize=8)
+def plan_program(program: Program) -> ProgramPlan:
+    """Computed once for a program; the parameters inside are one object, as keys and ciphertexts require."""
+    params = rlwe.Params.for_ring(program.ring_bits)
+    search = _Search(program, params)
+    search.run()
+    uploads = {name: search.uploads_of(name, conv) for name, conv in search.chosen.items()}
+    origins = _linear_origins(program)
+    drawn = frozenset(upload for needed in uploads.values() for upload in needed if not origins[upload.tensor])
+    return ProgramPlan(params, search.chosen, uploads, tuple(_schedule(uploads, origins)), drawn)
+
+
+def _schedule(
+    uploads: Mapping[str, tuple[Upload, ...]], origins: Mapping[str, frozenset[str]]
+) -> Iterator[Upload | str]:
+    """Masks are known at the start and go first, in the order of use; a share that only a reply tells goes after it."""
+    waiting, arrived, answered = dict(uploads), set[Upload](), set[str]()
+    while waiting:
+        known = [u for needed in waiting.values() for u in needed if u not in arrived and origins[u.tensor] <= answered]
+        for upload in dict.fromkeys(known):
+            arrived.add(upload)
+            yield upload
+            yield from _answer(waiting, arrived, answered)
+
+
+def _answer(waiting: dict[str, tuple[Upload, ...]], arrived: set[Upload], answered: set[str]) -> Iterator[str]:
+    ready = [name for name, needed in waiting.items() if arrived.issuperset(needed)]
+    for name in ready:
+        del waiting[name]
+        answered.add(name)
+        yield name
+
+
+def _linear_origins(program: Program) -> dict[str, frozenset[str]]:
+    """For each tensor the linear maps whose replies the client needs to know its share; none where it drew it."""
+    origins: dict[str, frozenset[str]] = {name: frozenset() for name in program.shapes}
+    for step in program.steps:
+        if isinstance(step, Linear):
+            origins[step.name] = frozenset([step.name])
+        elif isinstance(step, Pool):
+            origins[step.name] = origins[step.source]
+    return origins
+
+
+class _Search:
+    """Starts with each map's own best plan, then lets maps move to layouts that others use while the total falls."""
+
+    def __init__(self, program: Program, params: rlwe.Params) -> None:
+        self.params = params
+        self.steps = {step.name: step for step in program.linears}
+        self.shapes = {
+            step.name: tuple(conv_shape(term, program.shapes[term.source], step.shape) for term in step.terms)
+            for step in program.linears
+        }
+        self.chosen = {name: rlwe.plan(params, *shapes) for name, shapes in self.shapes.items()}
+
+    def run(self) -> None:
+        for group in self._groups():
+            self._move_together(group)
+        for _ in range(_SWEEPS):
+            moved = [self._move(name) for name in self.shapes]
+            if not any(moved):
+                break
+
+    def uploads_of(self, name: str, conv: ConvPlan) -> tuple[Upload, ...]:
+        terms = self.steps[name].terms
+        return tuple(Upload(term.source, term.shift, layout) for term, layout in zip(terms, conv.layouts, strict=True))
+
+    def _total(self, chosen: Mapping[str, ConvPlan]) -> float:
+        uploads = {upload for name, conv in chosen.items() for upload in self.uploads_of(name, conv)}
+        ciphertexts = sum(upload.layout.ciphertexts for upload in uploads)
+        answers = sum(answer_seconds(conv, self.params.reply_bytes(0)) for conv in chosen.values())
+        return answers + upload_seconds(ciphertexts, self.params.upload_bytes)
+
+    def _neighbours(self, name: str) -> list[str]:
+        """Maps that read one of its tensors, with the same shift and stride: they could share an upload."""
+        reads = self._reads(name)
+        return [other for other in self.shapes if other != name and reads & self._reads(other)]
+
+    def _reads(self, name: str) -> set[tuple[str, int, int]]:
+        return {(term.source, term.shift, term.stride) for term in self.steps[name].terms}
+
+    def _groups(self) -> list[list[str]]:
+        groups: list[list[str]] = []
+        left = dict.fromkeys(self.shapes)
+        while left:
+            group = [next(iter(left))]
+            for name in group:
+                group += [other for other in self._neighbours(name) if other not in group]
+            for name in group:
+                del left[name]
+            if len(group) > 1:
+                groups.append(group)
+        return groups
+
+    def _move(self, name: str) -> bool:
+        """To the layout of a neighbour, if the total falls."""
+        best = before = self._total(self.chosen)
+        own = self.chosen[name]
+        for layout in dict.fromkeys(self.chosen[other].layouts[0] for other in self._neighbours(name)):
+            for conv in self._agreeing(name, layout):
+                total = self._total({**self.chosen, name: conv})
+                if total < best:
+                    best, own = total, conv
+        self.chosen[name] = own
+        return best < before
+
+    def _move_together(self, group: list[str]) -> None:
+        """All to one geometry and one number of channels per ciphertext."""
+        layouts = [self.chosen[name].layouts[0] for name in group]
+        pitch = max(layout.row_pitch for layout in layouts)
+        rows = max(layout.block // layout.row_pitch for layout in layouts)
+        best = self._total(self.chosen)
+        if pitch * rows > self.params.n:
+            return
+        for channels in channel_counts(self.params.n // (pitch * rows)):
+            for all_phases in (False, True):
+                moved = {name: self._plan(name, rows, pitch, channels, all_phases) for name in group}
+                if None in moved.values():
+                    continue
+                chosen = {**self.chosen, **{name: conv for name, conv in moved.items() if conv is not None}}
+                if (total := self._total(chosen)) < best:
+                    best, self.chosen = total, chosen
+
+    def _agreeing(self, name: str, layout: InputLayout) -> Iterator[ConvPlan]:
+        for all_phases in (False, True):
+            rows = layout.block // layout.row_pitch
+            conv = self._plan(name, rows, layout.row_pitch, layout.channels_per_ciphertext, all_phases)
+            if conv is not None:
+                yield conv
+
+    def _plan(self, name: str, rows: int, pitch: int, channels: int, all_phases: bool) -> ConvPlan | None:
+        """None where this map needs more room than the others: its channels would not fit."""
+        smallest = rlwe.plan(
+            self.params, *self.shapes[name], min_rows=rows, min_row_pitch=pitch, channels_per_ciphertext=1
+        )
+        if channels * smallest.layouts[0].block > self.params.n:
+            return None
+        return rlwe.plan(
+            self.params,
+            *self.shapes[name],
+            min_rows=rows,
+            min_row_pitch=pitch,
+            channels_per_ciphertext=channels,
+            all_phases=all_phases,
+        )

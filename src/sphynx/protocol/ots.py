@@ -1,0 +1,73 @@
+"""The OT sessions of one connection: 128 base OTs, then SoftSpoken extension (eprint 2022/192) in both directions.
+
+In `down` the server is the extension's sender, in `up` the client is. Set-up:
+
+    client -> server    A, the base OTs' first message                                             32 bytes
+    server -> client    B_1 .. B_128, chosen by the bits of its offset delta                    4,096 bytes
+    client -> server    set-up of `down`; 128 OTs in it, chosen by the bits of the client's offset
+    server -> client    set-up of `up`, whose base OTs those 128 are                            4,112 bytes
+
+Public-key work is thus done once, not once for each direction. The sessions serve every bundle of the connection:
+positions move on with each extension, no pad is used twice. Both parties extend in the same order. The offset of `down`
+is also the server's garbling offset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.core import Prg, garbling, ot
+from sphynx.protocol.base_ot import POINT_BYTES, BaseOtReceiver, BaseOtSender
+from sphynx.protocol.channel import Channel
+
+Words = NDArray[np.uint64]
+
+SOFTSPOKEN_PARAMETER = 4  # 4 bytes of traffic per OT for about four AES blocks of work
+_BLOCK_BYTES = 16
+_UP_BASE_BLOCKS = ot.message_blocks(SOFTSPOKEN_PARAMETER, ot.BASE_OTS, random_choices=False)
+
+
+@dataclass(frozen=True)
+class ServerOts:
+    down: ot.OtSender
+    up: ot.OtReceiver
+    delta: Words  # the offset of `down`, lowest bit 1
+
+
+@dataclass(frozen=True)
+class ClientOts:
+    down: ot.OtReceiver
+    up: ot.OtSender
+
+
+def set_up_server(channel: Channel, prg: Prg) -> ServerOts:
+    delta = garbling.random_delta(prg)
+    chooses = BaseOtReceiver(delta[0], ot.BASE_OTS)
+    answer, keys = chooses.answer(bytes(channel.receive(POINT_BYTES)))
+    channel.send(answer)
+    message = _blocks(channel.receive(_BLOCK_BYTES * (ot.SETUP_BLOCKS + _UP_BASE_BLOCKS)))
+    down = ot.OtSender(SOFTSPOKEN_PARAMETER, delta, keys, message[: ot.SETUP_BLOCKS])
+    pads = down.pads(down.correlated(message[ot.SETUP_BLOCKS :], ot.BASE_OTS, random_choices=False))
+    up = ot.OtReceiver(SOFTSPOKEN_PARAMETER, np.stack([pads.zeros, pads.ones], axis=1))
+    channel.send(up.setup.data)
+    return ServerOts(down, up, delta)
+
+
+def set_up_client(channel: Channel, prg: Prg) -> ClientOts:
+    offers = BaseOtSender()
+    channel.send(offers.first_message)
+    answer = bytes(channel.receive(POINT_BYTES * ot.BASE_OTS))
+    down = ot.OtReceiver(SOFTSPOKEN_PARAMETER, offers.keys(answer))
+    offset = garbling.random_delta(prg)
+    message, t = down.correlated(offset[0], ot.BASE_OTS)
+    channel.send(down.setup.data, message.data)
+    keys = down.pads(t)
+    setup = _blocks(channel.receive(_BLOCK_BYTES * ot.SETUP_BLOCKS))
+    return ClientOts(down, ot.OtSender(SOFTSPOKEN_PARAMETER, offset, keys, setup))
+
+
+def _blocks(message: bytearray) -> Words:
+    return np.frombuffer(message, np.uint64).reshape(-1, 2)

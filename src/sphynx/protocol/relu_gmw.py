@@ -1,0 +1,145 @@
+"""ReLU layers by bit-sliced GMW: few bytes, 3 + levels one-way messages a layer. Semi-honest.
+
+Offline, the four messages of gmw_material.py; each is sent for all layers before the next is waited for, so that
+both parties compute at the same time and rounds do not grow with layers. Online, the messages of sphynx.core.gmw; where
+both parties send at once, each sends before it receives. `online_messages` has the exact sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from sphynx.core import gmw
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer
+from sphynx.protocol.ots import ClientOts, ServerOts
+from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
+
+_WORD_BYTES = 8
+
+
+@dataclass(frozen=True)
+class OnlineMessages:
+    """Payload bytes of a layer's messages. Planes are whole words, 64 ReLUs each; ring elements are packed bits."""
+
+    leaves: int  # server -> client
+    levels: tuple[int, ...]  # each by both parties
+    results: int  # by both parties; the server adds `ring_elements` to the same message
+    ring_elements: int  # z inside the server's message of results; the client's resharing, a message of its own
+
+    @property
+    def server_bytes(self) -> int:
+        return self.leaves + sum(self.levels) + self.results + self.ring_elements
+
+    @property
+    def client_bytes(self) -> int:
+        return sum(self.levels) + self.results + self.ring_elements
+
+    @property
+    def online_bytes(self) -> int:
+        return self.server_bytes + self.client_bytes
+
+    @property
+    def frames(self) -> int:
+        """Messages of both parties, each with a header; those sent at once count twice here."""
+        return 4 + 2 * len(self.levels)
+
+
+@lru_cache
+def online_messages(shape: gmw.ReluShape) -> OnlineMessages:
+    tree, plane_bytes = shape.tree(), _WORD_BYTES * shape.words
+    return OnlineMessages(
+        leaves=shape.w * plane_bytes,
+        levels=tuple(tree.opened_rows(level) * plane_bytes for level in range(tree.level_count)),
+        results=3 * plane_bytes,
+        ring_elements=(shape.count * shape.k + 7) // 8,
+    )
+
+
+class GmwReluServer:
+    def offline(self, channel: Channel, ots: ServerOts, layers: Sequence[ReluLayer]) -> list[Arrays]:
+        batches = [(layer.name, GmwOfflineServer(layer.shape, ots.down, ots.up)) for layer in layers]
+        for name, batch in batches:
+            with channel.section("offline", name):
+                channel.send(*batch.answer(channel.receive(batch.sizes.request)))
+        materials = []
+        for name, batch in batches:
+            with channel.section("offline", name):
+                corrections, material = batch.finish(channel.receive(batch.sizes.conversion))
+                channel.send(corrections)
+            materials.append(_arrays(material.shares) | {"leaf_masks": material.leaf_masks, "alpha": material.alpha})
+        return materials
+
+    def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words) -> Words:
+        sizes = online_messages(layer.shape)
+        role = gmw.ReluServer(layer.shape, _material(material), material["leaf_masks"], material["alpha"], x)
+        channel.send(role.leaf_message().data)
+        _exchange_levels(channel, role, sizes)
+        planes, packed_z = role.final_message()
+        channel.send(planes.data, packed_z.data)
+        received = _planes(channel.receive(sizes.results), layer.shape)
+        return role.finish(received, np.frombuffer(channel.receive(sizes.ring_elements), np.uint8))
+
+
+class GmwReluClient:
+    def offline(
+        self,
+        channel: Channel,
+        ots: ClientOts,
+        layers: Sequence[ReluLayer],
+        shares: Sequence[Words],
+        new_masks: Sequence[Words],  # noqa: ARG002 - needed online only
+    ) -> list[Arrays]:
+        batches = [
+            (layer.name, GmwOfflineClient(layer.shape, ots.down, ots.up, x))
+            for layer, x in zip(layers, shares, strict=True)
+        ]
+        for name, batch in batches:
+            with channel.section("offline", name):
+                channel.send(*batch.request())
+        for name, batch in batches:
+            with channel.section("offline", name):
+                channel.send(*batch.conversion(channel.receive(batch.sizes.answer)))
+        materials = []
+        for name, batch in batches:
+            with channel.section("offline", name):
+                materials.append(_arrays(batch.finish(channel.receive(batch.sizes.corrections))))
+        return materials
+
+    def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words, new_mask: Words) -> None:
+        sizes, shape = online_messages(layer.shape), layer.shape
+        role = gmw.ReluClient(shape, _material(material), x)
+        role.receive_leaves(_planes(channel.receive(sizes.leaves), shape))
+        _exchange_levels(channel, role, sizes)
+        channel.send(role.final_message().data)
+        message = channel.receive(sizes.results + sizes.ring_elements)
+        planes = np.frombuffer(message, np.uint64, 3 * shape.words).reshape(3, -1)
+        packed_z = np.frombuffer(message, np.uint8, offset=sizes.results)
+        channel.send(role.finish(planes, packed_z, new_mask).data)
+
+
+def _exchange_levels(channel: Channel, role: gmw.ReluServer | gmw.ReluClient, sizes: OnlineMessages) -> None:
+    for level, size in enumerate(sizes.levels):
+        channel.send(role.open(level).data)
+        role.close(level, _planes(channel.receive(size), role.shape))
+
+
+def _planes(message: bytearray, shape: gmw.ReluShape) -> Words:
+    return np.frombuffer(message, np.uint64).reshape(-1, shape.words)
+
+
+def _arrays(material: gmw.Material) -> Arrays:
+    return {
+        "leaf_products": material.leaf_products,
+        "node_masks": material.node_masks,
+        "bits": material.bits,
+        "arithmetic": material.arithmetic,
+    }
+
+
+def _material(arrays: Arrays) -> gmw.Material:
+    return gmw.Material(arrays["leaf_products"], arrays["node_masks"], arrays["bits"], arrays["arithmetic"])

@@ -1,0 +1,239 @@
+"""A connected socket as a byte stream: sending never waits for the peer to read, receiving has a deadline.
+
+`send` hands over what the kernel takes at once; a writer thread sends the rest in order. Two parties that both send a
+large message first and read afterwards therefore cannot block each other. What may wait unsent is bounded: beyond
+MAX_PENDING_BYTES `send` waits. `send` and `receive` may be called by two threads at the same time.
+
+An emulated `Link` delays every send by half a round trip and by the bytes before it, for benchmarks on one machine.
+`_seal` and `_fill` are what a stream with encryption replaces. `stop_reading` and `abort` may be called by any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sphynx.errors import SphynxError
+
+MAX_PENDING_BYTES = 1 << 27
+SOCKET_BUFFER_BYTES = 1 << 22
+SLOWEST_BYTES_PER_S = 64 << 10  # a peer slower than this for a whole message is given up
+MAX_LINGER_BYTES = 1 << 28
+_BUFFERS_AT_ONCE = 64
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a benchmark emulates, each way."""
+
+    round_trip_s: float
+    bits_per_s: float
+
+
+class ConnectionLostError(SphynxError):
+    """The peer went away, fell silent, or spoke another language: this connection is over, others are not."""
+
+
+class SocketStream:
+    _owns_sealed = False  # whether what `_seal` gives stays unchanged after `send` returns
+
+    def __init__(self, sock: socket.socket, *, timeout_s: float = 60.0, link: Link | None = None) -> None:
+        sock.setblocking(False)
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER_BYTES)
+        self.timeout_s = timeout_s
+        self._sock = sock
+        self._link = link
+        self._link_free_at = 0.0
+        self._pending: deque[tuple[float, memoryview]] = deque()  # due time, what is left of it
+        self._pending_bytes = 0
+        self._sending = threading.Lock()
+        self._changed = threading.Condition()
+        self._failure: str | None = None
+        self._closing = False
+        self._writer: threading.Thread | None = None
+
+    def send(self, parts: list[Buffer]) -> None:
+        with self._sending:
+            for sealed in self._seal(parts):
+                self._hand_over(sealed)
+
+    def receive(self, size: int, *, timeout_s: float | None = None) -> bytearray:
+        """Exactly `size` bytes."""
+        buffer = bytearray(size)
+        view = memoryview(buffer)
+        wait_s = self.timeout_s if timeout_s is None else timeout_s
+        deadline = time.monotonic() + wait_s + size / SLOWEST_BYTES_PER_S
+        filled = 0
+        while filled < size:
+            count = self._fill(view[filled:])
+            if count is None:
+                self._wait_readable(deadline)
+            elif count == 0:
+                raise lost(self._failure or "the peer closed the connection")
+            else:
+                filled += count
+        return buffer
+
+    def close(self, *, wait_s: float | None = None) -> None:
+        """Sends what is pending, as far as the peer takes it in time, then closes."""
+        with self._changed:
+            if self._closing:
+                return
+            done = self._changed.wait_for(
+                lambda: not self._pending or self._failure, self.timeout_s if wait_s is None else wait_s
+            )
+            self._closing = True
+            self._changed.notify_all()
+        if not done:
+            self.abort()  # the writer may be waiting for the peer
+        if self._writer is not None:
+            self._writer.join()
+        self._sock.close()
+
+    def linger(self, wait_s: float) -> None:
+        """Ends sending and reads on until the peer closes too, so that it gets our last message and not a reset."""
+        deadline = time.monotonic() + wait_s
+        try:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._pending or self._failure, wait_s)
+            self._sock.shutdown(socket.SHUT_WR)
+            left_bytes, scrap = MAX_LINGER_BYTES, bytearray(1 << 16)
+            while left_bytes > 0:
+                self._wait_readable(deadline)
+                count = self._sock.recv_into(scrap)
+                if not count:
+                    return
+                left_bytes -= count
+        except (OSError, ConnectionLostError):
+            return  # the peer is gone or will not listen: there is nobody to be polite to
+
+    def stop_reading(self) -> None:
+        """A `receive` that waits for the peer ends as if the peer had closed; what is sent still arrives."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RD)
+
+    def abort(self) -> None:
+        """Whoever waits on this connection stops waiting."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def _hand_over(self, sealed: list[Buffer]) -> None:
+        """To the kernel what it takes at once, the rest to the writer."""
+        with self._changed:
+            if self._failure or self._closing:
+                raise lost(self._failure or "the connection is closed")
+            wire = [memoryview(part).cast("B") for part in sealed if len(part)]
+            due = self._due(sum(map(len, wire)))
+            if not self._pending and self._link is None:
+                wire = self._send_now(wire)
+            for part in wire:
+                # The caller may reuse its buffers as soon as `send` returns.
+                self._pending.append((due, part if self._owns_sealed else memoryview(bytes(part))))
+                self._pending_bytes += len(part)
+            if self._pending:
+                self._wake_writer()
+            if not self._changed.wait_for(self._has_room, self.timeout_s):
+                raise lost("the peer reads too slowly")
+
+    def _seal(self, parts: list[Buffer]) -> Iterator[list[Buffer]]:
+        """What goes on the wire for these bytes, in slices that are handed over as they come."""
+        yield parts
+
+    def _fill(self, view: memoryview) -> int | None:
+        """Puts received bytes into the view: how many, None if none are there yet, 0 at the end."""
+        try:
+            return self._sock.recv_into(view)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise lost(error.strerror or str(error)) from None
+
+    def _wait_readable(self, deadline: float) -> None:
+        left_s = deadline - time.monotonic()
+        poll = select.poll()
+        poll.register(self._sock, select.POLLIN)
+        if left_s <= 0 or not poll.poll(1000 * left_s):
+            raise lost("the peer did not answer in time")
+
+    def _has_room(self) -> bool:
+        return self._pending_bytes <= MAX_PENDING_BYTES or self._failure is not None
+
+    def _due(self, size_bytes: int) -> float:
+        if self._link is None:
+            return 0.0
+        self._link_free_at = max(time.monotonic(), self._link_free_at) + 8 * size_bytes / self._link.bits_per_s
+        return self._link_free_at + self._link.round_trip_s / 2
+
+    def _send_now(self, wire: list[memoryview]) -> list[memoryview]:
+        """What the kernel did not take."""
+        while wire:
+            try:
+                sent = self._sock.sendmsg(wire[:_BUFFERS_AT_ONCE])
+            except BlockingIOError:
+                break
+            except OSError as error:
+                raise lost(error.strerror or str(error)) from None
+            while wire and sent >= len(wire[0]):
+                sent -= len(wire.pop(0))
+            if sent:
+                wire[0] = wire[0][sent:]
+        return wire
+
+    def _wake_writer(self) -> None:
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._write_pending, name="sphynx-writer", daemon=True)
+            self._writer.start()
+        self._changed.notify_all()
+
+    def _write_pending(self) -> None:
+        poll = select.poll()
+        poll.register(self._sock, select.POLLOUT)
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or self._closing)
+                if self._closing:
+                    return
+                due, part = self._pending[0]
+                early_s = due - time.monotonic()
+                if early_s > 0:
+                    self._changed.wait_for(lambda: self._closing, early_s)
+                    continue
+            try:
+                sent = self._sock.send(part)
+            except BlockingIOError:
+                if poll.poll(1000 * self.timeout_s):
+                    continue
+                self._fail("the peer reads too slowly")
+                return
+            except OSError as error:
+                self._fail(error.strerror or str(error))
+                return
+            with self._changed:
+                self._pending_bytes -= sent
+                if sent == len(part):
+                    self._pending.popleft()
+                else:
+                    self._pending[0] = (due, part[sent:])
+                self._changed.notify_all()
+
+    def _fail(self, why: str) -> None:
+        with self._changed:
+            self._failure = why
+            self._pending.clear()
+            self._pending_bytes = 0
+            self._changed.notify_all()
+
+
+def lost(why: str) -> ConnectionLostError:
+    return ConnectionLostError(why, where="connection", remedy="Connect again; unused bundles stay valid.")

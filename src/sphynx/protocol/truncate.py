@@ -1,0 +1,216 @@
+"""Exact truncation x >> f of shared x, 0 <= x < 2^(w-1), by GMW: a ReLU's carry gadget without its sign.
+
+With x_s, x_c read as w-bit integers, c the carry into bit f and wrap = msb_s or msb_c (right as x's own top bit is 0):
+
+    x >> f = (x_s >> f) + (x_c >> f) + c - wrap 2^(w-f)
+
+Only the low f bits and the top bit of the shares enter the carry tree, so this is the tree of a ReLU on f + 1 bits.
+The client's share of x is known before the inference; its share of the result is a mask of its choice.
+
+    offline  client -> server   request   OT extensions: leaves (choices: bits of x_c); nodes, b1, b2 (random choices)
+             server -> client   answer    OT extension: nodes; corrections of two bit-by-ring products
+    online   server -> client   s_i xor a_i for f + 1 bits
+             both, at once      masked p, g, p of each level of the tree, ceil(log2 f) times
+             both, at once      c xor b1, wrap xor b2
+             client -> server   y_c less the new mask
+
+Bits b = b_s xor b_c become additive as b_s + b_c - 2 b_s b_c. Semi-honest: all that is sent is masked by a fresh pad.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from sphynx.core import gmw, ot
+from sphynx.core.bits import pack_ring, slice_bits, unpack_ring
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.gmw_material import node_masks
+from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
+from sphynx.protocol.relu_layer import Arrays, Words
+from sphynx.protocol.stream import Buffer
+
+_BITS = 2  # b1 and b2
+_BLOCK_BYTES, _WORD_BYTES = 16, 8
+_ONE, _TWO = np.uint64(1), np.uint64(2)
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """Public: 2 <= w <= k <= 64, 1 <= f < w."""
+
+    w: int
+    k: int
+    f: int
+    count: int
+
+    @property
+    def tree_shape(self) -> gmw.ReluShape:
+        return gmw.ReluShape(self.f + 1, self.k, 0, self.count)
+
+    @property
+    def row(self) -> int:
+        """OTs in a plane: whole words."""
+        return 64 * self.tree_shape.words
+
+    @property
+    def leaf_ots(self) -> int:
+        return (self.f + 1) * self.row
+
+    @property
+    def node_ots(self) -> int:
+        return self.tree_shape.tree().inner_count * self.row
+
+    @property
+    def bit_ots(self) -> int:
+        return _BITS * self.row
+
+    @property
+    def blocks(self) -> tuple[int, int, int]:
+        """Of the extensions: leaves, nodes with bits, nodes alone."""
+        return (
+            ot.message_blocks(SOFTSPOKEN_PARAMETER, self.leaf_ots, random_choices=False),
+            ot.message_blocks(SOFTSPOKEN_PARAMETER, self.node_ots + self.bit_ots, random_choices=True),
+            ot.message_blocks(SOFTSPOKEN_PARAMETER, self.node_ots, random_choices=True) if self.node_ots else 0,
+        )
+
+    @property
+    def request_bytes(self) -> int:
+        return _BLOCK_BYTES * (self.blocks[0] + self.blocks[1])
+
+    @property
+    def answer_bytes(self) -> int:
+        return _BLOCK_BYTES * self.blocks[2] + (self.bit_ots * self.k + 7) // 8
+
+    def tree_bits(self, x: Words) -> Words:
+        """The low f bits and, as bit f, the top bit of the share."""
+        f, top = np.uint64(self.f), np.uint64(self.w - 1)
+        return x & np.uint64(2**self.f - 1) | (x >> top & _ONE) << f
+
+    @property
+    def ring_bytes(self) -> int:
+        """One ring element for each, packed."""
+        return (self.count * self.k + 7) // 8
+
+    def planes(self, pads: Words, width: int) -> Words:
+        """(width, rows, words): the low bits of the pads."""
+        return ot.pad_planes(pads, width).reshape(width, -1, self.tree_shape.words)
+
+
+def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> tuple[list[Buffer], Arrays]:
+    """(message to the client, the server's material)."""
+    leaf_blocks, node_blocks, _ = plan.blocks
+    message = np.frombuffer(request, np.uint64).reshape(leaf_blocks + node_blocks, 2)
+    leaf_pads = ots.down.pads(ots.down.correlated(message[:leaf_blocks], plan.leaf_ots, random_choices=False))
+    leaf_products = plan.planes(leaf_pads.zeros, 1)[0]
+    count = plan.node_ots + plan.bit_ots
+    pads = ots.down.pads(ots.down.correlated(message[leaf_blocks:], count, random_choices=True))
+
+    bits = np.frombuffer(os.urandom(plan.bit_ots // 8), np.uint64)
+    own = _values(bits)
+    bit_pads = ot.PadPair(pads.zeros[plan.node_ots :], pads.ones[plan.node_ots :])
+    corrections, products = ot.send_products(bit_pads, own, plan.k)
+
+    sent = plan.planes(pads.zeros[: plan.node_ots], 2)
+    offsets = sent ^ plan.planes(pads.ones[: plan.node_ots], 2)
+    up_message, choices, received = b"", np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
+    if plan.node_ots:
+        extension, choices, t = ots.up.correlated_random(plan.node_ots)
+        up_message, received = extension.tobytes(), ots.up.pads(t)
+    masks = node_masks(choices.reshape(offsets.shape[1:]), offsets, sent, plan.planes(received, 2))
+    material = _material(plan, leaf_products, masks, bits, own - _TWO * products)
+    return [up_message, corrections.data], material | {"leaf_masks": leaf_products ^ plan.planes(leaf_pads.ones, 1)[0]}
+
+
+class TruncationRequest:
+    """The client's side of the preprocessing: send `message`, then `finish` with the answer."""
+
+    def __init__(self, plan: Truncation, ots: ClientOts, x_c: Words) -> None:
+        self._plan, self._ots = plan, ots
+        leaves = slice_bits(plan.tree_bits(x_c), plan.f + 1)
+        leaf_message, t = ots.down.correlated(leaves.reshape(-1), plan.leaf_ots)
+        self._leaf_products = plan.planes(ots.down.pads(t), 1)[0]
+        node_message, self._choices, t = ots.down.correlated_random(plan.node_ots + plan.bit_ots)
+        self._pads = ots.down.pads(t)
+        self.message: list[Buffer] = [leaf_message.data, node_message.data]
+
+    def finish(self, answer: bytearray) -> Arrays:
+        plan, up = self._plan, self._ots.up
+        up_blocks, node_words = plan.blocks[2], plan.node_ots // 64
+        bits = self._choices[node_words:]
+        packed = np.frombuffer(answer, np.uint8, offset=_BLOCK_BYTES * up_blocks)
+        products = ot.receive_products(self._pads[plan.node_ots :], bits, packed, plan.k)
+        pads = ot.PadPair(np.empty((0, 2), np.uint64), np.empty((0, 2), np.uint64))
+        if plan.node_ots:
+            message = np.frombuffer(answer, np.uint64, 2 * up_blocks).reshape(-1, 2)
+            pads = up.pads(up.correlated(message, plan.node_ots, random_choices=True))
+        sent = plan.planes(pads.zeros, 2)
+        offsets = sent ^ plan.planes(pads.ones, 2)
+        own_a = self._choices[:node_words].reshape(offsets.shape[1:])
+        masks = node_masks(own_a, offsets, sent, plan.planes(self._pads[: plan.node_ots], 2))
+        return _material(plan, self._leaf_products, masks, bits, _values(bits) - _TWO * products)
+
+
+def truncate_server(channel: Channel, plan: Truncation, material: Arrays, x: Words) -> Words:
+    """The server's share of x >> f, the client's being its new mask."""
+    planes = slice_bits(plan.tree_bits(x), plan.f + 1)
+    channel.send((planes ^ material["leaf_masks"]).data)
+    opened = _open_carries(channel, plan, material, planes, material["leaf_products"], adds_public=True)
+    y = _sum(plan, material, x, opened, adds_public=True)
+    reshared = np.frombuffer(channel.receive(plan.ring_bytes), np.uint8)
+    return (y + unpack_ring(reshared, plan.k, plan.count)) & plan.tree_shape.ring_mask
+
+
+def truncate_client(channel: Channel, plan: Truncation, material: Arrays, x: Words, new_mask: Words) -> None:
+    planes = slice_bits(plan.tree_bits(x), plan.f + 1)
+    leaves = np.frombuffer(channel.receive(_WORD_BYTES * planes.size), np.uint64).reshape(planes.shape)
+    leaf_products = (leaves & planes) ^ material["leaf_products"]
+    opened = _open_carries(channel, plan, material, planes, leaf_products, adds_public=False)
+    y = _sum(plan, material, x, opened, adds_public=False)
+    channel.send(pack_ring((y - new_mask) & plan.tree_shape.ring_mask, plan.k).data)
+
+
+def _open_carries(
+    channel: Channel, plan: Truncation, material: Arrays, planes: Words, leaf_products: Words, *, adds_public: bool
+) -> Words:
+    """(2, count): c xor b1 and wrap xor b2."""
+    tree, words, masks = plan.tree_shape.tree(), plan.tree_shape.words, material["node_masks"]
+    g, p = np.zeros((2, tree.node_count, words), np.uint64)
+    g[: plan.f], p[: plan.f] = leaf_products[:-1], planes[:-1]
+    for level in range(tree.level_count):
+        mine = np.empty((tree.opened_rows(level), words), np.uint64)
+        tree.open_level(level, words, g, p, masks, mine)
+        channel.send(mine.data)
+        theirs = np.frombuffer(channel.receive(_WORD_BYTES * mine.size), np.uint64)
+        tree.close_level(level, words, adds_public, mine, theirs, masks, g, p)
+    # msb_s or msb_c is their xor, xor their product
+    bits: Words = material["bits"]
+    masked = np.stack([g[tree.sign_node], planes[-1] ^ leaf_products[-1]]) ^ bits
+    channel.send(masked.data)
+    opened = masked ^ np.frombuffer(channel.receive(_WORD_BYTES * masked.size), np.uint64).reshape(masked.shape)
+    return _values(opened)[:, : plan.count]
+
+
+def _sum(plan: Truncation, material: Arrays, x: Words, opened: Words, *, adds_public: bool) -> Words:
+    """A share of x >> f: a bit v with e = v xor b public is e + (1 - 2 e) b."""
+    shares: Words = material["arithmetic"]
+    values: Words = np.uint64(adds_public) * opened + (_ONE - _TWO * opened) * shares
+    high = (x & np.uint64(2**plan.w - 1)) >> np.uint64(plan.f)
+    y: Words = high + values[0] - (values[1] << np.uint64(plan.w - plan.f))
+    return y
+
+
+def _material(plan: Truncation, leaf_products: Words, masks: Words, bits: Words, converted: Words) -> Arrays:
+    return {
+        "leaf_products": leaf_products,
+        "node_masks": masks,
+        "bits": bits.reshape(_BITS, -1),
+        "arithmetic": np.ascontiguousarray(converted.reshape(_BITS, -1)[:, : plan.count]),
+    }
+
+
+def _values(planes: Words) -> Words:
+    """Each bit of the planes as a number, in the last axis."""
+    return np.unpackbits(planes.view(np.uint8), axis=-1, bitorder="little").astype(np.uint64)

@@ -1,0 +1,53 @@
+"""How both searches train network weights w: SGD with momentum, clipped, its rate a cosine over the epochs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class WeightSettings:
+    """The paper's values (appendix, tables of cell search and of location search), which differ in the epochs only."""
+
+    epochs: int
+    batch_size: int = 64
+    learning_rate: float = 0.025
+    final_learning_rate: float = 0.001
+    momentum: float = 0.9
+    nesterov: bool = True
+    weight_decay: float = 3e-4
+    gradient_clip: float = 5.0
+    flip: bool = True  # where a mirrored image keeps its class
+    crop: bool = True
+    autocast: bool = False  # bf16, on a GPU
+    cuda_graphs: bool = False  # a step is captured once and replayed, one graph per choice that it makes
+
+    def faults(self) -> list[str]:
+        return self.not_above_zero("epochs", "batch_size", "learning_rate", "gradient_clip")
+
+    def not_above_zero(self, *names: str) -> list[str]:
+        return [f"{name} = {getattr(self, name)}: must be above 0" for name in names if not getattr(self, name) > 0]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def rate(self, epoch: int) -> float:
+        low, high = self.final_learning_rate, self.learning_rate
+        return low + (high - low) * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+
+    def optimiser(self, weights: Iterable[nn.Parameter], rate: Tensor) -> torch.optim.SGD:
+        """`rate` is a tensor on the weights' device, so that a captured step reads its present value."""
+        return torch.optim.SGD(
+            weights,
+            lr=rate,
+            momentum=self.momentum,
+            nesterov=self.nesterov,
+            weight_decay=self.weight_decay,
+            fused=rate.device.type == "cuda",
+        )

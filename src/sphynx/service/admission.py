@@ -1,0 +1,91 @@
+"""Who may do how much: limits on handshakes, connections, work at once and images per hour.
+
+Strangers (before the handshake) and clients (after it) are counted apart: whoever has no certificate cannot use up the
+places of those who have one. Offline and online work have places of their own, so that an inference never waits behind
+other clients' preparations.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sphynx.errors import SphynxError
+
+
+@dataclass(frozen=True)
+class Limits:
+    workers: int = os.cpu_count() or 1  # offline and online, each
+    handshakes: int = 64
+    handshakes_per_address: int = 16
+    connections: int = 64
+    connections_per_client: int = 4
+    bundles_per_client: int = 16
+    images_per_hour: int = 3600  # of one client
+    batch: int = 16
+    quota_bytes: int = 16 << 30
+    bundle_lifetime_s: float = 7 * 86_400.0
+    handshake_s: float = 10.0
+    message_s: float = 60.0  # for a message that is due
+    idle_s: float = 600.0  # between requests
+    queue_s: float = 30.0  # for a worker to become free
+    work_s: float = 900.0  # for one bundle or one inference, all messages together
+    grace_s: float = 30.0  # for running work, once the server stops
+
+
+class RefusedError(SphynxError):
+    """The request is well-formed and not granted. The reason is told to the client."""
+
+
+class Places:
+    """A number of places, at most so many for one holder."""
+
+    def __init__(self, total: int, per_holder: int) -> None:
+        self._total, self._per_holder = total, per_holder
+        self._held: Counter[str] = Counter()
+        self._changed = threading.Condition()
+
+    @property
+    def taken(self) -> int:
+        return self._held.total()
+
+    def try_take(self, holder: str) -> bool:
+        with self._changed:
+            if not self._has_place(holder):
+                return False
+            self._held[holder] += 1
+            return True
+
+    def give_back(self, holder: str) -> None:
+        with self._changed:
+            self._held[holder] -= 1
+            self._held += Counter()  # forgets who holds none
+            self._changed.notify_all()
+
+    @contextmanager
+    def taken_by(self, holder: str, wait_s: float) -> Iterator[None]:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._has_place(holder), wait_s):
+                raise RefusedError("the server is busy", where="server", remedy="Try again in a while.")
+            self._held[holder] += 1
+        try:
+            yield
+        finally:
+            self.give_back(holder)
+
+    def _has_place(self, holder: str) -> bool:
+        return self._held.total() < self._total and self._held[holder] < self._per_holder
+
+
+class Admission:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.handshakes = Places(limits.handshakes, limits.handshakes_per_address)
+        self.connections = Places(limits.connections, limits.connections_per_client)
+        per_client = max(1, limits.workers - 1)  # one client alone cannot keep all others waiting
+        self.offline = Places(limits.workers, per_client)
+        self.online = Places(limits.workers, per_client)

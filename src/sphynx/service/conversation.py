@@ -1,0 +1,215 @@
+"""One client's conversation, as the server leads it: hello, then requests until the client leaves.
+
+A request that may not be granted ends the conversation with the reason; so does anything malformed. Bundles belong to
+the certificate that prepared them and to the program. A bundle is burned before the first online byte is read or sent.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sphynx.program.files import HASH
+from sphynx.protocol.bundle import Bundle
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.inference import InferenceServer
+from sphynx.protocol.linear import ServerModel
+from sphynx.service import session
+from sphynx.service.admission import Admission, RefusedError
+from sphynx.service.events import EventLog
+from sphynx.service.ledger import Entry
+from sphynx.service.monitor import Metrics
+from sphynx.service.session import SERVICE_VERSION, Bye, Drop, Go, Hello, Infer, Ping, Prepare, Stored, Welcome
+from sphynx.service.store import Store
+from sphynx.service.tls import Peer, TlsStream
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """What all conversations share."""
+
+    model: ServerModel
+    store: Store
+    admission: Admission
+    metrics: Metrics
+    events: EventLog
+    stopping: threading.Event
+
+
+class Conversation:
+    def __init__(self, stream: TlsStream, service: Service) -> None:
+        self.peer: Peer = stream.peer
+        self.channel = Channel(stream)
+        self._stream, self._service = stream, service
+        self._program = service.model.program
+        self._party = InferenceServer(service.model, self.channel)
+        self._idle_lock = threading.Lock()
+        self._is_idle = False  # waiting for a request
+
+    def run(self) -> None:
+        """Until the client leaves, fails or asks for what it may not have; the caller closes the channel."""
+        limits = self._service.admission.limits
+        hello = self._next_request(limits.message_s)
+        if not isinstance(hello, Hello):
+            raise _out_of_place()
+        self._welcome(hello)
+        while True:
+            request = self._next_request(limits.idle_s)
+            if isinstance(request, Prepare):
+                self._prepare(request)
+            elif isinstance(request, Infer):
+                self._infer(bytes.fromhex(request.bundle))
+            elif isinstance(request, Ping):
+                self.channel.receive(request.up_bytes)
+                self.channel.send(bytes(request.down_bytes))
+            elif isinstance(request, Drop):
+                self._drop(request)
+            elif isinstance(request, Bye):
+                return
+            else:
+                raise _out_of_place()
+
+    def leave_when_idle(self) -> None:
+        """Called by another thread: a conversation that waits for a request ends now, a busy one after its request."""
+        with self._idle_lock:
+            if self._is_idle:
+                self._stream.stop_reading()
+
+    def abort(self) -> None:
+        self._stream.abort()
+
+    def _next_request(self, timeout_s: float) -> session.Message:
+        with self._idle_lock:
+            if self._service.stopping.is_set():
+                raise RefusedError("the server is stopping", where="server", remedy="Try again in a while.")
+            self._is_idle = True
+        try:
+            return session.receive(self.channel, timeout_s=timeout_s)
+        finally:
+            with self._idle_lock:
+                self._is_idle = False
+
+    def _welcome(self, hello: Hello) -> None:
+        ours = self._program.content_hash
+        if hello.service != SERVICE_VERSION:
+            raise RefusedError(
+                f"this server speaks version {SERVICE_VERSION} of the service, the client {hello.service}",
+                where="hello",
+                remedy="Use the same version of sphynx on both sides.",
+            )
+        if hello.program not in ("", ours):
+            raise RefusedError(
+                f"this server serves the program {ours[:12]}, not the one asked for",
+                where="hello",
+                remedy="Ask without a program, or ask another server.",
+            )
+        text = json.dumps({HASH: ours, **self._program.to_json()}).encode()
+        ready = [entry.bundle_id.hex() for entry in self._ready()]
+        session.send(self.channel, Welcome(SERVICE_VERSION, ours, len(text), tuple(ready[: session.MAX_IDS])))
+        self.channel.send(text)
+
+    def _prepare(self, request: Prepare) -> None:
+        service, limits, program = self._service, self._service.admission.limits, self._program.content_hash
+        if request.batch > limits.batch:
+            raise RefusedError(f"batches go up to {limits.batch}", where="prepare", remedy="Prepare a smaller batch.")
+        if len(self._ready()) + request.count > limits.bundles_per_client:
+            raise RefusedError(
+                f"a client may keep {limits.bundles_per_client} bundles ready, this one has {len(self._ready())}",
+                where="prepare",
+                remedy="Use some first.",
+            )
+        service.store.check_room(program, request.backend, request.batch)
+        nonce = session.new_nonce()
+        session.send(self.channel, Go(nonce, limits.bundle_lifetime_s))
+        for number in range(request.count):
+            bundle_id = session.bundle_id(program, request.nonce, nonce, number)
+            expires_at = time.time() + limits.bundle_lifetime_s
+            entry = Entry(bundle_id, self.peer.fingerprint, program, request.backend, request.batch, expires_at)
+            with service.admission.offline.taken_by(self.peer.fingerprint, limits.queue_s), self._within(limits.work_s):
+                bundle, took_s = self._prepared(entry, request)
+            service.store.put(bundle, offline_seconds=took_s, offline_bytes=self.channel.record.total().bytes)
+            session.send(self.channel, Stored(bundle_id.hex()))
+            service.metrics.add("bundles_prepared_total", backend=request.backend)
+            service.metrics.add("offline_seconds_total", took_s)
+            self._log("prepared", bundle_id, backend=request.backend, batch=request.batch, seconds=round(took_s, 4))
+
+    def _prepared(self, entry: Entry, request: Prepare) -> tuple[Bundle, float]:
+        self._service.store.ledger.reserve(entry)
+        self.channel.take_record()
+        start_s = time.monotonic()
+        try:
+            bundle = self._party.prepare(entry.bundle_id, request.backend, request.batch)
+        except BaseException:
+            self._service.store.discard(entry.bundle_id)
+            raise
+        return bundle, time.monotonic() - start_s
+
+    def _infer(self, bundle_id: bytes) -> None:
+        service, limits = self._service, self._service.admission.limits
+        if service.store.ledger.burned_images(self.peer.fingerprint, HOUR_S) >= limits.images_per_hour:
+            raise RefusedError(
+                f"a client may have {limits.images_per_hour} images inferred per hour",
+                where="infer",
+                remedy="Try again later.",
+            )
+        with service.admission.online.taken_by(self.peer.fingerprint, limits.queue_s), self._within(limits.work_s):
+            bundle = service.store.take(bundle_id, owner=self.peer.fingerprint, program=self._program.content_hash)
+            self.channel.take_record()
+            start_s = time.monotonic()
+            try:
+                self._party.infer(bundle)
+            except BaseException:
+                service.metrics.add("inferences_total", backend=bundle.backend, result="failed")
+                raise
+            took_s = time.monotonic() - start_s
+        service.metrics.add("inferences_total", backend=bundle.backend, result="done")
+        service.metrics.add("online_seconds_total", took_s)
+        self._log("inferred", bundle_id, backend=bundle.backend, batch=bundle.batch, seconds=round(took_s, 4))
+
+    def _drop(self, request: Drop) -> None:
+        mine = {entry.bundle_id.hex() for entry in self._ready()}
+        for name in mine.intersection(request.bundles):
+            self._service.store.discard(bytes.fromhex(name))
+
+    def _ready(self) -> list[Entry]:
+        return self._service.store.ready(owner=self.peer.fingerprint, program=self._program.content_hash)
+
+    def _log(self, event: str, bundle_id: bytes, *, backend: str, batch: int, seconds: float) -> None:
+        traffic = self.channel.take_record()
+        for phase in sorted({section.phase for section in traffic.traffic}):
+            part = traffic.total(phase)
+            self._service.metrics.add("sent_bytes_total", part.sent_bytes, phase=phase or "control")
+            self._service.metrics.add("received_bytes_total", part.received_bytes, phase=phase or "control")
+        total = traffic.total()
+        self._service.events.write(
+            event,
+            client=self.peer.name,
+            bundle=bundle_id.hex(),
+            backend=backend,
+            batch=batch,
+            seconds=seconds,
+            sent_bytes=total.sent_bytes,
+            received_bytes=total.received_bytes,
+            rounds=total.rounds,
+        )
+
+    @contextmanager
+    def _within(self, limit_s: float) -> Iterator[None]:
+        """A peer that keeps every message just within its time still cannot hold a worker for longer than this."""
+        timer = threading.Timer(limit_s, self._stream.abort)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def _out_of_place() -> RefusedError:
+    return RefusedError("this message does not belong here", where="client", remedy="Connect again.")

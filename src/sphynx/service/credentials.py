@@ -1,0 +1,87 @@
+"""A key folder as TLS settings: TLS 1.3 only, both sides prove themselves to the same authority.
+
+    key.pem       this party's private key, readable by its owner alone
+    cert.pem      its certificate
+    ca.pem        the authority's certificate: nothing else is trusted, not even the system's authorities
+    revoked.pem   the authority's list of revoked certificates; read again whenever it changes
+
+`sphynx keys issue` makes such folders. Reading one needs the standard library only.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from sphynx.errors import InputError
+
+KEY, CERTIFICATE, AUTHORITY, REVOKED = "key.pem", "cert.pem", "ca.pem", "revoked.pem"
+FILES = (KEY, CERTIFICATE, AUTHORITY, REVOKED)
+
+
+def server_context(folder: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.num_tickets = 0  # a resumed session would skip the check of the client's certificate
+    return _load(context, folder)
+
+
+def client_context(folder: Path) -> ssl.SSLContext:
+    return _load(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), folder)
+
+
+class FreshContext:
+    """The settings of a folder as it is now: made again after `revoked.pem` or the certificate was replaced."""
+
+    def __init__(self, folder: Path, make: Callable[[Path], ssl.SSLContext] = server_context) -> None:
+        self._folder, self._make = folder, make
+        self._lock = threading.Lock()
+        self._stamp = self._look()
+        self._context = make(folder)
+
+    def get(self) -> ssl.SSLContext:
+        with self._lock:
+            stamp = self._look()
+            if stamp != self._stamp:
+                self._context, self._stamp = self._make(self._folder), stamp
+            return self._context
+
+    def _look(self) -> tuple[tuple[int, int, int], ...]:
+        _check_files(self._folder)
+        found = ((self._folder / name).stat() for name in FILES)
+        return tuple((status.st_mtime_ns, status.st_size, status.st_ino) for status in found)
+
+
+def _load(context: ssl.SSLContext, folder: Path) -> ssl.SSLContext:
+    _check_files(folder)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    try:
+        context.load_cert_chain(folder / CERTIFICATE, folder / KEY)
+        context.load_verify_locations(folder / AUTHORITY)
+        context.load_verify_locations(folder / REVOKED)
+    except (ssl.SSLError, OSError) as error:
+        raise InputError(
+            f"its keys cannot be used ({error.strerror or error})",
+            where=str(folder),
+            remedy="Issue them again: sphynx keys issue --help.",
+        ) from None
+    return context
+
+
+def _check_files(folder: Path) -> None:
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        raise InputError(
+            f"there is no {', '.join(missing)}",
+            where=str(folder),
+            remedy="Give the folder that `sphynx keys issue NAME` made (it holds " + ", ".join(FILES) + ").",
+        )
+    if (folder / KEY).stat().st_mode & 0o077:
+        raise InputError(
+            "others on this machine may read the private key",
+            where=str(folder / KEY),
+            remedy=f"chmod 600 {folder / KEY}; if somebody else may have read it, revoke it and issue a new one.",
+        )

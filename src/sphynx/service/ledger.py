@@ -1,0 +1,224 @@
+"""The single-use ledger: which bundles are ready, and which are burned, for ever. One SQLite file per party.
+
+    reserved -> ready -> burned (used), or discarded
+
+`burn` returns after the change is on the disk (write-ahead log, synchronous=FULL), and only then may a byte that
+depends on the bundle leave. It changes a row that is ready and not expired, in one statement, or raises: whatever
+crashes and whoever calls at the same time, a bundle is burned once. A crash may lose bundles; it never revives one.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sphynx.errors import InputError, SphynxError
+
+VERSION = 1
+KEEP_SPENT_S = 90 * 86_400.0  # then a row goes; its identifier stays unusable, because only ready rows are
+_SCHEMA = """
+CREATE TABLE bundles (
+    bundle_id BLOB PRIMARY KEY,
+    owner TEXT NOT NULL,
+    program TEXT NOT NULL,
+    backend TEXT NOT NULL,
+    batch INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'ready', 'burned', 'discarded')),
+    expires_at REAL NOT NULL,
+    size_bytes INTEGER NOT NULL DEFAULT 0,
+    offline_seconds REAL NOT NULL DEFAULT 0,
+    offline_bytes INTEGER NOT NULL DEFAULT 0,
+    changed_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX by_owner ON bundles (owner, state);
+CREATE TABLE weights (hash TEXT NOT NULL);
+"""
+_COLUMNS = "bundle_id, owner, program, backend, batch, expires_at, size_bytes, offline_seconds, offline_bytes"
+
+
+class BundleRefusedError(SphynxError):
+    """This bundle may not be used: burned, expired, unknown, or somebody else's."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    bundle_id: bytes
+    owner: str  # the other party's certificate
+    program: str
+    backend: str
+    batch: int
+    expires_at: float  # seconds since 1970
+    size_bytes: int = 0
+    offline_seconds: float = 0.0
+    offline_bytes: int = 0
+
+
+class Ledger:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._base = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._base.execute("PRAGMA journal_mode=WAL")
+            self._base.execute("PRAGMA synchronous=FULL")
+            self._create(path)
+        except sqlite3.Error as error:
+            raise InputError(
+                f"it cannot be used ({error})",
+                where=str(path),
+                remedy="Move the whole folder away: its bundles are lost, and new ones can be prepared.",
+            ) from None
+
+    def reserve(self, entry: Entry) -> None:
+        """An identifier is taken once, whatever becomes of it."""
+        values = (entry.bundle_id, entry.owner, entry.program, entry.backend, entry.batch, entry.expires_at)
+        with self._change() as base:
+            try:
+                base.execute(
+                    "INSERT INTO bundles (bundle_id, owner, program, backend, batch, expires_at, state, changed_at)"
+                    " VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?)",
+                    (*values, self._clock()),
+                )
+            except sqlite3.IntegrityError:
+                raise _refused(entry.bundle_id, "its identifier was used before") from None
+
+    def make_ready(self, bundle_id: bytes, *, size_bytes: int, offline_seconds: float, offline_bytes: int) -> None:
+        with self._change() as base:
+            changed = base.execute(
+                "UPDATE bundles SET state = 'ready', size_bytes = ?, offline_seconds = ?, offline_bytes = ?,"
+                " changed_at = ? WHERE bundle_id = ? AND state = 'reserved'",
+                (size_bytes, offline_seconds, offline_bytes, self._clock(), bundle_id),
+            ).rowcount
+        if changed != 1:
+            raise _refused(bundle_id, "it is not being prepared")
+
+    def burn(self, bundle_id: bytes, *, owner: str, program: str) -> None:
+        now = self._clock()
+        with self._change() as base:
+            changed = base.execute(
+                "UPDATE bundles SET state = 'burned', changed_at = ? WHERE bundle_id = ? AND state = 'ready'"
+                " AND owner = ? AND program = ? AND expires_at > ?",
+                (now, bundle_id, owner, program, now),
+            ).rowcount
+        if changed != 1:
+            raise _refused(bundle_id, self._why_not(bundle_id, owner, program))
+
+    def discard(self, bundle_id: bytes) -> None:
+        """Whatever it was, it will not be used."""
+        with self._change() as base:
+            base.execute(
+                "UPDATE bundles SET state = 'discarded', changed_at = ? WHERE bundle_id = ? AND state != 'burned'",
+                (self._clock(), bundle_id),
+            )
+
+    def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
+        """Those that can be used now, the one that expires first at the front."""
+        return self._entries(
+            "state = 'ready' AND expires_at > ? AND (? IS NULL OR owner = ?) AND (? IS NULL OR program = ?)",
+            (self._clock(), owner, owner, program, program),
+        )
+
+    def expired(self) -> list[Entry]:
+        return self._entries("state = 'ready' AND expires_at <= ?", (self._clock(),))
+
+    def usual_bytes(self, program: str, backend: str, batch: int) -> int:
+        """How large bundles of this kind came out so far; 0 if there was none."""
+        found = self._select(
+            "SELECT MAX(size_bytes) FROM bundles WHERE program = ? AND backend = ? AND batch = ?",
+            (program, backend, batch),
+        )
+        return int(found[0][0] or 0)
+
+    def burned_images(self, owner: str, within_s: float) -> int:
+        """How many images this party has had inferred lately."""
+        found = self._select(
+            "SELECT SUM(batch) FROM bundles WHERE owner = ? AND state = 'burned' AND changed_at > ?",
+            (owner, self._clock() - within_s),
+        )
+        return int(found[0][0] or 0)
+
+    def state(self, bundle_id: bytes) -> str | None:
+        found = self._select("SELECT state FROM bundles WHERE bundle_id = ?", (bundle_id,))
+        return str(found[0][0]) if found else None
+
+    def bind(self, weights_hash: str) -> None:
+        """A server's bundles hold shares of its weights: with other weights they would give wrong results unseen."""
+        with self._change() as base:
+            if base.execute("SELECT hash FROM weights").fetchall() != [(weights_hash,)]:
+                base.execute(
+                    "UPDATE bundles SET state = 'discarded', changed_at = ? WHERE state IN ('reserved', 'ready')",
+                    (self._clock(),),
+                )
+                base.execute("DELETE FROM weights")
+                base.execute("INSERT INTO weights VALUES (?)", (weights_hash,))
+
+    def clean(self) -> None:
+        """At start: what was being prepared never will be, and old spent rows go."""
+        now = self._clock()
+        with self._change() as base:
+            base.execute("UPDATE bundles SET state = 'discarded', changed_at = ? WHERE state = 'reserved'", (now,))
+            base.execute(
+                "DELETE FROM bundles WHERE state IN ('burned', 'discarded') AND changed_at < ?", (now - KEEP_SPENT_S,)
+            )
+
+    def close(self) -> None:
+        with self._lock:
+            self._base.close()
+
+    def _create(self, path: Path) -> None:
+        version = self._base.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            self._base.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+            _sync_folder(path.parent)
+        elif version != VERSION:
+            raise sqlite3.DatabaseError(f"it is of version {version}, this installation reads {VERSION}")
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        """One transaction; it is on the disk when this returns."""
+        with self._lock:
+            self._base.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._base
+            except BaseException:
+                self._base.execute("ROLLBACK")
+                raise
+            self._base.execute("COMMIT")
+
+    def _select(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._base.execute(query, values).fetchall()
+
+    def _entries(self, condition: str, values: tuple[object, ...]) -> list[Entry]:
+        rows = self._select(f"SELECT {_COLUMNS} FROM bundles WHERE {condition} ORDER BY expires_at", values)
+        return [Entry(*row) for row in rows]
+
+    def _why_not(self, bundle_id: bytes, owner: str, program: str) -> str:
+        found = self._select("SELECT state, owner, program FROM bundles WHERE bundle_id = ?", (bundle_id,))
+        if not found or found[0][1] != owner:
+            return "there is none with this identifier for this party"
+        state, _, made_for = found[0]
+        if made_for != program:
+            return "it was made for another program"
+        reasons = {"ready": "it has expired", "burned": "it was used before", "reserved": "it is not ready"}
+        return reasons.get(str(state), "it was discarded")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _refused(bundle_id: bytes, why: str) -> BundleRefusedError:
+    return BundleRefusedError(why, where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle.")

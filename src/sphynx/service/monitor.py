@@ -1,0 +1,97 @@
+"""/metrics in Prometheus's text format and /healthz, over HTTP on this machine's loopback address only."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Labels = tuple[tuple[str, str], ...]
+PREFIX = "sphynx_"
+# Every metric there is: its kind and its help text.
+METRICS = {
+    "connections_total": ("counter", "Connections by how they ended."),
+    "handshake_failures_total": ("counter", "Connections that were not let in."),
+    "refusals_total": ("counter", "Requests that were not granted."),
+    "bundles_prepared_total": ("counter", "Bundles prepared, by backend."),
+    "inferences_total": ("counter", "Inferences, by backend and result."),
+    "offline_seconds_total": ("counter", "Seconds spent preparing bundles."),
+    "online_seconds_total": ("counter", "Seconds spent in inferences."),
+    "sent_bytes_total": ("counter", "Bytes sent, by phase."),
+    "received_bytes_total": ("counter", "Bytes received, by phase."),
+    "connections": ("gauge", "Clients connected now."),
+    "offline_running": ("gauge", "Preparations running now."),
+    "online_running": ("gauge", "Inferences running now."),
+    "bundles_ready": ("gauge", "Bundles in the store."),
+    "store_bytes": ("gauge", "Bytes of the bundles in the store."),
+}
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[tuple[str, Labels], float] = {}
+
+    def add(self, name: str, value: float = 1, **labels: str) -> None:
+        key = (name, tuple(sorted(labels.items())))
+        with self._lock:
+            self._values[key] = self._values.get(key, 0) + value
+
+    def value(self, name: str, **labels: str) -> float:
+        with self._lock:
+            return self._values.get((name, tuple(sorted(labels.items()))), 0)
+
+    def render(self, gauges: Mapping[str, float]) -> str:
+        with self._lock:
+            values = dict(self._values)
+        values.update({(name, ()): value for name, value in gauges.items()})
+        lines = []
+        for name, (kind, text) in METRICS.items():
+            lines += [f"# HELP {PREFIX}{name} {text}", f"# TYPE {PREFIX}{name} {kind}"]
+            for (found, labels), value in sorted(values.items()):
+                if found == name:
+                    inside = ",".join(f'{key}="{label}"' for key, label in labels)
+                    lines.append(f"{PREFIX}{name}{{{inside}}} {value:g}" if inside else f"{PREFIX}{name} {value:g}")
+        return "\n".join(lines) + "\n"
+
+
+class Monitor:
+    """Serves until closed, in its own threads."""
+
+    def __init__(self, port: int, render: Callable[[], str], is_healthy: Callable[[], bool]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            timeout = 5  # for a request to arrive
+
+            def do_GET(self) -> None:
+                if self.path == "/metrics":
+                    self._answer(200, render(), "text/plain; version=0.0.4")
+                elif self.path == "/healthz":
+                    healthy = is_healthy()
+                    self._answer(200 if healthy else 503, "ok\n" if healthy else "stopping\n", "text/plain")
+                else:
+                    self._answer(404, "not found\n", "text/plain")
+
+            def log_message(self, *_: object) -> None:
+                """Scrapes every few seconds are not events."""
+
+            def _answer(self, status: int, text: str, kind: str) -> None:
+                body = text.encode()
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, name="sphynx-monitor", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return int(self._http.server_address[1])
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()

@@ -1,0 +1,216 @@
+"""The server: accepts connections, shakes hands, leads one conversation per thread, stops gracefully.
+
+The compiled core releases the interpreter's lock, so threads use the cores. A connection that fails (a stranger, a slow
+or broken peer, an unforeseen error) is logged and closed; it never takes the server or another connection with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import threading
+import time
+from pathlib import Path
+
+from sphynx.errors import InputError, SphynxError
+from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.stream import ConnectionLostError
+from sphynx.service.admission import Admission, Limits
+from sphynx.service.conversation import Conversation, Service
+from sphynx.service.credentials import FreshContext
+from sphynx.service.events import EventLog, place_of
+from sphynx.service.monitor import Metrics
+from sphynx.service.store import Store
+from sphynx.service.tls import HandshakeError, TlsStream
+
+BACKLOG = 128
+ACCEPT_PAUSE_S = 0.1  # while the machine has no descriptor left
+
+
+class Server:
+    def __init__(
+        self,
+        model: ServerModel,
+        store: Store,
+        *,
+        keys: Path,
+        host: str,
+        port: int,
+        limits: Limits,
+        events: EventLog,
+    ) -> None:
+        self._context = FreshContext(keys)
+        self._admission = Admission(limits)
+        self.metrics = Metrics()
+        self._stopping = threading.Event()
+        self._service = Service(model, store, self._admission, self.metrics, events, self._stopping)
+        self._events, self._limits, self._store = events, limits, store
+        self._conversations: set[Conversation] = set()
+        self._threads: set[threading.Thread] = set()
+        self._changing = threading.Lock()
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_writer.setblocking(False)
+        try:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self._listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        except OSError as error:
+            raise InputError(
+                f"cannot listen there ({error.strerror or error})",
+                where=f"{host}:{port}",
+                remedy="Choose a free port and an address of this machine: --listen HOST:PORT.",
+            ) from None
+        self._listener.setblocking(False)
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    def is_healthy(self) -> bool:
+        return not self._stopping.is_set()
+
+    def render_metrics(self) -> str:
+        gauges = {
+            "connections": self._admission.connections.taken,
+            "offline_running": self._admission.offline.taken,
+            "online_running": self._admission.online.taken,
+            "bundles_ready": len(self._store.ready()),
+            "store_bytes": self._store.used_bytes,
+        }
+        return self.metrics.render(gauges)
+
+    def stop(self) -> None:
+        """May be called by a signal handler: `serve` returns after running work is done or its grace time is over."""
+        with contextlib.suppress(BlockingIOError):
+            self._wake_writer.send(b"x")  # and no more: a lock taken here could be one that the signal interrupted
+
+    def serve(self) -> None:
+        """Until `stop`."""
+        poll = select.poll()
+        for waiting in (self._listener, self._wake_reader):
+            poll.register(waiting, select.POLLIN)
+        while True:
+            ready = poll.poll()
+            if (self._wake_reader.fileno(), select.POLLIN) in ready:
+                break
+            try:
+                sock, address = self._listener.accept()
+            except BlockingIOError:
+                continue
+            except OSError as error:  # out of file descriptors, or the peer has left already
+                self._events.write("accept_failed", why=error.strerror or str(error))
+                time.sleep(ACCEPT_PAUSE_S)
+                continue
+            self._admit(sock, str(address[0]))
+        self._shut_down()
+
+    def _admit(self, sock: socket.socket, address: str) -> None:
+        if not self._admission.handshakes.try_take(address):
+            sock.close()
+            self._fail_handshake(address, "too many handshakes at once")
+            return
+        thread = threading.Thread(target=self._receive, args=(sock, address), name="sphynx-connection", daemon=True)
+        with self._changing:
+            self._threads.add(thread)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the machine has no thread left
+            with self._changing:
+                self._threads.discard(thread)
+            self._admission.handshakes.give_back(address)
+            sock.close()
+            self._fail_handshake(address, str(error))
+
+    def _receive(self, sock: socket.socket, address: str) -> None:
+        """One connection, from its handshake to its end."""
+        try:
+            stream = self._shake_hands(sock, address)
+            if stream is not None:
+                self._converse(stream, address)
+        except Exception as error:
+            sock.close()
+            self._events.write("internal_error", address=address, kind=type(error).__name__, place=place_of(error))
+        finally:
+            with self._changing:
+                self._threads.discard(threading.current_thread())
+
+    def _shake_hands(self, sock: socket.socket, address: str) -> TlsStream | None:
+        try:
+            context = self._context.get()
+            return TlsStream.accept(
+                sock, context, handshake_s=self._limits.handshake_s, timeout_s=self._limits.message_s
+            )
+        except SphynxError as error:
+            self._fail_handshake(address, error.what)
+            sock.close()
+            return None
+        finally:
+            self._admission.handshakes.give_back(address)
+
+    def _fail_handshake(self, address: str, why: str) -> None:
+        self.metrics.add("handshake_failures_total")
+        self._events.write("handshake_failed", address=address, why=why)
+
+    def _converse(self, stream: TlsStream, address: str) -> None:
+        conversation = Conversation(stream, self._service)
+        peer = conversation.peer
+        if not self._admission.connections.try_take(peer.fingerprint):
+            self.metrics.add("refusals_total")
+            self._events.write("refused", client=peer.name, address=address, why="too many connections")
+            conversation.channel.give_up("too many connections of this client, or of all")
+            return
+        with self._changing:
+            self._conversations.add(conversation)
+        self._events.write("connected", client=peer.name, fingerprint=peer.fingerprint[:16], address=address)
+        result = "failed"
+        try:
+            result = self._lead(conversation)
+        finally:
+            with self._changing:
+                self._conversations.discard(conversation)
+            self._admission.connections.give_back(peer.fingerprint)
+            self.metrics.add("connections_total", result=result)
+            self._events.write("disconnected", client=peer.name, result=result)
+            conversation.channel.close()
+
+    def _lead(self, conversation: Conversation) -> str:
+        client = conversation.peer.name
+        try:
+            conversation.run()
+            return "done"
+        except ConnectionLostError as error:
+            if self._stopping.is_set():
+                conversation.channel.give_up("the server is stopping")
+                return "stopped"
+            self._events.write("connection_lost", client=client, where=error.where, why=error.what)
+            if not isinstance(error, HandshakeError):  # otherwise TLS itself is broken
+                conversation.channel.give_up(error.what)
+            return "lost"
+        except SphynxError as error:
+            self.metrics.add("refusals_total")
+            self._events.write("refused", client=client, where=error.where, why=error.what)
+            conversation.channel.give_up(error.what)
+            return "refused"
+        except Exception as error:
+            self._events.write("internal_error", client=client, kind=type(error).__name__, place=place_of(error))
+            conversation.channel.give_up("the server failed")
+            return "failed"
+
+    def _shut_down(self) -> None:
+        self._stopping.set()
+        self._listener.close()
+        with self._changing:
+            conversations, threads = list(self._conversations), list(self._threads)
+        self._events.write("stopping", connections=len(conversations))
+        for conversation in conversations:
+            conversation.leave_when_idle()
+        deadline = time.monotonic() + self._limits.grace_s
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        with self._changing:
+            late = list(self._conversations)
+        for conversation in late:
+            conversation.abort()
+        for thread in threads:
+            thread.join(self._limits.handshake_s)
+        self._events.write("stopped", aborted=len(late))

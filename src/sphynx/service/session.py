@@ -1,0 +1,165 @@
+"""What client and server say to each other around the protocol: small JSON messages on the channel, client first.
+
+    Hello        which version, which program ("" = any)       -> Welcome, then program.json
+    Prepare      how many bundles, which backend and batch     -> Go, then for each bundle the offline phase and Stored
+    Infer        a bundle; the online phase follows at once        (no answer: a refusal is the channel's "gives up")
+    Drop         bundles that the client no longer holds           (no answer)
+    Ping         up_bytes follow                               -> down_bytes, to measure the link
+    Bye          the client is done
+
+A message is one JSON object with its `kind`, at most MAX_MESSAGE_BYTES long, unknown keys refused. Bundle identifiers
+come from both parties' randomness, so neither can make the other use one twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from sphynx.config import read_settings
+from sphynx.errors import InputError
+from sphynx.protocol.bundle import ID_BYTES
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.relu import Backend
+from sphynx.protocol.stream import ConnectionLostError
+
+SERVICE_VERSION = 1
+MAX_MESSAGE_BYTES = 1 << 14
+MAX_PROGRAM_BYTES = 1 << 24
+MAX_PING_BYTES = 1 << 20
+MAX_IDS = 256
+NONCE_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Hello:
+    service: int
+    program: str = ""
+
+
+@dataclass(frozen=True)
+class Welcome:
+    service: int
+    program: str
+    program_bytes: int
+    ready: tuple[str, ...]  # the bundles that the server holds for this client
+
+    def faults(self) -> list[str]:
+        return [] if 0 < self.program_bytes <= MAX_PROGRAM_BYTES and _are_ids(self.ready) else ["sizes"]
+
+
+@dataclass(frozen=True)
+class Prepare:
+    count: int
+    backend: Backend
+    batch: int
+    nonce: str
+
+    def faults(self) -> list[str]:
+        return [] if _is_hex(self.nonce, NONCE_BYTES) and self.count > 0 and self.batch > 0 else ["values"]
+
+
+@dataclass(frozen=True)
+class Go:
+    nonce: str
+    lifetime_s: float
+
+    def faults(self) -> list[str]:
+        return [] if _is_hex(self.nonce, NONCE_BYTES) and self.lifetime_s > 0 else ["values"]
+
+
+@dataclass(frozen=True)
+class Stored:
+    bundle: str
+
+
+@dataclass(frozen=True)
+class Infer:
+    bundle: str
+
+    def faults(self) -> list[str]:
+        return [] if _are_ids((self.bundle,)) else ["bundle"]
+
+
+@dataclass(frozen=True)
+class Drop:
+    bundles: tuple[str, ...]
+
+    def faults(self) -> list[str]:
+        return [] if _are_ids(self.bundles) else ["bundles"]
+
+
+@dataclass(frozen=True)
+class Ping:
+    up_bytes: int
+    down_bytes: int
+
+    def faults(self) -> list[str]:
+        return [] if all(0 <= size <= MAX_PING_BYTES for size in (self.up_bytes, self.down_bytes)) else ["sizes"]
+
+
+@dataclass(frozen=True)
+class Bye:
+    pass
+
+
+Request = Hello | Prepare | Infer | Drop | Ping | Bye
+Message = Request | Welcome | Go | Stored
+_KINDS: dict[str, type[Message]] = {
+    kind.__name__.lower(): kind for kind in (Hello, Welcome, Prepare, Go, Stored, Infer, Drop, Ping, Bye)
+}
+Expected = TypeVar("Expected", bound=Message)
+
+
+def send(channel: Channel, message: Message) -> None:
+    channel.send(json.dumps({"kind": type(message).__name__.lower(), **asdict(message)}).encode())
+
+
+def receive(channel: Channel, *, timeout_s: float | None = None) -> Message:
+    return parse(bytes(channel.receive_up_to(MAX_MESSAGE_BYTES, timeout_s=timeout_s)))
+
+
+def expect(channel: Channel, kind: type[Expected], *, timeout_s: float | None = None) -> Expected:
+    message = receive(channel, timeout_s=timeout_s)
+    if not isinstance(message, kind):
+        raise _malformed()
+    return message
+
+
+def parse(raw: bytes) -> Message:
+    """Says nothing of what was in a message that is not ours: it could hold anything, and errors are logged."""
+    try:
+        table = json.loads(raw)
+        return read_settings(_KINDS[table.pop("kind")], table, where="message")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
+        raise _malformed() from None
+
+
+def new_nonce() -> str:
+    return os.urandom(NONCE_BYTES).hex()
+
+
+def bundle_id(program: str, client_nonce: str, server_nonce: str, number: int) -> bytes:
+    digest = hashlib.sha256(b"sphynx bundle\0")
+    for part in (program, client_nonce, server_nonce, str(number)):
+        digest.update(part.encode() + b"\0")
+    return digest.digest()[:ID_BYTES]
+
+
+def _are_ids(ids: tuple[str, ...]) -> bool:
+    return len(ids) <= MAX_IDS and all(_is_hex(text, ID_BYTES) for text in ids)
+
+
+def _is_hex(text: str, size: int) -> bool:
+    return len(text) == 2 * size and set(text) <= set("0123456789abcdef")
+
+
+def _malformed() -> ConnectionLostError:
+    return ConnectionLostError(
+        "the peer sent a message that does not belong here",
+        where="connection",
+        remedy="Use the same version of sphynx on both sides.",
+    )

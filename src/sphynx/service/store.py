@@ -1,0 +1,157 @@
+"""Bundles on disk, in a folder that one process holds at a time, within a quota; the ledger says which may be used.
+
+    FOLDER/lock             held by the process that uses the folder
+    FOLDER/ledger.sqlite    the truth about every bundle
+    FOLDER/bundles/ID       what is ready, one file each
+
+`take` loads a bundle, burns it durably, deletes its file and only then returns it: there is no way to one without
+burning it. A file without a ready row is swept away at start, and all are if the server's weights are others now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from sphynx.errors import InputError, SphynxError
+from sphynx.protocol.bundle import Bundle, load_bundle
+from sphynx.service.ledger import BundleRefusedError, Entry, Ledger
+
+LOCK, LEDGER, BUNDLES = "lock", "ledger.sqlite", "bundles"
+
+
+class StoreFullError(SphynxError):
+    """The quota of the folder is used up."""
+
+
+class Store:
+    def __init__(
+        self, folder: Path, *, quota_bytes: int, weights_hash: str = "", clock: Callable[[], float] = time.time
+    ) -> None:
+        """`weights_hash` is the server's; a client has no weights."""
+        self._folder, self._quota_bytes = folder, quota_bytes
+        self._changing = threading.Lock()
+        self._preloaded: Bundle | None = None
+        try:
+            for made in (folder, folder / BUNDLES):
+                made.mkdir(mode=0o700, parents=True, exist_ok=True)
+                made.chmod(0o700)
+            self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise InputError(
+                f"it cannot be used ({error.strerror})", where=str(folder), remedy="Choose another folder: --state DIR."
+            ) from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise InputError(
+                "another process uses these bundles",
+                where=str(folder),
+                remedy="Wait for it, or give this one a folder of its own: --state DIR.",
+            ) from None
+        self.ledger = Ledger(folder / LEDGER, clock)
+        self.ledger.bind(weights_hash)
+        self._sweep()
+
+    def close(self) -> None:
+        self.ledger.close()
+        os.close(self._lock)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def used_bytes(self) -> int:
+        used_bytes = 0
+        for path in (self._folder / BUNDLES).iterdir():
+            with contextlib.suppress(FileNotFoundError):  # taken by another thread just now
+                used_bytes += path.stat().st_size
+        return used_bytes
+
+    def check_room(self, program: str, backend: str, batch: int) -> None:
+        """Before the work is done: whether a bundle as large as the last of its kind would fit."""
+        with self._changing:
+            self._make_room(self.ledger.usual_bytes(program, backend, batch))
+
+    def put(self, bundle: Bundle, *, offline_seconds: float, offline_bytes: int) -> None:
+        """Keeps a bundle that was reserved in the ledger. It is ready when this returns."""
+        path = self._path(bundle.bundle_id)
+        try:
+            with self._changing:
+                self._make_room(bundle.bytes)
+                bundle.save(path)
+            self.ledger.make_ready(
+                bundle.bundle_id,
+                size_bytes=path.stat().st_size,
+                offline_seconds=offline_seconds,
+                offline_bytes=offline_bytes,
+            )
+        except BaseException:
+            self.discard(bundle.bundle_id)
+            raise
+
+    def preload(self, bundle_id: bytes) -> None:
+        """Into memory, one at a time: reading a large file and checking its hash is then no part of `take`."""
+        bundle = load_bundle(self._path(bundle_id))
+        with self._changing:
+            self._preloaded = bundle
+
+    def take(self, bundle_id: bytes, *, owner: str, program: str) -> Bundle:
+        """The bundle, burned. Whatever goes wrong from here on, it cannot be taken again."""
+        path = self._path(bundle_id)
+        with self._changing:
+            preloaded, self._preloaded = self._preloaded, None
+        try:
+            bundle = preloaded if preloaded and preloaded.bundle_id == bundle_id else load_bundle(path)
+        except InputError as error:
+            self.ledger.burn(bundle_id, owner=owner, program=program)  # says why, where that is the ledger's to say
+            self.discard(bundle_id)
+            raise BundleRefusedError(error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy=error.remedy) from None
+        self.ledger.burn(bundle_id, owner=owner, program=program)
+        path.unlink(missing_ok=True)
+        if bundle.bundle_id != bundle_id or bundle.program_hash != program:
+            raise BundleRefusedError(
+                "its file holds another bundle", where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle."
+            )
+        return bundle
+
+    def discard(self, bundle_id: bytes) -> None:
+        self.ledger.discard(bundle_id)
+        self._path(bundle_id).unlink(missing_ok=True)
+
+    def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
+        return self.ledger.ready(owner=owner, program=program)
+
+    def _make_room(self, needed_bytes: int) -> None:
+        for entry in self.ledger.expired():
+            self.discard(entry.bundle_id)
+        used_bytes = self.used_bytes
+        if used_bytes + needed_bytes > self._quota_bytes:
+            raise StoreFullError(
+                f"{used_bytes:,} of {self._quota_bytes:,} bytes for bundles are used, {needed_bytes:,} more are needed",
+                where=str(self._folder),
+                remedy="Use bundles before preparing more, or raise --quota.",
+            )
+
+    def _sweep(self) -> None:
+        self.ledger.clean()
+        for entry in self.ledger.expired():
+            self.discard(entry.bundle_id)
+        ready = {entry.bundle_id.hex() for entry in self.ledger.ready()}
+        found = {path.name for path in (self._folder / BUNDLES).iterdir()}
+        for name in found - ready:
+            (self._folder / BUNDLES / name).unlink()
+        for name in ready - found:
+            self.ledger.discard(bytes.fromhex(name))
+
+    def _path(self, bundle_id: bytes) -> Path:
+        return self._folder / BUNDLES / bundle_id.hex()

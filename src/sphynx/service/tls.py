@@ -1,0 +1,204 @@
+"""A SocketStream inside TLS 1.3 (RFC 8446), both parties with certificates.
+
+The records are made and read by an `ssl.SSLObject` between two memory buffers; the socket itself is the stream's, so
+sending still never waits for the peer to read. The SSL object is not safe for two threads: a lock guards it, and no
+socket call happens inside that lock. Sessions are never resumed, so every connection checks the peer's certificate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sphynx.protocol.stream import Buffer, ConnectionLostError, Link, SocketStream, lost
+
+SLICE_BYTES = 1 << 18  # sealed and handed over at a time: the kernel sends one slice while the next is sealed
+RECORD_BYTES = 1 << 14
+_HANDSHAKE_REMEDY = "Check that both sides hold unexpired keys of the same authority: sphynx keys --help."
+
+
+class HandshakeError(ConnectionLostError):
+    """No connection was made: the peer could not prove who it is, refused our proof, or does not speak TLS 1.3."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Who the other side proved to be."""
+
+    name: str
+    fingerprint: str  # SHA-256 of the certificate
+
+
+class TlsStream(SocketStream):
+    """Made by `accept` or `connect`, which return after the handshake."""
+
+    _owns_sealed = True
+
+    def __init__(self, sock: socket.socket, tls: TlsState, *, timeout_s: float, link: Link | None) -> None:
+        super().__init__(sock, timeout_s=timeout_s, link=link)
+        self._tls = tls
+        self._raw = bytearray(SLICE_BYTES)
+        self.peer = tls.peer()
+
+    @classmethod
+    def accept(
+        cls, sock: socket.socket, context: ssl.SSLContext, *, handshake_s: float, timeout_s: float = 60.0
+    ) -> TlsStream:
+        tls = TlsState(context, server_side=True, server_hostname=None)
+        tls.shake_hands(sock, handshake_s)
+        return cls(sock, tls, timeout_s=timeout_s, link=None)
+
+    @classmethod
+    def connect(
+        cls,
+        sock: socket.socket,
+        context: ssl.SSLContext,
+        host: str,
+        *,
+        handshake_s: float,
+        timeout_s: float = 60.0,
+        link: Link | None = None,
+    ) -> TlsStream:
+        tls = TlsState(context, server_side=False, server_hostname=host)
+        tls.shake_hands(sock, handshake_s)
+        return cls(sock, tls, timeout_s=timeout_s, link=link)
+
+    def _seal(self, parts: list[Buffer]) -> Iterator[list[Buffer]]:
+        for plain in slices(parts):
+            yield [self._tls.seal(plain)]
+
+    def _fill(self, view: memoryview) -> int | None:
+        while True:
+            count = self._tls.read_into(view)
+            if count is not None:
+                return count
+            received = super()._fill(memoryview(self._raw))
+            if not received:
+                return received  # the SSL object is not told of the end: it would refuse to send our last words
+            self._tls.take_in(memoryview(self._raw)[:received])
+
+
+class TlsState:
+    """The SSL object, its two buffers and their lock."""
+
+    def __init__(self, context: ssl.SSLContext, *, server_side: bool, server_hostname: str | None) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=server_side, server_hostname=server_hostname
+        )
+        self._lock = threading.Lock()
+
+    def peer(self) -> Peer:
+        der = self._object.getpeercert(binary_form=True) or b""
+        subject = dict(pair[0] for pair in (self._object.getpeercert() or {}).get("subject", ()))  # type: ignore[misc]
+        return Peer(str(subject.get("commonName", "")), hashlib.sha256(der).hexdigest())
+
+    def shake_hands(self, sock: socket.socket, handshake_s: float) -> None:
+        """Within `handshake_s` in all, however the peer spaces its bytes."""
+        deadline = time.monotonic() + handshake_s
+        try:
+            while not self._step():
+                self._flush(sock, deadline)
+                sock.settimeout(_left_s(deadline))
+                self.take_in(sock.recv(RECORD_BYTES))
+            self._flush(sock, deadline)
+        except TimeoutError:
+            raise HandshakeError(
+                "the peer did not finish the TLS handshake in time", where="connection", remedy=_HANDSHAKE_REMEDY
+            ) from None
+        except ssl.SSLError as error:
+            with contextlib.suppress(OSError):
+                self._flush(sock, deadline)  # the alert that tells the peer why
+            raise HandshakeError(_reason(error), where="TLS handshake", remedy=_HANDSHAKE_REMEDY) from None
+        except OSError as error:
+            raise HandshakeError(
+                error.strerror or str(error), where="TLS handshake", remedy=_HANDSHAKE_REMEDY
+            ) from None
+
+    def seal(self, plain: Buffer) -> bytes:
+        with self._lock:
+            view = memoryview(plain)
+            try:
+                while view:
+                    view = view[self._object.write(view) :]
+            except ssl.SSLError as error:
+                raise lost(_reason(error)) from None
+            return self._outgoing.read()
+
+    def read_into(self, view: memoryview) -> int | None:
+        """As many plain bytes as are there: None if none are, 0 after the peer's last."""
+        filled = 0
+        with self._lock:
+            try:
+                while filled < len(view):
+                    count = self._object.read(len(view) - filled, view[filled:])
+                    if not count:
+                        break
+                    filled += int(count)
+            except ssl.SSLWantReadError:
+                return filled or None
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return filled
+            except ssl.SSLError as error:
+                raise HandshakeError(_reason(error), where="TLS", remedy=_HANDSHAKE_REMEDY) from None
+        return filled
+
+    def take_in(self, raw: Buffer) -> None:
+        """Bytes from the socket; none means that the peer closed it."""
+        with self._lock:
+            if raw:
+                self._incoming.write(raw)
+            else:
+                self._incoming.write_eof()
+
+    def _step(self) -> bool:
+        try:
+            self._object.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        return True
+
+    def _flush(self, sock: socket.socket, deadline: float) -> None:
+        sock.settimeout(_left_s(deadline))
+        sock.sendall(self._outgoing.read())
+
+
+def slices(parts: list[Buffer]) -> Iterator[Buffer]:
+    """The same bytes in order, at most SLICE_BYTES at a time; short neighbours share a record."""
+    short = bytearray()
+    for part in parts:
+        view = memoryview(part).cast("B")
+        if short or len(view) < RECORD_BYTES:
+            taken = view[: RECORD_BYTES - len(short)]
+            short += taken
+            view = view[len(taken) :]
+            if len(short) < RECORD_BYTES:
+                continue
+            yield short
+            short = bytearray()
+        for start in range(0, len(view), SLICE_BYTES):
+            yield view[start : start + SLICE_BYTES]
+    if short:
+        yield short
+
+
+def _left_s(deadline: float) -> float:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    return left_s
+
+
+def _reason(error: ssl.SSLError) -> str:
+    """For people: 'certificate verify failed: certificate has expired', 'the peer sent: certificate revoked'."""
+    words = (error.reason or "a TLS error").lower().replace("_", " ")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{words}: {error.verify_message}"
+    _, found, alert = words.partition(" alert ")
+    return f"the peer refused: {alert}" if found else words

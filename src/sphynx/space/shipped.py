@@ -1,0 +1,59 @@
+"""The trained models that come with Sphynx: their names, cards and folders. Reading their weights is `network`'s part.
+
+    sphynx/network/pretrained/NAME/   design.json   model.safetensors   normalisation.json   card.json
+
+Wherever a run folder is asked for, `model_path` also takes a model's name.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import sphynx
+from sphynx.errors import InputError
+
+FORMAT, CARD = "sphynx-model/1", "card.json"
+SHIPPED = Path(sphynx.__file__).parent / "network" / "pretrained"
+
+
+def model_names(folder: Path = SHIPPED) -> list[str]:
+    return sorted(card.parent.name for card in folder.glob(f"[!.]*/{CARD}"))
+
+
+def model_path(run_or_name: str | Path, folder: Path = SHIPPED) -> Path:
+    """Where a trained network lies that is given as a run folder, a weights file or a model's name."""
+    path = Path(run_or_name)
+    return path if path.exists() else folder_of(str(run_or_name), folder)
+
+
+def folder_of(name: str, folder: Path = SHIPPED) -> Path:
+    names = model_names(folder)
+    if name not in names:
+        raise InputError(
+            "there is no such run, and no model of that name",
+            where=name,
+            remedy=f"Give a trained run folder, or a model: {', '.join(names) or 'none in this installation'}.",
+        )
+    return folder / name
+
+
+def load_card(name: str, folder: Path = SHIPPED) -> dict[str, Any]:
+    file = folder_of(name, folder) / CARD
+    card = read_object(file)
+    if card.get("format") != FORMAT:
+        raise InputError(f"it is no model card of format {FORMAT}", where=str(file), remedy="Pack the model again.")
+    return card
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"it cannot be read ({error})", where=str(file), remedy="Give the folder of one finished training."
+        ) from None
+    if not isinstance(found, dict):
+        raise InputError("it is not a JSON object", where=str(file), remedy="Run the stage again.")
+    return found

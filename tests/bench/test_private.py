@@ -1,0 +1,52 @@
+"""`sphynx bench private` has the promised keys. How fast things are is not tested."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sphynx.bench import private_models
+from sphynx.cli.bench import _links
+from sphynx.cli.main import app
+from sphynx.errors import InputError
+
+KEYS = {
+    "model", "relus", "relu_backend", "link", "plaintext_s", "offline_s", "online_s", "offline_bytes", "online_bytes",
+    "rounds", "peak_memory_bytes", "equal_to_oracle", "offline_p95_s", "online_p95_s", "ring_bits", "he_bytes",
+    "online_bytes_per_relu", "layers", "timeline", "setup_s", "online_ratio", "total_ratio", "batch",
+}  # fmt: skip
+
+
+def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(private_models.UNTRAINED, "tiny", (1, 2, (0, 1)))
+    monkeypatch.setattr(private_models, "PLAINTEXT_RUNS", 4)
+    out = tmp_path / "rows.json"
+    arguments = ["bench", "private", "--untrained", "tiny", "--relu", "gmw", "--repeat", "1", "--json", str(out)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    saved = json.loads(out.read_text())
+    assert {"machine", "rows"} <= set(saved) and saved["machine"]["versions"]["sphynx"]
+    (row,) = saved["rows"]
+    assert set(row) >= KEYS
+    assert row["equal_to_oracle"] is True and row["relus"] == 2 * 32 * 32
+    assert row["plaintext_s"] > 0 and row["total_ratio"] > row["online_ratio"] > 0
+    for name, size in (("offline", row["offline_bytes"]), ("online", row["online_bytes"])):
+        layers = [layer for layer in row["layers"] if layer["phase"] == name]
+        assert sum(layer["sent_bytes"] + layer["received_bytes"] for layer in layers) == size
+    assert {entry["party"] for entry in row["timeline"]} == {"server", "client"}
+    assert all(entry["end_s"] - entry["start_s"] >= 0 for entry in row["timeline"])
+
+
+def test_links() -> None:
+    links = _links("loopback,20ms,200mbit,wan")
+    assert list(links) == ["loopback", "20ms,200mbit", "wan"]
+    assert links["loopback"] is None
+    custom = links["20ms,200mbit"]
+    assert custom is not None and (custom.round_trip_s, custom.bits_per_s) == (0.02, 2e8)
+
+
+@pytest.mark.parametrize("text", ["moon", "20ms", "20,200mbit", "20ms,fast", "-1ms,1gbit", "1ms,0gbit"])
+def test_impossible_links(text: str) -> None:
+    with pytest.raises(InputError, match="link"):
+        _links(text)

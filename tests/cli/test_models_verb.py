@@ -1,0 +1,48 @@
+"""`sphynx models` on a run on digits, and the verbs that take a model where they take a run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sphynx.space.design import Design
+from sphynx.space.files import save_design
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+from tests.cli.test_training_verbs import FAST, Sphynx
+from tests.cli.test_training_verbs import sphynx as sphynx  # a fixture
+
+DESIGN = Design(SPHYNX, channels=1, depth=2, reduce_positions=(1,), image=Shape(1, 8, 8), classes=10, name="tiny")
+
+
+def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
+    save_design(DESIGN, Path("tiny.json"))
+    run, models = "run", "models"
+    one_epoch = [*FAST, "--epochs", "1", "--batch-size", "64"]
+    assert sphynx("train", "tiny.json", "--data", "digits", "--out", run, *one_epoch).code == 0
+    evaluated = sphynx("eval", run, "--data", "digits", "--device", "cpu", "--json").out
+    Path("evaluation.json").write_text(evaluated)
+    pack = ["models", "pack", run, "--name", "tiny-digits", "--folder", models]
+    assert sphynx(*pack, "--evaluation", "evaluation.json").code == 0
+
+    listed = sphynx("models", "ls", "--folder", models).out
+    assert "tiny-digits" in listed and "128" in listed
+    shown = sphynx("models", "show", "tiny-digits", "--folder", models).out
+    for part in ("test accuracy", "evaluated again", "fp32", "ReLUs", "learning_rate 0.05", "seed", "made by"):
+        assert part in shown
+    card = json.loads(sphynx("models", "show", "tiny-digits", "--folder", models, "--json").out)
+    assert card["evaluation"]["accuracy"] == json.loads(evaluated)["accuracy"]
+
+    model = f"{models}/tiny-digits"
+    again = json.loads(sphynx("eval", model, "--data", "digits", "--device", "cpu", "--json").out)
+    assert again["accuracy"] == pytest.approx(card["accuracy"], abs=0.02)
+    compiled = sphynx("compile", model, "-o", "compiled", "--json")
+    assert json.loads(compiled.out)["relus"] == 128
+    assert json.loads(sphynx("show", model, "--json").out)["relus"] == 128
+
+
+@pytest.mark.parametrize("verb", ["eval", "compile"])
+def test_neither_a_run_nor_a_model(verb: str, sphynx: Sphynx) -> None:
+    more = ["--data", "digits"] if verb == "eval" else ["-o", "compiled"]
+    ran = sphynx(verb, "no-such-model", *more)
+    assert ran.code == 2 and "no-such-model: there is no such run, and no model of that name" in ran.err

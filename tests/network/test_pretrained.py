@@ -1,0 +1,105 @@
+"""Packed models: what was trained comes back within half precision; cards say what the run wrote; shipped ones hold."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import sphynx.network
+from sphynx.errors import InputError
+from sphynx.network.model import MODEL, load_model, load_normalisation, trained_on
+from sphynx.network.observe import observe
+from sphynx.network.pretrained import MAX_BYTES, load, pack
+from sphynx.space.shipped import SHIPPED, load_card, model_names, model_path
+from sphynx.train.loop import train
+from sphynx.train.runs import teacher_for, train_seeds
+from tests.train.small import DESIGN, data, job
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Run folder of the second of two seeds, and the folder of models it was packed into as `stripes`."""
+    out = tmp_path_factory.mktemp("runs")
+    train_seeds(job(out, epochs=1), seeds=2)
+    pack(out / "seed-1", "stripes", out / "models")
+    return out / "seed-1", out / "models"
+
+
+def test_a_packed_model_is_the_trained_one_in_half_precision(packed: tuple[Path, Path]) -> None:
+    run, models = packed
+    ours, theirs = load("stripes", models), load_model(run)
+    assert not ours.training and ours.design == DESIGN
+    for (name, mine), their in zip(ours.state_dict().items(), theirs.state_dict().values(), strict=True):
+        assert mine.dtype == their.dtype, name
+        assert torch.equal(mine, their.half().float() if their.ndim > 1 else their), name
+    assert load_normalisation(models / "stripes") == load_normalisation(run)
+    assert (models / "stripes" / MODEL).stat().st_size < (run / MODEL).stat().st_size
+
+
+def test_the_card_says_what_the_run_wrote(packed: tuple[Path, Path]) -> None:
+    run, models = packed
+    card = load_card("stripes", models)
+    result, config = (json.loads((run / name).read_text()) for name in ("result.json", "config.json"))
+    assert (card["accuracy"], card["seed"], card["recipe"]) == (result["accuracy"], 1, config["recipe"])
+    assert card["all_seeds"]["seeds"] == [0, 1] and card["all_seeds"]["accuracies"][1] == result["accuracy"]
+    assert card["relus"] == observe(load("stripes", models), DESIGN.image).relus
+    assert card["parameters"] == result["parameters"]
+    assert len(card["provenance"]["source_sha256"]) == 16 and card["evaluation"] is None
+    assert trained_on(models / "stripes") == trained_on(run) == "stripes"
+
+
+def test_names_and_paths_lead_to_models(packed: tuple[Path, Path]) -> None:
+    run, models = packed
+    assert model_names(models) == ["stripes"]
+    assert model_path("stripes", models) == models / "stripes"
+    assert model_path(run, models) == run
+    with pytest.raises(InputError, match="no model of that name") as caught:
+        model_path("spots", models)
+    assert "stripes" in caught.value.remedy
+
+
+def test_a_packed_model_teaches(packed: tuple[Path, Path], tmp_path: Path) -> None:
+    _, models = packed
+    student = job(tmp_path, distillation="kl", label_weight=0.0, epochs=1)
+    taught = student.taught_by(teacher_for(str(models / "stripes"), student))
+    assert train(taught)["epochs"] == 1
+
+
+def test_packing_refuses(packed: tuple[Path, Path]) -> None:
+    run, models = packed
+    with pytest.raises(InputError, match="such a model already"):
+        pack(run, "stripes", models)
+    with pytest.raises(InputError, match="is no name"):
+        pack(run, "../stripes", models)
+    with pytest.raises(InputError, match=r"no trained model|cannot be read"):
+        pack(run.parent, "both-seeds", models)  # a summary, not a run
+    assert model_names(models) == ["stripes"]
+
+
+def test_what_half_precision_cannot_hold_is_refused(packed: tuple[Path, Path], tmp_path: Path) -> None:
+    run, _ = packed
+    network = load_model(run)
+    with torch.no_grad():
+        network.head.weight[0, 0] = 1e6
+    with pytest.raises(InputError, match=r"head\.weight holds numbers that half precision cannot"):
+        sphynx.network.model.save_model(tmp_path, network, half_precision=True)
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_shipped_models_load_and_are_what_their_cards_say(name: str) -> None:
+    card = load_card(name)
+    network = sphynx.network.load(name)
+    seen = observe(network, network.design.image)
+    assert (seen.relus, seen.parameters) == (card["relus"], card["parameters"])
+    assert (SHIPPED / name / MODEL).stat().st_size <= MAX_BYTES
+    mean, std = load_normalisation(SHIPPED / name)
+    assert len(mean) == len(std) == network.design.image.channels
+    assert card["name"] == name and 0 < card["accuracy"] < 1
+    with torch.no_grad():
+        assert bool(network(torch.zeros(1, *network.design.image)).isfinite().all())
+
+
+def test_data_is_what_the_fixture_trained_on(packed: tuple[Path, Path]) -> None:
+    described = json.loads((packed[1] / "stripes" / "normalisation.json").read_text())
+    assert tuple(described["class_names"]) == data().train.class_names

@@ -1,0 +1,97 @@
+"""The channel over a real socket pair: order, sizes, counting, hostile bytes, links, deadlines."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+
+import pytest
+
+from sphynx.protocol.channel import HEADER_BYTES, Channel, PeerGaveUpError, local_pair
+from sphynx.protocol.stream import ConnectionLostError, Link, SocketStream
+
+
+def test_messages_keep_their_order_and_bytes_are_counted() -> None:
+    left, right = local_pair()
+    with left.section("offline", "a"):
+        left.send(b"one", b"two")
+        left.send(b"")
+    with right.section("offline", "a"):
+        assert right.receive(6) == b"onetwo"
+        assert right.receive(0) == b""
+    right.send(b"back")
+    assert left.receive(4) == b"back"
+    assert left.record.total("offline").sent_bytes == 2 * HEADER_BYTES + 6
+    assert right.record.total("offline") == right.record.total() + type(right.record.total())(
+        -HEADER_BYTES - 4, 0, -1, 0, 0
+    )
+    assert left.record.total().rounds == 1 and right.record.total().rounds == 0
+
+
+def test_both_sides_may_send_much_before_they_read() -> None:
+    left, right = local_pair()
+    big = os.urandom(40 << 20)
+    left.send(big)
+    right.send(big)
+    assert left.receive(len(big)) == big
+    assert right.receive(len(big)) == big
+
+
+def test_a_buffer_may_be_reused_after_sending() -> None:
+    left, right = local_pair()
+    buffer = bytearray(b"a" * (16 << 20))
+    left.send(buffer)
+    buffer[:] = b"b" * len(buffer)
+    assert set(right.receive(len(buffer))) == {ord("a")}
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        struct.pack("<2sBBI", b"Sx", 9, 0, 4) + b"xxxx",
+        struct.pack("<2sBBI", b"Sx", 1, 0, 2**32 - 1),
+        struct.pack("<2sBBI", b"Sx", 1, 0, 3) + b"xxx",
+        struct.pack("<2sBBI", b"Sx", 1, 7, 4) + b"xxxx",
+        struct.pack("<2sBBI", b"Sx", 1, 1, 1 << 20),
+        b"Sx",
+    ],
+)
+def test_hostile_bytes_end_the_connection(wire: bytes) -> None:
+    raw, ours = socket.socketpair()
+    channel = Channel(SocketStream(ours))
+    raw.sendall(wire)
+    raw.close()
+    with pytest.raises(ConnectionLostError):
+        channel.receive(4)
+
+
+def test_a_peer_that_gives_up_says_why() -> None:
+    left, right = local_pair()
+    left.give_up("the program is another one\n")
+    with pytest.raises(PeerGaveUpError, match="the program is another one"):
+        right.receive(4)
+
+
+def test_a_silent_peer_is_given_up() -> None:
+    _left, right = local_pair(timeout_s=0.05)
+    with pytest.raises(ConnectionLostError, match="in time"):
+        right.receive(4)
+
+
+def test_an_emulated_link_delays_by_half_a_round_trip_and_by_the_bytes() -> None:
+    left, right = local_pair(Link(round_trip_s=0.04, bits_per_s=8e6))
+    start_s = time.monotonic()
+    left.send(bytes(50_000 - HEADER_BYTES))
+    right.receive(50_000 - HEADER_BYTES)
+    assert time.monotonic() - start_s >= 0.07
+
+
+def test_a_record_can_be_taken_in_parts() -> None:
+    left, right = local_pair()
+    left.send(b"x")
+    assert left.take_record().total().sent_messages == 1
+    assert left.record.total().sent_messages == 0
+    assert right.receive(1) == b"x"

@@ -1,0 +1,47 @@
+"""The set-up of a connection's OT sessions: both directions work, each message has its documented size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.protocol.parties import run_parties
+
+from sphynx.core import Prg
+from sphynx.core.ot import OtReceiver, OtSender
+from sphynx.errors import SphynxError
+from sphynx.protocol.channel import HEADER_BYTES, Channel, Traffic
+from sphynx.protocol.ots import set_up_client, set_up_server
+
+
+def assert_connected(receiver: OtReceiver, sender: OtSender) -> None:
+    message, choices, t = receiver.correlated_random(640)
+    received = receiver.pads(t)
+    pads = sender.pads(sender.correlated(message, 640, random_choices=True))
+    bits = np.unpackbits(choices.view(np.uint8), bitorder="little").astype(bool)
+    assert (received == np.where(bits[:, None], pads.ones, pads.zeros)).all()
+    assert (pads.ones != pads.zeros).any(axis=1).all()
+
+
+def test_both_directions_work_and_sizes_are_those_documented() -> None:
+    def server(channel: Channel) -> tuple[OtReceiver, OtSender, Traffic]:
+        ots = set_up_server(channel, Prg())
+        assert ots.delta[0, 0] & np.uint64(1)
+        return ots.up, ots.down, channel.take_record().total()
+
+    def client(channel: Channel) -> tuple[OtReceiver, OtSender]:
+        ots = set_up_client(channel, Prg())
+        return ots.down, ots.up
+
+    (server_receives, server_sends, traffic), (client_receives, client_sends) = run_parties(server, client)
+    assert_connected(client_receives, server_sends)
+    assert_connected(server_receives, client_sends)
+    assert traffic.sent_bytes == 4096 + 4112 + 2 * HEADER_BYTES
+    assert traffic.received_bytes == 32 + 4112 + 512 + 2 * HEADER_BYTES
+
+
+def test_a_point_outside_the_group_ends_the_set_up() -> None:
+    def client(channel: Channel) -> None:
+        channel.send(bytes(32))
+
+    with pytest.raises(SphynxError, match="group element"):
+        run_parties(lambda channel: set_up_server(channel, Prg()), client)

@@ -1,0 +1,157 @@
+"""Both ReLU backends between two parties over a socket: exact over the whole ring, and to the byte."""
+
+from __future__ import annotations
+
+from math import ceil, log2
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests.protocol.relu_runs import layer_of, run_layers
+
+from sphynx.errors import InputError
+from sphynx.program.cost import relu_cost
+from sphynx.protocol import relu_gc, relu_gmw
+from sphynx.protocol.channel import HEADER_BYTES, Traffic
+from sphynx.protocol.gmw_material import MessageBytes, offline_messages
+from sphynx.protocol.relu import Backend, ReluLayer
+
+Words = NDArray[np.uint64]
+BACKENDS: tuple[Backend, ...] = ("gmw", "gc")
+
+
+def expected(layer: ReluLayer, x: Words) -> list[int]:
+    w = layer.shape.w
+    low = [int(value) % 2**w for value in x]
+    return [value >> layer.shape.f if value < 2 ** (w - 1) else 0 for value in low]
+
+
+def corners(w: int, k: int) -> list[int]:
+    half = 1 << (w - 1)
+    values = [0, 1, -1, half - 1, 1 - half, half // 2, -half // 2]
+    return [value % 2**k for value in values if -half < value < half]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> list[tuple[int, int, int, list[int]]]:
+    """Layers of one program: one k, the values of each within its w bits."""
+    k = draw(st.integers(2, 64))
+    layers = []
+    for _ in range(draw(st.integers(1, 3))):
+        w = draw(st.integers(2, k))
+        half = 1 << (w - 1)
+        inside = st.sampled_from(corners(w, k)) | st.integers(1 - half, half - 1).map(lambda value: value % 2**k)
+        layers.append((w, k, draw(st.integers(0, w - 2)), draw(st.lists(inside, min_size=1, max_size=200))))
+    return layers
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@settings(max_examples=25)
+@given(cases())
+@example([(2, 2, 0, [0])])
+@example([(64, 64, 62, corners(64, 64)), (64, 64, 0, corners(64, 64) * 9), (2, 64, 0, [0, 1, 2**64 - 1])])
+@example([(40, 40, 38, corners(40, 40) * 10)])
+def test_relu_is_exact_over_the_whole_ring(backend: Backend, case: list[tuple[int, int, int, list[int]]]) -> None:
+    layers = [layer_of(w, k, f, len(x), f"cell {i}/relu") for i, (w, k, f, x) in enumerate(case)]
+    xs = [np.array(x, np.uint64) for *_, x in case]
+    run = run_layers(backend, layers, xs)
+    assert run.results == [expected(layer, x) for layer, x in zip(layers, xs, strict=True)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("count", [relu_gc.CHUNK_RELUS, 2 * relu_gc.CHUNK_RELUS + 77])
+def test_every_value_in_several_chunks(backend: Backend, count: int) -> None:
+    layer = layer_of(9, 13, 3, count)
+    x = (np.arange(count, dtype=np.int64) % 511 - 255).astype(np.uint64) & layer.shape.ring_mask
+    assert run_layers(backend, [layer], [x]).results == [expected(layer, x)]
+
+
+@pytest.mark.parametrize(("w", "k", "f", "count"), [(28, 32, 8, 5120), (34, 40, 7, 1300), (2, 8, 0, 1)])
+def test_gmw_bytes_are_those_stated(w: int, k: int, f: int, count: int) -> None:
+    layer = layer_of(w, k, f, count)
+    run = run_layers("gmw", [layer], [np.zeros(count, np.uint64)])
+    sizes = relu_gmw.online_messages(layer.shape)
+    online = run.server.record.total("online")
+    assert online == mirrored(run.client.record.total("online"), online.rounds)
+    headers = HEADER_BYTES * (2 + len(sizes.levels))
+    assert (online.sent_bytes, online.received_bytes) == (sizes.server_bytes + headers, sizes.client_bytes + headers)
+    assert online.sent_messages + online.received_messages == sizes.frames
+    offline = run.server.record.total("offline")
+    assert offline.bytes == offline_messages(layer.shape).total + 4 * HEADER_BYTES
+
+
+@pytest.mark.parametrize(("w", "k", "f", "count"), [(28, 32, 8, 5120), (34, 40, 8, 1300), (2, 8, 0, 1)])
+def test_gc_bytes_are_those_stated(w: int, k: int, f: int, count: int) -> None:
+    layer = layer_of(w, k, f, count)
+    run = run_layers("gc", [layer], [np.zeros(count, np.uint64)])
+    sizes = relu_gc.messages(layer.shape)
+    online, offline = run.server.record.total("online"), run.server.record.total("offline")
+    assert online == mirrored(run.client.record.total("online"), online.rounds)
+    assert online.rounds == 1
+    assert online.sent_bytes == sum(sizes.labels) + HEADER_BYTES * len(sizes.labels)
+    assert online.received_bytes == sizes.colours + HEADER_BYTES
+    assert offline.sent_bytes == sum(sizes.tables) + HEADER_BYTES * len(sizes.tables)
+    assert offline.received_bytes == sizes.request + HEADER_BYTES
+
+
+def mirrored(traffic: Traffic, rounds: int) -> Traffic:
+    """The same traffic as the peer counts it; rounds are each party's own."""
+    return Traffic(traffic.received_bytes, traffic.sent_bytes, traffic.received_messages, traffic.sent_messages, rounds)
+
+
+def test_sizes_keep_the_promised_bounds() -> None:
+    for w, k, f in [(24, 32, 7), (32, 32, 8), (40, 40, 8)]:
+        shape = layer_of(w, k, f, 5120).shape
+        gmw = relu_gmw.online_messages(shape)
+        assert gmw.online_bytes / shape.count <= 45
+        assert len(gmw.levels) == ceil(log2(w - 1))
+        gc = relu_gc.messages(shape)
+        ands = (w - 1) + (w - 1 - f) + (k - 1)
+        assert gc.online_bytes <= 1.02 * shape.count * (16 * w + k / 8)
+        assert gc.offline_bytes <= 1.02 * shape.count * (32 * ands + 4 * (w + k))
+
+
+@pytest.mark.parametrize(("w", "k", "f"), [(24, 32, 8), (34, 40, 4), (2, 8, 0), (64, 64, 16)])
+def test_cost_model_predicts_the_payload(w: int, k: int, f: int) -> None:
+    shape = layer_of(w, k, f, 640).shape
+    predicted, gmw, gc = relu_cost(640, w, k, f), relu_gmw.online_messages(shape), relu_gc.messages(shape)
+    assert gmw.online_bytes == predicted.gmw_online_bytes
+    assert 3 + len(gmw.levels) == predicted.gmw_messages
+    assert gc.online_bytes == predicted.gc_online_bytes
+    assert sum(gc.tables) - relu_gc.KEY_BYTES == predicted.gc_table_bytes
+
+
+def test_gmw_sizes_follow_the_documented_formulas() -> None:
+    """docs/relu.md, for every w and f."""
+    k, n = 64, 640
+    for w, f in [(width, shift) for width in range(2, 65) for shift in range(width - 1)]:
+        shape, ones = layer_of(w, k, f, n).shape, f.bit_count()
+        inner = w - 2 + max(0, ones - 1)
+        planes = 3 * (w - 2) - (w - 2).bit_length() + (3 * ones - 4 if ones > 1 else 0)
+        assert relu_gmw.online_messages(shape).online_bytes == (w + 2 * planes + 6) * n // 8 + 2 * k * n // 8
+        nodes = 31 * (inner + 1) * n // 8
+        assert offline_messages(shape) == MessageBytes(
+            request=4 * w * n + nodes, answer=nodes, conversion=20 * n + k * n // 8, corrections=5 * k * n // 8
+        )
+
+
+def test_padding_to_whole_words_wastes_little() -> None:
+    even, odd = (relu_gmw.online_messages(layer_of(28, 32, 8, count).shape) for count in (5120, 5121))
+    assert odd.online_bytes < 1.02 * 5121 / 5120 * even.online_bytes
+
+
+def test_a_truncation_that_leaves_nothing_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="cell 3/relu"):
+        layer_of(20, 32, 19, 10, "cell 3/relu")
+
+
+@pytest.mark.parametrize(
+    ("backend", "pattern"), [("gmw", "s" * 4 + "rs" * 4 + "r" * 4), ("gc", "s" * 4 + "r" * 4)], ids=BACKENDS
+)
+def test_the_client_asks_for_all_layers_before_it_waits(backend: Backend, pattern: str) -> None:
+    """So rounds do not grow with layers: sent and received messages of the client, in their order."""
+    layers = [layer_of(6, 8, 1, 70, f"cell {i}/relu") for i in range(4)]
+    run = run_layers(backend, layers, [np.zeros(70, np.uint64)] * 4)
+    assert run.client.order[: len(pattern)] == pattern

@@ -1,0 +1,66 @@
+"""The small authority: files that only their owner reads, names, dates, revocation that survives a lost folder."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sphynx.errors import InputError
+from sphynx.service import keys
+
+
+def test_all_files_are_private(authority: Path) -> None:
+    for path in (authority, *authority.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_parties_are_listed_with_their_state(authority: Path) -> None:
+    found = {party.name: party for party in keys.parties(authority)}
+    assert {name for name, party in found.items() if party.revoked} == {"mallory"}
+    assert {name for name, party in found.items() if party.kind == "server"} == {"server"}
+    assert found["expired"].not_after < datetime.datetime.now(datetime.UTC) < found["alice"].not_after
+
+
+def test_openssl_itself_accepts_and_refuses(authority: Path) -> None:
+    """External truth: the command-line verifier, where there is one."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl on this machine")
+    home = authority / "authority"
+    command = [openssl, "verify", "-CAfile", str(home / "ca.pem"), "-CRLfile", str(home / "revoked.pem"), "-crl_check"]
+    for name, accepted in (("alice", True), ("server", True), ("mallory", False), ("expired", False)):
+        done = subprocess.run([*command, str(authority / name / "cert.pem")], capture_output=True, check=False)
+        assert (done.returncode == 0) == accepted, done.stderr
+
+
+def test_a_folder_that_is_gone_can_be_revoked(tmp_path: Path) -> None:
+    keys.init(tmp_path)
+    shutil.rmtree(keys.issue(tmp_path, "alice"))
+    again = keys.issue(tmp_path, "alice")
+    places = keys.revoke(tmp_path, "alice")
+    assert places == [tmp_path / "authority" / "revoked.pem", again / "revoked.pem"]
+    assert [party.revoked for party in keys.parties(tmp_path)] == [True, True]
+
+
+def test_what_cannot_be_done_says_why(authority: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="an authority already"):
+        keys.init(authority)
+    with pytest.raises(InputError, match="has keys already"):
+        keys.issue(authority, "alice")
+    with pytest.raises(InputError, match="no usable authority"):
+        keys.issue(tmp_path, "alice")
+    with pytest.raises(InputError, match="no keys were issued"):
+        keys.revoke(authority, "nobody")
+    for name in ("", "../up", "authority", "a b", "-x"):
+        with pytest.raises(InputError, match="cannot name a party"):
+            keys.issue(authority, name)
+    (tmp_path / "copy").mkdir()
+    copy = Path(shutil.copytree(authority, tmp_path / "copy", dirs_exist_ok=True))
+    (copy / "authority" / "revoked.pem").write_bytes(b"")
+    with pytest.raises(InputError, match="cannot be read"):
+        keys.revoke(copy, "alice")

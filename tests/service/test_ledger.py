@@ -1,0 +1,196 @@
+"""The ledger: a bundle is burned once, whatever the order of calls, the number of threads, crashes and restarts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sphynx.errors import InputError
+from sphynx.service.ledger import KEEP_SPENT_S, BundleRefusedError, Ledger
+from tests.service.tiny import OWNER, put, some_entry, tiny_program
+
+PROGRAM = tiny_program().content_hash
+ROOT = Path(__file__).parents[2]
+
+
+def ready_entry(ledger: Ledger, **changes: object) -> bytes:
+    entry = some_entry(**changes)  # type: ignore[arg-type]
+    ledger.reserve(entry)
+    ledger.make_ready(entry.bundle_id, size_bytes=10, offline_seconds=0.5, offline_bytes=20)
+    return entry.bundle_id
+
+
+def test_a_bundle_is_burned_once(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    bundle_id = ready_entry(ledger)
+    assert [entry.bundle_id for entry in ledger.ready(owner=OWNER, program=PROGRAM)] == [bundle_id]
+    ledger.burn(bundle_id, owner=OWNER, program=PROGRAM)
+    with pytest.raises(BundleRefusedError, match="used before"):
+        ledger.burn(bundle_id, owner=OWNER, program=PROGRAM)
+    ledger.close()
+    with pytest.raises(BundleRefusedError, match="used before"):
+        Ledger(tmp_path / "ledger").burn(bundle_id, owner=OWNER, program=PROGRAM)
+
+
+def test_only_its_owner_and_program_may_burn_it_and_only_in_time(tmp_path: Path) -> None:
+    now = [1000.0]
+    ledger = Ledger(tmp_path / "ledger", lambda: now[0])
+    bundle_id = ready_entry(ledger, expires_at=2000.0)
+    with pytest.raises(BundleRefusedError, match="none with this identifier"):
+        ledger.burn(bundle_id, owner="somebody", program=PROGRAM)
+    with pytest.raises(BundleRefusedError, match="another program"):
+        ledger.burn(bundle_id, owner=OWNER, program="another")
+    with pytest.raises(BundleRefusedError, match="none with this identifier"):
+        ledger.burn(os.urandom(16), owner=OWNER, program=PROGRAM)
+    now[0] = 2000.0
+    assert not ledger.ready() and [entry.bundle_id for entry in ledger.expired()] == [bundle_id]
+    with pytest.raises(BundleRefusedError, match="expired"):
+        ledger.burn(bundle_id, owner=OWNER, program=PROGRAM)
+
+
+def test_an_identifier_is_taken_once(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    entry = some_entry()
+    ledger.reserve(entry)
+    with pytest.raises(BundleRefusedError, match="not ready"):
+        ledger.burn(entry.bundle_id, owner=OWNER, program=PROGRAM)
+    ledger.discard(entry.bundle_id)
+    with pytest.raises(BundleRefusedError, match="not being prepared"):
+        ledger.make_ready(entry.bundle_id, size_bytes=0, offline_seconds=0, offline_bytes=0)
+    with pytest.raises(BundleRefusedError, match="used before"):
+        ledger.reserve(entry)
+    with pytest.raises(BundleRefusedError, match="discarded"):
+        ledger.burn(entry.bundle_id, owner=OWNER, program=PROGRAM)
+
+
+def test_many_threads_and_connections_burn_it_once(tmp_path: Path) -> None:
+    ledgers = [Ledger(tmp_path / "ledger") for _ in range(3)]
+    ids = [ready_entry(ledgers[0]) for _ in range(5)]
+
+    def try_to_burn(number: int) -> int:
+        won = 0
+        for bundle_id in ids:
+            try:
+                ledgers[number % 3].burn(bundle_id, owner=OWNER, program=PROGRAM)
+                won += 1
+            except BundleRefusedError:
+                pass
+        return won
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(try_to_burn, range(6))) == len(ids)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.sampled_from(["burn", "discard", "ready", "reopen"]), st.integers(0, 2)), max_size=12))
+def test_no_history_burns_twice(tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str, int]]) -> None:
+    path = tmp_path_factory.mktemp("history") / "ledger"
+    ledger = Ledger(path)
+    entries = [some_entry() for _ in range(3)]
+    burned: list[int] = []
+    for entry in entries:
+        ledger.reserve(entry)
+    for action, number in history:
+        bundle_id = entries[number].bundle_id
+        try:
+            if action == "burn":
+                ledger.burn(bundle_id, owner=OWNER, program=PROGRAM)
+                burned.append(number)
+            elif action == "discard":
+                ledger.discard(bundle_id)
+            elif action == "ready":
+                ledger.make_ready(bundle_id, size_bytes=1, offline_seconds=0, offline_bytes=0)
+            else:
+                ledger.close()
+                ledger = Ledger(path)
+        except BundleRefusedError:
+            pass
+    assert len(burned) == len(set(burned))
+    assert {number for number in range(3) if ledger.state(entries[number].bundle_id) == "burned"} == set(burned)
+    ledger.close()
+
+
+def test_commits_reach_the_disk_and_the_file_is_private(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    assert ledger._base.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL: a commit waits for the disk
+    assert ledger._base.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    for path in tmp_path.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_old_rows_go_and_what_was_being_prepared_is_given_up(tmp_path: Path) -> None:
+    now = [1e9]
+    ledger = Ledger(tmp_path / "ledger", lambda: now[0])
+    burned, ready = ready_entry(ledger), ready_entry(ledger)
+    reserved = some_entry()
+    ledger.reserve(reserved)
+    ledger.burn(burned, owner=OWNER, program=PROGRAM)
+    assert ledger.burned_images(OWNER, 3600) == 1 and ledger.burned_images("other", 3600) == 0
+    ledger.clean()
+    assert [ledger.state(name) for name in (burned, ready, reserved.bundle_id)] == ["burned", "ready", "discarded"]
+    now[0] += KEEP_SPENT_S + 1
+    ledger.clean()
+    assert [ledger.state(name) for name in (burned, ready, reserved.bundle_id)] == [None, "ready", None]
+    assert ledger.burned_images(OWNER, 3600) == 0
+
+
+def test_a_damaged_or_newer_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "damaged").write_bytes(os.urandom(5000))
+    with pytest.raises(InputError, match="cannot be used"):
+        Ledger(tmp_path / "damaged")
+    Ledger(tmp_path / "newer").close()
+    with sqlite3.connect(tmp_path / "newer") as base:
+        base.execute("PRAGMA user_version = 9")
+    with pytest.raises(InputError, match="version 9"):
+        Ledger(tmp_path / "newer")
+
+
+TAKE_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from sphynx.service import store as module
+from tests.service.tiny import OWNER, tiny_program
+
+folder, bundle_id, moment = Path(sys.argv[1]), bytes.fromhex(sys.argv[2]), sys.argv[3]
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+if moment == "before the burn":
+    module.Ledger.burn = die
+if moment == "before the file goes":
+    Path.unlink = die
+store = module.Store(folder, quota_bytes=1 << 20)
+store.take(bundle_id, owner=OWNER, program=tiny_program().content_hash)
+die()
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "usable"), [("before the burn", True), ("before the file goes", False), ("before the use", False)]
+)
+def test_kill_9_around_the_burn(tmp_path: Path, moment: str, usable: bool) -> None:
+    from sphynx.service.store import Store
+
+    entry = some_entry()
+    with Store(tmp_path, quota_bytes=1 << 20) as store:
+        put(store, entry)
+    done = subprocess.run(
+        [sys.executable, "-c", TAKE_AND_DIE, str(tmp_path), entry.bundle_id.hex(), moment], cwd=ROOT, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    with Store(tmp_path, quota_bytes=1 << 20) as store:
+        assert store.ledger.state(entry.bundle_id) == ("ready" if usable else "burned")
+        assert store.used_bytes > 0 if usable else store.used_bytes == 0
+        if usable:
+            store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+        with pytest.raises(BundleRefusedError, match="used before"):
+            store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)

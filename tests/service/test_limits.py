@@ -1,0 +1,107 @@
+"""Limits that take a server of their own, in this process: hours, work, workers, disk, and what is unforeseen."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sphynx.protocol.channel import PeerGaveUpError
+from sphynx.protocol.inference import InferenceServer
+from sphynx.protocol.linear import ServerModel
+from sphynx.protocol.stream import ConnectionLostError
+from sphynx.service import session
+from sphynx.service.admission import Limits
+from sphynx.service.client import Client
+from sphynx.service.events import EventLog
+from sphynx.service.server import Server
+from sphynx.service.session import Go, Prepare
+from sphynx.service.store import Store
+from tests.program.programs import random_weights
+from tests.service.tiny import tiny_program
+
+PIXELS = np.zeros((1, 4, 4), np.uint8)
+
+
+@contextmanager
+def serving(folder: Path, authority: Path, limits: Limits, log: io.StringIO) -> Iterator[tuple[Client, Server]]:
+    """A server thread, and a client that is not connected yet."""
+    program = tiny_program()
+    model = ServerModel(program, random_weights(program))
+    with Store(folder / "server", quota_bytes=limits.quota_bytes) as store:
+        keys = authority / "server"
+        server = Server(model, store, keys=keys, host="127.0.0.1", port=0, limits=limits, events=EventLog(log))
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+        try:
+            where = {"keys": authority / "alice", "state": folder / "client"}
+            yield Client("127.0.0.1", server.port, timeout_s=30, **where), server
+        finally:
+            server.stop()
+            thread.join()
+
+
+def test_images_per_hour(tmp_path: Path, authority: Path) -> None:
+    with serving(tmp_path, authority, Limits(images_per_hour=2), io.StringIO()) as (client, _), client:
+        client.prepare(3, relu="gmw")
+        for _ in range(2):
+            client.infer(PIXELS)
+        with pytest.raises(PeerGaveUpError, match="2 images inferred per hour"):
+            client.infer(PIXELS)
+
+
+def test_work_that_takes_too_long_is_cut_off(tmp_path: Path, authority: Path) -> None:
+    """Each message of a peer may be in time, and all together still too slow."""
+    log = io.StringIO()
+    with serving(tmp_path, authority, Limits(work_s=0.2), log) as (client, _), client:
+        session.send(client._channel, Prepare(1, "gmw", 1, session.new_nonce()))
+        session.expect(client._channel, Go)
+        with pytest.raises(ConnectionLostError, match=r"closed|reset"):
+            client._channel.receive(1)
+    assert "connection_lost" in log.getvalue()
+
+
+def test_a_full_disk_is_said_before_the_work_is_done(tmp_path: Path, authority: Path) -> None:
+    with serving(tmp_path, authority, Limits(quota_bytes=1000), io.StringIO()) as (client, _):
+        with client, pytest.raises(PeerGaveUpError, match="bytes for bundles"):
+            client.prepare(1, relu="gmw")
+        with client:
+            assert not client.ready
+
+
+def test_no_worker_in_time(tmp_path: Path, authority: Path) -> None:
+    limits = Limits(workers=1, queue_s=0.05)
+    with serving(tmp_path, authority, limits, io.StringIO()) as (client, server):
+        assert server._admission.offline.try_take("somebody else")
+        with client, pytest.raises(PeerGaveUpError, match="busy"):
+            client.prepare(1, relu="gmw")
+        server._admission.offline.give_back("somebody else")
+        with client:
+            client.prepare(1, relu="gmw")
+
+
+def test_an_unforeseen_error_ends_one_conversation_and_says_nothing_of_values(
+    tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = io.StringIO()
+    with serving(tmp_path, authority, Limits(), log) as (client, _):
+        with monkeypatch.context() as patch, client:
+
+            def fail(*_: object) -> None:
+                raise ValueError("share 123456789")
+
+            patch.setattr(InferenceServer, "prepare", fail)
+            with pytest.raises(PeerGaveUpError, match="the server failed"):
+                client.prepare(1, relu="gmw")
+        with client:
+            client.infer(PIXELS)
+    events = [json.loads(line) for line in log.getvalue().splitlines()]
+    (failure,) = (event for event in events if event["event"] == "internal_error")
+    assert failure["kind"] == "ValueError" and "test_limits.py" in failure["place"]
+    assert "123456789" not in log.getvalue()

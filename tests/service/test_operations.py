@@ -1,0 +1,85 @@
+"""What keeps a server running well: places, logs without secrets, metrics and health."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from sphynx.service.admission import Places, RefusedError
+from sphynx.service.events import MAX_TEXT, EventLog, place_of
+from sphynx.service.monitor import METRICS, Metrics, Monitor
+
+
+def test_places_are_limited_in_all_and_for_each_holder() -> None:
+    places = Places(3, 2)
+    assert [places.try_take(holder) for holder in ("a", "a", "a", "b", "c")] == [True, True, False, True, False]
+    with pytest.raises(RefusedError, match="busy"), places.taken_by("c", wait_s=0):
+        pass
+    places.give_back("a")
+    with places.taken_by("c", wait_s=0):
+        assert places.taken == 3
+    assert places.taken == 2
+
+
+def test_who_waits_for_a_place_gets_it() -> None:
+    places, entered = Places(1, 1), threading.Event()
+
+    def wait() -> None:
+        with places.taken_by("b", wait_s=30):
+            entered.set()
+
+    assert places.try_take("a")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(wait)
+        places.give_back("a")
+        waiting.result()
+    assert entered.is_set() and places.taken == 0
+
+
+def test_only_scalars_are_logged() -> None:
+    stream = io.StringIO()
+    log = EventLog(stream)
+    log.write("inferred", client='a"\n', seconds=0.5, text="x" * 1000)
+    (line,) = stream.getvalue().splitlines()
+    assert json.loads(line) | {"time": 0} == {
+        "time": 0,
+        "event": "inferred",
+        "client": 'a"\n',
+        "seconds": 0.5,
+        "text": "x" * MAX_TEXT,
+    }
+    for secret in (np.arange(3), np.int64(3), b"share", [1], None):
+        with pytest.raises(TypeError, match="only scalars"):
+            log.write("inferred", value=secret)  # type: ignore[arg-type]
+    try:
+        raise ValueError("a secret")
+    except ValueError as error:
+        assert "test_operations.py" in place_of(error) and "secret" not in place_of(error)
+
+
+def test_metrics_and_health_over_http() -> None:
+    metrics, healthy = Metrics(), [True]
+    metrics.add("inferences_total", backend="gc", result="done")
+    metrics.add("inferences_total", 2, backend="gc", result="done")
+    monitor = Monitor(0, lambda: metrics.render({"connections": 4}), lambda: healthy[0])
+    try:
+        url = f"http://127.0.0.1:{monitor.port}"
+        text = urllib.request.urlopen(f"{url}/metrics", timeout=10).read().decode()
+        assert 'sphynx_inferences_total{backend="gc",result="done"} 3\n' in text
+        assert "# TYPE sphynx_connections gauge\nsphynx_connections 4\n" in text
+        assert text.count("# HELP") == len(METRICS)
+        assert urllib.request.urlopen(f"{url}/healthz", timeout=10).read() == b"ok\n"
+        healthy[0] = False
+        for path, status in (("healthz", 503), ("other", 404)):
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                urllib.request.urlopen(f"{url}/{path}", timeout=10)
+            assert caught.value.code == status
+    finally:
+        monitor.close()

@@ -1,0 +1,100 @@
+"""Control messages: a round trip for each, and whatever else arrives is refused without being repeated."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sphynx.protocol.channel import local_pair
+from sphynx.protocol.stream import ConnectionLostError
+from sphynx.service import session
+from sphynx.service.session import Bye, Drop, Go, Hello, Infer, Message, Ping, Prepare, Stored, Welcome
+
+ID = "0123456789abcdef" * 2
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Hello(1, "ab"),
+        Welcome(1, "ab", 10, (ID, ID)),
+        Prepare(3, "gc", 2, ID),
+        Go(ID, 60.0),
+        Stored(ID),
+        Infer(ID),
+        Drop((ID,)),
+        Ping(0, 5),
+        Bye(),
+    ],
+)
+def test_messages_cross_the_channel(message: Message) -> None:
+    left, right = local_pair()
+    session.send(left, message)
+    assert session.expect(right, type(message)) == message
+
+
+def _message(**changes: object) -> bytes:
+    return json.dumps({"kind": "prepare", "count": 1, "backend": "gc", "batch": 1, "nonce": ID, **changes}).encode()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'"prepare"',
+        b"\xff\xfe",
+        b'{"kind": "prepare"}',
+        b'{"kind": ["prepare"]}',
+        b'{"kind": "exec", "command": "x"}',
+        b"[" * 16_000,
+        _message(count=0),
+        _message(count=-1),
+        _message(count=True),
+        _message(count=1.5),
+        _message(backend="rot13"),
+        _message(batch=0),
+        _message(nonce="../../etc/passwd"),
+        _message(nonce=ID.upper()),
+        _message(more=1),
+        b'{"kind": "infer", "bundle": "../../../x"}',
+        b'{"kind": "ping", "up_bytes": 0, "down_bytes": 99999999999}',
+        b'{"kind": "ping", "up_bytes": 0, "down_bytes": -5}',
+        b'{"kind": "ping", "up_bytes": -5, "down_bytes": 0}',
+        b'{"kind": "drop", "bundles": ["x"]}',
+        b'{"kind": "welcome", "service": 1, "program": "", "program_bytes": 99999999999, "ready": []}',
+        b'{"kind": "ping", "up_bytes": ' + b"9" * 10_000 + b', "down_bytes": 0}',
+    ],
+)
+def test_hostile_messages_are_refused_and_not_repeated(raw: bytes) -> None:
+    with pytest.raises(ConnectionLostError, match=r"^connection: the peer sent a message that does not belong here$"):
+        session.parse(raw)
+
+
+@given(
+    st.binary(max_size=200) | st.recursive(st.integers() | st.text(), st.lists).map(lambda x: json.dumps(x).encode())
+)
+def test_random_bytes_are_refused(raw: bytes) -> None:
+    with pytest.raises(ConnectionLostError):
+        session.parse(raw)
+
+
+def test_a_message_that_is_too_long_or_out_of_place_ends_the_connection() -> None:
+    left, right = local_pair()
+    left.send(bytes(session.MAX_MESSAGE_BYTES + 1))
+    with pytest.raises(ConnectionLostError, match="bytes where"):
+        session.receive(right)
+    left, right = local_pair()
+    session.send(left, Bye())
+    with pytest.raises(ConnectionLostError, match="does not belong here"):
+        session.expect(right, Hello)
+
+
+def test_identifiers_depend_on_both_parties() -> None:
+    ids = {session.bundle_id("p", client, server, n) for client in "ab" for server in "ab" for n in range(2)}
+    assert len(ids) == 8 and {len(name) for name in ids} == {16}
+    assert len({session.new_nonce() for _ in range(100)}) == 100

@@ -1,0 +1,118 @@
+"""The store: quota, expiry, orphans, one process at a time, and no way to a bundle but by burning it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sphynx.errors import InputError
+from sphynx.service.ledger import BundleRefusedError
+from sphynx.service.store import BUNDLES, Store, StoreFullError
+from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program
+
+PROGRAM = tiny_program().content_hash
+QUOTA = 5000
+
+
+def test_a_bundle_comes_back_once_and_survives_a_restart(tmp_path: Path) -> None:
+    entry = some_entry()
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        put(store, entry)
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        (found,) = store.ready(owner=OWNER, program=PROGRAM)
+        assert (found.offline_seconds, found.offline_bytes) == (1.5, 7)
+        bundle = store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+        assert np.array_equal(bundle.arrays["share/first"], np.arange(100))
+        assert store.used_bytes == 0 and not store.ready()
+        with pytest.raises(BundleRefusedError, match="used before"):
+            store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+
+
+def test_a_bundle_in_memory_is_burned_like_any_other(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        first, second = some_entry(), some_entry()
+        for entry in (first, second):
+            put(store, entry)
+            store.preload(entry.bundle_id)
+        assert len(store.ready()) == 2
+        for entry in (first, second):
+            assert store.take(entry.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == entry.bundle_id
+            with pytest.raises(BundleRefusedError, match="used before"):
+                store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+        assert store.used_bytes == 0
+
+
+def test_folders_and_files_are_private(tmp_path: Path) -> None:
+    with Store(tmp_path / "a" / "b", quota_bytes=QUOTA) as store:
+        put(store, some_entry())
+        for path in (tmp_path / "a" / "b", *(tmp_path / "a" / "b").rglob("*")):
+            assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA), pytest.raises(InputError, match="another process"):
+        Store(tmp_path, quota_bytes=QUOTA)
+    Store(tmp_path, quota_bytes=QUOTA).close()
+
+
+def test_the_quota_holds_and_expired_bundles_make_room(tmp_path: Path) -> None:
+    now = [1000.0]
+    with Store(tmp_path, quota_bytes=QUOTA, clock=lambda: now[0]) as store:
+        short, long = some_entry(expires_at=2000.0), some_entry(expires_at=3000.0)
+        put(store, short, 200)
+        put(store, long, 200)
+        with pytest.raises(StoreFullError):
+            store.check_room(PROGRAM, "gc", 1)
+        refused = some_entry(expires_at=3000.0)
+        with pytest.raises(StoreFullError):
+            put(store, refused, 300)
+        assert store.ledger.state(refused.bundle_id) == "discarded"
+        assert len(list((tmp_path / BUNDLES).iterdir())) == 2
+        now[0] = 2500.0
+        store.check_room(PROGRAM, "gc", 1)
+        put(store, some_entry(expires_at=4000.0), 200)
+        assert store.ledger.state(short.bundle_id) == "discarded"
+        assert len(store.ready()) == 2
+
+
+def test_orphans_are_swept_on_both_sides_of_the_ledger(tmp_path: Path) -> None:
+    kept, lost = some_entry(), some_entry()
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        put(store, kept)
+        put(store, lost)
+    (tmp_path / BUNDLES / lost.bundle_id.hex()).unlink()
+    (tmp_path / BUNDLES / "cafe.new").write_bytes(b"half a bundle")
+    stranger = some_entry()
+    some_bundle(stranger).save(tmp_path / BUNDLES / stranger.bundle_id.hex())
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        assert [path.name for path in (tmp_path / BUNDLES).iterdir()] == [kept.bundle_id.hex()]
+        assert [entry.bundle_id for entry in store.ready()] == [kept.bundle_id]
+        with pytest.raises(BundleRefusedError):
+            store.take(stranger.bundle_id, owner=OWNER, program=PROGRAM)
+
+
+def test_a_damaged_or_swapped_file_is_refused_and_spent(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        damaged, swapped, other = some_entry(), some_entry(), some_entry()
+        for entry in (damaged, swapped):
+            put(store, entry)
+        (tmp_path / BUNDLES / damaged.bundle_id.hex()).write_bytes(os.urandom(900))
+        some_bundle(other).save(tmp_path / BUNDLES / swapped.bundle_id.hex())
+        for entry, why in ((damaged, "damaged"), (swapped, "another bundle")):
+            with pytest.raises(BundleRefusedError, match=why):
+                store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+            assert store.ledger.state(entry.bundle_id) == "burned"
+        assert store.used_bytes == 0
+
+
+def test_a_bundle_of_somebody_else_stays_untouched(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        entry = some_entry()
+        put(store, entry)
+        with pytest.raises(BundleRefusedError, match="none with this identifier"):
+            store.take(entry.bundle_id, owner="other", program=PROGRAM)
+        store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)

@@ -1,0 +1,98 @@
+"""The verbs as users type them: keys, serve's and infer's faults, tables."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sphynx.cli.main import app
+from sphynx.cli.serve import parse_address, parse_bytes
+from sphynx.errors import InputError
+from sphynx.service.prediction import ranked
+from tests.service.processes import environment, infer
+from tests.service.scene import Scene
+
+
+def run(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_keys_from_init_to_revoke(tmp_path: Path) -> None:
+    folder = tmp_path / "keys"
+    assert run("keys", "init", folder).strip() == str(folder / "authority")
+    run("keys", "issue", "server", "--server", "inference.example", "--server", "::1", "--keys", folder)
+    run("keys", "issue", "alice", "--client", "--days", "30", "--keys", folder)
+    assert str(folder / "server" / "revoked.pem") in run("keys", "revoke", "alice", "--keys", folder)
+    listed = json.loads(run("keys", "ls", "--keys", folder, "--json"))
+    assert [(row["name"], row["kind"], row["revoked"]) for row in listed] == [
+        ("alice", "client", True),
+        ("server", "server", False),
+    ]
+    assert "alice" in run("keys", "ls", "--keys", folder)
+    for flags in ((), ("--client", "--server", "x")):
+        with pytest.raises(InputError, match="neither or both"):
+            run("keys", "issue", "bob", *flags, "--keys", folder)
+
+
+def test_addresses_and_sizes() -> None:
+    assert parse_address("127.0.0.1:7443") == ("127.0.0.1", 7443)
+    assert parse_address("[::1]:0") == ("::1", 0)
+    assert [parse_bytes(text) for text in ("500M", "16G", "1234")] == [500 << 20, 16 << 30, 1234]
+    for wrong in ("7443", "host:", "host:x", "host:70000"):
+        with pytest.raises(InputError, match="HOST:PORT"):
+            parse_address(wrong)
+    for wrong in ("", "G", "-1G", "many"):
+        with pytest.raises(InputError, match="not a size"):
+            parse_bytes(wrong)
+
+
+def test_an_inference_prints_its_labels_and_what_it_took(scene: Scene) -> None:
+    scene.server.start()
+    where = ("--server", f"127.0.0.1:{scene.server.port}", "--keys", scene.authority / "alice")
+    text = run("infer", scene.picture, *where, "--state", scene.client_state, "--relu", "gmw", "--top", "2")
+    assert scene.expected[0] in text and scene.expected[1] in text and scene.expected[2] not in text
+    assert "gmw" in text and "rounds" in text
+    assert scene.server.stop() == 0
+
+
+def test_a_server_that_cannot_start_says_why(scene: Scene, authority: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no key\.pem"):
+        run("serve", scene.compiled, "--keys", authority, "--state", scene.client_state, "--metrics-port", "0")
+    with pytest.raises(InputError, match="cannot listen there"):
+        run("serve", scene.compiled, "--keys", authority / "server", "--listen", "192.0.2.1:1", "--metrics-port", "0")
+
+
+def test_no_server_is_one_line_and_a_remedy(scene: Scene, authority: Path) -> None:
+    scene.server.port = 1  # nobody listens there
+    done = infer(scene.server, authority / "alice", scene.picture, "--state", scene.client_state)
+    assert done.returncode == 1 and done.stdout == ""
+    error, remedy = done.stderr.splitlines()
+    assert error == "error: 127.0.0.1:1: no connection (Connection refused)"
+    assert remedy == "  remedy: Check the address, and that the server runs."
+
+
+def test_the_client_runs_without_torch_and_cryptography(scene: Scene, authority: Path) -> None:
+    scene.server.start()
+    code = "import sys; sys.modules.update(torch=None, cryptography=None); from sphynx.cli.main import main; main()"
+    flags = ("--server", f"127.0.0.1:{scene.server.port}", "--keys", authority / "alice", "--state", scene.client_state)
+    arguments = ["infer", str(scene.picture), *map(str, flags), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment(scene.server.audit),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (prediction,) = json.loads(done.stdout)["predictions"]
+    assert prediction["labels"] == scene.expected
+    assert np.allclose(prediction["probabilities"], ranked(scene.program, scene.logits)[1])
+    assert scene.server.stop() == 0
