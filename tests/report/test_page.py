@@ -13,6 +13,7 @@ from sphynx.report.page import Report, make_report
 from sphynx.report.sources import read_sources
 from sphynx.run.environment import describe_environment
 from tests.report.inputs import private_row, write_check, write_private
+from tests.train.test_pipeline import pipeline
 
 RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -70,6 +71,23 @@ def test_a_section_without_input_is_left_out(
     write_check(tmp_path / "check.json")
     report = make(*((tmp_path if name.endswith(".json") else runs) / name for name in inputs))
     assert re.findall(r'<section id="(\w+)">', report.html) == sections
+
+
+def test_a_design_run_shows_its_comparison_and_its_runs(tmp_path: Path) -> None:
+    result = pipeline(tmp_path / "small").run()
+    page = make(tmp_path / "small").html
+    assert re.findall(r'<section id="(\w+)">', page) == [
+        "design",
+        "networks",
+        "training",
+        "search",
+        "comparison",
+        "cards",
+    ]
+    for row in result["comparison"]["rows"]:
+        assert row["cells"] in page
+        assert f"{100 * row['mean']:.2f} %" in page
+    assert "against published cells" in page
 
 
 def test_what_is_no_input_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Reproduction runs: resumable rows, made-up Tiny-ImageNet and ImageNet folders, kept results beside."""
 
 import dataclasses
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -81,6 +83,15 @@ def test_kept_results_stand_beside_their_rows_and_are_labelled(tmp_path: Path) -
     assert "NVIDIA H200" in draw_outcomes(EXPERIMENTS["cifar100"], scale, outcomes).to_svg()
     distilled = reproduction.run(EXPERIMENTS["distillation"])
     assert {found.folders[0] for found in distilled[1].kept} >= {"single-80-kl4", "single-200-kl4"}
+
+
+@pytest.mark.parametrize("change", [{"image": [3, 64, 64], "classes": 200}, {"depth": 6}, {"balancing": "flop"}])
+def test_a_kept_result_of_another_network_or_data_set_is_not_shown(tmp_path: Path, change: dict[str, Any]) -> None:
+    kept = json.loads((RESULTS / "paper-80.json").read_text())
+    kept["config"]["design"] |= change
+    (tmp_path / "other.json").write_text(json.dumps(kept))
+    (found,) = read_kept([tmp_path])
+    assert found.of(EXPERIMENTS["cifar100"].rows[0], {}) is None
 
 
 def test_files_that_are_no_results_are_refused(tmp_path: Path) -> None:

@@ -101,12 +101,12 @@ def reproduce(
 
 def _data_sets(given: list[str]) -> dict[str, str]:
     """`imagenet=PATH`, or a PATH for whatever the experiment asks for."""
-    from sphynx.report.reproduce import SIZES
+    from sphynx.report.experiments import DATA_SETS
 
     found = {}
     for text in given:
         name, equals, path = text.partition("=")
-        found[name if equals and name in SIZES else ""] = path if equals and name in SIZES else text
+        found[name if name in DATA_SETS and equals else ""] = path if name in DATA_SETS and equals else text
     return found
 
 
@@ -151,7 +151,7 @@ def _print(experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure
 def _ran(ours: Ours | None, outcome: Outcome) -> list[str]:
     if ours is None:
         return [outcome.missing, "", ""]
-    return [f"{ours.network}, {ours.epochs} epochs", count(ours.relus), str(ours.made)]
+    return [f"{ours.network}; {ours.epochs} epochs of {ours.data}", count(ours.relus), str(ours.made)]
 
 
 def _ours(ours: Ours | None) -> str:

@@ -15,12 +15,13 @@ from sphynx.report.figures import Chart
 from sphynx.report.outcomes import describe_network
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.skeleton import draw_skeleton
-from sphynx.report.sources import PrivateRow, Sources, TrainingRun
+from sphynx.report.sources import DesignRun, PrivateRow, Sources, TrainingRun
 from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
+from sphynx.train.comparison import Gain
 
 Facts = Sequence[tuple[str, str]]
 
@@ -140,6 +141,24 @@ def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     return Table(columns, rows, [made.strip()] if made else [])
 
 
+def design_table(run: DesignRun) -> Table:
+    """The networks of one plan, which differ in their cells only."""
+    result = run.result
+    rows = [
+        [row["cells"], _percent(100 * row["mean"]),
+         "-" if row["deviation"] is None else f"{100 * row['deviation']:.2f}",
+         str(len(row["accuracies"])), f"{row['parameters']:,}", f"{row['minutes']:.1f}"]
+        for row in result["comparison"]["rows"]
+    ]  # fmt: skip
+    plan = (
+        f"{run.name}: {result['data']}, budget {result['relu_budget']:,} ReLUs; C = {result['channels']}, "
+        f"D = {result['depth']}, {result['relus']:,} ReLUs, reduce cells at "
+        f"{', '.join(map(str, result['reduce_positions']))} ({result['placed_by']})."
+    )
+    gains = [f"The first {Gain(**found)}." for found in result["comparison"]["gains"]]
+    return Table(["cells", ">test accuracy", ">std", ">seeds", ">parameters", ">minutes"], rows, [plan, *gains])
+
+
 def private_table(sources: Sources) -> Table:
     machines = list(dict.fromkeys(row.machine for row in sources.private))
     rows = [
@@ -213,8 +232,9 @@ def _is_teacher(run: TrainingRun) -> bool:
 
 def subtitle(sources: Sources) -> str:
     counts = [
-        (len(sources.training), "training run"), (len(sources.searches), "cell search"),
-        (len(sources.placements), "placement search"), (len(sources.private), "private benchmark"),
+        (len(sources.designs), "design run"), (len(sources.training), "training run"),
+        (len(sources.searches), "cell search"), (len(sources.placements), "placement search"),
+        (len(sources.private), "private benchmark"),
         (len(sources.checks), "range check"),
     ]  # fmt: skip
     return ", ".join(f"{n} {word}{_plural(word, n)}" for n, word in counts if n)

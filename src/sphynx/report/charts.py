@@ -48,13 +48,14 @@ def curves(
     frame = Frame(drawing, left, top, width - left - 14, height, x, y)
     frame.draw_y(y_name)
     frame.draw_x(x_name)
-    for s in series:
+    behind_first = list(reversed(series))  # the first series lies on top
+    for s in behind_first:
         places = [frame.at(point.x, point.y) for point in s.points]
         if s.joined and len(places) > 1:
             # A curve without marks is hovered over as a whole, and tells its last value.
             tip = "" if s.marked else s.points[-1].tip
             drawing.add(Line(tuple(places), s.role, 2.0 if not s.dashed else 1.5, s.dashed, tip))
-    for s in series:
+    for s in behind_first:
         for point in s.points:
             px, py = frame.at(point.x, point.y)
             if point.error:
@@ -130,6 +131,17 @@ def _group(frame: Frame, group: Group, centre: float, step: float) -> None:
             lift = frame.y_at(bar.value + bar.error)
             frame.drawing.add(Text(x + step / 2, lift - 4, f"{bar.value:.1f}", "muted", "middle", 9.5))
     frame.drawing.add(Text(centre, bottom + SIZE + 6, group.label, "ink", "middle", SIZE))
+
+
+def stacked(title: str, panels: Sequence[tuple[str, Drawing]], width: float) -> Drawing:
+    """Drawings below each other, each under its own heading."""
+    drawing = Drawing(width, sum(panel.height + 26 for _, panel in panels), title)
+    y = 0.0
+    for heading, panel in panels:
+        drawing.add(Text(6, y + 15, heading, bold=True, size=13))
+        drawing.place(panel, 0, y + 24)
+        y += panel.height + 26
+    return drawing
 
 
 def wrapped(text: str, width: float, size: float = 11.0) -> list[str]:

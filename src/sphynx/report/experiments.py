@@ -14,8 +14,16 @@ from importlib import resources
 from typing import Literal
 
 from sphynx.errors import InputError
+from sphynx.space.tally import Shape
 
 Picture = Literal["pareto", "bars", "location"]
+
+# The paper's data sets: shape of an image, number of classes.
+DATA_SETS = {
+    "cifar100": (Shape(3, 32, 32), 100),
+    "tiny-imagenet": (Shape(3, 64, 64), 200),
+    "imagenet": (Shape(3, 224, 224), 1000),
+}
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sphynx.report.axes import Axis, bytes_text, epoch_axis, linear_axis, log_axis, seconds_text
 from sphynx.report.charts import WIDE, Point, Series, curves, wrapped
 from sphynx.report.drawing import SERIES, Drawing, Key, Mark, Text, roles
+from sphynx.report.experiments import DATA_SETS
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.published import Published, read_published
 from sphynx.report.sources import PlacementRun, PrivateRow, RangeCheck, Sources, TrainingRun
 from sphynx.report.spans import Panel, Piece, SpanRow, Tick, spans
 
-NAMED_PLACEMENTS = 7
+FEW_EPOCHS = 12  # up to here each one is marked
 PHASES = ("offline", "online")
-KNOWN_DATA = {((3, 32, 32), 100): "cifar100", ((3, 64, 64), 200): "tiny-imagenet", ((3, 224, 224), 1000): "imagenet"}
 
 
 @dataclass(frozen=True)
@@ -80,24 +81,29 @@ def _training_pair(runs: Sequence[TrainingRun], number: int, present: Mapping[st
     )  # fmt: skip
 
 
-def placement_chart(run: PlacementRun, number: int, present: Mapping[str, Any]) -> Chart:
-    def draw(width: float) -> Drawing:
-        final = run.beta_hat[-1]
-        largest = sorted(range(len(final)), key=lambda place: -final[place])[:NAMED_PLACEMENTS]
-        series = []
-        for place in sorted(range(len(final)), key=lambda p: final[p]):
-            name = f"({','.join(map(str, run.placements[place]))})"
-            points = [
-                Point(epoch, row[place], f"{name}, epoch {epoch}: {row[place]:.4f}")
-                for epoch, row in enumerate(run.beta_hat, 1)
-            ]
-            named = place in largest
-            role = f"s{largest.index(place) % SERIES}" if named else "grid"
-            series.append(Series(name, points, role, marked=len(points) < 12, named=named))
-        return _over_epochs("beta", series[::-1], "probability of the placement", width)
+def beta_drawing(
+    placements: Sequence[Sequence[int]], beta_hat: Sequence[Sequence[float]], width: float, *, note: str = ""
+) -> Drawing:
+    """The probability of each placement (second index) after each epoch (first); the largest ones are named."""
+    final = beta_hat[-1]
+    ranked = sorted(range(len(final)), key=lambda place: -final[place])
+    series = []
+    for rank, place in enumerate(ranked):
+        name = f"({','.join(map(str, placements[place]))})"
+        points = [
+            Point(epoch, row[place], f"{name}, epoch {epoch}: {row[place]:.4f}")
+            for epoch, row in enumerate(beta_hat, 1)
+        ]
+        named = rank < SERIES
+        role = f"s{rank}" if named else "grid"
+        series.append(Series(name, points, role, marked=len(points) < FEW_EPOCHS, named=named))
+    return _over_epochs("beta", series, "probability", width, note=note)
 
+
+def placement_chart(run: PlacementRun, number: int, present: Mapping[str, Any]) -> Chart:
     caption = "Softmax of beta after each epoch of Algorithm 1. The placement with the largest value is taken."
     caption += made_elsewhere([run.environment], present)
+    draw = partial(beta_drawing, run.placements, run.beta_hat)
     return Chart(f"beta-{number}", f"Where the reduce cells go: {run.name}", caption, draw)
 
 
@@ -143,7 +149,7 @@ def _pareto(
             series.append(Series(name, points, role, mark, hollow=True, dashed=True))
         points = [point for s in series for point in s.points]
         return curves(
-            title, series[1:] + series[:1], log_axis([p.x for p in points]), linear_axis([p.y for p in points]),
+            title, series, log_axis([p.x for p in points]), linear_axis([p.y for p in points]),
             x_name=x_name, y_name="test accuracy, %", width=width, height=400 if width >= WIDE else 320,
         )  # fmt: skip
 
@@ -241,8 +247,9 @@ def _run_tip(run: TrainingRun, present: Mapping[str, Any]) -> str:
 
 
 def _data_key(run: TrainingRun) -> str:
-    shape, classes = tuple(run.data["image"]), int(run.data["classes"])
-    return KNOWN_DATA.get((shape, classes), run.data_name)
+    """The data set that others published on, recognised by its shape; else its own name."""
+    shape = (tuple(run.data["image"]), int(run.data["classes"]))
+    return next((name for name, known in DATA_SETS.items() if known == shape), run.data_name)
 
 
 def _curve(run: TrainingRun, colour: Mapping[str, str], key: str, factor: float, what: str) -> Series:
@@ -253,12 +260,14 @@ def _curve(run: TrainingRun, colour: Mapping[str, str], key: str, factor: float,
     return Series(run.name, points, colour[run.name], marked=False)
 
 
-def _over_epochs(title: str, series: Sequence[Series], y_name: str, width: float, *, log: bool = False) -> Drawing:
+def _over_epochs(
+    title: str, series: Sequence[Series], y_name: str, width: float, *, log: bool = False, note: str = ""
+) -> Drawing:
     values = [point.y for s in series for point in s.points]
     y: Axis = log_axis(values) if log else linear_axis(values, zero=True)
     x = epoch_axis(max(point.x for s in series for point in s.points), width)
     height = 280.0 if width >= WIDE else 240.0
-    return curves(title, series, x, y, x_name="epoch", y_name=y_name, width=width, height=height)
+    return curves(title, series, x, y, x_name="epoch", y_name=y_name, width=width, height=height, note=note)
 
 
 def _kind(name: str) -> str:

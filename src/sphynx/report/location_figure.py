@@ -1,43 +1,27 @@
 """A placement search as a picture, after the paper's figure: beta over the placements, beside each one's accuracy where
-it was trained by itself (left); beta over the epochs (right)."""
+it was trained by itself; and beta over the epochs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from sphynx.report.charts import WIDE, Bar, Group, bars, stacked
+from sphynx.report.drawing import Key
+from sphynx.report.figures import beta_drawing
 from sphynx.search.locate import LocationResult
-
-NAMED_LINES = 5  # the placements with the largest final beta are named in the legend
 
 
 def draw_location(result: LocationResult, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    names = [f"({','.join(map(str, placement))})" for placement in result.placements]
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[3, 2])
-    places = range(len(names))
-    beta_axes = left
-    if result.accuracy is not None:
-        left.plot(places, [100 * value for value in result.accuracy], "x-", color="tab:red")
-        left.set_ylabel("held-out accuracy, %", color="tab:red")
-        beta_axes = left.twinx()
-    beta_axes.plot(places, result.beta_hat[-1], "o-", color="tab:blue")
-    beta_axes.set_ylabel(r"$\hat{\beta}$", color="tab:blue")
-    beta_axes.set_ylim(0, 1)
-    left.set_xticks(list(places), names, rotation=60 if len(names) > 10 else 0)
-    left.set_xlabel("reduce cells at")
-    final = result.beta_hat[-1]
-    largest = sorted(places, key=lambda number: -final[number])[:NAMED_LINES]
-    epochs = range(1, len(result.beta_hat) + 1)
-    for number in places:
-        right.plot(
-            epochs,
-            [row[number] for row in result.beta_hat],
-            marker="." if len(epochs) < 10 else "",
-            label=names[number] if number in largest else None,
-            color=None if number in largest else "0.8",
-        )
-    right.set(xlabel="epoch", ylabel=r"$\hat{\beta}$")
-    right.legend(fontsize="small")
-    figure.savefig(path)
+    groups = []
+    for number, (placement, beta) in enumerate(zip(result.placements, result.beta_hat[-1], strict=True)):
+        name = f"({','.join(map(str, placement))})"
+        members = [Bar(100 * beta, "s1", tip=f"{name}: beta {beta:.4f}")]
+        if result.accuracy is not None:
+            accuracy = 100 * result.accuracy[number]
+            members.append(Bar(accuracy, "s0", tip=f"{name}: {accuracy:.2f} % on held-out images"))
+        groups.append(Group(name, members))
+    key = [Key("beta", "s1"), *([Key("held-out accuracy, trained alone", "s0")] if result.accuracy else [])]
+    chosen = bars("placements", groups, key, y_name="percent", from_zero=True)
+    over_time = beta_drawing(result.placements, result.beta_hat, WIDE)
+    drawing = stacked("placement search", [("reduce cells at", chosen), ("beta over the search", over_time)], WIDE)
+    path.write_text(drawing.to_svg())

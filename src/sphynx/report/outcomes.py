@@ -10,7 +10,7 @@ from typing import Any
 
 from sphynx.errors import InputError
 from sphynx.network.model import design_fingerprint
-from sphynx.report.experiments import Experiment, Row
+from sphynx.report.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.provenance import Provenance, provenance
 from sphynx.report.scales import Scale, design_of
 from sphynx.space.design import Design
@@ -25,6 +25,7 @@ class Ours:
     """One network of ours, over its seeds. Accuracy in percent, on test images, at the final epoch."""
 
     network: str
+    data: str
     relus: int
     accuracy: float
     std: float | None
@@ -93,14 +94,16 @@ class KeptResult:
         if (self.config["teacher"] is not None) != row.distilled or row.cells.startswith("search:"):
             return None
         design = any_design_from_json(self.config["design"], where=self.name)
+        if (design.image, design.classes) != DATA_SETS[row.data]:
+            return None
         wanted = design_of(row, design.image, design.classes, published_cells(row))
         if isinstance(design, Design) and isinstance(wanted, Design):
             wanted = dataclasses.replace(wanted, conv_stack=design.conv_stack)
         if design_fingerprint(wanted) != design_fingerprint(design):
             return None
         return Ours(
-            describe_network(design), account_of_any(design).total.relus, 100 * self.result["accuracy"], None, 1,
-            self.result["epochs"], provenance(self.environment, present), folders=(self.name,),
+            describe_network(design), row.data, account_of_any(design).total.relus, 100 * self.result["accuracy"],
+            None, 1, self.result["epochs"], provenance(self.environment, present), folders=(self.name,),
         )  # fmt: skip
 
 

@@ -65,6 +65,7 @@ def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "S
     """`present` is this machine and source (`run.environment`): what was made elsewhere is labelled so."""
     networks = cards.network_cards(sources)
     sections = [
+        Section("design", "Design", [_table_part(cards.design_table(run)) for run in sources.designs if run.compared]),
         Section("networks", "Networks", [_network_part(card) for card in networks]),
         _training(sources, present),
         _searches(sources, present),

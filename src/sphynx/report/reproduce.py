@@ -22,7 +22,7 @@ from sphynx.data.open import DIGITS, open_any
 from sphynx.data.stream import StreamedData
 from sphynx.errors import InputError
 from sphynx.network.model import MODEL, load_model
-from sphynx.report.experiments import Experiment, Row
+from sphynx.report.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.outcomes import KeptResult, Ours, Outcome, describe_network, published_cells
 from sphynx.report.provenance import joined, provenance
 from sphynx.report.scales import Scale, design_of, shrunk
@@ -39,7 +39,6 @@ from sphynx.train.loop import RESULT, Job
 from sphynx.train.processes import Processes
 from sphynx.train.runs import summarise, train_seeds
 
-SIZES = {"cifar100": 32, "tiny-imagenet": 64, "imagenet": 224}
 STREAMED = "imagenet"
 ENVIRONMENT, BETA, GENOTYPE = "environment.json", "beta.json", "genotype.json"
 
@@ -57,7 +56,7 @@ class DataSets:
 
     def __init__(self, given: Mapping[str, str], scale: Scale) -> None:
         self.given, self.scale = given, scale
-        self._opened: dict[tuple[str, bool], Data | StreamedData] = {}
+        self._opened: dict[tuple[str, int | None, bool], Data | StreamedData] = {}
 
     def open(self, name: str) -> Data | StreamedData:
         spec = self.given.get(name) or self.given.get("")
@@ -69,10 +68,10 @@ class DataSets:
             )
         spec = spec or name
         stream = name == STREAMED and spec != DIGITS
-        if (spec, stream) not in self._opened:
-            size = None if spec == DIGITS else SIZES[name]
-            self._opened[spec, stream] = open_any(spec, image_size=size, stream=stream)
-        return self._opened[spec, stream]
+        size = None if spec == DIGITS else DATA_SETS[name][0].height
+        if (spec, size, stream) not in self._opened:
+            self._opened[spec, size, stream] = open_any(spec, image_size=size, stream=stream)
+        return self._opened[spec, size, stream]
 
 
 class Reproduction:
@@ -122,7 +121,7 @@ class Reproduction:
         spread = summary["accuracy_std"]
         made = [provenance(RunFolder(job.out).read_json(ENVIRONMENT), self.present) for job in jobs]
         return Ours(
-            describe_network(design), account_of_any(design).total.relus, 100 * summary["accuracy"],
+            describe_network(design), data.name, account_of_any(design).total.relus, 100 * summary["accuracy"],
             None if spread is None else 100 * spread, len(jobs), jobs[0].recipe.epochs, joined(made),
             () if row.beta is None else self._beta(row, data), tuple(str(job.out) for job in jobs),
         )  # fmt: skip

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sphynx.report.axes import epoch_axis, linear_axis, log_axis
-from sphynx.report.charts import WIDE, Bar, Group, Point, Series, bars, curves
-from sphynx.report.drawing import SERIES, Drawing, Key, Text, roles
-from sphynx.report.experiments import Experiment, Row
+from sphynx.report.axes import linear_axis, log_axis
+from sphynx.report.charts import WIDE, Bar, Group, Point, Series, bars, curves, stacked
+from sphynx.report.drawing import Drawing, Key, Text, roles
+from sphynx.report.experiments import DATA_SETS, Experiment, Row
+from sphynx.report.figures import beta_drawing
 from sphynx.report.outcomes import Ours, Outcome, published_cells
 from sphynx.report.published import Published, read_published
 from sphynx.report.scales import Scale, design_of
 from sphynx.space.files import account_of_any
 from sphynx.space.published import SPHYNX
-from sphynx.space.tally import Shape
-
-SIZES = {"cifar100": (32, 100), "tiny-imagenet": (64, 200), "imagenet": (224, 1000)}
 
 
 def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outcome], *, width: float = WIDE) -> Drawing:
@@ -50,9 +48,9 @@ def _all_ours(outcome: Outcome) -> list[Ours]:
 
 def paper_relus(row: Row) -> int:
     """Of the paper's own network, counted."""
-    size, classes = SIZES[row.data]
+    image, classes = DATA_SETS[row.data]
     cells = SPHYNX if row.cells.startswith("search:") else published_cells(row)
-    return account_of_any(design_of(row, Shape(3, size, size), classes, cells)).total.relus
+    return account_of_any(design_of(row, image, classes, cells)).total.relus
 
 
 def _pareto(experiment: Experiment, outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
@@ -131,15 +129,13 @@ def _location(experiment: Experiment, outcomes: Sequence[Outcome], width: float,
             note=note if last else "",
         )  # fmt: skip
         panels.append((f"{name}: reduce cells at", chart))
-        if ran:
-            panels.append((f"{name}: our beta over the search", _beta_curves(own, width, note)))
-    drawing = Drawing(width, sum(p.height + 26 for _, p in panels), experiment.title)
-    y = 0.0
-    for title, panel in panels:
-        drawing.add(Text(6, y + 15, title, bold=True, size=13))
-        drawing.place(panel, 0, y + 24)
-        y += panel.height + 26
-    return drawing
+        found = [o for o in own if o.ours is not None and o.ours.beta]
+        if found:
+            histories = zip(*(o.ours.beta for o in found if o.ours is not None), strict=True)
+            placements = [o.row.reduce_at or () for o in found]
+            curves_of_ours = beta_drawing(placements, list(histories), width, note=note)
+            panels.append((f"{name}: our beta over the search", curves_of_ours))
+    return stacked(experiment.title, panels, width)
 
 
 def _location_bars(o: Outcome) -> list[Bar]:
@@ -154,22 +150,6 @@ def _location_bars(o: Outcome) -> list[Bar]:
     return found
 
 
-def _beta_curves(outcomes: Sequence[Outcome], width: float, note: str) -> Drawing:
-    series = [
-        Series(
-            o.row.label,
-            [Point(epoch, 100 * value, f"{o.row.label}, epoch {epoch}: {value:.4f}")
-             for epoch, value in enumerate(o.ours.beta, 1)],
-            f"s{number % SERIES}", marked=len(o.ours.beta) < 12, dashed=number >= SERIES,
-        )
-        for number, o in enumerate(o for o in outcomes if o.ours is not None)
-        if o.ours is not None
-    ]  # fmt: skip
-    x = epoch_axis(max(p.x for s in series for p in s.points), width)
-    y = linear_axis([p.y for s in series for p in s.points], zero=True)
-    return curves("beta", series, x, y, x_name="epoch", y_name="beta, %", width=width, height=180, note=note)
-
-
 def _paper_tip(row: Row) -> str:
     spread = f" ± {row.std:.2f}" if row.std is not None else ""
     taught = ", distilled" if row.distilled else ""
@@ -181,5 +161,5 @@ def _tip(row: Row, ours: Ours) -> str:
     taught = ", distilled" if row.distilled else ""
     return (
         f"{row.series} {row.label}, ours: {ours.accuracy:.2f}{spread} %{taught}, n = {ours.seeds}, "
-        f"{ours.network}, {ours.relus:,} ReLUs, {ours.epochs} epochs; {ours.made}"
+        f"{ours.network}, {ours.relus:,} ReLUs, {ours.epochs} epochs on {ours.data}; {ours.made}"
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sphynx.errors import InputError
-from sphynx.report.experiments import Row
+from sphynx.report.experiments import DATA_SETS, Row
 from sphynx.search.location import LocationRecipe, load_location_recipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
@@ -60,13 +60,12 @@ class Scale:
         return ""
 
 
-_SETS = ("cifar100", "tiny-imagenet", "imagenet")
 SCALES = {
     scale.name: scale
     for scale in (
         Scale(
-            "smoke", "smoke scale: tiny networks on digits, one epoch. It proves the path, not the claim", 1,
-            "smoke", "smoke", dict.fromkeys(_SETS, "smoke"), overrides={"epochs": 1}, small=True,
+            "smoke", "smoke scale: tiny networks, one epoch. It proves the path, not the claim", 1,
+            "smoke", "smoke", dict.fromkeys(DATA_SETS, "smoke"), overrides={"epochs": 1}, small=True,
         ),
         Scale(
             "fast", "fast scale: the paper's networks, short schedules", 1, "fast", "fast",

@@ -12,6 +12,7 @@ from typing import Any
 
 from sphynx.errors import InputError
 from sphynx.run.folder import RunFolder
+from sphynx.run.stages import STAGES
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
 from sphynx.space.genotype import Genotype, genotype_from_json, read_json
 
@@ -73,6 +74,19 @@ class CellSearch:
 
 
 @dataclass(frozen=True)
+class DesignRun:
+    """What `sphynx design` gave: its plan, and its network beside others of the same plan."""
+
+    name: str
+    result: Mapping[str, Any]
+
+    @property
+    def compared(self) -> bool:
+        """The comparison can be left out of a run."""
+        return bool(self.result["comparison"]["rows"])
+
+
+@dataclass(frozen=True)
 class PrivateRow:
     """One row of `sphynx bench private --json`: a network, a backend, a link."""
 
@@ -116,6 +130,7 @@ class Sources:
     training: list[TrainingRun] = field(default_factory=list)
     placements: list[PlacementRun] = field(default_factory=list)
     searches: list[CellSearch] = field(default_factory=list)
+    designs: list[DesignRun] = field(default_factory=list)
     private: list[PrivateRow] = field(default_factory=list)
     checks: list[RangeCheck] = field(default_factory=list)
 
@@ -139,6 +154,9 @@ def _read_folder(path: Path, found: Sources) -> None:
             raise InputError("there is no run and no results file in it", where=str(path), remedy="Give a run folder.")
         for file in files:
             _read_file(file, read_json(file), found)
+    for stages in sorted(path.rglob(STAGES)):
+        if (stages.parent / RESULT).is_file():
+            found.designs.append(DesignRun(stages.parent.name, read_json(stages.parent / RESULT)))
     for config in configs:
         folder = config.parent
         name = path.name if folder == path else f"{path.name}/{folder.relative_to(path)}"

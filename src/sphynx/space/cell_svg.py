@@ -16,6 +16,8 @@ BOX_WIDTH = 58
 BOX_HEIGHT = 30
 MARGIN = 26
 TITLE_HEIGHT = 34
+LABEL_HEIGHT, LETTER_WIDTH = 14, 6.0
+LABEL_PLACES = (0.5, 0.58, 0.42, 0.66, 0.34, 0.74, 0.26, 0.82, 0.18)  # shares of the way along an edge
 
 LABELS = {
     "conv3": "conv 3x3",
@@ -54,6 +56,19 @@ class _Point:
     y: float
 
 
+@dataclass(frozen=True)
+class _Area:
+    centre: _Point
+    width: float
+    height: float
+
+    def meets(self, other: _Area) -> bool:
+        return (
+            abs(self.centre.x - other.centre.x) * 2 < self.width + other.width
+            and abs(self.centre.y - other.centre.y) * 2 < self.height + other.height
+        )
+
+
 def cell_svg(cell: Cell, *, title: str) -> str:
     places = _places(cell)
     output = len(places) - 1
@@ -68,13 +83,18 @@ def cell_svg(cell: Cell, *, title: str) -> str:
         f'<text class="title" x="{MARGIN}" y="{MARGIN}">{escape(title)}</text>',
     ]
     labels = []
+    taken = [_Area(place, BOX_WIDTH + 6, BOX_HEIGHT + 4) for place in places]
     for node, edges in enumerate(cell, start=INPUT_NODES):
         parts.append(_curve("join", places[node], places[output], 0, centre_y)[0])
         for number, edge in enumerate(edges):
-            path, label = _curve(_family(edge.operation), places[edge.source], places[node], number, centre_y)
+            path, along = _curve(_family(edge.operation), places[edge.source], places[node], number, centre_y)
             parts.append(path)
-            text = escape(LABELS.get(edge.operation, edge.operation))
-            labels.append(f'<text class="label" x="{label.x:.1f}" y="{label.y:.1f}" text-anchor="middle">{text}</text>')
+            text = LABELS.get(edge.operation, edge.operation)
+            label = _free_place(along, text, taken)
+            labels.append(
+                f'<text class="label" x="{label.x:.1f}" y="{label.y + LABEL_HEIGHT * 0.3:.1f}" text-anchor="middle">'
+                f"{escape(text)}</text>"
+            )
     names = ["c_k-2", "c_k-1", *map(str, range(INPUT_NODES, output)), "c_k"]
     for node, (place, name) in enumerate(zip(places, names, strict=True)):
         kind = " input" if node < INPUT_NODES else " output" if node == output else ""
@@ -106,8 +126,8 @@ def _places(cell: Cell) -> list[_Point]:
     return places
 
 
-def _curve(family: str, start: _Point, end: _Point, number: int, centre_y: float) -> tuple[str, _Point]:
-    """A cubic from box to box and the place of its label; the two edges into a node end slightly apart."""
+def _curve(family: str, start: _Point, end: _Point, number: int, centre_y: float) -> tuple[str, list[_Point]]:
+    """A cubic from box to box and the places for its label; the two edges into a node end slightly apart."""
     x0, y0 = start.x + BOX_WIDTH / 2, start.y
     x1, y1 = end.x - BOX_WIDTH / 2, end.y + (number * 2 - 1) * 6 * (family != "join")
     reach = (x1 - x0) * 0.45
@@ -119,8 +139,24 @@ def _curve(family: str, start: _Point, end: _Point, number: int, centre_y: float
         f'<path class="edge {family}" d="M{x0:.1f},{y0:.1f} C{x0 + reach:.1f},{y0 + bow:.1f} '
         f'{x1 - reach:.1f},{y1 + bow:.1f} {x1:.1f},{y1:.1f}"/>'
     )
-    middle = _Point((x0 + x1) / 2, (y0 + y1) / 2 + 0.75 * bow + (4 if number else -2))
-    return path, middle
+    corners = ((x0, y0), (x0 + reach, y0 + bow), (x1 - reach, y1 + bow), (x1, y1))
+    return path, [_on_curve(corners, share) for share in LABEL_PLACES]
+
+
+def _on_curve(corners: tuple[tuple[float, float], ...], share: float) -> _Point:
+    weights = ((1 - share) ** 3, 3 * share * (1 - share) ** 2, 3 * share**2 * (1 - share), share**3)
+    x, y = (sum(weight * corner[axis] for weight, corner in zip(weights, corners, strict=True)) for axis in (0, 1))
+    return _Point(x, y)
+
+
+def _free_place(along: list[_Point], text: str, taken: list[_Area]) -> _Point:
+    """The first place on the curve where the label covers neither a box nor another label; else the middle."""
+    for place in along:
+        area = _Area(place, LETTER_WIDTH * len(text) + 4, LABEL_HEIGHT)
+        if not any(area.meets(other) for other in taken):
+            taken.append(area)
+            return place
+    return along[0]
 
 
 def _family(operation: str) -> str:
