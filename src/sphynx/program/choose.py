@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import chain, combinations
 
 from sphynx.program.cost import layer_costs
-from sphynx.program.estimate import LINKS, REFERENCE, estimate
+from sphynx.program.estimate import LINKS, REFERENCE, layer_times
 from sphynx.program.fuse import Fused
 from sphynx.program.ir import MAX_RING_BITS, Program
-from sphynx.program.quantise import Precision
+from sphynx.program.quantise import Precision, compared_tensors
 from sphynx.program.widths import guess_bits, guess_program
 
 Cuts = frozenset[str]
@@ -40,8 +40,9 @@ def choose_cuts(outline: Outline, precision: Precision = Precision()) -> Cuts:
 
 @dataclass(frozen=True)
 class _Form:
-    """A cell with some cuts: the bits that its widest range needs, and its price in a ring."""
+    """A cell with some cuts: its linear maps, the bits that their widest range needs, the program in a ring."""
 
+    layers: tuple[str, ...]
     bits: int
     program: Callable[[int], Program]
 
@@ -92,10 +93,10 @@ class _Search:
         if form.bits > ring_bits:
             return float("inf")
         program = form.program(ring_bits)
-        times = estimate(program, REFERENCE, LINKS["lan"], "gc").layers
-        seconds = sum(time.offline_seconds + time.online_seconds for time in times if self.owner(time.name) == cell)
-        products = sum(cost.he_products for name, cost in layer_costs(program) if self.owner(name) == cell)
-        return seconds + products * PREPARED_PRODUCT_SECONDS
+        costs = dict(layer_costs(program, form.layers))
+        times = layer_times(program, costs, REFERENCE, LINKS["lan"], "gc")
+        seconds = sum(time.offline_seconds + time.online_seconds for time in times)
+        return seconds + sum(cost.he_products for cost in costs.values()) * PREPARED_PRODUCT_SECONDS
 
     def form(self, cell: str, cuts: Cuts) -> _Form:
         """All other cells are cut everywhere: their outlines are made fastest then."""
@@ -104,10 +105,11 @@ class _Search:
             graph = self.outline(cuts.union(*others)).graph
             precision = self.precision
             bits = guess_bits(graph, precision.weight_bits, precision.activation_bits, precision.link_bits)
-            probe = guess_program(graph, bits, precision.weight_bits)
-            own = [bits[step.name] for step in probe.linears if step.range_bits and self.owner(step.name) == cell]
+            own = tuple(step.name for step in graph.linears if self.owner(step.name) == cell)
             self.forms[cell, cuts] = _Form(
-                max(own, default=0), lambda ring_bits: guess_program(graph, bits, precision.weight_bits, ring_bits)
+                own,
+                max((bits[name] for name in compared_tensors(graph).intersection(own)), default=0),
+                lambda ring_bits: guess_program(graph, bits, precision.weight_bits, ring_bits),
             )
         return self.forms[cell, cuts]
 

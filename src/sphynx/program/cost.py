@@ -8,7 +8,7 @@ plaintext pass, zeros between taps included. No frame headers, no handshakes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import ceil, log2
@@ -49,11 +49,14 @@ class LayerCost:
         return LayerCost(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
 
-def layer_costs(program: Program) -> Iterator[tuple[str, LayerCost]]:
+def layer_costs(program: Program, layers: Collection[str] | None = None) -> Iterator[tuple[str, LayerCost]]:
+    """Of all linear maps, or of these."""
     readers = {step.source: step for step in program.steps if isinstance(step, Relu | Square)}
     params = rlwe.Params.for_ring(program.ring_bits)
     uploaded: set[tuple[str, int, InputLayout]] = set()
     for step in program.linears:
+        if layers is not None and step.name not in layers:
+            continue
         cost = _linear_cost(program, step, params, uploaded)
         reader = readers.get(step.name)
         if isinstance(reader, Relu):

@@ -10,7 +10,7 @@ ReLU protocols and one for the input and the logits. Set-up (TLS, base OT, keys)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -160,14 +160,17 @@ def estimate(program: Program, rates: Rates, link: Link, backend: Backend | None
     if backend is None:
         both = (estimate(program, rates, link, backend) for backend in BACKENDS)
         return min(both, key=lambda found: found.online_seconds)
-    layers = tuple(_layer_times(program, rates, link, backend))
+    layers = tuple(layer_times(program, dict(layer_costs(program)), rates, link, backend))
     return Estimate(backend, link, (*layers, _ends(program, link)))
 
 
-def _layer_times(program: Program, rates: Rates, link: Link, backend: Backend) -> Iterator[LayerTime]:
+def layer_times(
+    program: Program, costs: Mapping[str, LayerCost], rates: Rates, link: Link, backend: Backend
+) -> Iterator[LayerTime]:
+    """Of those linear maps whose costs are given."""
     limbs = -(-program.ring_bits // 8)
     links = {step.name for step in program.linears if not step.range_bits}
-    for name, cost in layer_costs(program):
+    for name, cost in costs.items():
         he = _he_seconds(cost, rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large)
         he_bytes = cost.he_upload_bytes + cost.he_reply_bytes
         offline = he / rates.cores + link.transfer_seconds(he_bytes)
