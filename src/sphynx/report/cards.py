@@ -166,14 +166,17 @@ def private_table(sources: Sources) -> Table:
             f"{row.name} [{machines.index(row.machine) + 1}]",
             _seconds(row, "offline_s"), _seconds(row, "online_s"), _seconds(row, "plaintext_s"),
             _bytes(row, "offline_bytes"), _bytes(row, "online_bytes"), str(row.values.get("rounds", "-")),
-            _bytes(row, "peak_memory_bytes"), _yes(row.values.get("equal_to_oracle")),
+            _memory(row), _yes(row.values.get("equal_to_oracle")),
         ]
         for row in sources.private
     ]  # fmt: skip
     columns = ["network, backend, link", ">offline", ">online", ">clear", ">traffic offline", ">online", ">rounds",
                ">memory", "exact"]  # fmt: skip
     notes = [f"[{number}] machine: {machine}" for number, machine in enumerate(machines, 1)]
-    notes.append("clear: the same network without privacy. exact: equal to the integer program, bit for bit.")
+    notes.append(
+        "clear: the same network without privacy. memory: server / client. "
+        "exact: equal to the integer program, bit for bit."
+    )
     return Table(columns, rows, notes)
 
 
@@ -261,6 +264,14 @@ def _seconds(row: PrivateRow, key: str) -> str:
 def _bytes(row: PrivateRow, key: str) -> str:
     value = row.number(key)
     return "-" if value is None else bytes_text(value)
+
+
+def _memory(row: PrivateRow) -> str:
+    """One number, or one per party."""
+    found = row.values.get("peak_memory_bytes")
+    if isinstance(found, Mapping):
+        return " / ".join(bytes_text(float(found[party])) for party in ("server", "client") if party in found)
+    return _bytes(row, "peak_memory_bytes")
 
 
 def _yes(value: object) -> str:

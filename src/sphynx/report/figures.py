@@ -123,7 +123,7 @@ def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Char
                 f"pareto-relus-{data}", f"{data}: accuracy against ReLUs", own,
                 [(p, float(p.relus)) for p in peers if p.relus], "ReLUs (logarithmic)", caption,
             )  # fmt: skip
-        timed = [point for row in sources.private if (point := _timed(row, runs)) is not None]
+        timed = [point for row in sources.private for point in _timed(row, runs)]
         if timed:
             yield _pareto(
                 f"pareto-latency-{data}", f"{data}: accuracy against private latency", timed,
@@ -184,7 +184,7 @@ def timeline_chart(row: PrivateRow, number: int) -> Chart:
         key = [Key(name, role) for name, role in colour.items()]
         return spans(f"timeline of {row.name}", panels, key, width=width)
 
-    caption = "What each party is busy with. Each phase has its own axis and starts at 0; gaps are waiting."
+    caption = "What each party is at, waiting for the other included. Each phase has its own axis and starts at 0."
     caption += f" Machine: {row.machine}."
     return Chart(f"timeline-{number}", f"One private inference: {row.name}", caption, draw)
 
@@ -228,16 +228,23 @@ def range_chart(check: RangeCheck, number: int) -> Chart:
     return Chart(f"ranges-{number}", f"Use of number ranges: {check.name}", caption, draw)
 
 
-def _timed(row: PrivateRow, runs: Sequence[TrainingRun]) -> Point | None:
-    """A benchmark's point, where the accuracy of its network is known: by name, else by an unmistakable ReLU count."""
+def _timed(row: PrivateRow, runs: Sequence[TrainingRun]) -> list[Point]:
+    """A benchmark's points: the run of its name, else every run with as many ReLUs. Weights do not change latency."""
     online = row.number("online_s")
-    named = [run for run in runs if run.name == row.values["model"] or run.name.endswith(f"/{row.values['model']}")]
+    if not online:
+        return []
+    model = row.values["model"]
+    named = [run for run in runs if run.name == model or run.name.endswith(f"/{model}")]
     found = named or [run for run in runs if run.relus == row.values.get("relus")]
-    if not online or len(found) != 1 or found[0].accuracy is None:
-        return None
-    taught = "distilled" if found[0].distilled else "not distilled"
-    tip = f"{row.name}: {found[0].accuracy:.2f} %, {online:.3g} s online, {taught} ({row.source}; {row.machine})"
-    return Point(online, found[0].accuracy, tip)
+    return [
+        Point(
+            online,
+            run.accuracy or 0.0,
+            f"{row.name}: {online:.3g} s online; {run.accuracy:.2f} % by {run.name}, "
+            f"{'distilled' if run.distilled else 'not distilled'} ({row.source}; {row.machine})",
+        )
+        for run in found
+    ]
 
 
 def _run_tip(run: TrainingRun, present: Mapping[str, Any]) -> str:
@@ -270,7 +277,10 @@ def _over_epochs(
     return curves(title, series, x, y, x_name="epoch", y_name=y_name, width=width, height=height, note=note)
 
 
-def _kind(name: str) -> str:
-    """Pieces of one kind share a colour: `cells.3 relu` is a relu, `cells.3` its own name without numbers."""
-    words = name.replace("/", " ").split()
-    return words[-1] if len(words) > 1 else name.split(".")[0]
+def _kind(section: str) -> str:
+    """What a section of the protocol is about, by its name: pieces of one kind share a colour."""
+    if section.endswith("/mask"):
+        return "encrypted masks"
+    if section.endswith("activation"):
+        return "ReLU"
+    return {"pixels": "image", "logits": "logits"}.get(section, "linear maps")

@@ -92,15 +92,12 @@ class PrivateRow:
 
     values: Mapping[str, Any]
     source: str
+    machine: str = "unknown"
 
     @property
     def name(self) -> str:
         link = f", {self.values['link']}" if self.values.get("link") else ""
         return f"{self.values['model']}, {self.values['relu_backend']}{link}"
-
-    @property
-    def machine(self) -> str:
-        return str(self.values.get("machine", "unknown"))
 
     def number(self, key: str) -> float | None:
         value = self.values.get(key)
@@ -192,7 +189,8 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         for row in rows:
             _require(row.get("layers") or (), LAYER, f"{where}, layers")
             _require(row.get("timeline") or (), TIMELINE, f"{where}, timeline")
-        found.private += [PrivateRow(row, path.name) for row in rows]
+        shared = data.get("machine") if isinstance(data, Mapping) else None
+        found.private += [PrivateRow(row, path.name, _machine_text(row.get("machine", shared))) for row in rows]
     elif isinstance(data, Mapping) and {"layers", "images", "accuracy"} <= data.keys():
         _require(data["layers"], RANGE, f"{where}, layers")
         name = str(data.get("compiled", path.stem))
@@ -223,7 +221,19 @@ def _require(entries: Any, keys: tuple[tuple[str, ...], tuple[str, ...]], where:
 
 
 def _is_amount(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    """Times may start a hair before the clock's zero, which is one party's."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > -1
+
+
+def _machine_text(machine: Any) -> str:
+    """From what a benchmark says of its machine: words, or a table of facts."""
+    if not isinstance(machine, Mapping):
+        return str(machine or "unknown")
+    facts = [str(machine.get("architecture", "unknown")), f"{machine.get('cores', '?')} cores"]
+    if machine.get("load_average"):
+        facts.append(f"load {machine['load_average'][0]} at the start")
+    facts += [f"{name} {version}" for name, version in dict(machine.get("versions", {})).items() if version]
+    return ", ".join(facts)
 
 
 def _is_private(row: Mapping[str, Any]) -> bool:
