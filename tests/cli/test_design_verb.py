@@ -92,7 +92,7 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
         (["--candidates", "some"], "no candidates"),
         (["--set", "epochs=3"], "names no value"),
         (["--set", "training.speed=3"], "unknown key"),
-        (["--recipe", "slow"], "no recipe"),
+        (["--recipe", "slow"], "no training recipe"),
         (["--time-budget", "soon"], "not a time"),
         (["--resume", "maybe"], "no way to resume"),
         (["--relu-budget", "100"], "no channels and depth"),
