@@ -115,11 +115,13 @@ def private(
     from sphynx.bench.machine import describe_machine
     from sphynx.bench.private import measure_private
     from sphynx.bench.private_models import compiled_model, untrained_model
+    from sphynx.run.environment import describe_environment
 
     def tell(part: str) -> None:
         typer.echo(part, err=True)
 
     machine = describe_machine()
+    source = {key: describe_environment()[key] for key in ("commit", "source_sha256", "command")}
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
         models = [compiled_model(folder) for folder in programs or []]
         for name in filter(None, untrained.split(",")):
@@ -127,7 +129,7 @@ def private(
             stack: ConvStack = conv_stack  # type: ignore[assignment]  # checked above
             models.append(untrained_model(name, stack, Path(temporary) / name))
         rows = measure_private(models, backends, links, repeats=repeat, batch=batch, progress=tell)
-    _print_private({"machine": machine, "rows": rows}, json_to)
+    _print_private({"machine": machine, "source": source, "rows": rows}, json_to)
     if not all(row["equal_to_oracle"] for row in rows):
         raise SphynxError(
             "a private result differs from the integer oracle", where="bench private", remedy="Please report it."
@@ -142,13 +144,14 @@ def _print_private(results: dict[str, Any], json_to: str) -> None:
     if json_to == "-":
         print_json(results)
         return
-    machine = results["machine"]
+    machine, source = results["machine"], results["source"]
     print_table(
         "sphynx bench private",
         COLUMNS,
         table_rows(results["rows"]),
         note=f"medians of {results['rows'][0]['repeats']}; {machine['architecture']}, {machine['cores']} cores, load "
-        f"{machine['load_average'][0]} at the start; sphynx {machine['versions']['sphynx']}; x: times the clear",
+        f"{machine['load_average'][0]} at the start; sphynx {machine['versions']['sphynx']} "
+        f"{source['commit'] or source['source_sha256']}; x: times the clear",
     )
     if json_to:
         Path(json_to).write_text(json.dumps(results, indent=1) + "\n")
