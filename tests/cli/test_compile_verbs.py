@@ -71,6 +71,26 @@ def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
     assert shown["content_hash"][:16] in again.out  # the same run gives the same program
 
 
+def test_estimate_of_a_compiled_program(
+    sphynx: Sphynx, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert sphynx("compile", str(run_folder), "-o", "compiled").code == 0
+    lan, wan = (sphynx("estimate", "compiled", "--link", link, "--json") for link in ("lan", "wan"))
+    assert lan.code == 0, lan.err
+    near, far = json.loads(lan.out), json.loads(wan.out)
+    assert near["rates"] == far["rates"]  # measured once, then kept
+    assert near["total"]["online_seconds"] < far["total"]["online_seconds"]
+    assert "offline, ms" in sphynx("estimate", "compiled", "--relu", "gmw").out
+    assert sphynx("estimate", "compiled", "--relu", "fhe").code == 2
+    assert sphynx("estimate", "compiled", "--link", "modem").code == 2
+    small = ("--image-size", "8", "--image-channels", "1", "--classes", "10", "--conv-stack", "single")
+    planned = sphynx("plan", "--latency-budget", "30ms", "--link", "lan", *small, "--json")
+    assert planned.code == 0, planned.err
+    assert json.loads(planned.out)["online_seconds"] <= 0.03
+    assert sphynx("plan", *small).code == 2
+
+
 def test_what_cannot_be_used_is_refused(sphynx: Sphynx, run_folder: Path) -> None:
     bits = sphynx("compile", str(run_folder), "-o", "compiled", "--weight-bits", "3")
     assert bits.code == 2 and "--weight-bits" in bits.err
@@ -81,6 +101,6 @@ def test_what_cannot_be_used_is_refused(sphynx: Sphynx, run_folder: Path) -> Non
     assert missing.code == 2 and "no such file" in missing.err
 
 
-@pytest.mark.parametrize("verb", ["compile", "check"])
+@pytest.mark.parametrize("verb", ["compile", "check", "estimate"])
 def test_every_help_has_an_example(verb: str, sphynx: Sphynx) -> None:
     assert "Example" in sphynx(verb, "--help").out

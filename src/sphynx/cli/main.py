@@ -16,6 +16,7 @@ from sphynx.cli import (
     data,
     design,
     doctor,
+    estimate,
     eval,
     locate,
     plan,
@@ -47,6 +48,7 @@ app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
 app.command("compile")(compile.compile_run)
 app.command("check")(check.check)
+app.command("estimate")(estimate.estimate)
 app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 
