@@ -60,7 +60,9 @@ def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
     assert compiled.code == 0, compiled.err
     shown = json.loads(compiled.out)
     assert shown["relus"] == 8 * 8 * 2 * 2 and 16 < shown["ring_bits"] <= 64
-    checked = sphynx("check", "compiled", "--data", "digits", "--run", str(run_folder), "--json")
+    figure = ("--figure", "ranges.svg")
+    checked = sphynx("check", "compiled", "--data", "digits", "--run", str(run_folder), "--json", *figure)
+    assert "<svg" in Path("ranges.svg").read_text()
     assert checked.code == 0, checked.err
     result = json.loads(checked.out)
     assert result["images"] == 359 and result["float_network"]["agreement"] > 0.9
