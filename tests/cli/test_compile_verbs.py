@@ -60,7 +60,9 @@ def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
     assert compiled.code == 0, compiled.err
     shown = json.loads(compiled.out)
     assert shown["relus"] == 8 * 8 * 2 * 2 and 16 < shown["ring_bits"] <= 64
-    checked = sphynx("check", "compiled", "--data", "digits", "--run", str(run_folder), "--json")
+    figure = ("--figure", "ranges.svg")
+    checked = sphynx("check", "compiled", "--data", "digits", "--run", str(run_folder), "--json", *figure)
+    assert "<svg" in Path("ranges.svg").read_text()
     assert checked.code == 0, checked.err
     result = json.loads(checked.out)
     assert result["images"] == 359 and result["float_network"]["agreement"] > 0.9
@@ -69,6 +71,26 @@ def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
     again = sphynx("compile", str(run_folder), "-o", "again", "--calibrate", "digits")
     assert again.code == 0 and f"ring of {shown['ring_bits']} bits" in again.out
     assert shown["content_hash"][:16] in again.out  # the same run gives the same program
+
+
+def test_estimate_of_a_compiled_program(
+    sphynx: Sphynx, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert sphynx("compile", str(run_folder), "-o", "compiled").code == 0
+    lan, wan = (sphynx("estimate", "compiled", "--link", link, "--json") for link in ("lan", "wan"))
+    assert lan.code == 0, lan.err
+    near, far = json.loads(lan.out), json.loads(wan.out)
+    assert near["rates"] == far["rates"]  # measured once, then kept
+    assert near["total"]["online_seconds"] < far["total"]["online_seconds"]
+    assert "offline, ms" in sphynx("estimate", "compiled", "--relu", "gmw").out
+    assert sphynx("estimate", "compiled", "--relu", "fhe").code == 2
+    assert sphynx("estimate", "compiled", "--link", "modem").code == 2
+    small = ("--image-size", "8", "--image-channels", "1", "--classes", "10", "--conv-stack", "single")
+    planned = sphynx("plan", "--latency-budget", "30ms", "--link", "lan", *small, "--json")
+    assert planned.code == 0, planned.err
+    assert json.loads(planned.out)["online_seconds"] <= 0.03
+    assert sphynx("plan", *small).code == 2
 
 
 def test_what_cannot_be_used_is_refused(sphynx: Sphynx, run_folder: Path) -> None:
@@ -81,6 +103,6 @@ def test_what_cannot_be_used_is_refused(sphynx: Sphynx, run_folder: Path) -> Non
     assert missing.code == 2 and "no such file" in missing.err
 
 
-@pytest.mark.parametrize("verb", ["compile", "check"])
+@pytest.mark.parametrize("verb", ["compile", "check", "estimate"])
 def test_every_help_has_an_example(verb: str, sphynx: Sphynx) -> None:
     assert "Example" in sphynx(verb, "--help").out

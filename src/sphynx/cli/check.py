@@ -21,6 +21,9 @@ def check(
     ] = "",
     split: Annotated[str, typer.Option("--split", help="test or train.")] = "test",
     image_size: DataSize = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Draw each map's values, range and bound beside the ring: an .svg.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate a compiled program as private inference will: integer accuracy, agreement with float, range use.
@@ -30,6 +33,8 @@ def check(
       sphynx check compiled/digits --data digits
 
       sphynx check compiled/digits --data digits --run runs/digits --json
+
+      sphynx check compiled/digits --data digits --figure ranges.svg
     """
     from sphynx.data.open import open_data
     from sphynx.network.model import load_model, load_normalisation
@@ -47,6 +52,10 @@ def check(
     network, normalisation = (None, None) if path is None else (load_model(path), load_normalisation(path))
     images = opened.test if split == "test" else opened.train
     result = check_program(program, weights, images, network, normalisation)
+    if figure is not None:
+        from sphynx.report.ranges_figure import draw_ranges
+
+        draw_ranges(result.layers, program.ring_bits, figure)
     if as_json:
         print_json({"compiled": str(compiled), "data": opened.name, "split": split, **result.to_json()})
         return

@@ -17,6 +17,7 @@ from sphynx.cli import (
     demo,
     design,
     doctor,
+    estimate,
     eval,
     infer,
     keys,
@@ -59,6 +60,7 @@ app.command("check")(check.check)
 app.add_typer(keys.app, name="keys")
 app.command("serve")(serve.serve)
 app.command("infer")(infer.infer)
+app.command("estimate")(estimate.estimate)
 app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 

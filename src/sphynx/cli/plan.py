@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli import design_options as opt
+from sphynx.cli.estimate import LinkOption, ReluOption, chosen_backend
 from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.errors import InputError
 
 if TYPE_CHECKING:
+    from sphynx.program.estimate import Estimate
+    from sphynx.space.design import Design
     from sphynx.space.planner import PlanList
 
 
 def plan(
-    relu_budget: Annotated[str, typer.Option("--relu-budget", help="50k, 1.2M or 51200.")],
+    relu_budget: Annotated[str, typer.Option("--relu-budget", help="50k, 1.2M or 51200.")] = "",
+    latency_budget: Annotated[
+        str, typer.Option("--latency-budget", help="Instead: as many ReLUs as an online latency such as 100ms allows.")
+    ] = "",
+    link: LinkOption = "lan",
+    relu: ReluOption = "auto",
     tolerance: Annotated[str, typer.Option("--tolerance", help="How far from the budget is allowed.")] = "5%",
     cells: opt.Cells = "sphynx",
     image_size: opt.ImageSize = 32,
@@ -37,17 +46,25 @@ def plan(
       sphynx plan --relu-budget 1.2M --image-size 224 --classes 1000 --tolerance 2%
 
       sphynx plan --relu-budget 1k --image-size 8 --image-channels 1 --classes 10 -o design.json
+
+      sphynx plan --latency-budget 500ms --link wan --conv-stack single
     """
     from sphynx.space.files import save_design
     from sphynx.space.planner import parse_percentage, parse_relu_budget
     from sphynx.space.planner import plan as plan_budget
 
-    budget = parse_relu_budget(relu_budget)
+    if bool(relu_budget) == bool(latency_budget):
+        raise InputError("give one of them", where="--relu-budget, --latency-budget", remedy="See sphynx plan --help.")
     template = opt.design_for(
         cells=cells, channels=2, depth=3, reduce_positions=None, image_size=image_size, image_channels=image_channels,
         classes=classes, stem=stem, balancing=balancing, conv_stack=conv_stack, convolution=convolution,
     )  # fmt: skip
-    plans = plan_budget(template, budget, parse_percentage(tolerance))
+    estimated = None
+    if latency_budget:
+        budget, plans, estimated = _within_latency(template, latency_budget, parse_percentage(tolerance), link, relu)
+    else:
+        budget = parse_relu_budget(relu_budget)
+        plans = plan_budget(template, budget, parse_percentage(tolerance))
     if output is not None:
         save_design(plans.chosen.design, output)
     if as_json:
@@ -55,6 +72,8 @@ def plan(
             {
                 "relu_budget": budget,
                 "reason": plans.reason,
+                "online_seconds": estimated and estimated.total.online_seconds,
+                "relu_protocol": estimated and estimated.backend,
                 "plans": [
                     {
                         "channels": p.design.channels,
@@ -70,8 +89,24 @@ def plan(
         )
         return
     print_plans(plans, budget, tolerance)
+    if estimated is not None:
+        typer.echo(
+            f"Estimated for the chosen one over {estimated.link.name}, ReLU by {estimated.backend}: "
+            f"{1e3 * estimated.total.online_seconds:.0f} ms online, {estimated.total.offline_seconds:.2f} s offline."
+        )
     if output is not None:
         typer.echo(f"wrote {output}", err=True)
+
+
+def _within_latency(
+    template: Design, budget: str, tolerance: float, link: str, relu: str
+) -> tuple[int, PlanList, Estimate]:
+    from sphynx.bench.calibrate import load_rates
+    from sphynx.program.estimate import parse_link, parse_seconds
+    from sphynx.program.latency import largest_within
+
+    seconds, parsed, backend = parse_seconds(budget), parse_link(link), chosen_backend(relu)
+    return largest_within(template, seconds, tolerance, load_rates(), parsed, backend)
 
 
 def print_plans(plans: PlanList, budget: int, tolerance: str) -> None:

@@ -139,27 +139,24 @@ class Estimate:
     layers: tuple[LayerTime, ...]
 
     @property
-    def offline_seconds(self) -> float:
-        return sum(layer.offline_seconds for layer in self.layers)
+    def total(self) -> LayerTime:
+        return LayerTime(
+            "all",
+            sum(layer.offline_seconds for layer in self.layers),
+            sum(layer.online_seconds for layer in self.layers),
+            sum(layer.offline_bytes for layer in self.layers),
+            sum(layer.online_bytes for layer in self.layers),
+        )
 
-    @property
-    def online_seconds(self) -> float:
-        return sum(layer.online_seconds for layer in self.layers)
-
-    @property
-    def offline_bytes(self) -> float:
-        return sum(layer.offline_bytes for layer in self.layers)
-
-    @property
-    def online_bytes(self) -> float:
-        return sum(layer.online_bytes for layer in self.layers)
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "total": asdict(self.total)}
 
 
 def estimate(program: Program, rates: Rates, link: Link, backend: Backend | None = None) -> Estimate:
     """With the backend that is faster online where none is given."""
     if backend is None:
         both = (estimate(program, rates, link, backend) for backend in BACKENDS)
-        return min(both, key=lambda found: found.online_seconds)
+        return min(both, key=lambda found: found.total.online_seconds)
     layers = tuple(layer_times(program, dict(layer_costs(program)), rates, link, backend))
     return Estimate(backend, link, (*layers, _ends(program, link)))
 

@@ -9,7 +9,7 @@ milliseconds and costs what the network costs, because costs depend on shapes al
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -42,7 +42,7 @@ class Fuser:
         mean: tuple[float, ...],
         std: tuple[float, ...],
         *,
-        cuts: Collection[str] = (),
+        cuts: Container[str] = (),
         outline: bool = False,
     ) -> None:
         self.image, self._cuts, self._outline = image, cuts, outline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Container
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ def trace(
     mean: tuple[float, ...],
     std: tuple[float, ...],
     *,
-    cuts: Collection[str] = (),
+    cuts: Container[str] = (),
     outline: bool = False,
 ) -> Fused:
     """What the network computes with its running statistics, from pixels 0 .. 255 to logits, in double precision."""

@@ -1,0 +1,78 @@
+"""`sphynx estimate`: how long a compiled program takes on this machine and a given link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import print_json, print_table, short
+from sphynx.errors import InputError
+
+if TYPE_CHECKING:
+    from sphynx.program.estimate import Backend
+
+LinkOption = Annotated[
+    str,
+    typer.Option(
+        "--link",
+        help="loopback (50 us, 10 Gbit/s), lan (1 ms, 1 Gbit/s), wan (50 ms, 100 Mbit/s), or such as 20ms,300Mbit.",
+    ),
+]
+ReluOption = Annotated[str, typer.Option("--relu", help="gc, gmw, or auto: the faster one online.")]
+Recalibrate = Annotated[bool, typer.Option("--recalibrate", help="Measure this machine again.")]
+
+
+def chosen_backend(relu: str) -> Backend | None:
+    backends: dict[str, Backend | None] = {"gc": "gc", "gmw": "gmw", "auto": None}
+    if relu in backends:
+        return backends[relu]
+    raise InputError(f"there is no ReLU protocol {relu!r}", where="--relu", remedy="Use gc, gmw or auto.")
+
+
+def estimate(
+    compiled: Annotated[Path, typer.Argument(help="A folder that `sphynx compile` wrote, or its program.json.")],
+    link: LinkOption = "lan",
+    relu: ReluOption = "auto",
+    recalibrate: Recalibrate = False,
+    as_json: Json = False,
+) -> None:
+    """Estimate offline and online time and traffic of one private inference, layer by layer.
+
+    Examples:
+
+      sphynx estimate compiled/digits --link wan
+
+      sphynx estimate compiled/digits --link 20ms,300Mbit --relu gc --json
+    """
+    from sphynx.bench.calibrate import load_rates
+    from sphynx.program.estimate import estimate as estimate_program
+    from sphynx.program.estimate import parse_link
+    from sphynx.program.files import load_program
+
+    backend, parsed = chosen_backend(relu), parse_link(link)
+    program = load_program(compiled)
+    rates = load_rates(recalibrate=recalibrate)
+    found = estimate_program(program, rates, parsed, backend)
+    if as_json:
+        print_json({"compiled": str(compiled), "rates": rates.to_json(), **found.to_json()})
+        return
+    rows = [
+        [
+            layer.name,
+            f"{1e3 * layer.offline_seconds:.1f}",
+            f"{1e3 * layer.online_seconds:.1f}",
+            short(layer.offline_bytes),
+            short(layer.online_bytes),
+        ]
+        for layer in (*found.layers, found.total)
+    ]
+    print_table(
+        f"{compiled} over {parsed.name}, ReLU by {found.backend}, both parties on {rates.machine}",
+        ["linear map", ">offline, ms", ">online, ms", ">offline, bytes", ">online, bytes"],
+        rows,
+        note=f"round trip {1e3 * parsed.round_trip_seconds:g} ms, {short(parsed.bits_per_second)}bit/s, "
+        f"{rates.cores} cores each. Set-up (TLS, base OT, keys) and frame headers are not counted.",
+    )

@@ -1,0 +1,71 @@
+"""Online latency of designs that are not trained yet: from shapes alone, with guessed widths.
+
+The second convolution of a padded stack counts as a link of a chain, everything else as one map per cell. That is what
+the compiler chooses for most cells; choose.py weighs every joint of a network that is really compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import torch
+
+from sphynx.errors import InputError
+from sphynx.network.build import build_network
+from sphynx.program.estimate import Backend, Estimate, Link, Rates, estimate
+from sphynx.program.quantise import Precision
+from sphynx.program.trace import trace
+from sphynx.program.widths import guess_bits, guess_program
+from sphynx.space.design import Design
+from sphynx.space.planner import PlanList, plan
+
+_DOUBLED = 7  # steps of a tenth
+BUDGETS = tuple(round(500 * 1.1**step) for step in range(110))  # 500 to 16 million ReLUs, a tenth apart
+
+
+class _Stacks(Container[str]):
+    """The joints inside an edge's stack of convolutions."""
+
+    def __contains__(self, joint: object) -> bool:
+        return isinstance(joint, str) and ".edges." in joint
+
+
+def design_estimate(
+    design: Design, rates: Rates, link: Link, backend: Backend | None, precision: Precision = Precision()
+) -> Estimate:
+    cuts: Container[str] = _Stacks() if design.conv_stack == "paper" else ()
+    channels = design.image.channels
+    with torch.no_grad():
+        graph = trace(build_network(design), (0.0,) * channels, (1.0,) * channels, cuts=cuts, outline=True).graph
+    bits = guess_bits(graph, precision.weight_bits, precision.activation_bits, precision.link_bits)
+    return estimate(guess_program(graph, bits, precision.weight_bits), rates, link, backend)
+
+
+def largest_within(
+    template: Design, online_seconds: float, tolerance: float, rates: Rates, link: Link, backend: Backend | None
+) -> tuple[int, PlanList, Estimate]:
+    """The largest ReLU budget whose chosen network fits, its plans, and the estimate of the chosen one.
+
+    Doubled from the smallest until it no longer fits, then halved in between: no network is built that is much larger.
+    """
+    found: tuple[int, PlanList, Estimate] | None = None
+    low, high = 0, len(BUDGETS)
+    while low < high:
+        middle = min(low + _DOUBLED, (low + high) // 2)
+        try:
+            plans = plan(template, BUDGETS[middle], tolerance)
+        except InputError:
+            low = middle + 1  # no network has about this many ReLUs: the smallest budgets of a large image
+            continue
+        estimated = design_estimate(plans.chosen.design, rates, link, backend)
+        if estimated.total.online_seconds <= online_seconds:
+            found, low = (BUDGETS[middle], plans, estimated), middle + 1
+        else:
+            high = middle
+    if found is None:
+        raise InputError(
+            f"no network fits {1e3 * online_seconds:g} ms online over {link.name}",
+            where="--latency-budget",
+            remedy="Allow more time, or name a faster link.",
+        )
+    return found

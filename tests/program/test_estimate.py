@@ -1,0 +1,73 @@
+"""Estimates against counting by hand, and what they must do when the link, the machine or the program changes."""
+
+from dataclasses import replace
+
+import pytest
+
+from sphynx.errors import InputError
+from sphynx.program.cost import square_cost, total_cost
+from sphynx.program.estimate import LINKS, REFERENCE, Link, Rates, estimate, parse_link, parse_seconds
+from sphynx.program.latency import largest_within
+from sphynx.space.design import Design
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+from tests.program.programs import small_program
+
+FREE = Link("free", 0.0, float("inf"))
+
+
+def test_messages_cost_half_round_trips_and_bytes_their_transfer() -> None:
+    program = small_program()
+    for backend, messages in (("gc", 2), ("gmw", 3 + 5)):
+        here = estimate(program, REFERENCE, FREE, backend).total  # type: ignore[arg-type]
+        far = estimate(program, REFERENCE, Link("far", 1.0, 1e6), backend).total  # type: ignore[arg-type]
+        squares = square_cost(12, 36, 9, 4).square_messages
+        trips = 1 + (messages + squares) / 2
+        assert far.online_seconds - here.online_seconds == pytest.approx(trips + 8 * far.online_bytes / 1e6)
+        hops = 1  # `link` feeds a linear map
+        assert far.offline_seconds - here.offline_seconds == pytest.approx(3 + hops + 8 * far.offline_bytes / 1e6)
+
+
+def test_offline_bytes_are_the_costs() -> None:
+    program, cost = small_program(), total_cost(small_program())
+    found = estimate(program, REFERENCE, FREE, "gc").total
+    assert found.offline_bytes == cost.he_upload_bytes + cost.he_reply_bytes + cost.gc_table_bytes + 4 * cost.gc_ots
+    assert cost.squares == 12 and found.online_bytes > cost.gc_online_bytes + cost.square_online_bytes
+
+
+def test_twice_the_cores_halve_the_work() -> None:
+    one, two = (estimate(small_program(), replace(REFERENCE, cores=cores), FREE, "gc").total for cores in (1, 2))
+    assert one.offline_seconds == pytest.approx(2 * two.offline_seconds)
+
+
+def test_few_messages_win_on_long_links_few_bytes_on_narrow_ones() -> None:
+    assert estimate(small_program(), REFERENCE, LINKS["wan"]).backend == "gc"
+    assert estimate(small_program(), REFERENCE, Link("narrow", 0.0, 1e5)).backend == "gmw"
+
+
+def test_rates_survive_their_file() -> None:
+    assert Rates.from_json(REFERENCE.to_json()) == REFERENCE
+
+
+def test_links_and_times_are_read() -> None:
+    assert parse_link("20ms,300Mbit") == Link("20ms,300Mbit", 0.02, 3e8)
+    assert parse_link("wan").round_trip_seconds == 0.05
+    assert parse_seconds("1.5s") == 1.5 and parse_seconds("100ms") == pytest.approx(0.1)
+    for text in ("", "20ms", "ms,1Gbit", "1ms,0Gbit", "1..2ms,1Gbit"):
+        with pytest.raises(InputError):
+            parse_link(text)
+    for text in ("0ms", "fast", "3"):
+        with pytest.raises(InputError):
+            parse_seconds(text)
+
+
+def test_more_time_allows_more_relus() -> None:
+    template = Design(SPHYNX, 2, 3, (1, 2), Shape(1, 8, 8), 10, conv_stack="single")
+    budgets = []
+    for seconds in (0.012, 0.02):
+        budget, _, found = largest_within(template, seconds, 0.05, REFERENCE, LINKS["lan"], "gc")
+        assert found.total.online_seconds <= seconds
+        budgets.append(budget)
+    assert budgets[0] < budgets[1]
+    with pytest.raises(InputError, match="no network fits"):
+        largest_within(template, 1e-6, 0.05, REFERENCE, LINKS["lan"], "gc")
