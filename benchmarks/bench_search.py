@@ -85,7 +85,7 @@ def search_row(
     # pc_warmup = 0: time the steps that also learn the architecture, which are the longer ones.
     recipe = dataclasses.replace(on_this_device(recipe, device, strategy in CAPTURED), pc_warmup=0.0)
     searcher, halves, _ = prepare_search(data, strategy, recipe, seed=0, device=device)
-    eager = dataclasses.replace(recipe, cuda_graphs=False)
+    eager = dataclasses.replace(recipe, cuda_graphs=False, tensor_cores=False)
     counted = 1 if strategy in CAPTURED else SAMPLED_STEPS
     other, _, _ = prepare_search(data, strategy, eager, seed=0, device=device)
     seconds, work = seconds_and_work(searcher, other, halves, effort, counted)
@@ -99,7 +99,7 @@ def placement_row(
     recipe = on_this_device(recipe, device, graphs=True)
     places = placements(design.depth, len(design.reduce_positions), "paper")
     search, halves, _ = prepare_placement(design, data, recipe, places, seed=0, device=device)
-    eager = dataclasses.replace(recipe, cuda_graphs=False)
+    eager = dataclasses.replace(recipe, cuda_graphs=False, tensor_cores=False)
     other, _, _ = prepare_placement(design, data, eager, places, seed=0, device=device)
     if recipe.cuda_graphs:  # the warm-up must capture the two steps of (nearly) every candidate
         effort = dataclasses.replace(effort, warmup=max(effort.warmup, 6 * len(places)))
@@ -109,7 +109,8 @@ def placement_row(
 
 
 def _how(recipe: SearchRecipe | LocationRecipe) -> str:
-    return ("bf16" if recipe.autocast else "fp32") + (", graph" if recipe.cuda_graphs else ", eager")
+    how = ("bf16" if recipe.autocast else "fp32") + (", graph" if recipe.cuda_graphs else ", eager")
+    return how + (", tensor cores" if recipe.tensor_cores else "")
 
 
 def state_tensors(state: Any, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:
@@ -143,13 +144,16 @@ def graph_difference(make: Any, steps: int) -> tuple[float, str]:
     return worst, where
 
 
-def check_graphs(data: Data, design: Design, steps: int, device: torch.device, as_json: bool) -> bool:
+def check_graphs(
+    data: Data, design: Design, steps: int, device: torch.device, tensor_cores: bool, as_json: bool
+) -> bool:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with it
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = torch.backends.cudnn.allow_tf32 = False
     found = {}
     for strategy in CAPTURED:
-        recipe = load_recipe("paper", {"depth": design.depth, "batch_size": 16, "pc_warmup": 0.0, "epochs": 2})
+        recipe = load_recipe("paper", {"depth": design.depth, "batch_size": 16, "pc_warmup": 0.0, "epochs": 2,
+                                       "tensor_cores": tensor_cores})  # fmt: skip
 
         def make_search(graphs: bool, strategy: str = strategy, recipe: SearchRecipe = recipe) -> Any:
             settings = dataclasses.replace(recipe, cuda_graphs=graphs)
@@ -158,7 +162,7 @@ def check_graphs(data: Data, design: Design, steps: int, device: torch.device, a
         found[f"search {strategy}"] = graph_difference(make_search, steps)
 
     def make_placement(graphs: bool) -> Any:
-        recipe = load_location_recipe("paper", {"batch_size": 16, "cuda_graphs": graphs})
+        recipe = load_location_recipe("paper", {"batch_size": 16, "cuda_graphs": graphs, "tensor_cores": tensor_cores})
         return prepare_placement(design, data, recipe, placements(design.depth, 2, "paper"), seed=0, device=device)
 
     found["placement"] = graph_difference(make_placement, 3 * steps)
@@ -180,6 +184,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES), choices=list(STRATEGIES))
     parser.add_argument("--recipe", default="paper", help="of search and placement: a name")
+    parser.add_argument("--tensor-cores", action="store_true", help="channels last; placement in widths of 8")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, two steps each")
     parser.add_argument("--check-graphs", action="store_true", help="compare captured with eager steps; needs a GPU")
     parser.add_argument("--json", action="store_true")
@@ -188,24 +193,36 @@ def main() -> None:
     if options.check_graphs:
         if device.type != "cuda":
             sys.exit("error: CUDA graphs need a GPU\n  remedy: run this on a machine with one.")
-        sys.exit(0 if check_graphs(random_data(2000), paper_design(5, 5, 100), 8, device, options.json) else 1)
+        design = paper_design(5, 5, 100)
+        same = check_graphs(random_data(2000), design, 8, device, options.tensor_cores, options.json)
+        sys.exit(0 if same else 1)
     torch.backends.cudnn.benchmark = device.type == "cuda"
     ceilings = measure_ceilings(device)
-    rows = list(search_rows(options.strategies, options.recipe, device, ceilings, quick=options.quick))
+    rows = list(
+        search_rows(
+            options.strategies, options.recipe, device, ceilings, quick=options.quick, tensor_cores=options.tensor_cores
+        )
+    )
     print_rows(rows, ceilings, device, options.json)
 
 
 def search_rows(
-    strategies: list[str], recipe_name: str, device: torch.device, ceilings: Ceilings, *, quick: bool
+    strategies: list[str],
+    recipe_name: str,
+    device: torch.device,
+    ceilings: Ceilings,
+    *,
+    quick: bool,
+    tensor_cores: bool,
 ) -> Iterator[dict[str, Any]]:
     effort = QUICK_EFFORT if quick else GPU_EFFORT
     data = random_data(256 if quick else 50_000)
-    small = {"depth": 3, "channels": 1, "batch_size": 8} if quick else {}
-    recipe, location = load_recipe(recipe_name, small), load_location_recipe(recipe_name)
+    common = {"tensor_cores": tensor_cores, **({"batch_size": 8} if quick else {})}
+    recipe = load_recipe(recipe_name, {**common, **({"depth": 3, "channels": 1} if quick else {})})
+    location = load_location_recipe(recipe_name, common)
     for strategy in strategies:
         yield search_row(strategy, data, recipe, device, effort, ceilings)
     channels, depth = (1, 3) if quick else (5, 5)
-    location = dataclasses.replace(location, batch_size=8) if quick else location
     yield placement_row(paper_design(channels, depth, data.classes), data, location, device, effort, ceilings)
 
 

@@ -94,6 +94,7 @@ def main() -> None:
     parser.add_argument("--acceleration", default="auto", help="training: auto, eager, graph, compile")
     parser.add_argument("--precision", default="auto", help="training: auto, fp32, bf16")
     parser.add_argument("--memory-format", default="auto", help="training: auto, contiguous, channels_last")
+    parser.add_argument("--tensor-cores", action="store_true", help="searches: channels last, widths of 8")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, two steps each")
     parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
@@ -106,7 +107,7 @@ def main() -> None:
     if a.only != "search":
         parts.append(training_rows(batch_sizes, overrides, device, ceilings, quick=a.quick))
     if a.only != "train":
-        parts.append(search_rows(a.strategies, "paper", device, ceilings, quick=a.quick))
+        parts.append(search_rows(a.strategies, "paper", device, ceilings, quick=a.quick, tensor_cores=a.tensor_cores))
     rows = []
     started = time.perf_counter()
     for part in parts:

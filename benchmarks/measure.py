@@ -99,7 +99,7 @@ class WorkCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         elif operator is aten.convolution_backward:
             gradients = sum(args[-1][:2])  # of the input, of the weight: each as many products as the forward pass
             self.flops += 2 * gradients * args[0].numel() * args[2][0].numel()
-        elif operator in (aten.mm, aten.addmm):
+        elif operator in (aten.mm, aten.addmm, aten.bmm):
             self.flops += 2 * result.numel() * args[-2].shape[-1]
         if not func.is_view:
             tensors = [t for t in tree_leaves((args, kwargs, result)) if isinstance(t, Tensor)]

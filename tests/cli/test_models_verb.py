@@ -45,4 +45,4 @@ def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
 def test_neither_a_run_nor_a_model(verb: str, sphynx: Sphynx) -> None:
     more = ["--data", "digits"] if verb == "eval" else ["-o", "compiled"]
     ran = sphynx(verb, "no-such-model", *more)
-    assert ran.code == 2 and "no-such-model: there is no such run, and no model of that name" in ran.err
+    assert ran.code == 2 and "no-such-model: there is no such folder, and no model of that name" in ran.err

@@ -113,6 +113,19 @@ def test_images_larger_than_a_ciphertext_are_tiled(shape: ConvShape) -> None:
     check(32, [shape])
 
 
+@pytest.mark.parametrize(("height", "width"), [(1, 9), (9, 2), (1, 1), (3, 3)])
+def test_phases_that_hold_nothing_are_not_sent(height: int, width: int) -> None:
+    """A border of an image under a stride of 4, added to what the image itself gives."""
+    border = ConvShape(6, height, width, 5, 5, 6, 3, 4, 4, 1, 4, 3)
+    image = ConvShape(2, 12, 16, 5, 4, 4, 3, 4, 4)
+    plan = he.plan(PARAMS[32], border, image)
+    assert plan.layouts[0].virtual_channels == 6 * min(4, height) * min(4, width)
+    check(32, [border, image])
+    check(32, [border])
+    nothing = ConvShape(2, 1, 1, 3, 1, 1, 2, 2, 2, 1, -1, 0)  # reads row 1 of one row
+    check(32, [nothing])
+
+
 @pytest.mark.parametrize("bits", RINGS)
 def test_two_inputs_in_one_reply(bits: int) -> None:
     fused = ConvShape.square(6, (8, 8), 10, 9, padding=4)

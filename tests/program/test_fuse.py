@@ -1,6 +1,8 @@
 """The fused network equals the torch network in real numbers, borders included."""
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from sphynx.network.build import AnyNetwork, build_network
 from sphynx.program.fuse import Fused
 from sphynx.program.interpret import evaluate
 from sphynx.program.ir import Linear
+from sphynx.program.quantise import compared_tensors
 from sphynx.program.trace import trace
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
@@ -23,17 +26,20 @@ from tests.program.networks import MEAN, STD, normalised, random_network
 from tests.space.strategies import designs
 
 
-def fused(network: AnyNetwork) -> Fused:
+def fused(network: AnyNetwork, **options: Any) -> Fused:
     channels = network.design.image.channels
-    return trace(network, MEAN[:channels], STD[:channels])
+    return trace(network, MEAN[:channels], STD[:channels], **options)
 
 
-def assert_equal(design: AnyDesign) -> Fused:
+def assert_equal(design: AnyDesign, draw_cuts: Callable[[tuple[str, ...]], Collection[str]] = lambda _: ()) -> Fused:
+    """Also that the outline has the very steps of the network with its weights."""
     network = random_network(design)
+    cuts = draw_cuts(fused(network, outline=True).joints)
     pixels = torch.randint(0, 256, (3, *design.image), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         expected = network(normalised(pixels)).numpy()
-    compiled = fused(network)
+    compiled = fused(network, cuts=cuts)
+    assert compiled.graph == fused(network, cuts=cuts, outline=True).graph
     got = evaluate(compiled.graph, compiled.weights, pixels.numpy().astype(np.float64), lambda *_: None)
     scale = np.abs(expected).max() + 1
     assert np.abs(got - expected).max() < 1e-9 * scale
@@ -41,10 +47,28 @@ def assert_equal(design: AnyDesign) -> Fused:
     return compiled
 
 
-@settings(max_examples=40)
-@given(design=designs(), inner_relus=st.sampled_from([False, False, False, True]))
+def shallow(design: Design) -> Design:
+    """Two cells of each kind show all there is, in less time."""
+    positions = tuple(position for position in design.reduce_positions if position < 3)
+    return replace(design, depth=min(design.depth, 3), reduce_positions=positions)
+
+
+@settings(max_examples=25)
+@given(design=designs().map(shallow), inner_relus=st.sampled_from([False, False, False, True]))
 def test_any_design(design: Design, inner_relus: bool) -> None:
-    assert_equal(replace(design, inner_relus=inner_relus))
+    graph = assert_equal(replace(design, inner_relus=inner_relus)).graph
+    edges = [edge for cell in (design.genotype.normal, design.genotype.reduce) for node in cell for edge in node]
+    if not any(edge.operation == "avg_pool" for edge in edges):
+        assert {step.name for step in graph.linears} == compared_tensors(graph)  # one map, borders and all
+
+
+@settings(max_examples=10)
+@given(design=designs().map(shallow), data=st.data())
+def test_any_cuts(design: Design, data: st.DataObject) -> None:
+    def some(joints: tuple[str, ...]) -> Collection[str]:
+        return data.draw(st.sets(st.sampled_from(joints))) if joints else ()
+
+    assert_equal(design, some)
 
 
 @pytest.mark.parametrize("conv_stack", ["single", "pad_once"])
@@ -60,10 +84,23 @@ def test_the_published_cells_become_one_convolution_per_input(conv_stack: str) -
         )
 
 
-def test_padded_stacks_stay_chains() -> None:
-    compiled = assert_equal(Design(SPHYNX, 3, 3, (), Shape(3, 12, 12), 10))
-    chains = [step.name for step in compiled.graph.linears if step.name.startswith("cells.2.edges")]
-    assert chains == ["cells.2.edges.4.2.input", "cells.2.edges.6.2.input"]
+def test_a_cut_makes_a_chain() -> None:
+    design = Design(SPHYNX, 3, 3, (), Shape(3, 12, 12), 10)
+    cuts = ("cells.2.edges.4.2.input", "cells.2.edges.6.2.input")
+    compiled = assert_equal(design, lambda _: cuts)
+    assert tuple(step.name for step in compiled.graph.linears if "edges" in step.name) == cuts
+
+
+def test_a_border_takes_rows_columns_and_corners() -> None:
+    """The second 3x3 of a padded stack reads one row beyond the first one's border, on each side."""
+    design = Design(SPHYNX, 3, 3, (), Shape(3, 12, 12), 10)
+    compiled = assert_equal(design, lambda joints: [joint for joint in joints if joint != "cells.2.edges.6.2.input"])
+    (step,) = (step for step in compiled.graph.linears if step.name == "cells.2.activation.input")
+    crops = {source.removeprefix("cells.1.activation") for source in step.sources if source.startswith("cells.1.a")}
+    sides = ("0:1", "11:12", "0:12")
+    assert crops == {
+        f"[{rows},{columns}]" for rows in sides for columns in sides if (rows, columns) != sides[2:] * 2
+    } | {""}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +118,7 @@ def test_reference_networks(design: AnyDesign) -> None:
 
 
 def test_relus_are_counted_as_the_design_counts_them() -> None:
-    design = Design(SPHYNX, 3, 5, (1, 3), Shape(3, 16, 16), 10)
+    design = Design(SPHYNX, 3, 5, (1, 3), Shape(3, 16, 16), 10, conv_stack="single")
     assert assert_equal(design).graph.relu_count == 16 * 16 * 3 * 5
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.nn import functional
 
 from sphynx.data.images import Data, ImageSet
@@ -18,7 +19,8 @@ from sphynx.program.check import check, worst_case
 from sphynx.program.compile import calibration_images, compile_network
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Relu
-from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised
+from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised, quantise
+from sphynx.program.trace import trace
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, cell
 from sphynx.space.tally import Shape
@@ -115,15 +117,18 @@ def test_ranges_and_weights_are_as_stated() -> None:
 
 
 @settings(max_examples=10)
-@given(design=designs())
-def test_any_design_follows_its_float_network(design: Design) -> None:
+@given(design=designs(), as_chains=st.booleans())
+def test_any_design_follows_its_float_network(design: Design, as_chains: bool) -> None:
     """Finely quantised, so that what remains could only be a wrong scale, shift or divisor."""
     design = replace(design, inner_relus=False, depth=2, reduce_positions=design.reduce_positions[:1] and (1,))
     network = random_network(design)
     channels = design.image.channels
     pixels = torch.randint(0, 256, (8, *design.image), generator=torch.Generator().manual_seed(2), dtype=torch.uint8)
+    fused = trace(network, MEAN[:channels], STD[:channels])
+    if as_chains:
+        fused = trace(network, MEAN[:channels], STD[:channels], cuts=fused.joints)
     try:
-        made = compile_network(network, MEAN[:channels], STD[:channels], pixels.numpy(), Precision(10, 14, 8))
+        made = quantise(fused, pixels.numpy(), Precision(10, 14, 8))
     except SphynxError as error:  # long chains of the paper's stacks at this precision
         assert "--weight-bits" in error.remedy
         return
@@ -150,6 +155,7 @@ def test_impossible_precision_is_refused(bits: int) -> None:
 
 def test_a_ring_that_no_bits_suffice_for_names_the_layer() -> None:
     data = digits()
-    with pytest.raises(SphynxError, match=r"cells\.\d.*bits") as refusal:
-        compile_network(learned(), data.mean, data.std, calibration_images(data.train), Precision(16, 24, 16))
+    fused = trace(learned(), data.mean, data.std, cuts=trace(learned(), data.mean, data.std, outline=True).joints)
+    with pytest.raises(SphynxError, match=r"cells\.\d.*(bits|ring)") as refusal:
+        quantise(fused, calibration_images(data.train), Precision(16, 24, 16))
     assert "--weight-bits" in refusal.value.remedy

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from sphynx.errors import InputError
 from sphynx.service.admission import Places, RefusedError
 from sphynx.service.events import MAX_TEXT, EventLog, place_of
 from sphynx.service.monitor import METRICS, Metrics, Monitor
@@ -64,12 +65,20 @@ def test_only_scalars_are_logged() -> None:
         assert "test_operations.py" in place_of(error) and "secret" not in place_of(error)
 
 
+def test_a_log_that_is_gone_is_no_failure() -> None:
+    stream = io.StringIO()
+    stream.close()
+    EventLog(stream).write("stopped")
+
+
 def test_metrics_and_health_over_http() -> None:
     metrics, healthy = Metrics(), [True]
     metrics.add("inferences_total", backend="gc", result="done")
     metrics.add("inferences_total", 2, backend="gc", result="done")
     monitor = Monitor(0, lambda: metrics.render({"connections": 4}), lambda: healthy[0])
     try:
+        with pytest.raises(InputError, match="cannot listen there"):
+            Monitor(monitor.port, str, lambda: True)
         url = f"http://127.0.0.1:{monitor.port}"
         text = urllib.request.urlopen(f"{url}/metrics", timeout=10).read().decode()
         assert 'sphynx_inferences_total{backend="gc",result="done"} 3\n' in text

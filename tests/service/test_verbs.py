@@ -15,7 +15,7 @@ from sphynx.cli.main import app
 from sphynx.cli.serve import parse_address, parse_bytes
 from sphynx.errors import InputError
 from sphynx.service.prediction import ranked
-from tests.service.processes import environment, infer
+from tests.service.processes import ROOT, environment, infer
 from tests.service.scene import Scene
 
 
@@ -79,18 +79,37 @@ def test_no_server_is_one_line_and_a_remedy(scene: Scene, authority: Path) -> No
     assert remedy == "  remedy: Check the address, and that the server runs."
 
 
+def test_the_documented_commands_exist_with_their_flags() -> None:
+    lines = (ROOT / "docs" / "serving.md").read_text().splitlines()
+    commands = [line.split()[1:] for line in lines if line.startswith("    sphynx ")]
+    assert [words[0] for words in commands] == ["keys", "keys", "keys", "serve", "infer", "keys"]
+    for words in commands:
+        verb = words[: 2 if words[0] == "keys" else 1]
+        text = run(*verb, "--help")
+        assert all(flag in text for flag in words if flag.startswith("--")), words
+    table = [line.split("|")[1] for line in lines if line.startswith("| `--")]
+    text = run("serve", "--help")
+    assert table and all(flag.strip("` ,") in text for row in table for flag in row.split(","))
+
+
+def run_without(modules: str, *arguments: str | Path, audit: Path) -> subprocess.CompletedProcess[str]:
+    """The command on a machine where these packages are not installed."""
+    code = f"import sys; sys.modules.update({modules}); from sphynx.cli.main import main; main()"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, env=environment(audit), capture_output=True, text=True, check=False)
+
+
+def test_making_keys_without_cryptography_says_what_to_install(tmp_path: Path) -> None:
+    done = run_without("cryptography=None", "keys", "init", tmp_path / "keys", audit=tmp_path / "audit")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "  remedy: pip install 'sphynx[serve]'"
+
+
 def test_the_client_runs_without_torch_and_cryptography(scene: Scene, authority: Path) -> None:
     scene.server.start()
-    code = "import sys; sys.modules.update(torch=None, cryptography=None); from sphynx.cli.main import main; main()"
     flags = ("--server", f"127.0.0.1:{scene.server.port}", "--keys", authority / "alice", "--state", scene.client_state)
-    arguments = ["infer", str(scene.picture), *map(str, flags), "--json"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env=environment(scene.server.audit),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    missing = "torch=None, cryptography=None"
+    done = run_without(missing, "infer", scene.picture, *flags, "--json", audit=scene.server.audit)
     assert done.returncode == 0, done.stderr
     (prediction,) = json.loads(done.stdout)["predictions"]
     assert prediction["labels"] == scene.expected

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sphynx.cli.design_options import Json
-from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.cli.train import DataSize, RunArgument
 from sphynx.errors import InputError
+
+if TYPE_CHECKING:
+    from sphynx.program.ir import Linear, Program
 
 
 def compile_run(
@@ -38,6 +41,7 @@ def compile_run(
     from sphynx.data.open import open_data
     from sphynx.network.model import load_model, load_normalisation, trained_on
     from sphynx.program.compile import calibration_images, compile_network, save_compiled
+    from sphynx.program.cost import layer_costs
     from sphynx.program.quantise import Precision
     from sphynx.space.shipped import model_path
     from sphynx.train.loop import check_fit
@@ -69,23 +73,24 @@ def compile_run(
                 "ring_bits": program.ring_bits,
                 "relus": program.relu_count,
                 "layers": {step.name: step.range_bits for step in program.linears},
+                "chains": [step.name for step in program.linears if not step.range_bits],
+                "border_terms": {
+                    step.name: sum(program.is_crop(term.source) for term in step.terms) for step in program.linears
+                },
             }
         )
         return
+    costs = dict(layer_costs(program))
     print_table(
         f"Compiled: {out}",
-        ["linear map", "shape", "convolutions", ">scale", ">range bits"],
+        ["linear map", "shape", "convolutions", ">MACs", ">HE products", ">scale", ">range bits"],
         (
             [
                 step.name,
                 str(step.shape),
-                ", ".join(
-                    f"{term.kernel_height}x{term.kernel_width}"
-                    + (f"/{term.stride}" if term.stride > 1 else "")
-                    + (f" dilated {term.dilation}" if term.dilation > 1 else "")
-                    + f" of {term.source}"
-                    for term in step.terms
-                ),
+                _convolutions(program, step),
+                short(costs[step.name].macs),
+                count(costs[step.name].he_products),
                 str(step.scale),
                 str(step.range_bits) if step.range_bits else "chain",
             ]
@@ -93,3 +98,17 @@ def compile_run(
         ),
         note=f"ring of {program.ring_bits} bits, {count(program.relu_count)} ReLUs, hash {program.content_hash[:16]}",
     )
+
+
+def _convolutions(program: Program, step: Linear) -> str:
+    """The terms that read whole tensors, and how many read single rows, columns or corners of a border."""
+    borders = sum(program.is_crop(term.source) for term in step.terms)
+    shown = [
+        f"{term.kernel_height}x{term.kernel_width}"
+        + (f"/{term.stride}" if term.stride > 1 else "")
+        + (f" dilated {term.dilation}" if term.dilation > 1 else "")
+        + f" of {term.source}"
+        for term in step.terms
+        if not program.is_crop(term.source)
+    ]
+    return ", ".join([*shown, *([f"{borders} for borders"] if borders else [])])

@@ -36,7 +36,7 @@ def infer(
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for the server to answer.")] = 120.0,
     as_json: Json = False,
 ) -> None:
-    """Ask a server what is in images, without showing them. Preparation is done first, before an image is opened.
+    """Ask a server what is in images, without showing them. Without images: only prepare, for later.
 
     Examples:
 

@@ -14,6 +14,7 @@ from sphynx.cli import (
     check,
     compile,
     data,
+    demo,
     design,
     doctor,
     eval,
@@ -40,6 +41,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
 app.command("design")(design.design)
 app.command("show")(show.show)

@@ -112,10 +112,16 @@ def _rows(card: dict[str, Any]) -> list[list[str]]:
         rows.append(["all seeds", each])
     rows += [
         ["recipe", ", ".join(f"{key} {value}" for key, value in recipe.items())],
-        ["teacher", (card["teacher"] or {}).get("name") or ("unnamed" if card["teacher"] else "none")],
+        ["teacher", teacher_name(card["teacher"])],
         ["training", f"{card['minutes']:.1f} minutes on {card['device']}"],
         ["made by", f"sphynx {made['sphynx']}, source {made['source_sha256']}, commit {made['commit']}"],
         ["with", ", ".join(f"{name} {version}" for name, version in made["packages"].items() if version)],
         ["command", " ".join(made["command"])],
     ]
     return rows
+
+
+def teacher_name(design: dict[str, Any] | None) -> str:
+    if design is None:
+        return "none"
+    return str(design["name"] or design["format"]).partition("/")[0].removeprefix("sphynx-")

@@ -16,11 +16,12 @@ UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def serve(
-    compiled: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sphynx compile` wrote.")],
+    compiled: Annotated[str, typer.Argument(metavar="DIR", help="A folder of `sphynx compile`, or a model's name.")],
     keys: Annotated[Path, typer.Option("--keys", help="The server's folder from `sphynx keys issue`.")],
     listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Port 0: any.")] = "127.0.0.1:7443",
     state: Annotated[
-        Path | None, typer.Option("--state", help="Where bundles and their ledger are kept (DIR/bundles).")
+        Path | None,
+        typer.Option("--state", help="Where bundles and their ledger are kept: DIR/bundles, for a model bundles/NAME."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Preparations, and inferences, at once (one per core).")
@@ -43,6 +44,8 @@ def serve(
 
       sphynx serve compiled/digits --keys keys/server
 
+      sphynx serve sphynx-cifar100-25k --keys keys/server
+
       sphynx serve compiled/digits --keys keys/server --listen 0.0.0.0:7443 --workers 8 --quota 100G --pool 32
     """
     from sphynx.program.files import load_program
@@ -53,6 +56,7 @@ def serve(
     from sphynx.service.monitor import Monitor
     from sphynx.service.server import Server
     from sphynx.service.store import Store
+    from sphynx.space.shipped import program_path
 
     host, port = parse_address(listen)
     defaults = Limits()
@@ -68,11 +72,13 @@ def serve(
         idle_s=idle,
         grace_s=grace,
     )
-    program = load_program(compiled)
-    model = ServerModel(program, load_weights(compiled, program))
+    folder = program_path(compiled)
+    program = load_program(folder)
+    model = ServerModel(program, load_weights(folder, program))
     events = EventLog(sys.stderr)
-    weights_hash = hashlib.sha256((compiled / WEIGHTS).read_bytes()).hexdigest()
-    with Store(state or compiled / "bundles", quota_bytes=limits.quota_bytes, weights_hash=weights_hash) as store:
+    weights_hash = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    kept = folder / "bundles" if folder == Path(compiled) else Path("bundles") / compiled
+    with Store(state or kept, quota_bytes=limits.quota_bytes, weights_hash=weights_hash) as store:
         server = Server(model, store, keys=keys, host=host, port=port, limits=limits, events=events)
         monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)
 

@@ -155,13 +155,13 @@ class ConvPlan:
         polynomials = np.zeros((self.inputs_per_tile, self.n), np.int32)
         base = 0
         for shape, layout, weight in zip(self.shapes, self.layouts, weights, strict=True):
-            rows, columns = shape.row_taps(), shape.column_taps()
+            rows, columns, weight = _read_taps(shape, layout, weight[first:last])
             # Tiles with a halo start at the first row that a tap reads; a whole image starts at row 0.
             top, left = layout.tile_origins[0]
-            shift_y = np.array([shift - top for shift, _ in rows])
-            shift_x = np.array([shift - left for shift, _ in columns])
-            phase_y = np.array([layout.row_phases.index(phase) for _, phase in rows])
-            phase_x = np.array([layout.column_phases.index(phase) for _, phase in columns])
+            shift_y = np.array([shift - top for shift, _ in rows], np.int64)
+            shift_x = np.array([shift - left for shift, _ in columns], np.int64)
+            phase_y = np.array([layout.row_phases.index(phase) for _, phase in rows], np.int64)
+            phase_x = np.array([layout.column_phases.index(phase) for _, phase in columns], np.int64)
             m = np.arange(last - first).reshape(-1, 1, 1, 1)
             channel = np.arange(shape.in_channels).reshape(1, -1, 1, 1)
             phases = phase_y.reshape(-1, 1) * len(layout.column_phases) + phase_x
@@ -171,7 +171,7 @@ class ConvPlan:
             exponent = exponent - shift_y.reshape(-1, 1) * layout.row_pitch - shift_x
             ciphertext = np.broadcast_to(base + v // layout.channels_per_ciphertext, exponent.shape)
             # X^-e = -X^(n-e).
-            value = np.where(exponent < 0, -weight[first:last], weight[first:last])
+            value = np.where(exponent < 0, -weight, weight)
             np.add.at(polynomials, (ciphertext, exponent % self.n), value)
             base += layout.ciphertexts_per_tile
         return polynomials
@@ -184,3 +184,14 @@ class ConvPlan:
         whole = grid.transpose(0, 3, 1, 4, 2, 5).reshape(len(grid), out, -1, across * width)
         tensor = np.ascontiguousarray(whole[:, :, : self.shapes[0].out_height, : self.shapes[0].out_width])
         return tensor[0] if images is None else tensor
+
+
+def _read_taps(
+    shape: ConvShape, layout: InputLayout, weight: NDArray[np.int32]
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]], NDArray[np.int32]]:
+    """Row taps, column taps and weights, without the taps of phases that hold nothing."""
+    rows = [number for number, (_, phase) in enumerate(shape.row_taps()) if phase in layout.row_phases]
+    columns = [number for number, (_, phase) in enumerate(shape.column_taps()) if phase in layout.column_phases]
+    row_taps, column_taps = shape.row_taps(), shape.column_taps()
+    kept = weight[:, :, rows][:, :, :, columns]
+    return [row_taps[number] for number in rows], [column_taps[number] for number in columns], kept

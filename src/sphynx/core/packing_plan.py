@@ -167,7 +167,6 @@ def _best_tiles(n: int, shapes: tuple[ConvShape, ...], min_rows: int, min_row_pi
 
 def _layout(n: int, shape: ConvShape, geometry: _Geometry, per_ciphertext: int, all_phases: bool) -> InputLayout:
     row_taps, column_taps = shape.row_taps(), shape.column_taps()
-    every = tuple(range(shape.stride))
     top = min(shift for shift, _ in row_taps) if geometry.halo else 0
     left = min(shift for shift, _ in column_taps) if geometry.halo else 0
     return InputLayout(
@@ -176,8 +175,8 @@ def _layout(n: int, shape: ConvShape, geometry: _Geometry, per_ciphertext: int, 
         shape.height,
         shape.width,
         shape.stride,
-        every if all_phases else tuple(sorted({phase for _, phase in row_taps})),
-        every if all_phases else tuple(sorted({phase for _, phase in column_taps})),
+        _phases(row_taps, shape.stride, shape.height, all_phases),
+        _phases(column_taps, shape.stride, shape.width, all_phases),
         geometry.row_pitch,
         geometry.block,
         per_ciphertext,
@@ -185,3 +184,9 @@ def _layout(n: int, shape: ConvShape, geometry: _Geometry, per_ciphertext: int, 
         geometry.rows if geometry.halo else ceil(shape.height / shape.stride),
         geometry.row_pitch if geometry.halo else ceil(shape.width / shape.stride),
     )
+
+
+def _phases(taps: list[tuple[int, int]], stride: int, size: int, all_phases: bool) -> tuple[int, ...]:
+    """Those that are read. In an axis shorter than the stride the last phases hold nothing and are never sent."""
+    read = set(range(stride)) if all_phases else {phase for _, phase in taps}
+    return tuple(sorted(phase for phase in read if phase < size)) or (0,)

@@ -78,7 +78,7 @@ def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, An
             "accuracy": result["accuracy"],
             "top5": result["top5"],
             "test_images": result["test_images"],
-            "evaluation": None if evaluation is None else dict(evaluation),
+            "evaluation": None if evaluation is None else {k: v for k, v in evaluation.items() if k != "run"},
             "seed": config["seed"],
             "all_seeds": None if summary is None else {key: summary[key] for key in ("seeds", "accuracies")},
             "relus": account_of_any(network.design).total.relus,

@@ -1,19 +1,22 @@
 """Affine maps of feature maps, kept symbolic: what a cell's node is, as convolutions of the tensors behind it.
 
-A `Node` is a sum of kernels over tensors plus a bias map. Applying a convolution to it composes kernels, which is exact
-unless the convolution reads zeros of its padding where a kernel's own formula, continued beyond the node's border,
-would still read pixels. `reads_only_zeros_outside` decides that position by position, so 1x1 maps, factorized
-reductions, unpadded second convolutions and small maps need no rules of their own. The bias map is pushed through with
-its borders.
+A `Node` is a sum of kernels over tensors plus a bias map. Applying a convolution to it composes kernels. That alone is
+exact only where the convolution reads no padding at which a kernel's own formula, continued beyond the node's border,
+would still read pixels. What such positions add is taken away again, by kernels of single source rows and columns: with
+R and C saying that a position lies outside by its row or column, what counts is 1 - R - C + R C, so rows and columns
+are subtracted and the corners, subtracted twice, added back (axes.py). The bias map is pushed through with its borders.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sphynx.program.axes import Along, Axis, Fixed, Sliding, composed_axis, places, united
 from sphynx.program.convolve import convolve
 from sphynx.program.ir import Term
 from sphynx.space.tally import Shape
@@ -23,19 +26,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reads:
-    """Where a kernel of dilation 1 reads: output row y reads rows stride * y - top .. of a tensor."""
+    """Where a kernel reads its source."""
 
     source: str
-    shape: Shape  # of the source
-    stride: int
-    top: int
-    left: int
-    rows: int  # of the kernel
-    columns: int
+    channels: int  # of the source
+    rows: Axis
+    columns: Axis
 
-    @property
-    def is_pointwise(self) -> bool:
-        return (self.stride, self.top, self.left, self.rows, self.columns) == (1, 0, 0, 1, 1)
+    def is_pointwise(self, shape: Shape) -> bool:
+        """Whether it takes each element of a map of this height and width to the element at its place."""
+        return self.rows == Sliding(shape.height, 1, 0, 1) and self.columns == Sliding(shape.width, 1, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,20 @@ class Window:
     top: int = 0
     left: int = 0
 
-    def read_rows(self) -> set[int]:
-        return _positions(self.height, self.stride, self.top, self.dilation, self.rows)
-
-    def read_columns(self) -> set[int]:
-        return _positions(self.width, self.stride, self.left, self.dilation, self.columns)
-
     def term(self, source: str) -> Term:
         return Term(source, self.rows, self.columns, self.stride, self.dilation, self.top, self.left)
+
+    def along_rows(self) -> Along:
+        return Along(self.rows, self.height, self.stride, self.dilation, self.top)
+
+    def along_columns(self) -> Along:
+        return Along(self.columns, self.width, self.stride, self.dilation, self.left)
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
     shape: Shape
-    kernels: dict[Reads, Floats]  # [channels, source channels, rows, columns]
+    kernels: dict[Reads, Floats]  # [channels, source channels, row taps, column taps]
     bias: Floats  # [channels, height, width]
 
     def __add__(self, other: Node) -> Node:
@@ -76,69 +76,51 @@ class Node:
     def scaled(self, factor: Floats, shift: Floats) -> Node:
         """Per channel: batch norm with its statistics fixed."""
         kernels = {reads: factor[:, None, None, None] * kernel for reads, kernel in self.kernels.items()}
-        return replace(self, kernels=kernels, bias=factor[:, None, None] * self.bias + shift[:, None, None])
+        return Node(self.shape, kernels, factor[:, None, None] * self.bias + shift[:, None, None])
 
 
-def tensor_node(source: str, shape: Shape) -> Node:
-    """The tensor itself."""
-    identity = np.eye(shape.channels)[:, :, None, None]
-    return Node(shape, {Reads(source, shape, 1, 0, 0, 1, 1): identity}, np.zeros(shape))
+def pointwise(source: str, shape: Shape) -> Reads:
+    return Reads(source, shape.channels, Sliding(shape.height, 1, 0, 1), Sliding(shape.width, 1, 0, 1))
 
 
-def composes_exactly(node: Node, window: Window) -> bool:
-    return all(reads_only_zeros_outside(reads, node.shape, window) for reads in node.kernels)
-
-
-def reads_only_zeros_outside(reads: Reads, shape: Shape, window: Window) -> bool:
-    """Whether the kernel, continued beyond the node, gives the zeros that the window's padding stands for."""
-    rows_zero = all(
-        _outside(reads.stride * row - reads.top, reads.rows, reads.shape.height)
-        for row in window.read_rows()
-        if not 0 <= row < shape.height
-    )
-    return rows_zero and all(
-        _outside(reads.stride * column - reads.left, reads.columns, reads.shape.width)
-        for column in window.read_columns()
-        if not 0 <= column < shape.width
-    )
-
-
-def compose(node: Node, weights: Floats, window: Window) -> Node:
-    """The convolution of the node, where that `composes_exactly`."""
+def compose(node: Node, weights: Floats, window: Window, channels: int) -> Node:
+    """The convolution of the node, which has this many channels."""
     composed: dict[Reads, Floats] = {}
-    for reads, kernel in node.kernels.items():
-        outer = replace(
-            reads,
-            stride=reads.stride * window.stride,
-            top=reads.stride * window.top + reads.top,
-            left=reads.stride * window.left + reads.left,
-            rows=reads.stride * window.dilation * (window.rows - 1) + reads.rows,
-            columns=reads.stride * window.dilation * (window.columns - 1) + reads.columns,
-        )
-        merged = _composed_kernel(kernel, weights, reads.stride * window.dilation)
-        composed[outer] = composed[outer] + merged if outer in composed else merged
+    for reads, kernel in consolidated(node.kernels).items():
+        rows = composed_axis(reads.rows, node.shape.height, window.along_rows())
+        columns = composed_axis(reads.columns, node.shape.width, window.along_columns())
+        for row, column in product(rows, columns):
+            outer = Reads(reads.source, reads.channels, row.axis, column.axis)
+            shape = (len(weights), kernel.shape[1], row.axis.taps, column.axis.taps)
+            composed[outer] = composed[outer] if outer in composed else np.zeros(shape)
+        flat = np.ascontiguousarray(kernel).reshape(len(kernel), -1)
+        for y, x in product(range(window.rows), range(window.columns)):
+            part = (weights[:, :, y, x] @ flat).reshape(len(weights), *kernel.shape[1:])
+            for row, column in product(rows, columns):
+                (from_rows, to_rows), (from_columns, to_columns) = row.moves[y], column.moves[x]
+                if len(to_rows) and len(to_columns):
+                    target = composed[Reads(reads.source, reads.channels, row.axis, column.axis)]
+                    moved = part[:, :, from_rows[:, None], from_columns]
+                    target[:, :, to_rows[:, None], to_columns] += row.sign * column.sign * moved
     size = (window.height, window.width)
     bias = convolve(node.bias[None], weights, window.term(""), size)[0]
-    return Node(Shape(len(weights), *size), composed, bias)
+    return Node(Shape(channels, *size), composed, bias)
 
 
-def _composed_kernel(inner: Floats, outer: Floats, spread: int) -> Floats:
-    """`spread` is how far two neighbouring taps of the outer kernel lie apart in the inner one's source."""
-    outputs, middle, rows, columns = outer.shape
-    _, inputs, inner_rows, inner_columns = inner.shape
-    flat = np.ascontiguousarray(inner).reshape(middle, -1)
-    result = np.zeros((outputs, inputs, spread * (rows - 1) + inner_rows, spread * (columns - 1) + inner_columns))
-    for row in range(rows):
-        for column in range(columns):
-            product = (outer[:, :, row, column] @ flat).reshape(outputs, inputs, inner_rows, inner_columns)
-            y, x = spread * row, spread * column
-            result[:, :, y : y + inner_rows, x : x + inner_columns] += product
-    return result
-
-
-def _positions(outputs: int, stride: int, padding: int, dilation: int, taps: int) -> set[int]:
-    return {stride * y - padding + dilation * k for y in range(outputs) for k in range(taps)}
-
-
-def _outside(first: int, taps: int, length: int) -> bool:
-    return first + taps <= 0 or first >= length
+def consolidated(kernels: dict[Reads, Floats]) -> dict[Reads, Floats]:
+    """One kernel for all that read one tensor with one stride, and for each side of its border."""
+    groups: dict[tuple[str, int, bool, bool], list[Reads]] = defaultdict(list)
+    for reads in kernels:
+        kinds = (isinstance(reads.rows, Fixed), isinstance(reads.columns, Fixed))
+        groups[reads.source, reads.channels, *kinds].append(reads)
+    merged: dict[Reads, Floats] = {}
+    for group in groups.values():
+        rows, columns = united(reads.rows for reads in group), united(reads.columns for reads in group)
+        for reads in group:
+            whole = replace(reads, rows=rows[reads.rows], columns=columns[reads.columns])
+            kernel = kernels[reads]
+            if whole not in merged:
+                merged[whole] = np.zeros((*kernel.shape[:2], whole.rows.taps, whole.columns.taps))
+            at_rows, at_columns = places(reads.rows, whole.rows), places(reads.columns, whole.columns)
+            merged[whole][:, :, at_rows[:, None], at_columns] += kernel
+    return merged

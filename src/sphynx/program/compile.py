@@ -1,4 +1,4 @@
-"""The whole way from a trained network to a program: trace and fuse, quantise. What `sphynx compile` does."""
+"""The whole way from a trained network to a program, as `sphynx compile` goes: choose cuts, fuse, quantise."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from sphynx.data.images import ImageSet
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, as_designed
+from sphynx.program.choose import choose_cuts
 from sphynx.program.convolve import Array
 from sphynx.program.files import save_program
 from sphynx.program.quantise import Precision, Quantised, quantise
@@ -38,7 +39,9 @@ def compile_network(
             remedy="Give the data that the network was trained on.",
         )
     with torch.no_grad():
-        fused = trace(as_designed(network), mean, std)
+        plain = as_designed(network)
+        cuts = choose_cuts(lambda cuts: trace(plain, mean, std, cuts=cuts, outline=True), precision)
+        fused = trace(plain, mean, std, cuts=cuts)
     return quantise(fused, calibration, precision, class_names=class_names, name=design.name)
 
 

@@ -1,28 +1,23 @@
-"""Builds the fused graph: nodes stay symbolic (affine.py) until a nonlinearity, or a border, needs their values.
+"""Builds the fused graph: nodes stay symbolic (affine.py) until a nonlinearity, or a cut, needs their values.
 
-`convolve` and `average` are what a network's walker calls. Where composition would not be exact the node becomes a
-tensor of its own, and the map a chain of two. `as_tensor` merges all kernels that read one tensor into one, cuts off
-taps that never meet a pixel, and finds dilations.
+`convolve`, `scale`, `average` and `joint` are what a network's walker calls. `cuts` names joints whose node becomes a
+tensor of its own all the same, which makes a chain of two maps: where that is cheaper (choose.py).
+
+An outline is the same graph without its weights: every kernel has one channel, 1 where a tap is used. It is made in
+milliseconds and costs what the network costs, because costs depend on shapes alone.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from math import gcd, lcm
+from math import lcm
 
 import numpy as np
 
-from sphynx.program.affine import (
-    Floats,
-    Node,
-    Reads,
-    Window,
-    compose,
-    composes_exactly,
-    tensor_node,
-)
-from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step, Term
+from sphynx.program.affine import Floats, Node, Reads, Window, compose, pointwise
+from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step
+from sphynx.program.terms import Crop, merged_terms
 from sphynx.space.tally import Shape
 
 Spans = tuple[tuple[int, int], ...]  # (first, after the last) along one axis
@@ -30,33 +25,58 @@ Spans = tuple[tuple[int, int], ...]  # (first, after the last) along one axis
 
 @dataclass(frozen=True, eq=False)
 class Fused:
-    """A network in real numbers: the steps of a program, and their weights by name."""
+    """A network in real numbers: the steps of a program, and their weights by name.
+
+    `joints` are the places where it could be cut.
+    """
 
     graph: Graph
     weights: dict[str, Floats]
+    joints: tuple[str, ...]
 
 
 class Fuser:
-    def __init__(self, image: Shape, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
-        self.image = image
+    def __init__(
+        self,
+        image: Shape,
+        mean: tuple[float, ...],
+        std: tuple[float, ...],
+        *,
+        cuts: Collection[str] = (),
+        outline: bool = False,
+    ) -> None:
+        self.image, self._cuts, self._outline = image, cuts, outline
         self._steps: list[Step] = []
         self._weights: dict[str, Floats] = {}
+        self._joints: list[str] = []
         self._tensors: dict[int, tuple[Node, Node]] = {}  # by identity: a node and its tensor
         self._activated: dict[int, tuple[Node, Node]] = {}
         self._pooled: dict[tuple[str, Spans, Spans, bool], str] = {}
+        self._shapes = {INPUT: image}
         # The client's input is the pixel: (pixel / 255 - mean) / std.
         deviations = np.array(std)
-        self.input = tensor_node(INPUT, image).scaled(1 / (255 * deviations), -np.array(mean) / deviations)
+        self.input = self.scale(self._tensor(INPUT, image), 1 / (255 * deviations), -np.array(mean) / deviations)
 
-    def convolve(self, node: Node, weights: Floats, window: Window, name: str) -> Node:
-        """`name` is the layer that reads the node, should the node have to become a tensor for it."""
-        if not composes_exactly(node, window):
-            node = self.as_tensor(node, f"{name}.input")
-        return compose(node, weights, window)
+    def joint(self, node: Node, name: str) -> Node:
+        """A place where the network can be cut: the node itself, or, if it is cut here, the tensor that it becomes."""
+        if all(reads.is_pointwise(node.shape) for reads in node.kernels):
+            return node
+        self._joints.append(name)
+        return self.as_tensor(node, name) if name in self._cuts else node
+
+    def convolve(self, node: Node, weights: Floats, window: Window) -> Node:
+        channels = len(weights)
+        if self._outline:
+            weights = np.any(weights != 0, axis=(0, 1))[None, None].astype(np.float64)
+        return compose(node, weights, window, channels)
+
+    def scale(self, node: Node, factor: Floats, shift: Floats) -> Node:
+        """Per channel: batch norm with its statistics fixed, or a bias."""
+        return node if self._outline else node.scaled(factor, shift)
 
     def average(self, node: Node, rows: Spans, columns: Spans, name: str, *, whole: int = 0) -> Node:
         """The mean over windows; `whole` is the divisor of all of them where padding counts as pixels."""
-        if not all(reads.is_pointwise and reads.shape[1:] == node.shape[1:] for reads in node.kernels):
+        if not all(reads.is_pointwise(node.shape) for reads in node.kernels):
             node = self.as_tensor(node, f"{name}.input")
         row_factors, row_divisor = ((1,) * len(rows), 1) if whole else _weights_of_spans(rows)
         column_factors, column_divisor = ((1,) * len(columns), 1) if whole else _weights_of_spans(columns)
@@ -69,9 +89,10 @@ class Fuser:
                 self._steps.append(
                     Pool(self._pooled[key], reads.source, rows, row_factors, columns, column_factors),
                 )
-            shape = Shape(reads.shape.channels, len(rows), len(columns))
-            kernels[Reads(self._pooled[key], shape, 1, 0, 0, 1, 1)] = kernel / divisor
-        bias = np.zeros((node.shape.channels, len(rows), len(columns)))
+                self._shapes[self._pooled[key]] = Shape(reads.channels, len(rows), len(columns))
+            pooled = self._pooled[key]
+            kernels[pointwise(pooled, self._shapes[pooled])] = kernel / divisor
+        bias = np.zeros((len(node.bias), len(rows), len(columns)))
         for y, (top, bottom) in enumerate(rows):
             for x, (left, right) in enumerate(columns):
                 scale = row_factors[y] * column_factors[x] / divisor
@@ -84,28 +105,31 @@ class Fuser:
             tensor = self.as_tensor(node, f"{name}.input")
             (source,) = {reads.source for reads in tensor.kernels}
             self._steps.append(Relu(name, source))
-            self._activated[id(node)] = node, tensor_node(name, node.shape)
+            self._activated[id(node)] = node, self._tensor(name, node.shape)
         return self._activated[id(node)][1]
 
     def finish(self, node: Node, name: str) -> Fused:
         self._append(node, name)
-        return Fused(Graph(self.image, tuple(self._steps)), self._weights)
+        return Fused(Graph(self.image, tuple(self._steps)), self._weights, tuple(self._joints))
 
     def as_tensor(self, node: Node, name: str) -> Node:
         """The same values, read from a tensor that a linear step makes."""
         if id(node) not in self._tensors:
             self._append(node, name)
-            self._tensors[id(node)] = node, tensor_node(name, node.shape)
+            self._tensors[id(node)] = node, self._tensor(name, node.shape)
         return self._tensors[id(node)][1]
+
+    def _tensor(self, name: str, shape: Shape) -> Node:
+        self._shapes[name] = shape
+        channels = 1 if self._outline else shape.channels
+        return Node(
+            shape, {pointwise(name, shape): np.eye(channels)[:, :, None, None]}, np.zeros((channels, *shape[1:]))
+        )
 
     def _append(self, node: Node, name: str) -> None:
         terms, weights = [], []
-        groups: dict[tuple[str, int], list[tuple[Reads, Floats]]] = defaultdict(list)
-        for reads, kernel in node.kernels.items():
-            groups[reads.source, reads.stride].append((reads, kernel))
-        for parts in groups.values():
-            term, kernel = _trimmed(*_merged(parts), node.shape)
-            terms.append(term)
+        for crop, term, kernel in merged_terms(node):
+            terms.append(replace(term, source=self._crop(crop)))
             weights.append(kernel)
         step = Linear(name, tuple(terms), node.shape)
         self._steps.append(step)
@@ -113,46 +137,22 @@ class Fuser:
             self._weights[step.weight_name(number)] = array
         self._weights[step.bias_name] = node.bias
 
+    def _crop(self, crop: Crop) -> str:
+        """The tensor's name; a crop is a public map that sums over windows of one element."""
+        shape = self._shapes[crop.source]
+        rows, columns = crop.rows or (0, shape.height), crop.columns or (0, shape.width)
+        if (rows, columns) == ((0, shape.height), (0, shape.width)):
+            return crop.source
+        name = f"{crop.source}[{rows[0]}:{rows[1]},{columns[0]}:{columns[1]}]"
+        if name not in self._shapes:
+            self._shapes[name] = Shape(shape.channels, rows[1] - rows[0], columns[1] - columns[0])
+            spans = [tuple((n, n + 1) for n in range(*run)) for run in (rows, columns)]
+            self._steps.append(Pool(name, crop.source, spans[0], (1,) * len(spans[0]), spans[1], (1,) * len(spans[1])))
+        return name
+
 
 def _weights_of_spans(spans: Spans) -> tuple[tuple[int, ...], int]:
     """Whole factors that make every window weigh the same, and their common divisor: 3, 2 with 6 for a cut 3x3."""
     lengths = [last - first for first, last in spans]
     divisor = lcm(*lengths)
     return tuple(divisor // length for length in lengths), divisor
-
-
-def _merged(parts: list[tuple[Reads, Floats]]) -> tuple[Reads, Floats]:
-    """One kernel for all that read the same tensor with the same stride."""
-    first = parts[0][0]
-    top, left = (max(getattr(reads, side) for reads, _ in parts) for side in ("top", "left"))
-    rows = max(top - reads.top + reads.rows for reads, _ in parts)
-    columns = max(left - reads.left + reads.columns for reads, _ in parts)
-    merged = np.zeros((*parts[0][1].shape[:2], rows, columns))
-    for reads, kernel in parts:
-        y, x = top - reads.top, left - reads.left
-        merged[:, :, y : y + reads.rows, x : x + reads.columns] += kernel
-    return replace(first, top=top, left=left, rows=rows, columns=columns), merged
-
-
-def _trimmed(reads: Reads, kernel: Floats, out: Shape) -> tuple[Term, Floats]:
-    """Without the border of taps that are zero or meet no pixel, and on a dilated grid where all others are zero."""
-    used = np.any(kernel != 0, axis=(0, 1))
-    rows = _useful(used.any(axis=1), reads.stride, reads.top, reads.shape.height, out.height)
-    columns = _useful(used.any(axis=0), reads.stride, reads.left, reads.shape.width, out.width)
-    row_gap, column_gap = (gcd(*(n - taps[0] for n in taps)) for taps in (rows, columns))
-    dilation = max(1, gcd(row_gap, column_gap))
-    kernel = kernel[:, :, rows[0] : rows[-1] + 1 : dilation, columns[0] : columns[-1] + 1 : dilation]
-    height, width = kernel.shape[2:]
-    top, left = reads.top - rows[0], reads.left - columns[0]
-    term = Term(reads.source, height, width, reads.stride, dilation, top, left)
-    return term, np.ascontiguousarray(kernel)
-
-
-def _useful(used: Floats, stride: int, padding: int, length: int, outputs: int) -> list[int]:
-    """Taps with a weight that some output multiplies with a pixel; one tap where there is none."""
-    found = [
-        tap
-        for tap in np.flatnonzero(used).tolist()
-        if any(0 <= stride * y - padding + tap < length for y in range(outputs))
-    ]
-    return found or [0]

@@ -168,6 +168,15 @@ class Graph:
     def linears(self) -> Iterator[Linear]:
         return (step for step in self.steps if isinstance(step, Linear))
 
+    def is_crop(self, name: str) -> bool:
+        """Whether it holds some elements of another tensor as they are: a border that a fused map reads apart."""
+        step = next((step for step in self.steps if step.name == name), None)
+        return (
+            isinstance(step, Pool)
+            and all(last - first == 1 for first, last in (*step.row_windows, *step.column_windows))
+            and {*step.row_factors, *step.column_factors} == {1}
+        )
+
     @property
     def relu_count(self) -> int:
         return sum(self.shapes[step.name].size for step in self.steps if isinstance(step, Relu))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -21,9 +23,16 @@ from sphynx.space.tally import windows
 LOGITS = "logits"
 
 
-def trace(network: AnyNetwork, mean: tuple[float, ...], std: tuple[float, ...]) -> Fused:
+def trace(
+    network: AnyNetwork,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    *,
+    cuts: Collection[str] = (),
+    outline: bool = False,
+) -> Fused:
     """What the network computes with its running statistics, from pixels 0 .. 255 to logits, in double precision."""
-    walker = _Walker(Fuser(network.design.image, mean, std))
+    walker = _Walker(Fuser(network.design.image, mean, std, cuts=cuts, outline=outline))
     x = walker.fuser.input
     if isinstance(network, SphynxNetwork):
         return walker.fuser.finish(walker.sphynx(network, x), LOGITS)
@@ -53,7 +62,7 @@ class _Walker:
             newer = self.sequence(stem.to_eighth, older, "stem.to_eighth")
         else:
             assert isinstance(stem, SmallStem)
-            older = newer = self.sequence(stem.layers, x, "stem")
+            older = newer = self.fuser.joint(self.sequence(stem.layers, x, "stem"), "stem")
         for position, cell in enumerate(network.cells):
             older, newer = newer, self.cell(cell, older, newer, f"cells.{position}")
         return self.head(network.head, newer)
@@ -61,26 +70,30 @@ class _Walker:
     def cell(self, cell: nn.Module, older: Node, newer: Node, name: str) -> Node:
         assert isinstance(cell, Cell)
         nodes = [
-            self.layer(cell.input_older, older, f"{name}.input_older"),
-            self.layer(cell.input_newer, newer, f"{name}.input_newer"),
+            self.fuser.joint(self.layer(cell.input_older, older, f"{name}.input_older"), f"{name}.nodes.0"),
+            self.fuser.joint(self.layer(cell.input_newer, newer, f"{name}.input_newer"), f"{name}.nodes.1"),
         ]
+        convolved = {
+            source for source, edge in zip(cell.sources, cell.edges, strict=True) if not isinstance(edge, nn.Identity)
+        }
         for number in range(0, len(cell.edges), 2):
             first, second = (
                 self.layer(cell.edges[edge], nodes[cell.sources[edge]], f"{name}.edges.{edge}")
                 for edge in (number, number + 1)
             )
-            nodes.append(first + second)
+            total = first + second
+            nodes.append(self.fuser.joint(total, f"{name}.nodes.{len(nodes)}") if len(nodes) in convolved else total)
         # A 1x1 convolution of joined nodes is the sum of its parts.
         convolution, norm = cell.output
         assert isinstance(convolution, nn.Conv2d)
         parts = np.split(_array(convolution.weight), len(nodes) - INPUT_NODES, axis=1)
-        total: Node | None = None
+        joined: Node | None = None
         for node, part in zip(nodes[INPUT_NODES:], parts, strict=True):
             window = Window(1, 1, node.shape.height, node.shape.width)
-            term = self.fuser.convolve(node, part, window, f"{name}.output")
-            total = term if total is None else total + term
-        assert total is not None
-        return self.fuser.relu(self.layer(norm, total, f"{name}.output"), f"{name}.activation")
+            term = self.fuser.convolve(node, part, window)
+            joined = term if joined is None else joined + term
+        assert joined is not None
+        return self.fuser.relu(self.layer(norm, joined, f"{name}.output"), f"{name}.activation")
 
     def block(self, block: nn.Module, x: Node, name: str) -> Node:
         assert isinstance(block, BasicBlock)
@@ -90,10 +103,12 @@ class _Walker:
 
     def head(self, head: nn.Linear, x: Node) -> Node:
         pooled = self.fuser.average(x, ((0, x.shape.height),), ((0, x.shape.width),), "head")
-        return self.dense(head, pooled, "head")
+        return self.dense(head, pooled)
 
     def sequence(self, layers: nn.Module, x: Node, name: str) -> Node:
-        for child, layer in layers.named_children():
+        for number, (child, layer) in enumerate(layers.named_children()):
+            if number and isinstance(layer, nn.Conv2d):
+                x = self.fuser.joint(x, f"{name}.{child}.input")
             x = self.layer(layer, x, f"{name}.{child}")
         return x
 
@@ -105,17 +120,17 @@ class _Walker:
         if isinstance(layer, nn.ReLU):
             return self.fuser.relu(x, name)
         if isinstance(layer, nn.BatchNorm2d):
-            return x.scaled(*_fixed_norm(layer))
+            return self.fuser.scale(x, *_fixed_norm(layer))
         if isinstance(layer, nn.Conv2d):
-            return self.convolution(layer, x, name)
+            return self.convolution(layer, x)
         if isinstance(layer, FactorizedReduction):
-            return self.reduction(layer, x, name)
+            return self.reduction(layer, x)
         if isinstance(layer, nn.AvgPool2d):
             return self.average_pool(layer, x, name)
         if isinstance(layer, nn.AdaptiveAvgPool2d):
             return self.adaptive_pool(layer, x, name)
         if isinstance(layer, nn.Linear):
-            return self.dense(layer, x, name)
+            return self.dense(layer, x)
         raise InputError(
             f"{type(layer).__name__} cannot be compiled",
             where=name,
@@ -123,16 +138,16 @@ class _Walker:
             "the network with average pooling.",
         )
 
-    def convolution(self, layer: nn.Conv2d, x: Node, name: str) -> Node:
+    def convolution(self, layer: nn.Conv2d, x: Node) -> Node:
         (rows, columns), stride, dilation = layer.kernel_size, layer.stride[0], layer.dilation[0]
         top, left = (int(padding) for padding in layer.padding)
         height = windows(x.shape.height, rows, stride, top, dilation)
         width = windows(x.shape.width, columns, stride, left, dilation)
         window = Window(rows, columns, height, width, stride, dilation, top, left)
-        y = self.fuser.convolve(x, _ungrouped(layer), window, name)
-        return y if layer.bias is None else y.scaled(np.ones(layer.out_channels), _array(layer.bias))
+        y = self.fuser.convolve(x, _ungrouped(layer), window)
+        return y if layer.bias is None else self.fuser.scale(y, np.ones(layer.out_channels), _array(layer.bias))
 
-    def reduction(self, layer: FactorizedReduction, x: Node, name: str) -> Node:
+    def reduction(self, layer: FactorizedReduction, x: Node) -> Node:
         """Two 1x1 convolutions of stride 2, one pixel apart, are one sparse 2x2 convolution."""
         channels = layer.norm.num_features
         odd = _array(layer.odd.weight)
@@ -142,7 +157,7 @@ class _Walker:
             weights[:even_channels, :, 0, 0] = _array(layer.even.weight)[:, :, 0, 0]
         weights[even_channels : even_channels + len(odd), :, 1, 1] = odd[:, :, 0, 0]
         window = Window(2, 2, (x.shape.height + 1) // 2, (x.shape.width + 1) // 2, stride=2)
-        return self.fuser.convolve(x, weights, window, name).scaled(*_fixed_norm(layer.norm))
+        return self.fuser.scale(self.fuser.convolve(x, weights, window), *_fixed_norm(layer.norm))
 
     def average_pool(self, layer: nn.AvgPool2d, x: Node, name: str) -> Node:
         kernel, stride, padding = (
@@ -159,12 +174,12 @@ class _Walker:
         rows, columns = (_adaptive(n, parts or n) for n, parts in zip(x.shape[1:], grid, strict=True))
         return self.fuser.average(x, rows, columns, name)
 
-    def dense(self, layer: nn.Linear, x: Node, name: str) -> Node:
+    def dense(self, layer: nn.Linear, x: Node) -> Node:
         """A dense layer reads channels, rows and columns in that order: a kernel of the whole map's size."""
         weights = _array(layer.weight).reshape(layer.out_features, *x.shape)
         window = Window(x.shape.height, x.shape.width, 1, 1)
-        y = self.fuser.convolve(x, weights, window, name)
-        return y.scaled(np.ones(layer.out_features), _array(layer.bias))
+        y = self.fuser.convolve(x, weights, window)
+        return self.fuser.scale(y, np.ones(layer.out_features), _array(layer.bias))
 
 
 def _array(tensor: Tensor) -> Floats:

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from sphynx.core import rlwe
 from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.core.packing_plan import answer_seconds, channel_counts, upload_seconds
+from sphynx.errors import InputError
 from sphynx.program.cost import conv_shape
 from sphynx.program.ir import Linear, Pool, Program
 
@@ -60,7 +61,14 @@ class ProgramPlan:
 @lru_cache(maxsize=8)
 def plan_program(program: Program) -> ProgramPlan:
     """Computed once for a program; the parameters inside are one object, as keys and ciphertexts require."""
-    params = rlwe.Params.for_ring(program.ring_bits)
+    try:
+        params = rlwe.Params.for_ring(program.ring_bits)
+    except ValueError as error:
+        raise InputError(
+            f"there is no encryption for a ring of {program.ring_bits} bits ({error})",
+            where=program.name or "program",
+            remedy="Compile the network again, with more --activation-bits.",
+        ) from None
     search = _Search(program, params)
     search.run()
     uploads = {name: search.uploads_of(name, conv) for name, conv in search.chosen.items()}

@@ -37,6 +37,15 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A small image with a line or two about it."""
+
+    source: str  # data: URL, so that the page stays one file
+    title: str
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Report:
     html: str
     charts: tuple[Chart, ...]
@@ -65,7 +74,7 @@ def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "S
     """`present` is this machine and source (`run.environment`): what was made elsewhere is labelled so."""
     networks = cards.network_cards(sources)
     sections = [
-        Section("design", "Design", [_table_part(cards.design_table(run)) for run in sources.designs if run.compared]),
+        Section("design", "Design", [table_part(cards.design_table(run)) for run in sources.designs if run.compared]),
         Section("networks", "Networks", [_network_part(card) for card in networks]),
         _training(sources, present),
         _searches(sources, present),
@@ -78,7 +87,7 @@ def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "S
         raise InputError("the inputs hold nothing to report", remedy="Give a finished run or a results file.")
     charts = [part["chart"] for section in sections for part in section.parts if "chart" in part]
     charts += [card.skeleton for card in networks if card.skeleton is not None]
-    html = _render(
+    html = render(
         title=title,
         subtitle=cards.subtitle(sources),
         tiles=cards.tiles(sources),
@@ -90,7 +99,7 @@ def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "S
 def _training(sources: Sources, present: Mapping[str, Any]) -> Section:
     section = Section("training", "Training")
     if sources.training:
-        section.parts.append(_table_part(cards.training_table(sources, present)))
+        section.parts.append(table_part(cards.training_table(sources, present)))
         section.parts += [_part(chart) for chart in training_charts(sources.training, present)]
     return section
 
@@ -98,7 +107,7 @@ def _training(sources: Sources, present: Mapping[str, Any]) -> Section:
 def _searches(sources: Sources, present: Mapping[str, Any]) -> Section:
     section = Section("search", "Search and placement")
     if sources.searches:
-        section.parts.append(_table_part(cards.search_table(sources, present)))
+        section.parts.append(table_part(cards.search_table(sources, present)))
     section.parts += [_part(placement_chart(run, number, present)) for number, run in enumerate(sources.placements)]
     return section
 
@@ -106,7 +115,7 @@ def _searches(sources: Sources, present: Mapping[str, Any]) -> Section:
 def _private(sources: Sources) -> Section:
     section = Section("private", "Private inference")
     if sources.private:
-        section.parts.append(_table_part(cards.private_table(sources)))
+        section.parts.append(table_part(cards.private_table(sources)))
     for number, row in enumerate(sources.private):
         if row.timeline:
             section.parts.append(_part(timeline_chart(row, number)))
@@ -142,12 +151,16 @@ def _card_part(card: cards.ModelCard) -> dict[str, Any]:
             "cells": []}  # fmt: skip
 
 
-def _table_part(table: cards.Table) -> dict[str, Any]:
+def table_part(table: cards.Table) -> dict[str, Any]:
     columns = [{"name": name.removeprefix(">"), "number": name.startswith(">")} for name in table.columns]
     return {"kind": "table", "columns": columns, "rows": table.rows, "notes": table.notes}
 
 
-def _render(*, title: str, subtitle: str, tiles: Sequence[cards.Tile], sections: Sequence[Section]) -> str:
+def pictures_part(pictures: Sequence[Picture]) -> dict[str, Any]:
+    return {"kind": "pictures", "pictures": pictures}
+
+
+def render(*, title: str, subtitle: str, tiles: Sequence[cards.Tile], sections: Sequence[Section]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(

@@ -14,15 +14,18 @@ from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.builder import SphynxNetwork
+from sphynx.network.widen import widened
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.location import LocationRecipe, Placement, PlacementSearch
 from sphynx.search.objective import Batch
+from sphynx.search.weight_settings import lay_out
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
 
 FORMAT = "sphynx-location/1"
+TENSOR_CORE_WIDTH = 8
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,15 @@ class LocationResult:
         }
 
 
-def candidate_networks(design: Design, placements: Sequence[Placement]) -> tuple[nn.ModuleList, nn.Module]:
-    """One network per placement, without auxiliary head or drop-path, and the stem that they share."""
-    networks = nn.ModuleList(SphynxNetwork(replace(design, reduce_positions=p, name="")) for p in placements)
+def candidate_networks(
+    design: Design, placements: Sequence[Placement], width_multiple: int = 1
+) -> tuple[nn.ModuleList, nn.Module]:
+    """One network per placement, without auxiliary head or drop-path, and the stem that they share.
+
+    `width_multiple` rounds widths up, which changes nothing that they compute or learn (see `network.widen`).
+    """
+    narrow = [SphynxNetwork(replace(design, reduce_positions=p, name="")) for p in placements]
+    networks = nn.ModuleList(widened(network, width_multiple) for network in narrow)
     stem = networks[0].stem
     for network in networks:
         network.stem = stem
@@ -112,8 +121,9 @@ def prepare_placement(
     """A placement search before its first step."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        networks, stem = candidate_networks(design, placements)
+        networks, stem = candidate_networks(design, placements, TENSOR_CORE_WIDTH if recipe.tensor_cores else 1)
     networks.to(device)
+    lay_out(networks, recipe.memory_format)
     halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
     generator = torch.Generator().manual_seed(seed)
     steps = recipe.epochs * halves.steps

@@ -32,6 +32,7 @@ from sphynx.search.strategies.darts import Darts
 from sphynx.search.strategies.gaea import Gaea
 from sphynx.search.strategies.strategy import Strategy
 from sphynx.search.supernet import Supernet
+from sphynx.search.weight_settings import lay_out
 from sphynx.search.weights import SharedWeights
 from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.genotype import Genotype, genotype_from_json
@@ -165,7 +166,9 @@ def prepare_search(
 ) -> tuple[Searcher, Halves, torch.Generator]:
     """A search before its first step."""
     generator = torch.Generator().manual_seed(seed)
-    shared = SharedWeights(_supernet(data, strategy, recipe, seed).to(device), recipe, objective)
+    supernet = _supernet(data, strategy, recipe, seed).to(device)
+    lay_out(supernet, recipe.memory_format)
+    shared = SharedWeights(supernet, recipe, objective)
     halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
     return Searcher(STRATEGIES[strategy](shared, generator), shared), halves, generator
 

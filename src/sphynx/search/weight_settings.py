@@ -27,6 +27,7 @@ class WeightSettings:
     crop: bool = True
     autocast: bool = False  # bf16, on a GPU
     cuda_graphs: bool = False  # a step is captured once and replayed, one graph per choice that it makes
+    tensor_cores: bool = False  # channels last in memory; placement's networks in widths that are multiples of 8
 
     def faults(self) -> list[str]:
         return self.not_above_zero("epochs", "batch_size", "learning_rate", "gradient_clip")
@@ -36,6 +37,10 @@ class WeightSettings:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def memory_format(self) -> torch.memory_format:
+        return torch.channels_last if self.tensor_cores else torch.contiguous_format
 
     def rate(self, epoch: int) -> float:
         low, high = self.final_learning_rate, self.learning_rate
@@ -51,3 +56,10 @@ class WeightSettings:
             weight_decay=self.weight_decay,
             fused=rate.device.type == "cuda",
         )
+
+
+def lay_out(network: nn.Module, memory_format: torch.memory_format) -> None:
+    """Kernels in this layout. `Module.to` would refuse the supernet's stacked reductions, which are 5-dimensional."""
+    for parameter in network.parameters():
+        if parameter.ndim == 4:
+            parameter.data = parameter.data.contiguous(memory_format=memory_format)

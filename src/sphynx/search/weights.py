@@ -45,7 +45,7 @@ class SharedWeights:
     def logits(self, x: Tensor, mixtures: Mixtures) -> Tensor:
         # The cache of casts would outlive the in-place changes of w that second-order DARTS makes.
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
-            return self.network(x, mixtures).float()
+            return self.network(x.contiguous(memory_format=self.recipe.memory_format), mixtures).float()
 
     def loss(self, batch: Batch, mixtures: Mixtures) -> Tensor:
         return self.objective.loss(self.logits(batch[0], mixtures), batch[1])

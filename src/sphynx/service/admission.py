@@ -12,14 +12,18 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sphynx.errors import SphynxError
 
 
+def available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @dataclass(frozen=True)
 class Limits:
-    workers: int = os.cpu_count() or 1  # offline and online, each
+    workers: int = field(default_factory=available_cores)  # offline and online, each
     handshakes: int = 64
     handshakes_per_address: int = 16
     connections: int = 64
@@ -51,7 +55,8 @@ class Places:
 
     @property
     def taken(self) -> int:
-        return self._held.total()
+        with self._changed:
+            return self._held.total()
 
     def try_take(self, holder: str) -> bool:
         with self._changed:

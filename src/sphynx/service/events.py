@@ -3,6 +3,7 @@ mask, image or logits, can get into a log."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -24,7 +25,8 @@ class EventLog:
             if type(value) not in (str, int, float, bool):
                 raise TypeError(f"{name} is a {type(value).__name__}: only scalars are logged")
             line[name] = value[:MAX_TEXT] if isinstance(value, str) else value
-        with self._lock:
+        # A log that nobody takes any more (a closed pipe, a full disk) must not take the server with it.
+        with self._lock, contextlib.suppress(OSError, ValueError):
             self._stream.write(json.dumps(line) + "\n")
             self._stream.flush()
 

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from sphynx.errors import InputError
+
 Labels = tuple[tuple[str, str], ...]
 PREFIX = "sphynx_"
 # Every metric there is: its kind and its help text.
@@ -82,7 +84,14 @@ class Monitor:
                 self.end_headers()
                 self.wfile.write(body)
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        try:
+            self._http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        except OSError as error:
+            raise InputError(
+                f"cannot listen there ({error.strerror})",
+                where=f"127.0.0.1:{port}",
+                remedy="Choose a free port: --metrics-port PORT.",
+            ) from None
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, name="sphynx-monitor", daemon=True)
         self._thread.start()

@@ -4,8 +4,9 @@
     FOLDER/ledger.sqlite    the truth about every bundle
     FOLDER/bundles/ID       what is ready, one file each
 
-`take` loads a bundle, burns it durably, deletes its file and only then returns it: there is no way to one without
-burning it. A file without a ready row is swept away at start, and all are if the server's weights are others now.
+`take` loads a bundle, burns it durably and only then returns it: there is no way to one without burning it. Its file is
+deleted at once, by a thread: the disk takes longer to free a large file than an inference should wait. A file without a
+ready row is swept away at start, and all are if the server's weights are others now.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Store:
         self._folder, self._quota_bytes = folder, quota_bytes
         self._changing = threading.Lock()
         self._preloaded: Bundle | None = None
+        self._deletions: list[threading.Thread] = []
         try:
             for made in (folder, folder / BUNDLES):
                 made.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,6 +62,7 @@ class Store:
         self._sweep()
 
     def close(self) -> None:
+        self._finish_deletions()
         self.ledger.close()
         os.close(self._lock)
 
@@ -71,6 +74,7 @@ class Store:
 
     @property
     def used_bytes(self) -> int:
+        self._finish_deletions()
         used_bytes = 0
         for path in (self._folder / BUNDLES).iterdir():
             with contextlib.suppress(FileNotFoundError):  # taken by another thread just now
@@ -117,7 +121,7 @@ class Store:
             self.discard(bundle_id)
             raise BundleRefusedError(error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy=error.remedy) from None
         self.ledger.burn(bundle_id, owner=owner, program=program)
-        path.unlink(missing_ok=True)
+        self._start_deletion(path)
         if bundle.bundle_id != bundle_id or bundle.program_hash != program:
             raise BundleRefusedError(
                 "its file holds another bundle", where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle."
@@ -141,6 +145,16 @@ class Store:
                 where=str(self._folder),
                 remedy="Use bundles before preparing more, or raise --quota.",
             )
+
+    def _start_deletion(self, path: Path) -> None:
+        thread = threading.Thread(target=path.unlink, kwargs={"missing_ok": True}, name="sphynx-deletion")
+        thread.start()
+        with self._changing:
+            self._deletions = [earlier for earlier in self._deletions if earlier.is_alive()] + [thread]
+
+    def _finish_deletions(self) -> None:
+        for thread in list(self._deletions):
+            thread.join()
 
     def _sweep(self) -> None:
         self.ledger.clean()

@@ -1,8 +1,9 @@
 """The trained models that come with Sphynx: their names, cards and folders. Reading their weights is `network`'s part.
 
-    sphynx/network/pretrained/NAME/   design.json   model.safetensors   normalisation.json   card.json
+    sphynx/network/pretrained/NAME/           design.json   model.safetensors   normalisation.json   card.json
+    sphynx/network/pretrained/NAME/program/   the same network compiled: program.json   weights.safetensors
 
-Wherever a run folder is asked for, `model_path` also takes a model's name.
+Wherever a run folder is asked for, `model_path` also takes a model's name; `program_path` where a compiled one is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sphynx
 from sphynx.errors import InputError
 
 FORMAT, CARD = "sphynx-model/1", "card.json"
+PROGRAM = "program"
 SHIPPED = Path(sphynx.__file__).parent / "network" / "pretrained"
 
 
@@ -28,13 +30,19 @@ def model_path(run_or_name: str | Path, folder: Path = SHIPPED) -> Path:
     return path if path.exists() else folder_of(str(run_or_name), folder)
 
 
+def program_path(compiled_or_name: str | Path, folder: Path = SHIPPED) -> Path:
+    """Where a compiled network lies that is given as its folder or as a model's name."""
+    path = Path(compiled_or_name)
+    return path if path.exists() else folder_of(str(compiled_or_name), folder) / PROGRAM
+
+
 def folder_of(name: str, folder: Path = SHIPPED) -> Path:
     names = model_names(folder)
     if name not in names:
         raise InputError(
-            "there is no such run, and no model of that name",
+            "there is no such folder, and no model of that name",
             where=name,
-            remedy=f"Give a trained run folder, or a model: {', '.join(names) or 'none in this installation'}.",
+            remedy=f"Give a folder, or a model: {', '.join(names) or 'none in this installation'}.",
         )
     return folder / name
 

@@ -1,0 +1,102 @@
+"""`sphynx demo`: from a data set to private answers on this machine, and a page about it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import print_json, print_table
+from sphynx.errors import SphynxError
+
+if TYPE_CHECKING:
+    from sphynx.demo.scenes import Scene
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the page.")] = Path("out/demo"),
+    pictures: Annotated[int, typer.Option("--pictures", min=1, max=100, help="How many digits to ask about.")] = 6,
+    as_json: Json = False,
+) -> None:
+    """Design a small network for digits, serve it, and ask about pictures privately; then a CIFAR-100 network.
+
+    Client and server are two processes on this machine and talk over mutual TLS, as they would between two machines.
+
+    Examples:
+
+      sphynx demo
+
+      sphynx demo --pictures 50 --out demo
+    """
+    from sphynx.demo.page import demo_page
+    from sphynx.demo.scenes import digits_scene, has_shipped_scene, shipped_scene
+
+    def tell(line: str) -> None:
+        typer.echo(f"  {line}", err=True)
+
+    work = Path(tempfile.mkdtemp(prefix="sphynx-demo-"))
+    try:
+        typer.echo("A network for digits:", err=True)
+        scenes = [digits_scene(work / "digits", pictures, tell)]
+        if has_shipped_scene():
+            typer.echo("A network that comes with Sphynx:", err=True)
+            scenes.append(shipped_scene(work / "shipped", tell))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)  # keys and bundles made for the occasion
+    out.mkdir(parents=True, exist_ok=True)
+    page = out / "demo.html"
+    page.write_text(demo_page(scenes))
+    if as_json:
+        print_json({"page": str(page), "scenes": [_to_json(scene) for scene in scenes]})
+    else:
+        for scene in scenes:
+            _print(scene)
+        typer.echo(f"The same as a page: {page}")
+    if not all(scene.all_equal for scene in scenes):
+        raise SphynxError("a private answer differs from the oracle", where="demo", remedy="Please report it.")
+
+
+def _print(scene: Scene) -> None:
+    from sphynx.demo.page import COLUMNS, cost_rows
+
+    print_table(
+        scene.title,
+        ["picture", "labelled", "private", "in the clear", "ReLU by", ">online ms", "exact"],
+        (
+            [
+                answer.question.name,
+                answer.question.truth or "-",
+                f"{answer.private.labels[0]} ({answer.private.probabilities[0]:.0%})",
+                answer.plaintext_label,
+                answer.private.backend,
+                f"{1000 * answer.private.online_seconds:.1f}",
+                "yes" if answer.equal else "NO",
+            ]
+            for answer in scene.answers
+        ),
+        note="exact: the private logits equal the integer oracle's, bit for bit.",
+    )
+    print_table(f"What it took: {scene.relus:,} ReLUs, {scene.ring_bits} bits", list(COLUMNS), cost_rows(scene))
+
+
+def _to_json(scene: Scene) -> dict[str, object]:
+    return {
+        "title": scene.title,
+        "relus": scene.relus,
+        "ring_bits": scene.ring_bits,
+        "plaintext_s": scene.plaintext_seconds,
+        "answers": [
+            {
+                "picture": answer.question.name,
+                "labelled": answer.question.truth,
+                "in_the_clear": answer.plaintext_label,
+                "equal_to_oracle": answer.equal,
+                **answer.private.to_json(top=1),
+            }
+            for answer in scene.answers
+        ],
+    }

@@ -1,0 +1,161 @@
+"""What the demonstration shows: a network designed on the spot for digits, and one that comes with Sphynx.
+
+A scene is a compiled network, pictures, and the answers to them: privately from a server that never sees them, and in
+the clear by torch. An answer is `equal` if the private logits are those of the integer oracle, bit for bit.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sphynx.data.open import open_data
+from sphynx.demo.server import connected_client
+from sphynx.errors import MissingPartError
+from sphynx.network.build import AnyNetwork
+from sphynx.network.model import load_model, load_normalisation
+from sphynx.program.compile import calibration_images, compile_network, save_compiled
+from sphynx.program.files import load_program
+from sphynx.program.interpret import interpret
+from sphynx.program.weights import load_weights
+from sphynx.protocol.relu import Backend
+from sphynx.service.pictures import read_picture
+from sphynx.service.prediction import Prediction
+from sphynx.space.design import Design
+from sphynx.space.planner import plan
+from sphynx.space.published import SPHYNX
+from sphynx.space.shipped import model_names, model_path, program_path
+from sphynx.space.tally import Shape
+from sphynx.train.loop import Job, train
+from sphynx.train.recipe import load_recipe
+
+RELU_BUDGET = 1000
+BACKENDS: tuple[Backend, ...] = ("gmw", "gc")
+PLAINTEXT_REPEATS = 20
+SHIPPED_MODEL = "sphynx-cifar100-25k"
+
+Pixels = NDArray[np.uint8]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    name: str
+    pixels: Pixels  # [channels, height, width]
+    truth: str = ""  # empty: nobody labelled it
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    question: Question
+    private: Prediction
+    plaintext_label: str
+    equal: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    title: str
+    relus: int
+    ring_bits: int
+    plaintext_seconds: float  # torch fp32, one image, median
+    answers: tuple[Answer, ...]
+
+    @property
+    def all_equal(self) -> bool:
+        return all(answer.equal for answer in self.answers)
+
+
+def digits_scene(folder: Path, pictures: int, tell: Tell) -> Scene:
+    """Plans, trains, compiles and serves a network for scikit-learn's digits."""
+    data = open_data("digits")
+    template = Design(
+        SPHYNX, channels=1, depth=3, reduce_positions=(0, 1), image=Shape(*data.train.shape), classes=data.classes
+    )
+    chosen = plan(template, RELU_BUDGET, tolerance=0.05).chosen.design
+    tell(f"planned: {chosen.channels} channels, {chosen.depth} cells, reduce cells at {_places(chosen)}")
+    run = folder / "run"
+    result = train(Job(chosen, data, load_recipe("small"), run))
+    tell(f"trained: {result['accuracy']:.1%} of {result['test_images']} test images")
+    network = load_model(run)
+    names = data.test.class_names
+    compiled = compile_network(network, *load_normalisation(run), calibration_images(data.train), class_names=names)
+    save_compiled(folder / "compiled", compiled)
+    tell(f"compiled: integers of {compiled.program.ring_bits} bits, {compiled.program.relu_count:,} ReLUs")
+    questions = [
+        Question(f"digit {index}", data.test.images[index].numpy(), names[int(data.test.labels[index])])
+        for index in range(pictures)
+    ]
+    return _play("A network designed just now, for digits", folder, folder / "compiled", network, run, questions, tell)
+
+
+def has_shipped_scene() -> bool:
+    return SHIPPED_MODEL in model_names()
+
+
+def shipped_scene(folder: Path, tell: Tell) -> Scene:
+    """The CIFAR-100 network that comes with Sphynx, asked about scikit-learn's two photographs."""
+    compiled, run = program_path(SHIPPED_MODEL), model_path(SHIPPED_MODEL)
+    image = load_program(compiled).image
+    questions = [Question(path.stem, read_picture(path, image)) for path in sample_photographs()]
+    title = f"A network that comes with Sphynx: {SHIPPED_MODEL}"
+    return _play(title, folder, compiled, load_model(run), run, questions, tell)
+
+
+def sample_photographs() -> list[Path]:
+    try:
+        import sklearn.datasets
+    except ModuleNotFoundError:
+        raise MissingPartError(
+            "the sample photographs come with scikit-learn", remedy="pip install 'sphynx[design]'"
+        ) from None
+    return sorted((Path(sklearn.datasets.__file__).parent / "images").glob("*.jpg"))
+
+
+def _play(
+    title: str, folder: Path, compiled: Path, network: AnyNetwork, run: Path, questions: Sequence[Question], tell: Tell
+) -> Scene:
+    program = load_program(compiled)
+    weights = load_weights(compiled, program)
+    stack = np.stack([question.pixels for question in questions])
+    expected = interpret(program, weights, stack)
+    labels, seconds = _in_the_clear(network, run, stack, program.class_names)
+    answers = []
+    tell("starting a server in a process of its own; client and server authenticate each other by TLS 1.3")
+    folder.mkdir(parents=True, exist_ok=True)
+    with connected_client(compiled, folder) as client:
+        for backend in BACKENDS:
+            tell(f"asking privately about {len(questions)} pictures, ReLUs by {backend}")
+            client.prepare(len(questions), relu=backend)
+            for question, label, logits in zip(questions, labels, expected, strict=True):
+                client.warm()
+                private = client.infer(question.pixels)
+                equal = bool(np.array_equal(private.logits, logits))
+                answers.append(Answer(question, private, label, equal))
+    return Scene(title, program.relu_count, program.ring_bits, seconds, tuple(answers))
+
+
+def _in_the_clear(network: AnyNetwork, run: Path, pixels: Pixels, names: tuple[str, ...]) -> tuple[list[str], float]:
+    """Labels by torch in fp32, and the median seconds for one image."""
+    mean, std = (torch.tensor(values).reshape(1, -1, 1, 1) for values in load_normalisation(run))
+    x = (torch.from_numpy(pixels).float() / 255 - mean) / std
+    network.eval()
+    took = []
+    with torch.inference_mode():
+        classes = network(x).argmax(1).tolist()
+        for _ in range(PLAINTEXT_REPEATS):
+            start_s = time.monotonic()
+            network(x[:1])
+            took.append(time.monotonic() - start_s)
+    return [names[index] if names else str(index) for index in classes], statistics.median(took)
+
+
+def _places(design: Design) -> str:
+    return " and ".join(map(str, design.reduce_positions))
