@@ -4,7 +4,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -52,6 +52,8 @@ def test_axes_cover_their_values(values: list[float]) -> None:
 
 
 @settings(max_examples=30, deadline=None)
+@example([(80_000_000.0, 0.0)], WIDE)  # a tick at the very end
+@example([(1.0, 0.0), (1.0, 5e-324)], WIDE)  # as good as equal
 @given(st.lists(st.tuples(st.floats(1, 1e8), st.floats(0, 100)), min_size=1, max_size=20), WIDTHS)
 def test_curves_stay_inside(points: list[tuple[float, float]], width: float) -> None:
     series = [Series(f"series {n}", [Point(x, y, "tip")], f"s{n % 8}") for n, (x, y) in enumerate(points)]

@@ -51,7 +51,7 @@ def test_it_asks_for_nothing(whole: Report) -> None:
 
 def test_a_benchmark_names_its_machine(whole: Report) -> None:
     assert "machine: made-up, 2 cores, load 0.1 at the start, sphynx 0.1.0" in whole.html
-    assert "316 MB / 232 MB" in whole.html
+    assert "316 / 232 MB" in whole.html
 
 
 def test_results_of_another_machine_are_labelled(whole: Report) -> None:

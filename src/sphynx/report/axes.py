@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from sphynx.report.drawing import Box, Drawing, Line, Text, text_width
 
+ALIKE = 1e-9  # values that differ by a smaller share get an axis as one value does
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -32,8 +34,8 @@ def linear_axis(values: Sequence[float], *, zero: bool = False, ticks: int = 5, 
     low, high = min(values), max(values)
     if zero:
         low = min(low, 0.0)
-    if low == high:
-        low, high = (low - 1, high + 1) if not zero else (0.0, high or 1.0)
+    if high - low <= ALIKE * max(abs(low), abs(high), ALIKE):
+        low, high = (low - 1, high + 1) if not zero else (0.0, 1.0)
     step = _round_step((high - low) / ticks)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return Axis(first * step, last * step, tuple(n * step for n in range(first, last + 1)), unit=unit)

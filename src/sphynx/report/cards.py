@@ -217,7 +217,7 @@ def tiles(sources: Sources) -> list[Tile]:
         found.append(Tile("highest test accuracy", _percent(best.accuracy), best.name))
         fewest = min(run.relus for run in finished)
         most = max(run.relus for run in finished)
-        value = short_number(fewest) if fewest == most else f"{short_number(fewest)} to {short_number(most)}"
+        value = short_number(fewest) if fewest == most else f"{short_number(fewest)}\u2013{short_number(most)}"
         found.append(Tile("ReLUs", value, f"{len(finished)} trained network{'s' if len(finished) > 1 else ''}"))
     timed = [(row.number("online_s"), row) for row in sources.private]
     fastest = min(((s, row) for s, row in timed if s), key=lambda pair: pair[0], default=None)
@@ -267,11 +267,13 @@ def _bytes(row: PrivateRow, key: str) -> str:
 
 
 def _memory(row: PrivateRow) -> str:
-    """One number, or one per party."""
+    """One number, or server / client."""
     found = row.values.get("peak_memory_bytes")
-    if isinstance(found, Mapping):
-        return " / ".join(bytes_text(float(found[party])) for party in ("server", "client") if party in found)
-    return _bytes(row, "peak_memory_bytes")
+    if not isinstance(found, Mapping):
+        return _bytes(row, "peak_memory_bytes")
+    server, client = (bytes_text(float(found[party])) for party in ("server", "client"))
+    same_unit = server.split()[-1] == client.split()[-1]
+    return f"{server.split()[0] if same_unit else server} / {client}"
 
 
 def _yes(value: object) -> str:

@@ -45,7 +45,8 @@ def curves(
     note_lines = wrapped(note, width - 12)
     drawing = Drawing(width, top + height + 46 + 16 * len(note_lines), title)
     drawing.place(key, 6, 0)
-    frame = Frame(drawing, left, top, width - left - 14, height, x, y)
+    right = max(14.0, text_width(x.name(x.ticks[-1]), SIZE) / 2 + 2)  # the last tick's name is centred on it
+    frame = Frame(drawing, left, top, width - left - right, height, x, y)
     frame.draw_y(y_name)
     frame.draw_x(x_name)
     behind_first = list(reversed(series))  # the first series lies on top

@@ -88,7 +88,7 @@ def _panel(drawing: Drawing, panel: Panel, left: float, width: float) -> None:
     for number, row in enumerate(panel.rows):
         y = top + number * ROW + (ROW - THICK) / 2
         drawing.add(Text(left - 8, y + THICK / 2 + SIZE * 0.35, _fitted(row.name, left - 12), "ink", "end", SIZE))
-        for piece in row.pieces:
+        for piece in (piece for piece in row.pieces if piece.end > piece.start):
             x = frame.x_at(piece.start)
             # A hair of room keeps neighbours apart; a piece too short to see still gets a pixel.
             wide = max(frame.x_at(piece.end) - x - 0.6, 1.0)
