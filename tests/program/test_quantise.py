@@ -19,7 +19,7 @@ from sphynx.program.check import check, worst_case
 from sphynx.program.compile import calibration_images, compile_network
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Relu
-from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised, quantise
+from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised, measure, quantise
 from sphynx.program.trace import trace
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, cell
@@ -128,7 +128,7 @@ def test_any_design_follows_its_float_network(design: Design, as_chains: bool) -
     if as_chains:
         fused = trace(network, MEAN[:channels], STD[:channels], cuts=fused.joints)
     try:
-        made = quantise(fused, pixels.numpy(), Precision(10, 14, 8))
+        made = quantise(measure(fused, pixels.numpy()), Precision(10, 14, 8))
     except SphynxError as error:  # long chains of the paper's stacks at this precision
         assert "--weight-bits" in error.remedy
         return
@@ -157,5 +157,5 @@ def test_a_ring_that_no_bits_suffice_for_names_the_layer() -> None:
     data = digits()
     fused = trace(learned(), data.mean, data.std, cuts=trace(learned(), data.mean, data.std, outline=True).joints)
     with pytest.raises(SphynxError, match=r"cells\.\d.*(bits|ring)") as refusal:
-        quantise(fused, calibration_images(data.train), Precision(16, 24, 16))
+        quantise(measure(fused, calibration_images(data.train)), Precision(16, 24, 16))
     assert "--weight-bits" in refusal.value.remedy

@@ -22,10 +22,14 @@ def compile_run(
     calibrate: Annotated[
         str, typer.Option("--calibrate", help="Data as the network was trained on; else what the run itself names.")
     ] = "",
-    weight_bits: Annotated[int, typer.Option("--weight-bits", help="Bits of a weight, 6 to 16.")] = 8,
-    activation_bits: Annotated[int, typer.Option("--activation-bits", help="Bits that a ReLU keeps, 4 to 24.")] = 10,
+    weight_bits: Annotated[
+        int | None, typer.Option("--weight-bits", help="Bits of a weight, 6 to 16. Unless given, as many as it takes.")
+    ] = None,
+    activation_bits: Annotated[
+        int, typer.Option("--activation-bits", help="With --weight-bits: bits that a ReLU keeps, 4 to 24.")
+    ] = 10,
     link_bits: Annotated[
-        int, typer.Option("--link-bits", help="Bits of a weight inside a chain of linear maps, 4 to 16.")
+        int, typer.Option("--link-bits", help="With --weight-bits: of a weight inside a chain of maps, 4 to 16.")
     ] = 7,
     image_size: DataSize = None,
     as_json: Json = False,
@@ -46,7 +50,7 @@ def compile_run(
     from sphynx.space.shipped import model_path
     from sphynx.train.loop import check_fit
 
-    precision = Precision(weight_bits, activation_bits, link_bits)
+    precision = None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits)
     path = model_path(run)
     network = load_model(path)
     named = calibrate or trained_on(path)
@@ -71,6 +75,8 @@ def compile_run(
                 "out": str(out),
                 "content_hash": program.content_hash,
                 "ring_bits": program.ring_bits,
+                "weight_bits": program.weight_bits,
+                "logit_error": compiled.logit_error,
                 "relus": program.relu_count,
                 "layers": {step.name: step.range_bits for step in program.linears},
                 "chains": [step.name for step in program.linears if not step.range_bits],
@@ -96,7 +102,8 @@ def compile_run(
             ]
             for step in program.linears
         ),
-        note=f"ring of {program.ring_bits} bits, {count(program.relu_count)} ReLUs, hash {program.content_hash[:16]}",
+        note=f"ring of {program.ring_bits} bits, weights of {program.weight_bits}, {count(program.relu_count)} ReLUs; "
+        f"logits off by {compiled.logit_error:.2%} of their spread; hash {program.content_hash[:16]}",
     )
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import ceil, log2
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from sphynx.data.images import ImageSet
-from sphynx.errors import InputError
+from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import AnyNetwork, as_designed
 from sphynx.program.choose import choose_cuts
 from sphynx.program.convolve import Array
 from sphynx.program.files import save_program
-from sphynx.program.quantise import Precision, Quantised, quantise
+from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, measure, quantise
 from sphynx.program.trace import trace
 from sphynx.program.weights import save_weights
 
 CALIBRATION_IMAGES = 200
+LOGIT_ERROR = 0.01  # what automatic precision allows, relative to the logits' own spread
+FIRST_TRY = Precision(12, 10, 11)
+FEWEST_WEIGHT_BITS, FEWEST_ACTIVATION_BITS = 8, 10
 _SEED = 0
 
 
@@ -26,11 +31,11 @@ def compile_network(
     mean: tuple[float, ...],
     std: tuple[float, ...],
     calibration: Array,
-    precision: Precision = Precision(),
+    precision: Precision | None = None,
     *,
     class_names: tuple[str, ...] = (),
 ) -> Quantised:
-    """`calibration` are uint8 images like those that will be asked about."""
+    """`calibration` are uint8 images like those that will be asked about. Without a precision it is found."""
     design = network.design
     if class_names and len(class_names) != design.classes:
         raise InputError(
@@ -40,9 +45,37 @@ def compile_network(
         )
     with torch.no_grad():
         plain = as_designed(network)
-        cuts = choose_cuts(lambda cuts: trace(plain, mean, std, cuts=cuts, outline=True), precision)
+        cuts = choose_cuts(lambda cuts: trace(plain, mean, std, cuts=cuts, outline=True), precision or FIRST_TRY)
         fused = trace(plain, mean, std, cuts=cuts)
-    return quantise(fused, calibration, precision, class_names=class_names, name=design.name)
+    measured = measure(fused, calibration)
+
+    def attempt(chosen: Precision) -> Quantised:
+        return quantise(measured, chosen, class_names=class_names, name=design.name)
+
+    return attempt(precision) if precision else _coarsest_that_serves(attempt)
+
+
+def _coarsest_that_serves(attempt: Callable[[Precision], Quantised]) -> Quantised:
+    """The fewest bits whose logits are within LOGIT_ERROR. A bit more halves the error: few attempts find them."""
+    found: dict[int, Quantised] = {}
+    bits = FIRST_TRY.weight_bits
+    while bits not in found:
+        try:
+            found[bits] = attempt(_precision(bits))
+        except SphynxError:  # it needs a wider ring than there is
+            if not found:
+                raise
+            break
+        step = log2(max(found[bits].logit_error, 1e-9) / LOGIT_ERROR)
+        bits = min(max(bits + ceil(step), FEWEST_WEIGHT_BITS), WEIGHT_BITS.stop - 1)
+        while bits in found and found[bits].logit_error > LOGIT_ERROR and bits + 1 in WEIGHT_BITS:
+            bits += 1
+    served = [made for _, made in sorted(found.items()) if made.logit_error <= LOGIT_ERROR]
+    return served[0] if served else min(found.values(), key=lambda made: made.logit_error)
+
+
+def _precision(weight_bits: int) -> Precision:
+    return Precision(weight_bits, max(FEWEST_ACTIVATION_BITS, weight_bits - 2), weight_bits - 1)
 
 
 def calibration_images(images: ImageSet, count: int = CALIBRATION_IMAGES) -> Array:

@@ -42,7 +42,7 @@ def evaluate(graph: Graph, weights: Weights, pixels: Array, watch: Watch) -> Arr
     tensors = {INPUT: pixels}
     for number, step in enumerate(graph.steps):
         try:
-            tensors[step.name] = _apply(step, tensors, weights)
+            tensors[step.name] = apply_step(step, tensors, weights)
         except OverflowError:
             raise SphynxError(
                 "its numbers do not fit 64 bits",
@@ -65,7 +65,8 @@ def check_range(step: Linear, tensor: Array) -> None:
         )
 
 
-def _apply(step: Step, tensors: Mapping[str, Array], weights: Weights) -> Array:
+def apply_step(step: Step, tensors: Mapping[str, Array], weights: Weights) -> Array:
+    """The tensor that one step makes. OverflowError where it might not fit 64 bits."""
     if isinstance(step, Linear):
         return _linear(step, tensors, weights)
     x = tensors[step.source]
