@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case
 
-from sphynx.core import Prg, rlwe
+from sphynx.core import Prg, garbling, ot, rlwe
 from sphynx.core.bits import unpack_ring
+from sphynx.core.gmw import Material
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import Channel, local_pair
+from sphynx.protocol.gmw_material import ServerMaterial
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.protocol.ots import set_up_client
+from sphynx.protocol.ots import ServerOts, set_up_client
 from sphynx.protocol.relu import Backend
 
 
@@ -233,6 +235,18 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         load_bundle(path)
     with pytest.raises(InputError, match="no such bundle"):
         load_bundle(tmp_path / "none")
+
+
+def test_no_secret_is_printed_by_mistake() -> None:
+    """Of a bundle, the OT sessions and materials, a log or a traceback shows names and sizes at most."""
+    secret = np.full((1, 2), 987_654_321, np.uint64)
+    bundle = Bundle(os.urandom(16), "0" * 64, "client", "gmw", 1, {"share/a": secret})
+    material = Material(secret, secret, secret, secret)
+    sessions = ServerOts(None, None, secret)  # type: ignore[arg-type]
+    for holder in (bundle, material, sessions, ServerMaterial(material, secret, secret)):
+        assert "987654321" not in repr(holder)
+    for pair in (ot.PadPair(secret, secret), ot.Triples(secret, secret, secret), garbling.Garbled(secret, secret)):
+        assert "987654321" not in repr(pair)
 
 
 @pytest.mark.parametrize("hostile", ["public key", "upload"])

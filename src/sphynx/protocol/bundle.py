@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -39,7 +39,7 @@ class Bundle:
     role: Role
     backend: Backend
     batch: int
-    arrays: Arrays
+    arrays: Arrays = field(repr=False)  # secrets: no log or traceback may print them
 
     def __post_init__(self) -> None:
         faults = [
