@@ -1,6 +1,8 @@
 """Private inference against the integer oracle, bit for bit; refusals; what the parties see and keep."""
 
 import os
+import resource
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -235,6 +237,21 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         load_bundle(path)
     with pytest.raises(InputError, match="no such bundle"):
         load_bundle(tmp_path / "none")
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    """As on a full disk: here the limit on the size of a file."""
+    bundle = Bundle(os.urandom(16), "0" * 64, "client", "gmw", 1, {"share/a": np.zeros(100_000, np.uint64)})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+        with pytest.raises(InputError, match="cannot be written"):
+            bundle.save(tmp_path / "bundle")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_secret_is_printed_by_mistake() -> None:

@@ -8,6 +8,7 @@ file is code.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from dataclasses import dataclass, field
@@ -102,9 +103,14 @@ class Bundle:
             with temporary.open("rb") as written:
                 os.fsync(written.fileno())
             temporary.replace(path)
-        except OSError as error:
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)  # a half-written file would keep a full disk full
+            if not isinstance(error, OSError | SafetensorError):
+                raise
+            why = error.strerror if isinstance(error, OSError) else error
             raise InputError(
-                f"it cannot be written ({error.strerror})", where=str(path), remedy="Choose another folder."
+                f"it cannot be written ({why})", where=str(path), remedy="Choose another folder, or free disk space."
             ) from error
 
 
