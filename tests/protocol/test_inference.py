@@ -1,6 +1,8 @@
 """Private inference against the integer oracle, bit for bit; refusals; what the parties see and keep."""
 
 import os
+import resource
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,16 +14,18 @@ from hypothesis import strategies as st
 from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case
 
-from sphynx.core import Prg, rlwe
+from sphynx.core import Prg, garbling, ot, rlwe
 from sphynx.core.bits import unpack_ring
+from sphynx.core.gmw import Material
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import Channel, local_pair
+from sphynx.protocol.gmw_material import ServerMaterial
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.protocol.ots import set_up_client
+from sphynx.protocol.ots import ServerOts, set_up_client
 from sphynx.protocol.relu import Backend
 
 
@@ -233,6 +237,33 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         load_bundle(path)
     with pytest.raises(InputError, match="no such bundle"):
         load_bundle(tmp_path / "none")
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    """As on a full disk: here the limit on the size of a file."""
+    bundle = Bundle(os.urandom(16), "0" * 64, "client", "gmw", 1, {"share/a": np.zeros(100_000, np.uint64)})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+        with pytest.raises(InputError, match="cannot be written"):
+            bundle.save(tmp_path / "bundle")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_secret_is_printed_by_mistake() -> None:
+    """Of a bundle, the OT sessions and materials, a log or a traceback shows names and sizes at most."""
+    secret = np.full((1, 2), 987_654_321, np.uint64)
+    bundle = Bundle(os.urandom(16), "0" * 64, "client", "gmw", 1, {"share/a": secret})
+    material = Material(secret, secret, secret, secret)
+    sessions = ServerOts(None, None, secret)  # type: ignore[arg-type]
+    for holder in (bundle, material, sessions, ServerMaterial(material, secret, secret)):
+        assert "987654321" not in repr(holder)
+    for pair in (ot.PadPair(secret, secret), ot.Triples(secret, secret, secret), garbling.Garbled(secret, secret)):
+        assert "987654321" not in repr(pair)
 
 
 @pytest.mark.parametrize("hostile", ["public key", "upload"])

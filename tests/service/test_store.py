@@ -11,7 +11,7 @@ import pytest
 
 from sphynx.errors import InputError
 from sphynx.service.ledger import BundleRefusedError
-from sphynx.service.store import BUNDLES, Store, StoreFullError
+from sphynx.service.store import BUNDLES, LEDGER, Store, StoreFullError
 from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program
 
 PROGRAM = tiny_program().content_hash
@@ -57,6 +57,16 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     with Store(tmp_path, quota_bytes=QUOTA), pytest.raises(InputError, match="another process"):
         Store(tmp_path, quota_bytes=QUOTA)
     Store(tmp_path, quota_bytes=QUOTA).close()
+
+
+def test_an_unusable_ledger_does_not_keep_the_folder_locked(tmp_path: Path) -> None:
+    for make in (lambda path: path.mkdir(), lambda path: path.write_bytes(b"not a data base" * 100)):
+        folder = tmp_path / os.urandom(4).hex()
+        folder.mkdir()
+        make(folder / LEDGER)
+        for _attempt in range(2):
+            with pytest.raises(InputError, match="it cannot be used"):
+                Store(folder, quota_bytes=QUOTA)
 
 
 def test_the_quota_holds_and_expired_bundles_make_room(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def random_labels(prg: Prg, wires: int, instances: int) -> Words:
     return labels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Garbled:
     """What garbling yields: `tables` go to the evaluator, `colours` (output planes) stay with the garbler."""
 

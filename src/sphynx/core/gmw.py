@@ -51,7 +51,7 @@ class ReluShape:
         return _native.CarryTree(self.w, self.f)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Material:
     """One party's correlated randomness for a batch. XOR-shared planes unless stated.
 

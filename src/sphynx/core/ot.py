@@ -56,7 +56,7 @@ class OtReceiver:
         return t
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PadPair:
     """The sender's two pads of each random OT."""
 
@@ -93,7 +93,7 @@ def pad_planes(pads: Words, width: int) -> Words:
     return planes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Triples:
     """One party's shares of random a, b and c = a and b, as planes of words."""
 

@@ -8,9 +8,10 @@ file is code.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -39,7 +40,7 @@ class Bundle:
     role: Role
     backend: Backend
     batch: int
-    arrays: Arrays
+    arrays: Arrays = field(repr=False)  # secrets: no log or traceback may print them
 
     def __post_init__(self) -> None:
         faults = [
@@ -102,9 +103,14 @@ class Bundle:
             with temporary.open("rb") as written:
                 os.fsync(written.fileno())
             temporary.replace(path)
-        except OSError as error:
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)  # a half-written file would keep a full disk full
+            if not isinstance(error, OSError | SafetensorError):
+                raise
+            why = error.strerror if isinstance(error, OSError) else error
             raise InputError(
-                f"it cannot be written ({error.strerror})", where=str(path), remedy="Choose another folder."
+                f"it cannot be written ({why})", where=str(path), remedy="Choose another folder, or free disk space."
             ) from error
 
 

@@ -38,7 +38,7 @@ CONVERTED_BITS = 5
 _BLOCK_BYTES = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ServerMaterial:
     """All that sphynx.core.gmw.ReluServer needs beside the shape and x_s."""
 

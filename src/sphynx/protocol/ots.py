@@ -14,7 +14,7 @@ is also the server's garbling offset.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ _UP_BASE_BLOCKS = ot.message_blocks(SOFTSPOKEN_PARAMETER, ot.BASE_OTS, random_ch
 class ServerOts:
     down: ot.OtSender
     up: ot.OtReceiver
-    delta: Words  # the offset of `down`, lowest bit 1
+    delta: Words = field(repr=False)  # the offset of `down`, lowest bit 1
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Ledger:
             self._base.execute("PRAGMA journal_mode=WAL")
             self._base.execute("PRAGMA synchronous=FULL")
             self._create(path)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise InputError(
                 f"it cannot be used ({error})",
                 where=str(path),

@@ -57,9 +57,13 @@ class Store:
                 where=str(folder),
                 remedy="Wait for it, or give this one a folder of its own: --state DIR.",
             ) from None
-        self.ledger = Ledger(folder / LEDGER, clock)
-        self.ledger.bind(weights_hash)
-        self._sweep()
+        try:
+            self.ledger = Ledger(folder / LEDGER, clock)
+            self.ledger.bind(weights_hash)
+            self._sweep()
+        except BaseException:
+            os.close(self._lock)  # or this process itself would be "another process" to its next attempt
+            raise
 
     def close(self) -> None:
         self._finish_deletions()
