@@ -9,8 +9,7 @@ CORE_SOURCES := $(shell find core -name '*.cpp' -o -name '*.h')
 CMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" cmake
 
 demo: $(INSTALLED)
-	@$(BIN)/python examples/01_design_a_network.py
-	@$(BIN)/sphynx reproduce relu-counts
+	@$(BIN)/sphynx demo
 
 test: lint types layers test-core test-python
 

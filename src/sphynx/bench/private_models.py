@@ -29,6 +29,7 @@ from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, load_any_design
 from sphynx.space.operations import ConvStack
 from sphynx.space.published import SPHYNX
+from sphynx.space.shipped import program_path
 
 PLAINTEXT_THREADS = 2
 PLAINTEXT_RUNS, WARMUP_RUNS = 40, 3  # the first three are not counted
@@ -50,11 +51,16 @@ class Model:
     design: AnyDesign | None
 
 
-def compiled_model(folder: Path) -> Model:
-    """A folder of `sphynx compile`. A design.json in it says which network to measure in the clear."""
-    program = load_program(folder)
-    file = folder / DESIGN
-    return Model(program.name or folder.name, folder, load_any_design(file) if file.is_file() else None)
+def compiled_model(folder_or_name: str) -> Model:
+    """A folder of `sphynx compile`, or a model that comes with Sphynx.
+
+    A design.json in the folder, or the model's own, says which network to measure in the clear.
+    """
+    folder = program_path(folder_or_name)
+    shipped = folder != Path(folder_or_name)
+    file = (folder.parent if shipped else folder) / DESIGN
+    name = folder_or_name if shipped else load_program(folder).name or folder.name
+    return Model(name, folder, load_any_design(file) if file.is_file() else None)
 
 
 def untrained_model(name: str, conv_stack: ConvStack, folder: Path) -> Model:

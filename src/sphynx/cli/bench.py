@@ -81,7 +81,7 @@ def _print_tables(results: dict[str, Any]) -> None:
 
 @app.command("private")
 def private(
-    programs: Annotated[list[Path] | None, typer.Argument(help="Compiled folders (sphynx compile).")] = None,
+    programs: Annotated[list[str] | None, typer.Argument(help="Compiled folders, or names of models.")] = None,
     untrained: Annotated[
         str, typer.Option("--untrained", help="Networks with random weights instead: 25.6k,51.2k,102.4k.")
     ] = "",
@@ -94,20 +94,21 @@ def private(
     conv_stack: Annotated[
         str, typer.Option("--conv-stack", help="Of --untrained networks: paper, single or pad_once.")
     ] = "single",
+    plain: Annotated[bool, typer.Option("--plain", help="Without TLS: the cost of the protocol alone.")] = False,
     json_to: Annotated[str, typer.Option("--json", help="A file for all numbers, or - for stdout.")] = "",
 ) -> None:
     """Measure private inference between two processes on this machine, beside the same network in the clear.
 
-    In the clear: torch fp32, not fused, two threads. Every private result is held against the integer oracle; the
-    command fails if one differs. Links other than loopback are emulated by delays.
+    The two talk over mutual TLS. In the clear: torch fp32, not fused, two threads. Every private result is held
+    against the integer oracle; the command fails if one differs. Links other than loopback are emulated by delays.
 
     Examples:
 
       sphynx bench private --untrained 25.6k,51.2k --link loopback,lan,wan
 
-      sphynx bench private compiled/digits --relu gmw --json digits.json
+      sphynx bench private sphynx-cifar100-25k compiled/digits --relu gmw --json private.json
     """
-    backends, links = _backends(relu), _links(link)
+    backends, links = parse_backends(relu, "--relu"), _links(link)
     if conv_stack not in ("paper", "single", "pad_once"):
         raise InputError(f"--conv-stack {conv_stack!r} is unknown", remedy="Use paper, single or pad_once.")
     if not programs and not untrained:
@@ -115,7 +116,9 @@ def private(
     from sphynx.bench.machine import describe_machine
     from sphynx.bench.private import measure_private
     from sphynx.bench.private_models import compiled_model, untrained_model
+    from sphynx.bench.private_parties import plain_channel
     from sphynx.run.environment import describe_environment
+    from sphynx.service.local import make_local_keys
 
     def tell(part: str) -> None:
         typer.echo(part, err=True)
@@ -123,12 +126,17 @@ def private(
     machine = describe_machine()
     source = {key: describe_environment()[key] for key in ("commit", "source_sha256", "command")}
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
-        models = [compiled_model(folder) for folder in programs or []]
+        open_channel = plain_channel if plain else make_local_keys(Path(temporary) / "keys").open_channel
+        models = [compiled_model(program) for program in programs or []]
         for name in filter(None, untrained.split(",")):
             tell(f"compiling {name}")
             stack: ConvStack = conv_stack  # type: ignore[assignment]  # checked above
             models.append(untrained_model(name, stack, Path(temporary) / name))
-        rows = measure_private(models, backends, links, repeats=repeat, batch=batch, progress=tell)
+        rows = measure_private(
+            models, backends, links, repeats=repeat, batch=batch, open_channel=open_channel, progress=tell
+        )
+    for row in rows:
+        row["transport"] = "plain" if plain else "TLS 1.3"
     _print_private({"machine": machine, "source": source, "rows": rows}, json_to)
     if not all(row["equal_to_oracle"] for row in rows):
         raise SphynxError(
@@ -149,18 +157,18 @@ def _print_private(results: dict[str, Any], json_to: str) -> None:
         "sphynx bench private",
         COLUMNS,
         table_rows(results["rows"]),
-        note=f"medians of {results['rows'][0]['repeats']}; {machine['architecture']}, {machine['cores']} cores, load "
-        f"{machine['load_average'][0]} at the start; sphynx {machine['versions']['sphynx']} "
-        f"{source['commit'] or source['source_sha256']}; x: times the clear",
+        note=f"medians of {results['rows'][0]['repeats']}; {results['rows'][0]['transport']}; "
+        f"{machine['architecture']}, {machine['cores']} cores, load {machine['load_average'][0]} at the start; "
+        f"sphynx {machine['versions']['sphynx']} {source['commit'] or source['source_sha256']}; x: times the clear",
     )
     if json_to:
         Path(json_to).write_text(json.dumps(results, indent=1) + "\n")
 
 
-def _backends(text: str) -> list[Backend]:
+def parse_backends(text: str, flag: str) -> list[Backend]:
     chosen = text.split(",")
     if not set(chosen) <= {"gc", "gmw"}:
-        raise InputError(f"--relu {text!r} is unknown", remedy="Use gc, gmw or gc,gmw.")
+        raise InputError(f"{text!r} is unknown", where=flag, remedy="Use gc, gmw or gc,gmw.")
     return chosen  # type: ignore[return-value]
 
 

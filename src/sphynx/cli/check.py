@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sphynx.cli.bench import parse_backends
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.train import DataOption, DataSize
-from sphynx.errors import InputError
+from sphynx.errors import InputError, SphynxError
+
+if TYPE_CHECKING:
+    from sphynx.data.images import ImageSet
+    from sphynx.protocol.relu import Backend
+    from sphynx.service.exam import Exam
 
 
 def check(
-    compiled: Annotated[Path, typer.Argument(help="A folder that `sphynx compile` wrote.")],
+    compiled: Annotated[str, typer.Argument(help="A folder of `sphynx compile`, or a model's name.")],
     data: DataOption,
     run: Annotated[
         str, typer.Option("--run", help="The trained run or model it was compiled from: its float accuracy as well.")
     ] = "",
     split: Annotated[str, typer.Option("--split", help="test or train.")] = "test",
+    images: Annotated[int, typer.Option("--images", min=0, help="So many, drawn at random. [default: all]")] = 0,
+    private: Annotated[
+        str, typer.Option("--private", help="Ask about each image privately as well, with ReLUs by gmw, gc or gmw,gc.")
+    ] = "",
     image_size: DataSize = None,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Draw each map's values, range and bound beside the ring: an .svg.")
@@ -34,30 +45,43 @@ def check(
 
       sphynx check compiled/digits --data digits --run runs/digits --json
 
-      sphynx check compiled/digits --data digits --figure ranges.svg
+      sphynx check compiled/digits --data digits --private gmw,gc
+
+      sphynx check sphynx-cifar100-25k --data cifar100 --run sphynx-cifar100-25k --images 1000 --figure ranges.svg
     """
     from sphynx.data.open import open_data
     from sphynx.network.model import load_model, load_normalisation
     from sphynx.program.check import check as check_program
     from sphynx.program.files import load_program
     from sphynx.program.weights import load_weights
-    from sphynx.space.shipped import model_path
+    from sphynx.space.shipped import model_path, program_path
 
     if split not in ("test", "train"):
         raise InputError(f"there is no split {split!r}", where="--split", remedy="Use test or train.")
-    program = load_program(compiled)
-    weights = load_weights(compiled, program)
+    backends = parse_backends(private, "--private") if private else []
+    folder = program_path(compiled)
+    program = load_program(folder)
+    weights = load_weights(folder, program)
     opened = open_data(data, image_size=image_size)
     path = model_path(run) if run else None
     network, normalisation = (None, None) if path is None else (load_model(path), load_normalisation(path))
-    images = opened.test if split == "test" else opened.train
-    result = check_program(program, weights, images, network, normalisation)
+    chosen = (opened.test if split == "test" else opened.train).sample(images)
+    result = check_program(program, weights, chosen, network, normalisation)
+    exams = _ask_privately(folder, chosen, backends) if backends else []
     if figure is not None:
         from sphynx.report.ranges_figure import draw_ranges
 
         draw_ranges(result.layers, program.ring_bits, figure)
     if as_json:
-        print_json({"compiled": str(compiled), "data": opened.name, "split": split, **result.to_json()})
+        print_json(
+            {
+                "compiled": str(compiled),
+                "data": opened.name,
+                "split": split,
+                **result.to_json(),
+                "private": [exam.to_json() for exam in exams],
+            }
+        )
         return
     rows = [["integer accuracy", f"{result.accuracy:.2%}"]]
     if result.float_network is not None:
@@ -67,6 +91,24 @@ def check(
             ["largest logit difference", f"{result.float_network.largest_difference:.3f}"],
         ]
     print_table(f"{compiled} on {count(result.images)} {split} images of {opened.name}", ["", ">"], rows)
+    if exams:
+        print_table(
+            "Asked privately, over TLS between two processes",
+            ["ReLU by", ">images", ">equal to the oracle", ">accuracy", ">offline s", ">online ms", ">online bytes"],
+            (
+                [
+                    exam.backend,
+                    count(exam.images),
+                    count(exam.equal_to_oracle),
+                    f"{exam.accuracy:.2%}",
+                    f"{exam.offline_s:.3f}",
+                    f"{1000 * exam.online_s:.1f}",
+                    count(exam.online_bytes),
+                ]
+                for exam in exams
+            ),
+            note="Medians per image; online includes loading the bundle.",
+        )
     print_table(
         f"Bits of each linear map; the ring has {program.ring_bits}",
         ["linear map", ">range", ">used", ">worst case"],
@@ -80,3 +122,41 @@ def check(
             for layer in result.layers
         ),
     )
+    if any(exam.equal_to_oracle < exam.images for exam in exams):
+        raise SphynxError("a private answer differs from the oracle", where=compiled, remedy="Please report it.")
+
+
+def _ask_privately(folder: Path, images: ImageSet, backends: Sequence[Backend]) -> list[Exam]:
+    import tempfile
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from sphynx.program.files import load_program
+    from sphynx.program.interpret import interpret
+    from sphynx.program.weights import load_weights
+    from sphynx.service.exam import examine
+    from sphynx.service.local import connected_client
+
+    program = load_program(folder)
+    pixels, labels = images.images.numpy(), images.labels.numpy()
+    expected = interpret(program, load_weights(folder, program), pixels)
+    exams = []
+    with (
+        tempfile.TemporaryDirectory(prefix="sphynx-check-") as temporary,
+        connected_client(folder, Path(temporary)) as client,
+        Progress(console=Console(stderr=True)) as progress,
+    ):
+        for backend in backends:
+            task = progress.add_task(f"asking privately, {backend}", total=len(pixels))
+            exams.append(
+                examine(
+                    client,
+                    backend,
+                    pixels,
+                    labels,
+                    expected,
+                    done=lambda number, task=task: progress.update(task, completed=number),  # type: ignore[misc]
+                )
+            )
+    return exams

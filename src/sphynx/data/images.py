@@ -51,6 +51,13 @@ class ImageSet:
         rest, held_out = stratified(self.labels, fraction, seed)
         return self.subset(rest), self.subset(held_out)
 
+    def sample(self, count: int, seed: int = 0) -> ImageSet:
+        """So many images, drawn at random; all of them for 0 or where there are no more."""
+        if not 0 < count < len(self):
+            return self
+        drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:count]
+        return self.subset(drawn)
+
     def to(self, device: torch.device | str) -> ImageSet:
         return ImageSet(self.images.to(device), self.labels.to(device), self.class_names)
 

@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 
 from sphynx.data.open import open_data
-from sphynx.demo.server import connected_client
 from sphynx.errors import MissingPartError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import load_model, load_normalisation
@@ -26,6 +25,7 @@ from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
 from sphynx.program.weights import load_weights
 from sphynx.protocol.relu import Backend
+from sphynx.service.local import connected_client
 from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import Prediction
 from sphynx.space.design import Design

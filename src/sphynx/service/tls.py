@@ -48,11 +48,17 @@ class TlsStream(SocketStream):
 
     @classmethod
     def accept(
-        cls, sock: socket.socket, context: ssl.SSLContext, *, handshake_s: float, timeout_s: float = 60.0
+        cls,
+        sock: socket.socket,
+        context: ssl.SSLContext,
+        *,
+        handshake_s: float,
+        timeout_s: float = 60.0,
+        link: Link | None = None,
     ) -> TlsStream:
         tls = TlsState(context, server_side=True, server_hostname=None)
         tls.shake_hands(sock, handshake_s)
-        return cls(sock, tls, timeout_s=timeout_s, link=None)
+        return cls(sock, tls, timeout_s=timeout_s, link=link)
 
     @classmethod
     def connect(

@@ -1,0 +1,60 @@
+"""A whole set of images asked privately, every answer held against the integer oracle."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.protocol.relu import Backend
+from sphynx.service.client import Client
+
+BUNDLES_AT_ONCE = 4  # a garbled bundle of a large network takes a hundred megabytes
+
+
+@dataclass(frozen=True)
+class Exam:
+    backend: Backend
+    images: int
+    equal_to_oracle: int  # images whose private logits are the oracle's, bit for bit
+    correct: int
+    offline_s: float  # medians per image
+    online_s: float
+    online_bytes: int
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.images
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "accuracy": self.accuracy}
+
+
+def examine(
+    client: Client,
+    backend: Backend,
+    images: NDArray[np.uint8],
+    labels: NDArray[np.int64],
+    expected: NDArray[np.int64],
+    done: Callable[[int], None] = lambda _number: None,
+) -> Exam:
+    """`expected` are the oracle's logits of the images."""
+    answers = []
+    for start in range(0, len(images), BUNDLES_AT_ONCE):
+        part = images[start : start + BUNDLES_AT_ONCE]
+        client.prepare(len(part), relu=backend)
+        answers += [client.infer(pixels) for pixels in part]
+        done(len(answers))
+    return Exam(
+        backend,
+        len(images),
+        equal_to_oracle=sum(np.array_equal(a.logits, logits) for a, logits in zip(answers, expected, strict=True)),
+        correct=sum(int(a.logits.argmax()) == label for a, label in zip(answers, labels, strict=True)),
+        offline_s=statistics.median(a.offline_seconds for a in answers),
+        online_s=statistics.median(a.online_seconds for a in answers),
+        online_bytes=answers[0].online_bytes,
+    )

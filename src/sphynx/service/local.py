@@ -1,0 +1,111 @@
+"""Two parties on one machine, for demonstrations, checks and benchmarks: keys for the occasion, TLS between them, and
+`sphynx serve` as a process of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sphynx.errors import SphynxError
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.stream import Link
+from sphynx.service import keys
+from sphynx.service.client import Client
+from sphynx.service.credentials import client_context, server_context
+from sphynx.service.tls import TlsStream
+
+HOST = "127.0.0.1"
+HANDSHAKE_SECONDS = 30.0
+STOP_SECONDS = 10.0
+TIMEOUT_SECONDS = 600.0  # a party may prepare large weights before it answers
+
+
+@dataclass(frozen=True)
+class LocalKeys:
+    """Key folders of one server and one client. Plain paths: it can be handed to another process."""
+
+    server: Path
+    client: Path
+
+    def open_channel(self, sock: socket.socket, role: Literal["server", "client"], link: Link | None) -> Channel:
+        """One end of a connection over mutual TLS 1.3; a link is emulated by both ends."""
+        if role == "server":
+            stream = TlsStream.accept(
+                sock,
+                server_context(self.server),
+                handshake_s=HANDSHAKE_SECONDS,
+                timeout_s=TIMEOUT_SECONDS,
+                link=link,
+            )
+        else:
+            stream = TlsStream.connect(
+                sock,
+                client_context(self.client),
+                HOST,
+                handshake_s=HANDSHAKE_SECONDS,
+                timeout_s=TIMEOUT_SECONDS,
+                link=link,
+            )
+        return Channel(stream)
+
+
+def make_local_keys(folder: Path) -> LocalKeys:
+    """A new authority in the folder, and keys of a day for both parties."""
+    keys.init(folder)
+    return LocalKeys(
+        server=keys.issue(folder, "server", hosts=(HOST,), days=1),
+        client=keys.issue(folder, "client", hosts=(), days=1),
+    )
+
+
+@contextlib.contextmanager
+def connected_client(compiled: Path, folder: Path) -> Iterator[Client]:
+    """Starts a server of a compiled program, connects to it over mutual TLS, and stops it at the end.
+
+    `folder` takes keys, bundles and the server's log; the client runs in this process, the server in another.
+    """
+    keys = make_local_keys(folder / "keys")
+    command = [sys.executable, "-m", "sphynx.cli.main", "serve", str(compiled), "--keys", str(keys.server)]
+    command += ["--listen", f"{HOST}:0", "--metrics-port", "0", "--state", str(folder / "server-bundles")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            port = _port(server)
+            log = threading.Thread(target=_keep_log, args=(server, folder / "server.log"), daemon=True)
+            log.start()
+            with Client(HOST, port, keys=keys.client) as client:
+                yield client
+        finally:
+            server.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(STOP_SECONDS)
+            server.kill()
+
+
+def _port(server: subprocess.Popen[str]) -> int:
+    """From the log line with which the server says that it listens."""
+    assert server.stderr is not None
+    said = []
+    for line in server.stderr:
+        said.append(line)
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            return int(json.loads(line)["port"])
+    raise SphynxError(
+        "the server did not start", where="sphynx serve", remedy="".join(said[-5:]) or "Run sphynx doctor."
+    )
+
+
+def _keep_log(server: subprocess.Popen[str], path: Path) -> None:
+    """Reads on, so that the server never waits for its log to be read."""
+    assert server.stderr is not None
+    with path.open("w") as log:
+        for line in server.stderr:
+            log.write(line)
