@@ -100,9 +100,20 @@ def test_what_cannot_be_used_is_refused(sphynx: Sphynx, run_folder: Path) -> Non
     unnamed = sphynx("compile", str(run_folder), "-o", "compiled")
     assert unnamed.code == 2 and "--calibrate DATA" in unnamed.err
     missing = sphynx("check", "nowhere", "--data", "digits")
-    assert missing.code == 2 and "no such file" in missing.err
+    assert missing.code == 2 and "no such folder" in missing.err
 
 
 @pytest.mark.parametrize("verb", ["compile", "check", "estimate"])
 def test_every_help_has_an_example(verb: str, sphynx: Sphynx) -> None:
     assert "Example" in sphynx(verb, "--help").out
+
+
+def test_check_asks_privately_too(sphynx: Sphynx, run_folder: Path) -> None:
+    assert sphynx("compile", str(run_folder), "-o", "compiled", "--weight-bits", "8").code == 0
+    checked = sphynx("check", "compiled", "--data", "digits", "--images", "3", "--private", "gmw,gc", "--json")
+    assert checked.code == 0, checked.err
+    exams = json.loads(checked.out)["private"]
+    assert [exam["backend"] for exam in exams] == ["gmw", "gc"]
+    assert all(exam["images"] == exam["equal_to_oracle"] == 3 for exam in exams)
+    refused = sphynx("check", "compiled", "--data", "digits", "--private", "magic")
+    assert refused.code == 2 and "--private" in refused.err

@@ -16,9 +16,16 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.program.check import check, worst_case
-from sphynx.program.compile import calibration_images, compile_network
-from sphynx.program.interpret import interpret
-from sphynx.program.ir import Relu
+from sphynx.program.compile import (
+    FEWEST_ACTIVATION_BITS,
+    FEWEST_WEIGHT_BITS,
+    LOGIT_ERROR,
+    calibration_images,
+    compile_network,
+)
+from sphynx.program.convolve import Array
+from sphynx.program.interpret import evaluate, interpret
+from sphynx.program.ir import Relu, Step
 from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised, measure, quantise
 from sphynx.program.trace import trace
 from sphynx.space.design import Design
@@ -159,3 +166,36 @@ def test_a_ring_that_no_bits_suffice_for_names_the_layer() -> None:
     with pytest.raises(SphynxError, match=r"cells\.\d.*(bits|ring)") as refusal:
         quantise(measure(fused, calibration_images(data.train)), Precision(16, 24, 16))
     assert "--weight-bits" in refusal.value.remedy
+
+
+def test_precision_is_found_where_none_is_given() -> None:
+    """As few bits as keep the logits: one less would not."""
+    data = digits()
+    made = compile_network(learned(), data.mean, data.std, calibration_images(data.train))
+    assert made.logit_error <= LOGIT_ERROR
+    bits = made.program.weight_bits
+    if bits > FEWEST_WEIGHT_BITS:
+        fewer = Precision(bits - 1, max(FEWEST_ACTIVATION_BITS, bits - 3), bits - 2)
+        assert compiled(fewer).logit_error > LOGIT_ERROR
+
+
+def test_bias_takes_up_the_mean_error_of_rounded_weights() -> None:
+    """At six bits the sums of positive numbers would drift; each channel's mean stays where real numbers have it."""
+    data = digits()
+    pixels = calibration_images(data.train)
+    with torch.no_grad():
+        fused = trace(learned(), data.mean, data.std)
+    made = quantise(measure(fused, pixels), Precision(6, 10, 6))
+    seen: dict[str, list[np.ndarray]] = {}
+
+    def watch(step: Step, tensor: Array) -> None:
+        seen.setdefault(step.name, []).append(tensor)
+
+    evaluate(fused.graph, fused.weights, pixels.astype(np.float64), watch)
+    evaluate(made.program, made.weights, pixels.astype(np.int64), watch)
+    truncations = {step.source: step.truncate for step in made.program.steps if isinstance(step, Relu)}
+    for step in made.program.linears:
+        wanted, found = (tensor.mean(axis=(0, 2, 3)) for tensor in seen[step.name])
+        truncate = truncations.get(step.name, 0)
+        half = 1 << (truncate - 1) if truncate else 0
+        assert np.abs(found - wanted * 2.0**step.scale - half).max() <= 0.5 + 1e-6
