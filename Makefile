@@ -29,8 +29,8 @@ $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
 	touch $@
 
 lint: $(INSTALLED)
-	$(BIN)/ruff format --check src tests examples benchmarks docs
-	$(BIN)/ruff check src tests examples benchmarks docs
+	$(BIN)/ruff format --check src tests examples benchmarks docs/*.py
+	$(BIN)/ruff check src tests examples benchmarks docs/*.py
 	$(BIN)/clang-format --dry-run --Werror $(CORE_SOURCES)
 
 types: $(INSTALLED)
@@ -53,8 +53,8 @@ test-sanitize: $(INSTALLED)
 	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/sanitize --output-on-failure
 
 format: $(INSTALLED)
-	$(BIN)/ruff check --fix src tests examples benchmarks docs
-	$(BIN)/ruff format src tests examples benchmarks docs
+	$(BIN)/ruff check --fix src tests examples benchmarks docs/*.py
+	$(BIN)/ruff format src tests examples benchmarks docs/*.py
 	$(BIN)/clang-format -i $(CORE_SOURCES)
 
 clean:

@@ -1,4 +1,4 @@
-"""Every relative link of the README and the pages leads to a file that is there, and to a heading where it names one."""
+"""Every relative link of the README and the pages leads to a file that is there, and to its heading if it names one."""
 
 import re
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+PATH = re.compile(r"`([\w*/]+(?:/[\w*]*|\.py|\.csv))`")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -34,6 +35,13 @@ def test_links(page: Path) -> None:
 def test_every_page_is_in_the_table_of_contents() -> None:
     listed = set(LINK.findall((ROOT / "docs" / "index.md").read_text()))
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - listed == {"index.md"}
+
+
+def test_every_path_on_the_map_of_the_code_exists() -> None:
+    table = (ROOT / "docs" / "architecture.md").read_text().split("## Where things are")[1].split("\n## ")[0]
+    paths = PATH.findall(table)
+    assert len(paths) > 40
+    assert not [path for path in paths if not any([*(ROOT / "src/sphynx").glob(path), *ROOT.glob(path)])]
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
