@@ -1,5 +1,5 @@
 # The two commands a newcomer types: `make demo` and `make test`. Each installs what it needs into .venv first.
-.PHONY: demo test reproduce-smoke check lint types layers test-python test-core test-sanitize format clean
+.PHONY: demo test docs reproduce-smoke check lint types layers test-python test-core test-sanitize format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,14 +17,19 @@ test: lint types layers test-core test-python
 reproduce-smoke: $(INSTALLED)
 	$(BIN)/sphynx reproduce all --scale smoke --out out/reproduce-smoke
 
+# The page of all verbs and options, from the command line itself; a test holds it equal.
+docs: $(INSTALLED)
+	$(BIN)/python docs/make_reference.py > docs/reference.md.new
+	mv docs/reference.md.new docs/reference.md
+
 $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[design,dev]'
 	touch $@
 
 lint: $(INSTALLED)
-	$(BIN)/ruff format --check src tests examples benchmarks
-	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff format --check src tests examples benchmarks docs/*.py
+	$(BIN)/ruff check src tests examples benchmarks docs/*.py
 	$(BIN)/clang-format --dry-run --Werror $(CORE_SOURCES)
 
 types: $(INSTALLED)
@@ -47,8 +52,8 @@ test-sanitize: $(INSTALLED)
 	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/sanitize --output-on-failure
 
 format: $(INSTALLED)
-	$(BIN)/ruff check --fix src tests examples benchmarks
-	$(BIN)/ruff format src tests examples benchmarks
+	$(BIN)/ruff check --fix src tests examples benchmarks docs/*.py
+	$(BIN)/ruff format src tests examples benchmarks docs/*.py
 	$(BIN)/clang-format -i $(CORE_SOURCES)
 
 clean:

@@ -1,0 +1,87 @@
+"""Prints docs/reference.md: every verb of `sphynx` with its examples and options, as the command line defines them.
+
+python docs/make_reference.py > docs/reference.md        (or: make docs)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import typer
+
+from sphynx.cli.main import app
+
+HEADER = """# Reference
+
+Every verb with its options. `make docs` writes this page from the command line itself: change help texts there.
+
+Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong input. `--json` prints JSON.
+"""
+ARGUMENTS, OPTIONS = "Arguments", "Options"
+PANELS = {ARGUMENTS: 0, OPTIONS: 1}  # then any other, such as a recipe's values
+
+
+def reference() -> str:
+    root = typer.main.get_command(app)
+    verbs = list(_verbs(root, typer.Context(root, info_name="sphynx")))
+    contents = "\n".join(f"- [{name}](#{name.replace(' ', '-')})" for name, _, _ in verbs)
+    pages = "\n".join(_page(name, verb, context) for name, verb, context in verbs)
+    return f"{HEADER}\n{contents}\n\n{pages}"
+
+
+def _verbs(group: Any, context: typer.Context) -> Iterator[tuple[str, Any, typer.Context]]:
+    """Groups are walked, not printed: `sphynx keys` by itself does nothing."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        inside = typer.Context(command, info_name=name, parent=context)
+        if hasattr(command, "list_commands"):
+            yield from _verbs(command, inside)
+        else:
+            yield inside.command_path, command, inside
+
+
+def _page(name: str, verb: Any, context: typer.Context) -> str:
+    parameters = [parameter for parameter in verb.get_params(context) if parameter.name != "help"]
+    parameters.sort(key=lambda parameter: PANELS.get(_panel(parameter), len(PANELS)))
+    parts = [f"## {name}\n", _prose(verb.help), ""]
+    for title, members in groupby(parameters, key=_panel):
+        rows = [f"| `{_names(parameter)}` | {_meaning(parameter, context)} |" for parameter in members]
+        parts += [f"| {title} | |", "|---|---|", *rows, ""]
+    return "\n".join(parts)
+
+
+def _prose(text: str) -> str:
+    """The docstring: paragraphs as they are, indented examples as one block of code."""
+    paragraphs = []
+    for example, lines in groupby(text.split("\n\n"), key=lambda paragraph: paragraph.startswith("  ")):
+        if example:
+            paragraphs.append("\n".join("    " + " ".join(line.split()) for line in lines))
+        else:
+            paragraphs += [" ".join(line.split()) for line in lines]
+    return "\n\n".join(paragraphs)
+
+
+def _panel(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return ARGUMENTS
+    return getattr(parameter, "rich_help_panel", None) or OPTIONS
+
+
+def _names(parameter: Any) -> str:
+    """Names and a metavar where one was chosen; the words for types are left out: they change with typer's version."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper())
+    names = ", ".join(sorted(parameter.opts, key=len, reverse=True))
+    names = "/".join([names, *parameter.secondary_opts])
+    return f"{names} {parameter.metavar}" if parameter.metavar else names
+
+
+def _meaning(parameter: Any, context: typer.Context) -> str:
+    _, text = parameter.get_help_record(context) or ("", "")
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

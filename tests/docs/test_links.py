@@ -1,0 +1,52 @@
+"""Every relative link of the README and the pages leads to a file that is there, and to its heading if it names one."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+PATH = re.compile(r"`([\w*/]+(?:/[\w*]*|\.py|\.csv))`")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them: small letters, spaces to dashes, punctuation gone."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(page.read_text())}
+
+
+def fault(page: Path, link: str) -> str:
+    if re.match(r"[a-z]+:", link):
+        return ""  # another site; nothing is asked from the network here
+    path, _, anchor = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+    if not target.exists() or not target.is_relative_to(ROOT.resolve()):
+        return f"{link}: no such file"
+    return f"{link}: no such heading" if anchor and anchor not in anchors(target) else ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links(page: Path) -> None:
+    assert not [found for link in LINK.findall(page.read_text()) if (found := fault(page, link))]
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    listed = set(LINK.findall((ROOT / "docs" / "index.md").read_text()))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - listed == {"index.md"}
+
+
+def test_every_path_on_the_map_of_the_code_exists() -> None:
+    table = (ROOT / "docs" / "architecture.md").read_text().split("## Where things are")[1].split("\n## ")[0]
+    paths = PATH.findall(table)
+    assert len(paths) > 40
+    assert not [path for path in paths if not any([*(ROOT / "src/sphynx").glob(path), *ROOT.glob(path)])]
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "index.md"
+    assert "no such file" in fault(page, "absent.md")
+    assert "no such file" in fault(page, str(tmp_path))
+    assert "no such heading" in fault(page, "serving.md#no-heading-like-this")
+    assert not fault(page, "serving.md#on-the-wire")
