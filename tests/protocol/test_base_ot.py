@@ -50,6 +50,8 @@ def test_base_ot_starts_an_extension() -> None:
         b"\x02" + bytes(31),  # not on the curve
         sodium.crypto_core_ed25519_add(BaseOtSender().first_message, bytes(32)),  # of composite order
     ],
+    # Fixed names: the last point is another one in every process.
+    ids=("nothing", "short", "of order 4", "the identity", "all ones", "long", "off the curve", "of composite order"),
 )
 def test_bad_points_are_refused(point: bytes) -> None:
     with pytest.raises(SphynxError, match="group element"):

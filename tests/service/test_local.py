@@ -1,6 +1,7 @@
 """Two parties on this machine: a served program asked about a set of images, and TLS for benchmarks."""
 
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,13 +11,12 @@ import pytest
 from sphynx.errors import SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.service.exam import examine
-from sphynx.service.local import connected_client, make_local_keys
+from sphynx.service.local import HOST, connected_client, make_local_keys
 from tests.service.tiny import save_tiny
 
 
 def test_a_set_of_images_is_asked_privately(tmp_path: Path) -> None:
     compiled = tmp_path / "compiled"
-    compiled.mkdir()
     program, weights = save_tiny(compiled)
     images = np.random.default_rng(0).integers(0, 256, (5, 1, 4, 4)).astype(np.uint8)
     expected = interpret(program, weights, images)
@@ -30,7 +30,23 @@ def test_a_set_of_images_is_asked_privately(tmp_path: Path) -> None:
     assert exam.accuracy == pytest.approx(0.8) and exam.online_bytes > 0
     assert told == [4, 5]
     assert (wrong.equal_to_oracle, wrong.backend) == (0, "gc")
-    assert "stopped" in (tmp_path / "parties" / "server.log").read_text()
+
+
+def test_the_server_ends_with_the_block_and_its_log_is_whole(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "compiled")
+    before = set(threading.enumerate())
+    with (
+        pytest.raises(KeyboardInterrupt),
+        connected_client(tmp_path / "compiled", tmp_path / "parties") as client,
+    ):
+        client.infer(np.zeros((1, 4, 4), np.uint8))
+        raise KeyboardInterrupt
+    assert '"event": "stopped"' in (tmp_path / "parties" / "server.log").read_text()
+    assert set(threading.enumerate()) <= before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((HOST, client._port))
+    key = tmp_path / "parties" / "keys" / "server" / "key.pem"
+    assert key.stat().st_mode & 0o077 == 0
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:

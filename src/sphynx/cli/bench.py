@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli.design_options import Json, conv_stack_for
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import InputError, SphynxError
 
 if TYPE_CHECKING:
     from sphynx.protocol.relu import Backend
     from sphynx.protocol.stream import Link
-    from sphynx.space.operations import ConvStack
 
 # Round trip and bandwidth each way: two machines in one data centre; a client at home, a server on its continent.
 LINKS = {"loopback": "", "lan": "0.5ms,1gbit", "wan": "40ms,100mbit"}
@@ -109,8 +108,7 @@ def private(
       sphynx bench private sphynx-cifar100-25k compiled/digits --relu gmw --json private.json
     """
     backends, links = parse_backends(relu, "--relu"), _links(link)
-    if conv_stack not in ("paper", "single", "pad_once"):
-        raise InputError(f"--conv-stack {conv_stack!r} is unknown", remedy="Use paper, single or pad_once.")
+    stack = conv_stack_for(conv_stack)
     if not programs and not untrained:
         raise InputError("there is nothing to measure", remedy="Name compiled folders, or use --untrained 25.6k.")
     from sphynx.bench.machine import describe_machine
@@ -130,7 +128,6 @@ def private(
         models = [compiled_model(program) for program in programs or []]
         for name in filter(None, untrained.split(",")):
             tell(f"compiling {name}")
-            stack: ConvStack = conv_stack  # type: ignore[assignment]  # checked above
             models.append(untrained_model(name, stack, Path(temporary) / name))
         rows = measure_private(
             models, backends, links, repeats=repeat, batch=batch, open_channel=open_channel, progress=tell

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sphynx.cli.design_options import Cells, Json, StemOption, cells_for, parse_positions, stem_for
+from sphynx.cli.design_options import (
+    Cells,
+    ConvStack,
+    Json,
+    StemOption,
+    cells_for,
+    conv_stack_for,
+    parse_positions,
+    stem_for,
+)
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.cli.plan import print_plans
 from sphynx.cli.search import ResumeOption, parse_settings, refuse_old_run
@@ -52,6 +61,7 @@ def design(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds are trained of every network.")] = 1,
     tolerance: Annotated[str, typer.Option("--tolerance", help="How far from the budget is allowed.")] = "5%",
     stem: StemOption = AUTO,
+    conv_stack: ConvStack = "paper",
     resume: ResumeOption = "never",
     device: DeviceOption = AUTO,
     image_size: DataSize = None,
@@ -84,7 +94,7 @@ def design(
     images = open_data(data, image_size=image_size)
     pipeline = Pipeline(
         _order(
-            images, relu_budget=relu_budget, tolerance=tolerance, stem=stem, cells=cells,
+            images, relu_budget=relu_budget, tolerance=tolerance, stem=stem, conv_stack=conv_stack, cells=cells,
             strategy=strategy if search else "", placement=_placement(fixed, reduce_at), candidates=candidates,
             recipes=(search_recipe, location_recipe, recipe, compare), settings=settings or [],
             seed=seed, seeds=seeds, time_budget=time_budget,
@@ -101,7 +111,7 @@ def design(
 
 
 def _order(
-    data: Data, *, relu_budget: str, tolerance: str, stem: str, cells: str, strategy: str,
+    data: Data, *, relu_budget: str, tolerance: str, stem: str, conv_stack: str, cells: str, strategy: str,
     placement: Literal["search", "fixed"] | tuple[int, ...], candidates: str, recipes: tuple[str, str, str, str],
     settings: list[str], seed: int, seeds: int, time_budget: str,
 ) -> Order:  # fmt: skip
@@ -126,6 +136,7 @@ def _order(
         relu_budget=parse_relu_budget(relu_budget),
         tolerance=parse_percentage(tolerance),
         stem=stem_for(stem, data.train.shape[1]),
+        conv_stack=conv_stack_for(conv_stack),
         genotype=cells_for(cells),
         strategy=strategy,
         placement=placement,

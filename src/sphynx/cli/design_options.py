@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -12,6 +12,7 @@ from sphynx.errors import InputError
 if TYPE_CHECKING:
     from sphynx.space.design import Design, Stem
     from sphynx.space.genotype import Genotype
+    from sphynx.space.operations import ConvStack as ConvStackName
 
 # From this size on, the three stride-2 convolutions of the ImageNet stem come first unless --stem says otherwise.
 IMAGENET_STEM_FROM = 128
@@ -87,3 +88,11 @@ def parse_positions(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
         raise InputError(f"{text!r} are not positions", remedy="Write them as 0,1.") from None
+
+
+def conv_stack_for(name: str) -> ConvStackName:
+    from sphynx.space.operations import ConvStack as Known
+
+    if name not in get_args(Known):
+        raise InputError(f"{name!r} is unknown", where="--conv-stack", remedy=f"Use {', '.join(get_args(Known))}.")
+    return name  # type: ignore[return-value]  # checked above

@@ -77,7 +77,13 @@ def digits_scene(folder: Path, pictures: int, tell: Tell) -> Scene:
     """Plans, trains, compiles and serves a network for scikit-learn's digits."""
     data = open_data("digits")
     template = Design(
-        SPHYNX, channels=1, depth=3, reduce_positions=(0, 1), image=Shape(*data.train.shape), classes=data.classes
+        SPHYNX,
+        channels=1,
+        depth=3,
+        reduce_positions=(0, 1),
+        image=Shape(*data.train.shape),
+        classes=data.classes,
+        conv_stack="single",  # the cheapest under protocol
     )
     chosen = plan(template, RELU_BUDGET, tolerance=0.05).chosen.design
     tell(f"planned: {chosen.channels} channels, {chosen.depth} cells, reduce cells at {_places(chosen)}")

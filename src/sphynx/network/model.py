@@ -22,7 +22,7 @@ from sphynx.space.files import AnyDesign, load_any_design, save_design
 from sphynx.space.shipped import CARD
 
 MODEL, DESIGN, NORMALISATION = "model.safetensors", "design.json", "normalisation.json"
-CONFIGURATION = "config.json"
+CONFIGURATION, RESULT = "config.json", "result.json"
 _AUXILIARY = "auxiliary."
 
 
@@ -99,11 +99,12 @@ def load_normalisation(path: Path) -> tuple[Statistics, Statistics]:
 
 
 def trained_on(path: Path) -> str | None:
-    """The name of the data set, where the run's configuration or the model's card says it."""
+    """The name of the data set, where the run's configuration or result, or the model's card says it."""
     folder = path if path.is_dir() else path.parent
-    for name in (CONFIGURATION, CARD):
+    for name in (CONFIGURATION, CARD, RESULT):
         try:
-            return str(json.loads((folder / name).read_text())["data"]["name"])
+            data = json.loads((folder / name).read_text())["data"]
+            return data if isinstance(data, str) else str(data["name"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return None

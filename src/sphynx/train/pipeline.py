@@ -39,6 +39,7 @@ from sphynx.space.account import relu_count
 from sphynx.space.design import Design, Stem, default_reduce_positions
 from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.operations import ConvStack
 from sphynx.space.planner import PlanList
 from sphynx.space.planner import plan as plan_budget
 from sphynx.space.published import SPHYNX
@@ -73,6 +74,7 @@ class Order:
     comparison: Recipe | None  # of every network of the final table; None: no table
     tolerance: float = 0.05
     stem: Stem = "small"
+    conv_stack: ConvStack = "paper"
     genotype: Genotype = SPHYNX  # where no cells are searched
     strategy: str = ""  # of a cell search; empty: none
     placement: Literal["search", "fixed"] | Placement = "search"
@@ -122,7 +124,8 @@ class Pipeline:
         """Every width and depth within the budget, and the chosen one."""
         order, image = self.order, Shape(*self.data.train.shape)
         template = Design(
-            order.genotype, 2, 3, default_reduce_positions(3), image, self.data.classes, stem=order.stem
+            order.genotype, 2, 3, default_reduce_positions(3), image, self.data.classes, stem=order.stem,
+            conv_stack=order.conv_stack,
         )  # fmt: skip
         return plan_budget(template, order.relu_budget, order.tolerance)
 
