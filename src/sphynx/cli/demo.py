@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the page.")] = Path("out/demo"),
-    pictures: Annotated[int, typer.Option("--pictures", min=1, max=100, help="How many digits to ask about.")] = 6,
+    pictures: Annotated[int, typer.Option("--pictures", min=1, max=100, help="How many digits to ask about.")] = 10,
     as_json: Json = False,
 ) -> None:
     """Design a small network for digits, serve it, and ask about pictures privately; then a CIFAR-100 network.
