@@ -7,14 +7,21 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from sphynx.protocol.channel import Channel, local_pair
+from sphynx.protocol.stream import MAX_PENDING_BYTES
 
 Left = TypeVar("Left")
 Right = TypeVar("Right")
 
 
-def run_parties(server: Callable[[Channel], Left], client: Callable[[Channel], Right]) -> tuple[Left, Right]:
+def run_parties(
+    server: Callable[[Channel], Left],
+    client: Callable[[Channel], Right],
+    *,
+    max_pending_bytes: int = MAX_PENDING_BYTES,
+    timeout_s: float = 30.0,
+) -> tuple[Left, Right]:
     """Each party gets its end. A failure of one closes its end, which ends the other's waiting."""
-    left, right = local_pair(timeout_s=30)
+    left, right = local_pair(timeout_s=timeout_s, max_pending_bytes=max_pending_bytes)
 
     def closing(party: Callable[[Channel], Left | Right], channel: Channel) -> Left | Right:
         try:

@@ -20,6 +20,7 @@ from sphynx.core.gmw import Material
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
+from sphynx.protocol import stream
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.protocol.gmw_material import ServerMaterial
@@ -29,7 +30,9 @@ from sphynx.protocol.ots import ServerOts, set_up_client
 from sphynx.protocol.relu import Backend
 
 
-def ask(case: Case, backend: Backend, *, through: Callable[[Bundle], Bundle] = lambda bundle: bundle) -> None:
+def ask(
+    case: Case, backend: Backend, *, through: Callable[[Bundle], Bundle] = lambda bundle: bundle, **pair: int
+) -> None:
     """One private inference of the case's images, held against the oracle; `through` is what happens to bundles."""
     model, batch, bundle_id = ServerModel(case.program, case.weights), len(case.pixels), os.urandom(16)
 
@@ -41,7 +44,7 @@ def ask(case: Case, backend: Backend, *, through: Callable[[Bundle], Bundle] = l
         party = InferenceClient(case.program, channel)
         return party.infer(through(party.prepare(bundle_id, backend, batch)), case.pixels)
 
-    _, logits = run_parties(server, client)
+    _, logits = run_parties(server, client, **pair)
     np.testing.assert_array_equal(logits, interpret(case.program, case.weights, case.pixels))
 
 
@@ -60,6 +63,13 @@ def test_private_is_the_oracle(seed: int, backend: Backend, images: int, with_sq
 def test_every_kind_of_ring(ring_bits: int) -> None:
     """32 and 33: the two element types; 48 and 64: the other two RLWE parameter sets."""
     ask(random_case(5, 2, ring_bits), "gmw")
+
+
+@pytest.mark.parametrize("backend", ["gc", "gmw"])
+def test_a_batch_that_is_larger_than_the_channel_holds(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masks, ReLU requests and square requests are sent ahead: if both parties waited for room, nothing would move."""
+    monkeypatch.setattr(stream, "SOCKET_BUFFER_BYTES", 1 << 14)
+    ask(random_case(0, 32, with_square=True), backend, max_pending_bytes=1 << 14, timeout_s=10)
 
 
 @pytest.mark.parametrize("backend", ["gc", "gmw"])

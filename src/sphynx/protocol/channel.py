@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sphynx.errors import SphynxError
-from sphynx.protocol.stream import Buffer, ConnectionLostError, Link, SocketStream
+from sphynx.protocol.stream import MAX_PENDING_BYTES, Buffer, ConnectionLostError, Link, SocketStream
 
 WIRE_VERSION = 1
 HEADER_BYTES = 8
@@ -106,6 +106,11 @@ class Channel:
             self.record.spans.append(Span(self._section, start_s, time.monotonic()))
             self._section = before
 
+    @property
+    def ahead_bytes(self) -> int:
+        """What may be sent before the peer reads, without waiting for it: half of the room, the rest for overheads."""
+        return self._stream.max_pending_bytes // 2
+
     def take_record(self) -> Record:
         """What was counted since the last call."""
         taken, self.record = self.record, Record()
@@ -174,10 +179,12 @@ class Channel:
         return self.record.traffic.setdefault(self._section, Traffic())
 
 
-def local_pair(link: Link | None = None, timeout_s: float = 60.0) -> tuple[Channel, Channel]:
+def local_pair(
+    link: Link | None = None, timeout_s: float = 60.0, max_pending_bytes: int = MAX_PENDING_BYTES
+) -> tuple[Channel, Channel]:
     """Two ends inside one process or its children, without encryption: for tests and benchmarks of the protocol."""
-    left, right = socket.socketpair()
-    return (
-        Channel(SocketStream(left, timeout_s=timeout_s, link=link)),
-        Channel(SocketStream(right, timeout_s=timeout_s, link=link)),
+    left, right = (
+        SocketStream(end, timeout_s=timeout_s, link=link, max_pending_bytes=max_pending_bytes)
+        for end in socket.socketpair()
     )
+    return Channel(left), Channel(right)

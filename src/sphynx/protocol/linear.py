@@ -11,6 +11,7 @@ and simulation arguments; fresh encryptions of zero and uniform masks of replies
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -215,14 +216,19 @@ def upload_masks(
 ) -> None:
     """The client's half of the offline phase: adds its share of every linear map to `tensors`.
 
-    All masks that it drew are sent ahead, while the server already works on the first of them.
+    The masks that it drew are sent ahead, while the server already works on the first of them; but no more than the
+    channel takes without waiting (see ahead.py).
     """
-    for upload in plan.distinct_uploads:
-        if upload in plan.drawn:
-            _send_upload(channel, client, tensors, upload)
+    ahead = deque(upload for upload in plan.distinct_uploads if upload in plan.drawn)
+    unread_bytes = passed_bytes = 0  # sent ahead; those of them that the next reply proves to be read
     for item in plan.schedule:
+        while ahead and (ahead[0] == item or unread_bytes + plan.upload_bytes(ahead[0], images) <= channel.ahead_bytes):
+            unread_bytes += plan.upload_bytes(ahead[0], images)
+            _send_upload(channel, client, tensors, ahead.popleft())
         if isinstance(item, Upload):
-            if item not in plan.drawn:
+            if item in plan.drawn:
+                passed_bytes += plan.upload_bytes(item, images)
+            else:
                 _send_upload(channel, client, tensors, item)
             continue
         with channel.section("offline", item):
@@ -235,6 +241,7 @@ def upload_masks(
                     where=item,
                     remedy="The peer or the connection is broken: start a new session.",
                 ) from None
+        unread_bytes, passed_bytes = unread_bytes - passed_bytes, 0
 
 
 def _send_upload(channel: Channel, client: rlwe.LinearClient, tensors: MaskedTensors, upload: Upload) -> None:

@@ -20,13 +20,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from sphynx.core import _native, garbling, ot
 from sphynx.core.bits import plane_words, slice_bits, unslice_bits
 from sphynx.core.gmw import ReluShape
+from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
@@ -161,17 +162,24 @@ class GcReluClient:
         new_masks: Sequence[Words],
     ) -> list[Arrays]:
         own_labels = []
-        for layer, x, new_mask in zip(layers, shares, new_masks, strict=True):
+
+        def send(layer: ReluLayer, x: Words, new_mask: Words) -> None:
             with channel.section("offline", layer.name):
                 choices = _choices(layer.shape, x, new_mask)
                 request, labels = ots.down.correlated(choices, (layer.shape.w + layer.shape.k) * layer.shape.count)
                 channel.send(request.data)
                 own_labels.append(labels)
-        materials = []
-        for layer, labels in zip(layers, own_labels, strict=True):
+
+        def receive(layer: ReluLayer) -> Arrays:
             with channel.section("offline", layer.name):
-                materials.append({"labels": labels} | _receive_tables(channel, layer.shape))
-        return materials
+                return _receive_tables(channel, layer.shape)
+
+        asks = [
+            Ask(messages(layer.shape).request, partial(send, layer, x, new_mask), partial(receive, layer))
+            for layer, x, new_mask in zip(layers, shares, new_masks, strict=True)
+        ]
+        tables = list(answers_ahead(channel.ahead_bytes, asks))
+        return [{"labels": labels} | received for labels, received in zip(own_labels, tables, strict=True)]
 
     def online(
         self,

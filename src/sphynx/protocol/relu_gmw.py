@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from sphynx.core import gmw
+from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer
 from sphynx.protocol.ots import ClientOts, ServerOts
@@ -98,17 +99,32 @@ class GmwReluClient:
             (layer.name, GmwOfflineClient(layer.shape, ots.down, ots.up, x))
             for layer, x in zip(layers, shares, strict=True)
         ]
-        for name, batch in batches:
+
+        def request(name: str, batch: GmwOfflineClient) -> None:
             with channel.section("offline", name):
                 channel.send(*batch.request())
-        for name, batch in batches:
+
+        def answer(name: str, batch: GmwOfflineClient) -> bytearray:
             with channel.section("offline", name):
-                channel.send(*batch.conversion(channel.receive(batch.sizes.answer)))
-        materials = []
-        for name, batch in batches:
+                return channel.receive(batch.sizes.answer)
+
+        def convert(name: str, batch: GmwOfflineClient) -> None:
+            answered = next(answers)
             with channel.section("offline", name):
-                materials.append(_arrays(batch.finish(channel.receive(batch.sizes.corrections))))
-        return materials
+                channel.send(*batch.conversion(answered))
+
+        def finish(name: str, batch: GmwOfflineClient) -> Arrays:
+            with channel.section("offline", name):
+                return _arrays(batch.finish(channel.receive(batch.sizes.corrections)))
+
+        requests = [Ask(b.sizes.request, partial(request, name, b), partial(answer, name, b)) for name, b in batches]
+        answers = answers_ahead(channel.ahead_bytes, requests)
+        if sum(batch.sizes.conversion for _, batch in batches) > channel.ahead_bytes:
+            answers = iter(list(answers))  # corrections may have to be read early, and the answers come before them
+        conversions = [
+            Ask(b.sizes.conversion, partial(convert, name, b), partial(finish, name, b)) for name, b in batches
+        ]
+        return list(answers_ahead(channel.ahead_bytes, conversions))
 
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words, new_mask: Words) -> None:
         sizes, shape = online_messages(layer.shape), layer.shape

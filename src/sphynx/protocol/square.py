@@ -9,13 +9,16 @@ part's messages (truncate.py, cross_product.py) one after the other: at most 8 +
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from sphynx.core import Prg
 from sphynx.errors import InputError
+from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.cross_product import Squaring, SquaringRequest, answer_squaring, square_client, square_server
 from sphynx.protocol.ots import ClientOts, ServerOts
@@ -110,24 +113,31 @@ class SquareClient:
         shares: Sequence[Words],
         new_masks: Sequence[Words],  # noqa: ARG002 - needed online only
     ) -> list[Arrays]:
-        materials: list[Arrays] = []
-        requests = []
-        for layer, x in zip(layers, shares, strict=True):
-            masks = _random_masks(layer)
-            materials.append(masks)
-            with channel.section("offline", layer.name):
-                for part, plan in _parts(layer):
-                    own = _entering(part, layer, masks, x)
-                    request = (
-                        TruncationRequest(plan, ots, own)
-                        if isinstance(plan, Truncation)
-                        else SquaringRequest(plan, ots, own)
-                    )
-                    channel.send(*request.message)
-                    requests.append((part, plan.answer_bytes, request, layer.name, masks))
-        for part, answer_bytes, request, name, material in requests:
+        materials = [_random_masks(layer) for layer in layers]
+        requests: deque[TruncationRequest | SquaringRequest] = deque()  # sent, the oldest at the front
+
+        def send(name: str, plan: Truncation | Squaring, own: Words) -> None:
             with channel.section("offline", name):
-                material |= _named(part, request.finish(channel.receive(answer_bytes)))
+                kind = TruncationRequest if isinstance(plan, Truncation) else SquaringRequest
+                requests.append(kind(plan, ots, own))  # type: ignore[arg-type]  # its own kind
+                channel.send(*requests[-1].message)
+
+        def receive(name: str, plan: Truncation | Squaring, part: str, material: Arrays) -> None:
+            with channel.section("offline", name):
+                answer = channel.receive(plan.answer_bytes)
+                material |= _named(part, requests.popleft().finish(answer))
+
+        asks = [
+            Ask(
+                plan.request_bytes,
+                partial(send, layer.name, plan, _entering(part, layer, material, x)),
+                partial(receive, layer.name, plan, part, material),
+            )
+            for layer, material, x in zip(layers, materials, shares, strict=True)
+            for part, plan in _parts(layer)
+        ]
+        for _received in answers_ahead(channel.ahead_bytes, asks):
+            pass
         return materials
 
     def online(self, channel: Channel, layer: SquareLayer, material: Arrays, x: Words, new_mask: Words) -> None:

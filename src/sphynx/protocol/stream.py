@@ -2,7 +2,7 @@
 
 `send` hands over what the kernel takes at once; a writer thread sends the rest in order. Two parties that both send a
 large message first and read afterwards therefore cannot block each other. What may wait unsent is bounded: beyond
-MAX_PENDING_BYTES `send` waits. `send` and `receive` may be called by two threads at the same time.
+`max_pending_bytes` `send` waits. `send` and `receive` may be called by two threads at the same time.
 
 An emulated `Link` delays every send by half a round trip and by the bytes before it, for benchmarks on one machine.
 `_seal` and `_fill` are what a stream with encryption replaces. `stop_reading` and `abort` may be called by any thread.
@@ -45,13 +45,21 @@ class ConnectionLostError(SphynxError):
 class SocketStream:
     _owns_sealed = False  # whether what `_seal` gives stays unchanged after `send` returns
 
-    def __init__(self, sock: socket.socket, *, timeout_s: float = 60.0, link: Link | None = None) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        timeout_s: float = 60.0,
+        link: Link | None = None,
+        max_pending_bytes: int = MAX_PENDING_BYTES,
+    ) -> None:
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER_BYTES)
         self.timeout_s = timeout_s
+        self.max_pending_bytes = max_pending_bytes
         self._sock = sock
         self._link = link
         self._link_free_at = 0.0
@@ -167,7 +175,7 @@ class SocketStream:
             raise lost("the peer did not answer in time")
 
     def _has_room(self) -> bool:
-        return self._pending_bytes <= MAX_PENDING_BYTES or self._failure is not None
+        return self._pending_bytes <= self.max_pending_bytes or self._failure is not None
 
     def _due(self, size_bytes: int) -> float:
         if self._link is None:
