@@ -56,6 +56,14 @@ def test_images_per_hour(tmp_path: Path, authority: Path) -> None:
             client.infer(PIXELS)
 
 
+def test_a_batch_counts_with_all_its_images(tmp_path: Path, authority: Path) -> None:
+    with serving(tmp_path, authority, Limits(images_per_hour=3), io.StringIO()) as (client, _), client:
+        client.prepare(2, relu="gmw", batch=2)
+        client.infer_batch(np.stack([PIXELS] * 2))
+        with pytest.raises(PeerGaveUpError, match="3 images inferred per hour"):
+            client.infer_batch(np.stack([PIXELS] * 2))
+
+
 def test_work_that_takes_too_long_is_cut_off(tmp_path: Path, authority: Path) -> None:
     """Each message of a peer may be in time, and all together still too slow."""
     log = io.StringIO()

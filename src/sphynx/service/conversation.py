@@ -152,7 +152,8 @@ class Conversation:
 
     def _infer(self, bundle_id: bytes) -> None:
         service, limits = self._service, self._service.admission.limits
-        if service.store.ledger.burned_images(self.peer.fingerprint, HOUR_S) >= limits.images_per_hour:
+        asked = sum(entry.batch for entry in self._ready() if entry.bundle_id == bundle_id)
+        if service.store.ledger.burned_images(self.peer.fingerprint, HOUR_S) + asked > limits.images_per_hour:
             raise RefusedError(
                 f"a client may have {limits.images_per_hour} images inferred per hour",
                 where="infer",
