@@ -42,6 +42,22 @@ def test_a_bundle_is_burned_once(tmp_path: Path) -> None:
         Ledger(tmp_path / "ledger").burn(bundle_id, owner=OWNER, program=PROGRAM)
 
 
+def test_a_limit_holds_for_preparations_at_the_same_time(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    ready_entry(ledger)
+
+    def is_reserved(_number: int) -> bool:
+        try:
+            ledger.reserve(some_entry(), most=3)
+        except BundleRefusedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(is_reserved, range(8))) == 2
+    ledger.reserve(some_entry(owner="somebody else"), most=3)
+
+
 def test_only_its_owner_and_program_may_burn_it_and_only_in_time(tmp_path: Path) -> None:
     now = [1000.0]
     ledger = Ledger(tmp_path / "ledger", lambda: now[0])

@@ -140,7 +140,7 @@ class Conversation:
             self._log("prepared", bundle_id, backend=request.backend, batch=request.batch, seconds=round(took_s, 4))
 
     def _prepared(self, entry: Entry, request: Prepare) -> tuple[Bundle, float]:
-        self._service.store.ledger.reserve(entry)
+        self._service.store.ledger.reserve(entry, most=self._service.admission.limits.bundles_per_client)
         self.channel.take_record()
         start_s = time.monotonic()
         try:

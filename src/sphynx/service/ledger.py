@@ -77,10 +77,13 @@ class Ledger:
                 remedy="Move the whole folder away: its bundles are lost, and new ones can be prepared.",
             ) from None
 
-    def reserve(self, entry: Entry) -> None:
-        """An identifier is taken once, whatever becomes of it."""
+    def reserve(self, entry: Entry, *, most: int | None = None) -> None:
+        """An identifier is taken once, whatever becomes of it. `most`: so many the owner may have, this one included,
+        however many connections prepare at the same time."""
         values = (entry.bundle_id, entry.owner, entry.program, entry.backend, entry.batch, entry.expires_at)
         with self._change() as base:
+            if most is not None and self._held(base, entry) >= most:
+                raise _refused(entry.bundle_id, f"a client may keep {most} bundles ready")
             try:
                 base.execute(
                     "INSERT INTO bundles (bundle_id, owner, program, backend, batch, expires_at, state, changed_at)"
@@ -192,6 +195,15 @@ class Ledger:
                 self._base.execute("ROLLBACK")
                 raise
             self._base.execute("COMMIT")
+
+    def _held(self, base: sqlite3.Connection, entry: Entry) -> int:
+        """Bundles of the same owner and program that are ready or in the making."""
+        found = base.execute(
+            "SELECT COUNT(*) FROM bundles WHERE owner = ? AND program = ? AND state IN ('reserved', 'ready')"
+            " AND expires_at > ?",
+            (entry.owner, entry.program, self._clock()),
+        )
+        return int(found.fetchone()[0])
 
     def _select(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         with self._lock:
