@@ -31,9 +31,9 @@ def connected_client(compiled: Path, folder: Path) -> Iterator[Client]:
     command = [sys.executable, "-m", "sphynx.cli.main", "serve", str(compiled), "--keys", str(server_keys)]
     command += ["--listen", f"{HOST}:0", "--metrics-port", "0", "--state", str(folder / "server-bundles")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        log = threading.Thread(target=_keep_log, args=(server, folder / "server.log"), daemon=True)
         try:
             port = _port(server)
-            log = threading.Thread(target=_keep_log, args=(server, folder / "server.log"), daemon=True)
             log.start()
             with Client(HOST, port, keys=client_keys) as client:
                 yield client
@@ -42,6 +42,8 @@ def connected_client(compiled: Path, folder: Path) -> Iterator[Client]:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 server.wait(STOP_SECONDS)
             server.kill()
+            if log.ident is not None:
+                log.join()  # to the end of the pipe, which is closed next
 
 
 def _port(server: subprocess.Popen[str]) -> int:
