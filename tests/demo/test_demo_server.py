@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.service.tiny import save_tiny
 
 from sphynx.demo.server import HOST, connected_client
 from sphynx.errors import SphynxError
-from tests.service.tiny import save_tiny
 
 
 def test_the_server_ends_with_the_block_and_its_log_is_whole(tmp_path: Path) -> None:
