@@ -106,6 +106,8 @@ def changed(change: Callable[[dict[str, Any]], None]) -> Any:
         lambda d: d.update(extra=1),
         lambda d: d.update(class_names=["a"]),
         lambda d: d.pop("name"),
+        lambda d: d.update(name="\x1b[2Jnetwork"),
+        lambda d: d.update(class_names=["cat\x1b]0;dog\x07", *d["class_names"][1:]]),
         lambda d: d["steps"].pop(0),
         lambda d: d["steps"].pop(),
         lambda d: d["steps"][0].update(kind="conv"),

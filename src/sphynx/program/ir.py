@@ -253,6 +253,11 @@ class _ProgramTable:
     class_names: tuple[str, ...]
     name: str
 
+    def faults(self) -> list[str]:
+        names = (self.name, *self.class_names, *(step.name for step in self.steps))
+        # A client prints them as they come from the server: they must not steer its terminal.
+        return [] if all(map(str.isprintable, names)) else ["a name has characters that cannot be printed"]
+
     def program(self) -> Program:
         return Program(self.image, self.steps, self.ring_bits, self.weight_bits, self.class_names, self.name)
 
