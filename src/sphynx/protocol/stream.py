@@ -165,7 +165,7 @@ class SocketStream:
         except BlockingIOError:
             return None
         except OSError as error:
-            raise lost(error.strerror or str(error)) from None
+            raise lost(_reason(error)) from None
 
     def _wait_readable(self, deadline: float) -> None:
         left_s = deadline - time.monotonic()
@@ -191,7 +191,7 @@ class SocketStream:
             except BlockingIOError:
                 break
             except OSError as error:
-                raise lost(error.strerror or str(error)) from None
+                raise lost(_reason(error)) from None
             while wire and sent >= len(wire[0]):
                 sent -= len(wire.pop(0))
             if sent:
@@ -225,7 +225,7 @@ class SocketStream:
                 self._fail("the peer reads too slowly")
                 return
             except OSError as error:
-                self._fail(error.strerror or str(error))
+                self._fail(_reason(error))
                 return
             with self._changed:
                 self._pending_bytes -= sent
@@ -245,3 +245,10 @@ class SocketStream:
 
 def lost(why: str) -> ConnectionLostError:
     return ConnectionLostError(why, where="connection", remedy="Connect again; unused bundles stay valid.")
+
+
+def _reason(error: OSError) -> str:
+    """How a lost peer shows itself depends on what was under way; it is the same thing to the user."""
+    if isinstance(error, BrokenPipeError | ConnectionResetError):
+        return "the peer closed the connection"
+    return error.strerror or str(error)
