@@ -52,7 +52,9 @@ def examine(
     return Exam(
         backend,
         len(images),
-        equal_to_oracle=sum(bool(np.array_equal(a.logits, logits)) for a, logits in zip(answers, expected, strict=True)),
+        equal_to_oracle=sum(
+            bool(np.array_equal(a.logits, logits)) for a, logits in zip(answers, expected, strict=True)
+        ),
         correct=sum(int(a.logits.argmax()) == int(label) for a, label in zip(answers, labels, strict=True)),
         offline_s=statistics.median(a.offline_seconds for a in answers),
         online_s=statistics.median(a.online_seconds for a in answers),
