@@ -128,8 +128,9 @@ def test_an_onnx_network(sphynx: Sphynx, tmp_path: Path) -> None:
     assert made.code == 0, made.err
     assert json.loads(made.out)["relus"] == 6 * 64 + 8 * 16 + 16
     assert json.loads(Path("compiled/program.json").read_text())["name"] == "mine"
-    checked = sphynx("check", "compiled", "--data", "digits", "--images", "20", "--json")
+    checked = sphynx("check", "compiled", "--data", "digits", "--images", "2", "--private", "gmw", "--json")
     assert checked.code == 0, checked.err
+    assert json.loads(checked.out)["private"][0]["equal_to_oracle"] == 2
     other = sphynx("compile", model, "-o", "other", "--calibrate", "digits", "--json")
     assert other.code == 0 and json.loads(other.out)["content_hash"] != json.loads(made.out)["content_hash"]
 

@@ -159,8 +159,8 @@ def test_the_mean_over_rows_and_columns(keepdims: int, tmp_path: Path) -> None:
     assert_equal(make.model(make.dense(make.node("Flatten", x), 4, 3), opset=18), tmp_path)
 
 
-def pool(**attributes: Any) -> onnx.ModelProto:
-    make = Maker()
+def pool(length: int = 8, **attributes: Any) -> onnx.ModelProto:
+    make = Maker(("n", 1, 8, length))
     return make.model(make.node("GlobalAveragePool", make.node("AveragePool", "x", **attributes)))
 
 
@@ -200,6 +200,7 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     "unknown operators": (two_unknown(), r"2 faults:\n.*node maxpool1: MaxPool cannot.*\n.*Softmax", "average pooling"),
     "open height": (plain_cnn(("n", 1, "height", 8)), r"input x is \['n', 1, 'height', 8\]", "only n may be open"),
     "batch of four": (plain_cnn((4, 1, 8, 8)), r"input x is \[4, 1, 8, 8\]", "or else 1"),
+    "huge": (plain_cnn(("n", 1, 1 << 20, 1 << 20)), "there is no image of 1x1048576x1048576", "fixed channels"),
     "no image": (plain_cnn(("n", 1, 8)), "not an image", "Export"),
     "3-d kernel": (last("Conv", (2, 1, 3, 3, 3)), "node conv0: Conv has weights of 2x1x3x3x3", "two-dimensional"),
     "channels": (last("Conv", (2, 3, 3, 3)), "Conv has weights of 2x3x3x3, not nx1xnxn", "two-dimensional"),
@@ -212,6 +213,7 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
         "ceil_mode = 0",
     ),
     "mean of channels": (last("ReduceMean", axes=[1]), "ReduceMean is not the mean over rows", "axes 2 and 3"),
+    "many sizes": (pool(40, kernel_shape=[1, 19], pads=[0, 9, 0, 9]), "windows of too many sizes", "pad less"),
     "padding alone": (pool(kernel_shape=[1, 1], pads=[1, 1, 1, 1]), "sees padding alone", "Pad by less"),
     "rows joined": (joined_rows(), "Concat does not join channels", "axis = 1"),
     "unequal sum": (unequal_sum(), "Add adds maps of 2x6x6 and 2x1x1", "one shape"),
@@ -266,6 +268,38 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         read_network(path)
     with pytest.raises(InputError, match=r"nowhere.onnx: .*No such file"):
         read_network(tmp_path / "nowhere.onnx")
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 0.999), byte=st.integers(0, 255), near_end=st.booleans())
+def test_a_changed_byte_gives_a_network_or_a_refusal(place: float, byte: int, near_end: bool, tmp_path: Path) -> None:
+    data = bytearray(plain_cnn().SerializeToString())
+    structure = 1500  # the nodes come first, inputs and output last; between them are weights, where bytes are numbers
+    data[int(place * structure) - (structure if near_end else 0)] = byte
+    path = tmp_path / "network.onnx"
+    path.write_bytes(data)
+    try:
+        network = read_network(path)
+        network.trace((0.0,) * network.image.channels, (1.0,) * network.image.channels, outline=True)
+    except InputError:
+        pass
+
+
+def test_old_files_are_refused(tmp_path: Path) -> None:
+    make = Maker()
+    padded = make.node("Pad", "x", pads=[0, 0, 1, 0, 0, 0, 1, 2])
+    output = make.node("GlobalAveragePool", make.conv(padded, 1, 3, pads=[1, 1, 0, 0]))
+    assert_equal(make.model(output, opset=10), tmp_path)
+    with pytest.raises(InputError, match="it is of opset 8"):
+        read_network(write(make.model(output, opset=8), tmp_path / "network.onnx"))
+
+
+def test_names_need_not_be_there_nor_differ(tmp_path: Path) -> None:
+    for name in ("", "logits", "/layer.1/Relu", "pixels"):
+        model = residual()
+        for node in model.graph.node:
+            node.name = name
+        assert_equal(model, tmp_path)
 
 
 def test_what_the_output_does_not_need_is_left_out(tmp_path: Path) -> None:

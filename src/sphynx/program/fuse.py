@@ -16,7 +16,7 @@ from math import lcm
 
 import numpy as np
 
-from sphynx.program.affine import Floats, Node, Reads, Window, compose, pointwise
+from sphynx.program.affine import Floats, Node, Reads, Window, compose, pointwise, ungrouped
 from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step
 from sphynx.program.terms import Crop, merged_terms
 from sphynx.space.tally import Shape
@@ -65,10 +65,12 @@ class Fuser:
         self._joints.append(name)
         return self.as_tensor(node, name) if name in self._cuts else node
 
-    def convolve(self, node: Node, weights: Floats, window: Window) -> Node:
+    def convolve(self, node: Node, weights: Floats, window: Window, groups: int = 1) -> Node:
         channels = len(weights)
         if self._outline:
             weights = np.any(weights != 0, axis=(0, 1))[None, None].astype(np.float64)
+        else:
+            weights = ungrouped(weights, groups)
         return compose(node, weights, window, channels)
 
     def scale(self, node: Node, factor: Floats, shift: Floats) -> Node:

@@ -16,12 +16,14 @@ import numpy as np
 
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.convolve import Array
+from sphynx.program.ir import MAX_TENSOR_SIZE
 from sphynx.space.tally import Shape
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 LOGITS = "logits"
+OLDEST_OPSET = 9  # before it, batch norm, Dropout and Add meant other things
 _EXPORT = "Export the network again, as one graph from an image [n, channels, height, width] to logits [n, classes]."
 
 
@@ -55,7 +57,10 @@ class OnnxGraph:
 
 def load_onnx(path: Path) -> OnnxGraph:
     graph = _model(path).graph
-    constants = dict(_constants(graph, path))
+    try:
+        constants = dict(_constants(graph, path))
+    except (ValueError, TypeError, KeyError) as error:
+        raise _invalid(f"a constant cannot be read: {error}", path) from None
     inputs = [value for value in graph.input if value.name not in constants]
     if len(inputs) != 1 or len(graph.output) != 1:
         raise InputError(
@@ -80,8 +85,17 @@ def _model(path: Path) -> ModelProto:
         onnx.checker.check_model(model)
     except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         fault = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"it is no valid ONNX file ({fault})", where=str(path), remedy=_EXPORT) from None
+        raise _invalid(fault, path) from None
+    opset = next((used.version for used in model.opset_import if used.domain in ("", "ai.onnx")), 0)
+    if opset < OLDEST_OPSET:
+        raise InputError(
+            f"it is of opset {opset}", where=str(path), remedy=f"Export it for opset {OLDEST_OPSET} or newer."
+        )
     return model
+
+
+def _invalid(fault: str, path: Path) -> InputError:
+    return InputError(f"it is no valid ONNX file ({fault})", where=str(path), remedy=_EXPORT)
 
 
 def _constants(graph: GraphProto, path: Path) -> Iterator[tuple[str, Array]]:
@@ -114,13 +128,13 @@ def _image(value: ValueInfoProto, path: Path) -> Shape:
     if len(shown) != 4:
         raise InputError(f"its input {value.name} is {shown}, not an image", where=str(path), remedy=_EXPORT)
     batch, *lengths = (dim.dim_value for dim in tensor.shape.dim)
+    remedy = "Export it with fixed channels, height and width; only n may be open, or else 1."
     if batch not in (0, 1) or min(lengths) < 1:
-        raise InputError(
-            f"its input {value.name} is {shown}",
-            where=str(path),
-            remedy="Export it with fixed channels, height and width; only n may be open, or else 1.",
-        )
-    return Shape(*lengths)
+        raise InputError(f"its input {value.name} is {shown}", where=str(path), remedy=remedy)
+    image = Shape(*lengths)
+    if image.size > MAX_TENSOR_SIZE:
+        raise InputError(f"there is no image of {image}", where=str(path), remedy=remedy)
+    return image
 
 
 def _needed(graph: GraphProto, output: str) -> list[NodeProto]:
@@ -138,13 +152,14 @@ def _operations(nodes: list[NodeProto]) -> Iterator[Operation]:
     parts = _parts(nodes)
     taken = {LOGITS}
     for number, node in enumerate(nodes):
-        word = plain = re.sub(r"\W+", "_", node.name, flags=re.ASCII).strip("_") or f"{node.op_type}_{number}"
+        named = str(node.name)  # bytes where it is not UTF-8
+        word = plain = re.sub(r"\W+", "_", named, flags=re.ASCII).strip("_") or f"{node.op_type}_{number}"
         while word in taken:
             word = f"{plain}_{len(taken)}"
         taken.add(word)
         yield Operation(
             kind=node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}",
-            label=f"node {node.name}" if node.name else f"node {number}, which makes {node.output[0]}",
+            label=f"node {named}" if named else f"node {number}, which makes {node.output[0]}",
             part=f"part.{parts[number]}",
             word=word,
             inputs=tuple(node.input),

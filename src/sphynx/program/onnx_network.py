@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
+from math import lcm
 from pathlib import Path
 
 import numpy as np
 
 from sphynx.errors import InputError, join_faults
-from sphynx.program.affine import Floats, Node, Window, ungrouped
+from sphynx.program.affine import Floats, Node, Window
 from sphynx.program.fuse import Fused, Fuser, sliding_spans
-from sphynx.program.ir import MAX_TENSOR_SIZE
+from sphynx.program.ir import MAX_EXTENT, MAX_TENSOR_SIZE
 from sphynx.program.onnx_file import LOGITS, OnnxGraph, Operation, load_onnx
 from sphynx.program.onnx_windows import Pads, pads_nothing, pool_slides, slides
 from sphynx.space.tally import Shape
@@ -129,7 +130,7 @@ class _Walker:
         size = (rows.outputs, columns.outputs)
         window = Window(height, width, *size, rows.stride, dilation, rows.before, columns.before)
         self.fits(op, Shape(len(weights), *size))
-        y = self.fuser.convolve(node, ungrouped(weights, groups), window)
+        y = self.fuser.convolve(node, weights, window, groups)
         return _Value(self.biased(op, y, 2))
 
     def biased(self, op: Operation, node: Node, number: int) -> Node:
@@ -153,6 +154,9 @@ class _Walker:
         )
         if any(first >= last for first, last in (*rows, *columns)):
             raise op.refusal("has a window that sees padding alone", "Pad by less than the kernel's size.")
+        factors = (lcm(*(last - first for first, last in spans)) for spans in (rows, columns))
+        if not counts_pads and max(factors) > MAX_EXTENT:
+            raise op.refusal("has windows of too many sizes at its border", "Use count_include_pad = 1, or pad less.")
         whole = axes[0].kernel * axes[1].kernel if counts_pads else 0
         return _Value(self.fuser.average(node, rows, columns, op.name, whole=whole))
 
@@ -272,13 +276,12 @@ class _Walker:
     def zero_pads(self, op: Operation) -> Pads:
         remedy = "Pad rows and columns with zeros."
         if op.attributes.get("mode", b"constant") != b"constant":
-            raise op.refusal(f"is of mode {op.attributes['mode'].decode()}", remedy)
-        if len(op.inputs) > 2 and op.inputs[2] and self.constants.get(op.inputs[2], np.ones(1)).any():
+            raise op.refusal(f"is of mode {op.attributes['mode'].decode(errors='replace')}", remedy)
+        # Before opset 11 amounts and value were attributes.
+        filled = len(op.inputs) > 2 and op.inputs[2] and self.constants.get(op.inputs[2], np.ones(1)).any()
+        if filled or op.attributes.get("value"):
             raise op.refusal("pads with another number than 0", remedy)
-        before_and_after = (
-            op.attributes["pads"] if "pads" in op.attributes else self.constant(op, 1, (None,))
-        )  # an attribute in files before opset 11
-        amounts = [int(amount) for amount in before_and_after]
+        amounts = [int(n) for n in op.attributes.get("pads") or self.constant(op, 1, (None,))]
         axes = [0, 1, 2, 3]
         if len(op.inputs) > 3 and op.inputs[3]:
             axes = [int(axis) % 4 for axis in self.constant(op, 3, (None,))]

@@ -73,7 +73,7 @@ def _numbers(op: Operation, key: str, default: list[int]) -> list[int]:
 
 
 def _padding(op: Operation, length: int, reach: int, stride: int, pads: tuple[int, int]) -> tuple[int, int]:
-    kind = bytes(op.attributes.get("auto_pad", b"NOTSET")).decode()
+    kind = bytes(op.attributes.get("auto_pad", b"NOTSET")).decode(errors="replace")
     if kind == "NOTSET":
         return pads
     if kind == "VALID":

@@ -15,7 +15,7 @@ from sphynx.network.cell import Cell
 from sphynx.network.micro import MicroNetwork
 from sphynx.network.operations import FactorizedReduction
 from sphynx.network.reference import BasicBlock, ResNet18
-from sphynx.program.affine import Floats, Node, Window, ungrouped
+from sphynx.program.affine import Floats, Node, Window
 from sphynx.program.fuse import Fused, Fuser, Spans, sliding_spans
 from sphynx.space.genotype import INPUT_NODES
 from sphynx.space.tally import windows
@@ -144,7 +144,7 @@ class _Walker:
         height = windows(x.shape.height, rows, stride, top, dilation)
         width = windows(x.shape.width, columns, stride, left, dilation)
         window = Window(rows, columns, height, width, stride, dilation, top, left)
-        y = self.fuser.convolve(x, ungrouped(_array(layer.weight), layer.groups), window)
+        y = self.fuser.convolve(x, _array(layer.weight), window, layer.groups)
         return y if layer.bias is None else self.fuser.scale(y, np.ones(layer.out_channels), _array(layer.bias))
 
     def reduction(self, layer: FactorizedReduction, x: Node) -> Node:
