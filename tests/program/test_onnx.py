@@ -270,6 +270,21 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         read_network(tmp_path / "nowhere.onnx")
 
 
+def test_weights_in_a_file_of_their_own(tmp_path: Path) -> None:
+    path, model = tmp_path / "network.onnx", plain_cnn()
+    onnx.save(plain_cnn(), path, save_as_external_data=True, location="weights", size_threshold=0)
+    apart, within = (read_network(file).trace((0.0,), (1.0,)) for file in (path, write(model, tmp_path / "whole.onnx")))
+    assert apart.weights.keys() == within.weights.keys()
+    assert all(np.array_equal(apart.weights[name], array) for name, array in within.weights.items())
+    weights = (tmp_path / "weights").read_bytes()
+    (tmp_path / "weights").write_bytes(weights[: len(weights) // 2])
+    with pytest.raises(InputError, match="no valid ONNX file"):
+        read_network(path)
+    (tmp_path / "weights").unlink()
+    with pytest.raises(InputError, match="no valid ONNX file"):
+        read_network(path)
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 0.999), byte=st.integers(0, 255), near_end=st.booleans())
 def test_a_changed_byte_gives_a_network_or_a_refusal(place: float, byte: int, near_end: bool, tmp_path: Path) -> None:
