@@ -16,6 +16,7 @@ from sphynx.network.model import save_model, save_normalisation
 from sphynx.space.design import Design
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
+from tests.program.onnx_models import plain_cnn, write
 
 
 class Ran(NamedTuple):
@@ -117,3 +118,39 @@ def test_check_asks_privately_too(sphynx: Sphynx, run_folder: Path) -> None:
     assert all(exam["images"] == exam["equal_to_oracle"] == 3 for exam in exams)
     refused = sphynx("check", "compiled", "--data", "digits", "--private", "magic")
     assert refused.code == 2 and "--private" in refused.err
+
+
+def test_an_onnx_network(sphynx: Sphynx, tmp_path: Path) -> None:
+    model = str(write(plain_cnn(), tmp_path / "mine.onnx"))
+    made = sphynx(
+        "compile", model, "-o", "compiled", "--calibrate", "digits", "--mean", "0.3", "--std", "0.4", "--json"
+    )
+    assert made.code == 0, made.err
+    assert json.loads(made.out)["relus"] == 6 * 64 + 8 * 16 + 16
+    assert json.loads(Path("compiled/program.json").read_text())["name"] == "mine"
+    checked = sphynx("check", "compiled", "--data", "digits", "--images", "2", "--private", "gmw", "--json")
+    assert checked.code == 0, checked.err
+    assert json.loads(checked.out)["private"][0]["equal_to_oracle"] == 2
+    other = sphynx("compile", model, "-o", "other", "--calibrate", "digits", "--json")
+    assert other.code == 0 and json.loads(other.out)["content_hash"] != json.loads(made.out)["content_hash"]
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        ((), "--calibrate DATA"),
+        (("--calibrate", "digits", "--mean", "0.1,0.2"), "0.1,0.2 is not a number for each of 1 channels"),
+        (("--calibrate", "digits", "--std", "half"), "half is not a number"),
+        (("--calibrate", "digits", "--std", "0"), "not positive"),
+    ],
+)
+def test_an_onnx_network_needs_data_and_statistics_that_fit(
+    flags: tuple[str, ...], message: str, sphynx: Sphynx, tmp_path: Path
+) -> None:
+    refused = sphynx("compile", str(write(plain_cnn(), tmp_path / "mine.onnx")), "-o", "compiled", *flags)
+    assert refused.code == 2 and message in " ".join(refused.err.split())
+
+
+def test_a_run_has_its_own_statistics(sphynx: Sphynx, run_folder: Path) -> None:
+    refused = sphynx("compile", str(run_folder), "-o", "compiled", "--mean", "0.5")
+    assert refused.code == 2 and "--mean, --std" in refused.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,18 +10,28 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table, short
-from sphynx.cli.train import DataSize, RunArgument
+from sphynx.cli.train import DataSize
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.program.ir import Linear, Program
+    from sphynx.program.quantise import Precision, Quantised
 
 
 def compile_run(
-    run: RunArgument,
+    run: Annotated[
+        str, typer.Argument(help="A trained run folder, its model.safetensors, a model's name, or a network.onnx.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for program.json and weights.safetensors.")],
     calibrate: Annotated[
         str, typer.Option("--calibrate", help="Data as the network was trained on; else what the run itself names.")
+    ] = "",
+    mean: Annotated[
+        str,
+        typer.Option("--mean", help="For ONNX: subtracted from pixel/255; a number, or one per channel. [default: 0]"),
+    ] = "",
+    std: Annotated[
+        str, typer.Option("--std", help="For ONNX: what that is divided by; a number, or one per channel. [default: 1]")
     ] = "",
     weight_bits: Annotated[
         int | None, typer.Option("--weight-bits", help="Bits of a weight, 6 to 16. Unless given, as many as it takes.")
@@ -41,32 +52,22 @@ def compile_run(
       sphynx compile runs/digits -o compiled/digits
 
       sphynx compile runs/paper/seed-0 --calibrate cifar100 --weight-bits 10 -o compiled/paper
+
+      sphynx compile mine.onnx --calibrate cifar10 --mean 0.49,0.48,0.45 --std 0.25,0.24,0.26 -o compiled/mine
     """
-    from sphynx.data.open import open_data
-    from sphynx.network.model import load_model, load_normalisation, trained_on
-    from sphynx.program.compile import calibration_images, compile_network, save_compiled
+    from sphynx.program.compile import save_compiled
     from sphynx.program.cost import layer_costs
     from sphynx.program.quantise import Precision
-    from sphynx.space.shipped import model_path
-    from sphynx.train.loop import check_fit
 
     precision = None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits)
-    path = model_path(run)
-    network = load_model(path)
-    named = calibrate or trained_on(path)
-    if not named:
+    if Path(run).suffix.lower() == ".onnx":
+        compiled = _compile_onnx(Path(run), calibrate, mean, std, precision, image_size)
+    elif mean or std:
         raise InputError(
-            "it does not say what it was trained on", where=run, remedy="Give the training data: --calibrate DATA."
+            "a trained run has its own", where="--mean, --std", remedy="Leave them out: they are for ONNX networks."
         )
-    data = open_data(named, image_size=image_size)
-    check_fit(network.design, data)
-    compiled = compile_network(
-        network,
-        *load_normalisation(path),
-        calibration_images(data.train),
-        precision,
-        class_names=data.train.class_names,
-    )
+    else:
+        compiled = _compile_trained(run, calibrate, precision, image_size)
     save_compiled(out, compiled)
     program = compiled.program
     if as_json:
@@ -105,6 +106,72 @@ def compile_run(
         note=f"ring of {program.ring_bits} bits, weights of {program.weight_bits}, {count(program.relu_count)} ReLUs; "
         f"logits off by {compiled.logit_error:.2%} of their spread; hash {program.content_hash[:16]}",
     )
+
+
+def _compile_trained(run: str, calibrate: str, precision: Precision | None, image_size: int | None) -> Quantised:
+    from sphynx.data.open import open_data
+    from sphynx.network.model import load_model, load_normalisation, trained_on
+    from sphynx.program.compile import calibration_images, compile_network
+    from sphynx.space.shipped import model_path
+    from sphynx.train.loop import check_fit
+
+    path = model_path(run)
+    network = load_model(path)
+    named = calibrate or trained_on(path)
+    if not named:
+        raise InputError(
+            "it does not say what it was trained on", where=run, remedy="Give the training data: --calibrate DATA."
+        )
+    data = open_data(named, image_size=image_size)
+    check_fit(network.design, data)
+    images, names = calibration_images(data.train), data.train.class_names
+    return compile_network(network, *load_normalisation(path), images, precision, class_names=names)
+
+
+def _compile_onnx(
+    path: Path, calibrate: str, mean: str, std: str, precision: Precision | None, image_size: int | None
+) -> Quantised:
+    from sphynx.program.onnx_network import read_network
+
+    network = read_network(path)
+    channels = network.image.channels
+    means, deviations = _per_channel(mean or "0", channels, "--mean"), _per_channel(std or "1", channels, "--std")
+    if min(deviations) <= 0:
+        raise InputError("a deviation is not positive", where="--std", remedy="Give what the network was trained with.")
+    if not calibrate:
+        raise InputError(
+            "an ONNX file does not say what it was trained on",
+            where=str(path),
+            remedy="Give the training data: --calibrate DATA.",
+        )
+
+    from sphynx.data.open import open_data
+    from sphynx.program.compile import calibration_images, compile_walk
+
+    data = open_data(calibrate, image_size=image_size).train
+    return compile_walk(
+        network.trace,
+        means,
+        deviations,
+        calibration_images(data),
+        precision,
+        class_names=data.class_names,
+        name=network.name,
+    )
+
+
+def _per_channel(text: str, channels: int, flag: str) -> tuple[float, ...]:
+    try:
+        values = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        values = ()
+    if len(values) not in (1, channels) or not all(map(isfinite, values)):
+        raise InputError(
+            f"{text} is not a number for each of {channels} channels",
+            where=flag,
+            remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
+        )
+    return values if len(values) == channels else values * channels
 
 
 def _convolutions(program: Program, step: Linear) -> str:

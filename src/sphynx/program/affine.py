@@ -124,3 +124,15 @@ def consolidated(kernels: dict[Reads, Floats]) -> dict[Reads, Floats]:
             at_rows, at_columns = places(reads.rows, whole.rows), places(reads.columns, whole.columns)
             merged[whole][:, :, at_rows[:, None], at_columns] += kernel
     return merged
+
+
+def ungrouped(weights: Floats, groups: int) -> Floats:
+    """A grouped convolution's kernels as dense ones."""
+    if groups == 1:
+        return weights
+    outputs, inputs = weights.shape[0] // groups, weights.shape[1]
+    whole = np.zeros((len(weights), groups * inputs, *weights.shape[2:]))
+    for group in range(groups):
+        rows = slice(group * outputs, (group + 1) * outputs)
+        whole[rows, group * inputs : (group + 1) * inputs] = weights[rows]
+    return whole

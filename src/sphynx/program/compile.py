@@ -1,10 +1,12 @@
-"""The whole way from a trained network to a program, as `sphynx compile` goes: choose cuts, fuse, quantise."""
+"""From a trained network, of torch or ONNX, to a program, as `sphynx compile` goes: choose cuts, fuse, quantise."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from functools import partial
 from math import ceil, log2
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -15,6 +17,7 @@ from sphynx.network.build import AnyNetwork, as_designed
 from sphynx.program.choose import choose_cuts
 from sphynx.program.convolve import Array
 from sphynx.program.files import save_program
+from sphynx.program.fuse import Fused
 from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, measure, quantise
 from sphynx.program.trace import trace
 from sphynx.program.weights import save_weights
@@ -26,6 +29,19 @@ FEWEST_WEIGHT_BITS, FEWEST_ACTIVATION_BITS = 8, 10
 _SEED = 0
 
 
+class Walk(Protocol):
+    """Makes a network's fused graph, or its outline, with these cuts."""
+
+    def __call__(
+        self,
+        mean: tuple[float, ...],
+        std: tuple[float, ...],
+        *,
+        cuts: Container[str] = ...,
+        outline: bool = ...,
+    ) -> Fused: ...
+
+
 def compile_network(
     network: AnyNetwork,
     mean: tuple[float, ...],
@@ -35,22 +51,38 @@ def compile_network(
     *,
     class_names: tuple[str, ...] = (),
 ) -> Quantised:
+    with torch.no_grad():
+        walk = partial(trace, as_designed(network))
+        return compile_walk(walk, mean, std, calibration, precision, class_names=class_names, name=network.design.name)
+
+
+def compile_walk(
+    walk: Walk,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    calibration: Array,
+    precision: Precision | None = None,
+    *,
+    class_names: tuple[str, ...] = (),
+    name: str = "",
+) -> Quantised:
     """`calibration` are uint8 images like those that will be asked about. Without a precision it is found."""
-    design = network.design
-    if class_names and len(class_names) != design.classes:
+
+    def outline(cuts: Container[str]) -> Fused:
+        return walk(mean, std, cuts=cuts, outline=True)
+
+    classes = outline(()).graph.logits.shape.size
+    if class_names and len(class_names) != classes:
         raise InputError(
-            f"it has {len(class_names)} classes, the network tells {design.classes} apart",
+            f"it has {len(class_names)} classes, the network tells {classes} apart",
             where="calibration data",
             remedy="Give the data that the network was trained on.",
         )
-    with torch.no_grad():
-        plain = as_designed(network)
-        cuts = choose_cuts(lambda cuts: trace(plain, mean, std, cuts=cuts, outline=True), precision or FIRST_TRY)
-        fused = trace(plain, mean, std, cuts=cuts)
-    measured = measure(fused, calibration)
+    cuts = choose_cuts(outline, precision or FIRST_TRY)
+    measured = measure(walk(mean, std, cuts=cuts), calibration)
 
     def attempt(chosen: Precision) -> Quantised:
-        return quantise(measured, chosen, class_names=class_names, name=design.name)
+        return quantise(measured, chosen, class_names=class_names, name=name)
 
     return attempt(precision) if precision else _coarsest_that_serves(attempt)
 

@@ -1,7 +1,8 @@
 """Builds the fused graph: nodes stay symbolic (affine.py) until a nonlinearity, or a cut, needs their values.
 
-`convolve`, `scale`, `average` and `joint` are what a network's walker calls. `cuts` names joints whose node becomes a
-tensor of its own all the same, which makes a chain of two maps: where that is cheaper (choose.py).
+`convolve`, `scale`, `shift`, `average` and `joint` are what a network's walker calls (trace.py, onnx_network.py).
+`cuts` names joints whose node becomes a tensor of its own all the same, which makes a chain of two maps: where that is
+cheaper (choose.py).
 
 An outline is the same graph without its weights: every kernel has one channel, 1 where a tap is used. It is made in
 milliseconds and costs what the network costs, because costs depend on shapes alone.
@@ -15,7 +16,7 @@ from math import lcm
 
 import numpy as np
 
-from sphynx.program.affine import Floats, Node, Reads, Window, compose, pointwise
+from sphynx.program.affine import Floats, Node, Reads, Window, compose, pointwise, ungrouped
 from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step
 from sphynx.program.terms import Crop, merged_terms
 from sphynx.space.tally import Shape
@@ -64,15 +65,21 @@ class Fuser:
         self._joints.append(name)
         return self.as_tensor(node, name) if name in self._cuts else node
 
-    def convolve(self, node: Node, weights: Floats, window: Window) -> Node:
+    def convolve(self, node: Node, weights: Floats, window: Window, groups: int = 1) -> Node:
         channels = len(weights)
         if self._outline:
             weights = np.any(weights != 0, axis=(0, 1))[None, None].astype(np.float64)
+        else:
+            weights = ungrouped(weights, groups)
         return compose(node, weights, window, channels)
 
     def scale(self, node: Node, factor: Floats, shift: Floats) -> Node:
         """Per channel: batch norm with its statistics fixed, or a bias."""
         return node if self._outline else node.scaled(factor, shift)
+
+    def shift(self, node: Node, shift: Floats) -> Node:
+        """A constant map added."""
+        return node if self._outline else replace(node, bias=node.bias + shift)
 
     def average(self, node: Node, rows: Spans, columns: Spans, name: str, *, whole: int = 0) -> Node:
         """The mean over windows; `whole` is the divisor of all of them where padding counts as pixels."""
@@ -149,6 +156,12 @@ class Fuser:
             spans = [tuple((n, n + 1) for n in range(*run)) for run in (rows, columns)]
             self._steps.append(Pool(name, crop.source, spans[0], (1,) * len(spans[0]), spans[1], (1,) * len(spans[1])))
         return name
+
+
+def sliding_spans(length: int, kernel: int, stride: int, before: int, count: int) -> Spans:
+    """What each of the windows sees of an axis that is padded before its first element."""
+    starts = (stride * number - before for number in range(count))
+    return tuple((max(0, start), min(length, start + kernel)) for start in starts)
 
 
 def _weights_of_spans(spans: Spans) -> tuple[tuple[int, ...], int]:

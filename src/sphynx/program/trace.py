@@ -16,7 +16,7 @@ from sphynx.network.micro import MicroNetwork
 from sphynx.network.operations import FactorizedReduction
 from sphynx.network.reference import BasicBlock, ResNet18
 from sphynx.program.affine import Floats, Node, Window
-from sphynx.program.fuse import Fused, Fuser, Spans
+from sphynx.program.fuse import Fused, Fuser, Spans, sliding_spans
 from sphynx.space.genotype import INPUT_NODES
 from sphynx.space.tally import windows
 
@@ -144,7 +144,7 @@ class _Walker:
         height = windows(x.shape.height, rows, stride, top, dilation)
         width = windows(x.shape.width, columns, stride, left, dilation)
         window = Window(rows, columns, height, width, stride, dilation, top, left)
-        y = self.fuser.convolve(x, _ungrouped(layer), window)
+        y = self.fuser.convolve(x, _array(layer.weight), window, layer.groups)
         return y if layer.bias is None else self.fuser.scale(y, np.ones(layer.out_channels), _array(layer.bias))
 
     def reduction(self, layer: FactorizedReduction, x: Node) -> Node:
@@ -164,7 +164,9 @@ class _Walker:
             value[0] if isinstance(value, tuple) else value
             for value in (layer.kernel_size, layer.stride, layer.padding)
         )
-        rows, columns = (_sliding(n, kernel, stride, padding) for n in x.shape[1:])
+        rows, columns = (
+            sliding_spans(n, kernel, stride, padding, windows(n, kernel, stride, padding)) for n in x.shape[1:]
+        )
         whole = kernel * kernel if layer.count_include_pad else 0
         return self.fuser.average(x, rows, columns, name, whole=whole)
 
@@ -193,23 +195,6 @@ def _fixed_norm(layer: nn.BatchNorm2d) -> tuple[Floats, Floats]:
         factor = factor * _array(layer.weight)
     shift = -_array(layer.running_mean) * factor
     return factor, shift if layer.bias is None else shift + _array(layer.bias)
-
-
-def _ungrouped(layer: nn.Conv2d) -> Floats:
-    weights = _array(layer.weight)
-    if layer.groups == 1:
-        return weights
-    outputs, inputs = weights.shape[0] // layer.groups, weights.shape[1]
-    whole = np.zeros((layer.out_channels, layer.in_channels, *weights.shape[2:]))
-    for group in range(layer.groups):
-        rows = slice(group * outputs, (group + 1) * outputs)
-        whole[rows, group * inputs : (group + 1) * inputs] = weights[rows]
-    return whole
-
-
-def _sliding(length: int, kernel: int, stride: int, padding: int) -> Spans:
-    starts = [stride * y - padding for y in range(windows(length, kernel, stride, padding))]
-    return tuple((max(0, start), min(length, start + kernel)) for start in starts)
 
 
 def _adaptive(length: int, parts: int) -> Spans:

@@ -283,4 +283,4 @@ def _kind(section: str) -> str:
         return "encrypted masks"
     if section.endswith("activation"):
         return "ReLU"
-    return {"pixels": "image", "logits": "logits"}.get(section, "linear maps")
+    return {"pixels": "image", "logits": "logits"}.get(section.rpartition(".")[2], "linear maps")
