@@ -38,3 +38,38 @@ def test_row_traces_to_its_run(name: str, columns: str, tmp_path: Path) -> None:
     median_seconds = sorted(row["seconds"] for row in metrics)[len(metrics) // 2]
     assert float(seconds) == pytest.approx(median_seconds, abs=0.006)
     assert float(minutes) == pytest.approx(run["result"]["minutes"], abs=0.06)
+
+
+PRIVATE_ROWS = re.findall(
+    r"^\| ([\w. -]+) \| ([\d,]+) \| (\d+) \| (gc|gmw) \| (\w+) \|(.+)\|$",
+    (ROOT / "docs/results.md").read_text(),
+    re.MULTILINE,
+)
+
+
+def test_private_rows_trace_to_their_benchmarks() -> None:
+    kept = [
+        row
+        for file in sorted((ROOT / "results/private").glob("*.json"))
+        for row in json.loads(file.read_text())["rows"]
+    ]
+    assert len(PRIVATE_ROWS) == len(kept) >= 10
+    for model, relus, ring, backend, link, columns in PRIVATE_ROWS:
+        (row,) = (r for r in kept if (r["model"], r["relu_backend"], r["link"]) == (model, backend, link))
+        clear, online, ratio, offline, both, online_mb, offline_mb, he_mb, rounds, _ = map(
+            str.strip, columns.split("|")
+        )
+        assert row["equal_to_oracle"] and row["transport"] == "TLS 1.3"
+        assert (int(relus.replace(",", "")), int(ring), int(rounds)) == (row["relus"], row["ring_bits"], row["rounds"])
+        for shown, value in (
+            (clear, 1e3 * row["plaintext_s"]),
+            (online, 1e3 * row["online_s"]),
+            (ratio, row["online_ratio"]),
+            (offline, row["offline_s"]),
+            (both, row["total_ratio"]),
+            (online_mb, row["online_bytes"] / 1e6),
+            (offline_mb, row["offline_bytes"] / 1e6),
+            (he_mb, row["he_bytes"] / 1e6),
+        ):
+            digits = len(shown.partition(".")[2])
+            assert float(shown) == pytest.approx(value, abs=0.51 * 10**-digits), (model, backend, link, shown)
