@@ -7,9 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sphynx.bench import private_models
-from sphynx.cli.bench import _links
 from sphynx.cli.main import app
-from sphynx.errors import InputError
 
 KEYS = {
     "model", "relus", "relu_backend", "link", "plaintext_s", "offline_s", "online_s", "offline_bytes", "online_bytes",
@@ -36,17 +34,3 @@ def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert sum(layer["sent_bytes"] + layer["received_bytes"] for layer in layers) == size
     assert {entry["party"] for entry in row["timeline"]} == {"server", "client"}
     assert all(entry["end_s"] - entry["start_s"] >= 0 for entry in row["timeline"])
-
-
-def test_links() -> None:
-    links = _links("loopback,20ms,200mbit,wan")
-    assert list(links) == ["loopback", "20ms,200mbit", "wan"]
-    assert links["loopback"] is None
-    custom = links["20ms,200mbit"]
-    assert custom is not None and (custom.round_trip_s, custom.bits_per_s) == (0.02, 2e8)
-
-
-@pytest.mark.parametrize("text", ["moon", "20ms", "20,200mbit", "20ms,fast", "-1ms,1gbit", "1ms,0gbit"])
-def test_impossible_links(text: str) -> None:
-    with pytest.raises(InputError, match="link"):
-        _links(text)

@@ -6,21 +6,22 @@ import pytest
 
 from sphynx.errors import InputError
 from sphynx.program.cost import square_cost, total_cost
-from sphynx.program.estimate import LINKS, REFERENCE, Link, Rates, estimate, parse_link, parse_seconds
+from sphynx.program.estimate import REFERENCE, Rates, estimate
 from sphynx.program.latency import largest_within
+from sphynx.program.link import LINKS, Link, parse_link, parse_links, parse_seconds
 from sphynx.space.design import Design
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
 from tests.program.programs import small_program
 
-FREE = Link("free", 0.0, float("inf"))
+FREE = Link(0.0, float("inf"), "free")
 
 
 def test_messages_cost_half_round_trips_and_bytes_their_transfer() -> None:
     program = small_program()
     for backend, messages in (("gc", 2), ("gmw", 3 + 5)):
         here = estimate(program, REFERENCE, FREE, backend).total  # type: ignore[arg-type]
-        far = estimate(program, REFERENCE, Link("far", 1.0, 1e6), backend).total  # type: ignore[arg-type]
+        far = estimate(program, REFERENCE, Link(1.0, 1e6, "far"), backend).total  # type: ignore[arg-type]
         squares = square_cost(12, 36, 9, 4).square_messages
         trips = 1 + (messages + squares) / 2
         assert far.online_seconds - here.online_seconds == pytest.approx(trips + 8 * far.online_bytes / 1e6)
@@ -42,7 +43,7 @@ def test_twice_the_cores_halve_the_work() -> None:
 
 def test_few_messages_win_on_long_links_few_bytes_on_narrow_ones() -> None:
     assert estimate(small_program(), REFERENCE, LINKS["wan"]).backend == "gc"
-    assert estimate(small_program(), REFERENCE, Link("narrow", 0.0, 1e5)).backend == "gmw"
+    assert estimate(small_program(), REFERENCE, Link(0.0, 1e5, "narrow")).backend == "gmw"
 
 
 def test_rates_survive_their_file() -> None:
@@ -50,8 +51,8 @@ def test_rates_survive_their_file() -> None:
 
 
 def test_links_and_times_are_read() -> None:
-    assert parse_link("20ms,300Mbit") == Link("20ms,300Mbit", 0.02, 3e8)
-    assert parse_link("wan").round_trip_seconds == 0.05
+    assert parse_link("20ms,300Mbit") == Link(0.02, 3e8, "20ms,300Mbit")
+    assert parse_link("wan").round_trip_s == 0.04
     assert parse_seconds("1.5s") == 1.5 and parse_seconds("100ms") == pytest.approx(0.1)
     for text in ("", "20ms", "ms,1Gbit", "1ms,0Gbit", "1..2ms,1Gbit"):
         with pytest.raises(InputError):
@@ -71,3 +72,12 @@ def test_more_time_allows_more_relus() -> None:
     assert budgets[0] < budgets[1]
     with pytest.raises(InputError, match="no network fits"):
         largest_within(template, 1e-6, 0.05, REFERENCE, LINKS["lan"], "gc")
+
+
+def test_links_are_written_with_commas() -> None:
+    links = parse_links("loopback,20ms,200mbit,wan")
+    assert [link.name for link in links] == ["loopback", "20ms,200mbit", "wan"]
+    assert (links[1].round_trip_s, links[1].bits_per_s) == (0.02, 2e8)
+    for text in ("moon", "20ms", "lan,20ms", "20,200mbit", "20ms,fast", "-1ms,1gbit", "1ms,0gbit"):
+        with pytest.raises(InputError, match="not a link"):
+            parse_links(text)

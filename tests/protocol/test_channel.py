@@ -9,8 +9,9 @@ import time
 
 import pytest
 
+from sphynx.program.link import Link
 from sphynx.protocol.channel import HEADER_BYTES, Channel, PeerGaveUpError, local_pair
-from sphynx.protocol.stream import ConnectionLostError, Link, SocketStream
+from sphynx.protocol.stream import ConnectionLostError, SocketStream
 
 
 def test_messages_keep_their_order_and_bytes_are_counted() -> None:

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from sphynx.errors import InputError
+from sphynx.program.link import Link
 from sphynx.protocol.channel import Channel, local_pair
-from sphynx.protocol.stream import Link
 from sphynx.service import session
 from sphynx.service.link import choose_backend, measure_link, online_link_seconds
 from sphynx.service.pictures import read_picture

@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 
 from sphynx.errors import SphynxError
 from sphynx.program.files import load_program
+from sphynx.program.link import Link
 from sphynx.program.weights import load_weights
 from sphynx.protocol.bundle import ID_BYTES, Role
 from sphynx.protocol.channel import Channel, Record
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.relu import Backend
-from sphynx.protocol.stream import ConnectionLostError, Link, SocketStream
+from sphynx.protocol.stream import ConnectionLostError, SocketStream
 
 OpenChannel = Callable[[socket.socket, Role, Link | None], Channel]
 CONNECT_SECONDS = 600.0  # the server prepares its weights before it listens

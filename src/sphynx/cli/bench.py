@@ -14,10 +14,6 @@ from sphynx.errors import InputError, SphynxError
 
 if TYPE_CHECKING:
     from sphynx.protocol.relu import Backend
-    from sphynx.protocol.stream import Link
-
-# Round trip and bandwidth each way: two machines in one data centre; a client at home, a server on its continent.
-LINKS = {"loopback": "", "lan": "0.5ms,1gbit", "wan": "40ms,100mbit"}
 
 app = typer.Typer(help="Measure speed beside bounds and peers.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -107,7 +103,7 @@ def private(
 
       sphynx bench private sphynx-cifar100-25k compiled/digits --relu gmw --json private.json
     """
-    backends, links = parse_backends(relu, "--relu"), _links(link)
+    backends = parse_backends(relu, "--relu")
     stack = conv_stack_for(conv_stack)
     if not programs and not untrained:
         raise InputError("there is nothing to measure", remedy="Name compiled folders, or use --untrained 25.6k.")
@@ -115,12 +111,15 @@ def private(
     from sphynx.bench.private import measure_private
     from sphynx.bench.private_models import compiled_model, untrained_model
     from sphynx.bench.private_parties import plain_channel
+    from sphynx.program.link import parse_links
     from sphynx.run.environment import describe_environment
     from sphynx.service.local import make_local_keys
 
     def tell(part: str) -> None:
         typer.echo(part, err=True)
 
+    # Loopback is what it is; the others are emulated.
+    links = {each.name: None if each.name == "loopback" else each for each in parse_links(link)}
     machine = describe_machine()
     source = {key: describe_environment()[key] for key in ("commit", "source_sha256", "command")}
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
@@ -167,34 +166,3 @@ def parse_backends(text: str, flag: str) -> list[Backend]:
     if not set(chosen) <= {"gc", "gmw"}:
         raise InputError(f"{text!r} is unknown", where=flag, remedy="Use gc, gmw or gc,gmw.")
     return chosen  # type: ignore[return-value]
-
-
-def _links(text: str) -> dict[str, Link | None]:
-    """By name; a round trip is followed by its bandwidth."""
-    words = iter(text.lower().split(","))
-    links: dict[str, Link | None] = {}
-    for word in words:
-        if word in LINKS:
-            links[word] = _link(*LINKS[word].split(",")) if LINKS[word] else None
-        else:
-            bandwidth = next(words, "")
-            links[f"{word},{bandwidth}"] = _link(word, bandwidth)
-    return links
-
-
-def _link(round_trip: str, bandwidth: str) -> Link:
-    from sphynx.protocol.stream import Link
-
-    units = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-    try:
-        if not round_trip.endswith("ms"):
-            raise ValueError
-        link = Link(float(round_trip[:-2]) / 1e3, float(bandwidth[:-4]) * units[bandwidth[-4:]])
-    except (ValueError, KeyError):
-        raise InputError(
-            f"--link {round_trip},{bandwidth} is not a link",
-            remedy=f"Use {', '.join(LINKS)}, or a round trip and a bandwidth such as 20ms,200mbit.",
-        ) from None
-    if not (link.round_trip_s >= 0 and link.bits_per_s > 0):
-        raise InputError(f"--link {round_trip},{bandwidth} is not possible", remedy="Use 20ms,200mbit or the like.")
-    return link

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +17,7 @@ LinkOption = Annotated[
     str,
     typer.Option(
         "--link",
-        help="loopback (50 us, 10 Gbit/s), lan (1 ms, 1 Gbit/s), wan (50 ms, 100 Mbit/s), or such as 20ms,300Mbit.",
+        help="loopback (50 us, 10 Gbit/s), lan (0.5 ms, 1 Gbit/s), wan (40 ms, 100 Mbit/s), or such as 20ms,300Mbit.",
     ),
 ]
 ReluOption = Annotated[str, typer.Option("--relu", help="gc, gmw, or auto: the faster one online.")]
@@ -33,7 +32,7 @@ def chosen_backend(relu: str) -> Backend | None:
 
 
 def estimate(
-    compiled: Annotated[Path, typer.Argument(help="A folder that `sphynx compile` wrote, or its program.json.")],
+    compiled: Annotated[str, typer.Argument(help="A folder of `sphynx compile`, its program.json, or a model's name.")],
     link: LinkOption = "lan",
     relu: ReluOption = "auto",
     recalibrate: Recalibrate = False,
@@ -45,15 +44,18 @@ def estimate(
 
       sphynx estimate compiled/digits --link wan
 
+      sphynx estimate sphynx-cifar100-25k --link lan
+
       sphynx estimate compiled/digits --link 20ms,300Mbit --relu gc --json
     """
     from sphynx.bench.calibrate import load_rates
     from sphynx.program.estimate import estimate as estimate_program
-    from sphynx.program.estimate import parse_link
     from sphynx.program.files import load_program
+    from sphynx.program.link import parse_link
+    from sphynx.space.shipped import program_path
 
     backend, parsed = chosen_backend(relu), parse_link(link)
-    program = load_program(compiled)
+    program = load_program(program_path(compiled))
     rates = load_rates(recalibrate=recalibrate)
     found = estimate_program(program, rates, parsed, backend)
     if as_json:
@@ -73,6 +75,6 @@ def estimate(
         f"{compiled} over {parsed.name}, ReLU by {found.backend}, both parties on {rates.machine}",
         ["linear map", ">offline, ms", ">online, ms", ">offline, bytes", ">online, bytes"],
         rows,
-        note=f"round trip {1e3 * parsed.round_trip_seconds:g} ms, {short(parsed.bits_per_second)}bit/s, "
+        note=f"round trip {1e3 * parsed.round_trip_s:g} ms, {short(parsed.bits_per_s)}bit/s, "
         f"{rates.cores} cores each. Set-up (TLS, base OT, keys) and frame headers are not counted.",
     )

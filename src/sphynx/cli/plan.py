@@ -102,8 +102,8 @@ def _within_latency(
     template: Design, budget: str, tolerance: float, link: str, relu: str
 ) -> tuple[int, PlanList, Estimate]:
     from sphynx.bench.calibrate import load_rates
-    from sphynx.program.estimate import parse_link, parse_seconds
     from sphynx.program.latency import largest_within
+    from sphynx.program.link import parse_link, parse_seconds
 
     seconds, parsed, backend = parse_seconds(budget), parse_link(link), chosen_backend(relu)
     return largest_within(template, seconds, tolerance, load_rates(), parsed, backend)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from itertools import chain, combinations
 
 from sphynx.program.cost import layer_costs
-from sphynx.program.estimate import LINKS, REFERENCE, layer_times
+from sphynx.program.estimate import REFERENCE, layer_times
 from sphynx.program.fuse import Fused
 from sphynx.program.ir import MAX_RING_BITS, Program
+from sphynx.program.link import LINKS
 from sphynx.program.quantise import Precision, compared_tensors
 from sphynx.program.widths import guess_bits, guess_program
 

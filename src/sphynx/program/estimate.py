@@ -9,14 +9,13 @@ ReLU protocols and one for the input and the logits. Set-up (TLS, base OT, keys)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from sphynx.errors import InputError
 from sphynx.program.cost import LayerCost, layer_costs
 from sphynx.program.ir import Program, Relu
+from sphynx.program.link import Link
 
 Backend = Literal["gc", "gmw"]
 BACKENDS: tuple[Backend, ...] = ("gc", "gmw")
@@ -75,53 +74,6 @@ REFERENCE = Rates(
 
 
 @dataclass(frozen=True)
-class Link:
-    name: str
-    round_trip_seconds: float
-    bits_per_second: float
-
-    def transfer_seconds(self, nbytes: float) -> float:
-        return 8 * nbytes / self.bits_per_second
-
-
-LINKS = {
-    "loopback": Link("loopback", 50e-6, 10e9),
-    "lan": Link("lan", 1e-3, 1e9),
-    "wan": Link("wan", 50e-3, 100e6),
-}
-_LINK = re.compile(r"\s*([\d.]+)\s*(us|ms|s)\s*,\s*([\d.]+)\s*([kKmMgG])bit(?:/s)?\s*")
-_TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-_RATE_UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
-
-
-def parse_link(text: str) -> Link:
-    """`loopback`, `lan`, `wan`, or a round trip and a bandwidth: `20ms,300Mbit`."""
-    if text in LINKS:
-        return LINKS[text]
-    match = _LINK.fullmatch(text)
-    try:
-        if match is None:
-            raise ValueError
-        round_trip = float(match[1]) * _TIME_UNITS[match[2]]
-        bandwidth = float(match[3]) * _RATE_UNITS[match[4].lower()]
-        if bandwidth <= 0:
-            raise ValueError
-    except ValueError:
-        raise InputError(
-            f"{text!r} is not a link", where="--link", remedy="Use loopback, lan, wan, or such as 20ms,300Mbit."
-        ) from None
-    return Link(text, round_trip, bandwidth)
-
-
-def parse_seconds(text: str) -> float:
-    """`100ms`, `1.5s`."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s)\s*", text)
-    if match is None or float(match[1]) == 0:
-        raise InputError(f"{text!r} is not a time", remedy="Write it as 100ms or 1.5s.")
-    return float(match[1]) * _TIME_UNITS[match[2]]
-
-
-@dataclass(frozen=True)
 class LayerTime:
     """Of a linear map and the nonlinearity that reads it."""
 
@@ -170,15 +122,15 @@ def layer_times(
     for name, cost in costs.items():
         he = _he_seconds(cost, rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large)
         he_bytes = cost.he_upload_bytes + cost.he_reply_bytes
-        offline = he / rates.cores + link.transfer_seconds(he_bytes)
-        offline += link.round_trip_seconds if name in links else 0.0
+        offline = he / rates.cores + link.transfer_s(he_bytes)
+        offline += link.round_trip_s if name in links else 0.0
         online = cost.macs * limbs / rates.limb_macs_per_s / rates.cores
         material_bytes, online_bytes = _nonlinear_bytes(cost, rates, backend)
         if cost.relus:
             offline += _relu_offline(cost, rates, backend)
             online += _relu_online(cost, rates, backend)
-        offline += link.transfer_seconds(material_bytes)
-        online += link.transfer_seconds(online_bytes) + _messages(cost, backend) * link.round_trip_seconds / 2
+        offline += link.transfer_s(material_bytes)
+        online += link.transfer_s(online_bytes) + _messages(cost, backend) * link.round_trip_s / 2
         yield LayerTime(name, offline, online, he_bytes + material_bytes, online_bytes)
 
 
@@ -189,8 +141,8 @@ def _ends(program: Program, link: Link) -> LayerTime:
     offline_trips = 1 + 2 * has_relus
     return LayerTime(
         "input and logits",
-        offline_trips * link.round_trip_seconds,
-        link.round_trip_seconds + link.transfer_seconds(online_bytes),
+        offline_trips * link.round_trip_s,
+        link.round_trip_s + link.transfer_s(online_bytes),
         0.0,
         online_bytes,
     )

@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sphynx.errors import SphynxError
-from sphynx.protocol.stream import MAX_PENDING_BYTES, Buffer, ConnectionLostError, Link, SocketStream
+from sphynx.program.link import Link
+from sphynx.protocol.stream import MAX_PENDING_BYTES, Buffer, ConnectionLostError, SocketStream
 
 WIRE_VERSION = 1
 HEADER_BYTES = 8

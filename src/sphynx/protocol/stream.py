@@ -17,9 +17,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sphynx.errors import SphynxError
+from sphynx.program.link import Link
 
 MAX_PENDING_BYTES = 1 << 27
 SOCKET_BUFFER_BYTES = 1 << 22
@@ -28,14 +28,6 @@ MAX_LINGER_BYTES = 1 << 28
 _BUFFERS_AT_ONCE = 64
 
 Buffer = bytes | bytearray | memoryview
-
-
-@dataclass(frozen=True)
-class Link:
-    """What a benchmark emulates, each way."""
-
-    round_trip_s: float
-    bits_per_s: float
 
 
 class ConnectionLostError(SphynxError):

@@ -10,9 +10,9 @@ import time
 
 from sphynx.program.cost import layer_costs
 from sphynx.program.ir import Program
+from sphynx.program.link import Link
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.relu import Backend
-from sphynx.protocol.stream import Link
 from sphynx.service import session
 from sphynx.service.session import MAX_PING_BYTES, Ping
 

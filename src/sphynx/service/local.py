@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 from sphynx.errors import SphynxError
+from sphynx.program.link import Link
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.stream import Link
 from sphynx.service import keys
 from sphynx.service.client import Client
 from sphynx.service.credentials import client_context, server_context

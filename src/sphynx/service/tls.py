@@ -16,7 +16,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sphynx.protocol.stream import Buffer, ConnectionLostError, Link, SocketStream, lost
+from sphynx.program.link import Link
+from sphynx.protocol.stream import Buffer, ConnectionLostError, SocketStream, lost
 
 SLICE_BYTES = 1 << 18  # sealed and handed over at a time: the kernel sends one slice while the next is sealed
 RECORD_BYTES = 1 << 14

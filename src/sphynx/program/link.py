@@ -1,0 +1,64 @@
+"""What lies between the two parties: a round trip and a bandwidth each way, by name or as the user writes them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sphynx.errors import InputError
+
+
+@dataclass(frozen=True)
+class Link:
+    round_trip_s: float
+    bits_per_s: float
+    name: str = ""
+
+    def transfer_s(self, nbytes: float) -> float:
+        return 8 * nbytes / self.bits_per_s
+
+
+LINKS = {
+    link.name: link
+    for link in (
+        Link(50e-6, 10e9, "loopback"),
+        Link(0.5e-3, 1e9, "lan"),  # two machines in one data centre
+        Link(40e-3, 100e6, "wan"),  # a client at home, a server on its continent
+    )
+}
+_LINK = re.compile(r"\s*([\d.]+)\s*(us|ms|s)\s*,\s*([\d.]+)\s*([kmg])bit(?:/s)?\s*", re.IGNORECASE)
+_TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_RATE_UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
+
+
+def parse_link(text: str) -> Link:
+    """`loopback`, `lan`, `wan`, or a round trip and a bandwidth: `20ms,300Mbit`."""
+    if text in LINKS:
+        return LINKS[text]
+    match = _LINK.fullmatch(text)
+    try:
+        if match is None:
+            raise ValueError
+        round_trip_s = float(match[1]) * _TIME_UNITS[match[2].lower()]
+        bits_per_s = float(match[3]) * _RATE_UNITS[match[4].lower()]
+        if bits_per_s <= 0:
+            raise ValueError
+    except ValueError:
+        raise InputError(
+            f"{text!r} is not a link", where="--link", remedy=f"Use {', '.join(LINKS)}, or such as 20ms,300Mbit."
+        ) from None
+    return Link(round_trip_s, bits_per_s, text)
+
+
+def parse_links(text: str) -> list[Link]:
+    """Several, with commas between them; a round trip is followed by its bandwidth."""
+    words = iter(text.split(","))
+    return [parse_link(word if word in LINKS else f"{word},{next(words, '')}") for word in words]
+
+
+def parse_seconds(text: str) -> float:
+    """`100ms`, `1.5s`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s)\s*", text)
+    if match is None or float(match[1]) == 0:
+        raise InputError(f"{text!r} is not a time", remedy="Write it as 100ms or 1.5s.")
+    return float(match[1]) * _TIME_UNITS[match[2]]
