@@ -48,7 +48,7 @@ class WeightSettings:
 
     def optimiser(self, weights: Iterable[nn.Parameter], rate: Tensor) -> torch.optim.SGD:
         """`rate` is a tensor on the weights' device, so that a captured step reads its present value."""
-        return torch.optim.SGD(
+        optimiser = torch.optim.SGD(
             weights,
             lr=rate,
             momentum=self.momentum,
@@ -56,6 +56,12 @@ class WeightSettings:
             weight_decay=self.weight_decay,
             fused=rate.device.type == "cuda",
         )
+        if self.momentum:
+            # A sampled path trains some weights later than others, and the fused kernel wants either all momenta or
+            # none. Starting from zero is what the first step would do anyway.
+            for weight in optimiser.param_groups[0]["params"]:
+                optimiser.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+        return optimiser
 
 
 def lay_out(network: nn.Module, memory_format: torch.memory_format) -> None:

@@ -1,0 +1,35 @@
+"""The optimiser that both searches train weights by."""
+
+import torch
+from torch import nn
+
+from sphynx.search.recipe import SearchRecipe
+
+
+def trained(*, fused: bool) -> list[torch.Tensor]:
+    """Two weights, of which a sampled path leaves out the second in the first step."""
+    weights = [nn.Parameter(torch.tensor([1.0, -2.0])), nn.Parameter(torch.tensor([3.0]))]
+    optimiser = SearchRecipe().optimiser(weights, torch.tensor(0.1))
+    optimiser.param_groups[0]["fused"] = fused  # as on a GPU
+    for step in range(3):
+        weights[0].grad = torch.tensor([0.5, 1.0]) * (step + 1)
+        weights[1].grad = None if step == 0 else torch.tensor([-1.0])
+        optimiser.step()
+    return [weight.detach() for weight in weights]
+
+
+def test_weights_that_are_sampled_later_train_by_the_fused_kernel_too() -> None:
+    for fused, plain in zip(trained(fused=True), trained(fused=False), strict=True):
+        assert torch.allclose(fused, plain)
+
+
+def test_momenta_that_start_at_zero_change_nothing() -> None:
+    weight = nn.Parameter(torch.tensor([1.0, -2.0]))
+    recipe = SearchRecipe()
+    plain = torch.optim.SGD(
+        [weight], lr=0.1, momentum=recipe.momentum, nesterov=recipe.nesterov, weight_decay=recipe.weight_decay
+    )
+    for step in range(3):
+        weight.grad = torch.tensor([0.5, 1.0]) * (step + 1)
+        plain.step()
+    assert torch.equal(weight.detach(), trained(fused=False)[0])
