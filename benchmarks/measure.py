@@ -82,11 +82,11 @@ def measure_ceilings(device: torch.device) -> Ceilings:
     return Ceilings(2 * side**3 / product, 2 * elements / copy)
 
 
-class WorkCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class WorkCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
     """Sees every operator that runs within it, backward passes included."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # the same
         self.flops, self.bytes = 0, 0
 
     def __torch_dispatch__(

@@ -14,6 +14,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ def _serve(told: Connection, job: Job) -> Measured:
         _in_step(channel)
         offline, bundle = _timed(channel, lambda: party.prepare(os.urandom(ID_BYTES), job.backend, job.batch))
         _in_step(channel)
-        online, _ = _timed(channel, lambda bundle=bundle: party.infer(bundle))  # type: ignore[misc]
+        online, _ = _timed(channel, partial(party.infer, bundle))
         _keep(measured, run, offline, online)
         measured.bundle_bytes = bundle.bytes
     channel.close()
@@ -159,7 +160,7 @@ def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArra
         _in_step(channel)
         offline, bundle = _timed(channel, lambda: party.prepare(os.urandom(ID_BYTES), job.backend, job.batch))
         _in_step(channel)
-        online, logits = _timed(channel, lambda bundle=bundle: party.infer(bundle, pixels))  # type: ignore[misc]
+        online, logits = _timed(channel, partial(party.infer, bundle, pixels))
         equal = equal and np.array_equal(logits, expected)
         _keep(measured, run, offline, online)
         measured.bundle_bytes = bundle.bytes

@@ -165,4 +165,4 @@ def parse_backends(text: str, flag: str) -> list[Backend]:
     chosen = text.split(",")
     if not set(chosen) <= {"gc", "gmw"}:
         raise InputError(f"{text!r} is unknown", where=flag, remedy="Use gc, gmw or gc,gmw.")
-    return chosen  # type: ignore[return-value]
+    return chosen  # type: ignore[return-value]  # checked above

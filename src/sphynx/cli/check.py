@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,8 @@ from sphynx.cli.train import DataOption, DataSize
 from sphynx.errors import InputError, SphynxError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from sphynx.data.images import ImageSet
     from sphynx.protocol.relu import Backend
     from sphynx.service.exam import Exam
@@ -156,7 +159,11 @@ def _ask_privately(folder: Path, images: ImageSet, backends: Sequence[Backend]) 
                     pixels,
                     labels,
                     expected,
-                    done=lambda number, task=task: progress.update(task, completed=number),  # type: ignore[misc]
+                    done=partial(_show, progress, task),
                 )
             )
     return exams
+
+
+def _show(progress: Progress, task: TaskID, done: int) -> None:
+    progress.update(task, completed=done)

@@ -54,7 +54,7 @@ def infer(
     with Client(host, port, keys=keys, state=state, program=program, timeout_s=timeout) as client:
         pictures = [read_picture(path, client.program.image) for path in files]
         usable = sum(entry.batch == 1 for entry in client.ready)
-        _prepare(client, len(pictures) + prepare - usable, relu)  # type: ignore[arg-type]
+        _prepare(client, len(pictures) + prepare - usable, relu)  # type: ignore[arg-type]  # checked above
         predictions = []
         for pixels in pictures:
             client.warm()
