@@ -33,3 +33,16 @@ def test_momenta_that_start_at_zero_change_nothing() -> None:
         weight.grad = torch.tensor([0.5, 1.0]) * (step + 1)
         plain.step()
     assert torch.equal(weight.detach(), trained(fused=False)[0])
+
+
+def test_gradients_of_slices_take_their_weights_layout() -> None:
+    """A sampled path reads a slice of a stacked kernel, whose gradient comes in torch's own layout."""
+    kernel = torch.nn.Parameter(torch.randn(4, 3, 3, 3).contiguous(memory_format=torch.channels_last))
+    unused = torch.nn.Parameter(torch.randn(2))
+    loss = torch.nn.functional.conv2d(torch.randn(1, 3, 5, 5), kernel[:2]).square().sum()
+    gradients = torch.autograd.grad(loss, [kernel, unused], allow_unused=True)
+    give_gradients([kernel, unused], gradients)
+    assert kernel.grad is not None and gradients[0] is not None
+    assert kernel.grad.stride() == kernel.stride()
+    assert torch.equal(kernel.grad, gradients[0])
+    assert unused.grad is None

@@ -28,7 +28,7 @@ from sphynx.errors import InputError
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import gumbel_max, linear
 from sphynx.search.objective import Batch
-from sphynx.search.weight_settings import WeightSettings
+from sphynx.search.weight_settings import WeightSettings, give_gradients
 
 Candidates = Literal["all", "paper"]
 Placement = tuple[int, ...]
@@ -136,8 +136,7 @@ class PlacementSearch:
     def _train_weights(self, chosen: int, x: Tensor, y: Tensor) -> Tensor:
         weights = self.weights[chosen]
         loss = functional.cross_entropy(self._logits(chosen, x), y)
-        for parameter, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
-            parameter.grad = gradient
+        give_gradients(weights, torch.autograd.grad(loss, weights))
         torch.nn.utils.clip_grad_norm_(weights, self.recipe.gradient_clip)
         for optimiser in self.optimisers[chosen]:
             optimiser.step()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,6 +62,14 @@ class WeightSettings:
             for weight in optimiser.param_groups[0]["params"]:
                 optimiser.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
         return optimiser
+
+
+def give_gradients(weights: Sequence[Tensor], gradients: Iterable[Tensor | None]) -> None:
+    """Each gradient in its weight's own layout, which the fused kernel asks for: that of a slice comes contiguous."""
+    for weight, gradient in zip(weights, gradients, strict=True):
+        if gradient is not None and gradient.stride() != weight.stride():
+            gradient = torch.empty_like(weight).copy_(gradient)
+        weight.grad = gradient
 
 
 def lay_out(network: nn.Module, memory_format: torch.memory_format) -> None:

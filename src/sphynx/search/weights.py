@@ -13,6 +13,7 @@ from sphynx.search.cellspace import CellSpace, Kind
 from sphynx.search.mixture import Mixtures
 from sphynx.search.objective import Batch, CostTerm, Objective
 from sphynx.search.recipe import SearchRecipe
+from sphynx.search.weight_settings import give_gradients
 
 
 class MixedNetwork(Protocol):
@@ -54,9 +55,7 @@ class SharedWeights:
         """One step on w; the loss before it, left on the device."""
         loss = self.loss(batch, mixtures)
         # A single path leaves most weights without a gradient (None): they, and their momentum, stay as they are.
-        gradients = torch.autograd.grad(loss, self.parameters, allow_unused=True)
-        for parameter, gradient in zip(self.parameters, gradients, strict=True):
-            parameter.grad = gradient
+        give_gradients(self.parameters, torch.autograd.grad(loss, self.parameters, allow_unused=True))
         torch.nn.utils.clip_grad_norm_(self.parameters, self.recipe.gradient_clip)
         self.optimiser.step()
         return loss.detach()

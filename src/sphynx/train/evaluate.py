@@ -13,6 +13,7 @@ from sphynx.data.batches import plain_batches
 from sphynx.data.images import ImageSet, Statistics
 from sphynx.data.stream import StreamedSet, stream_plain
 from sphynx.network.backend import fast_convolutions
+from sphynx.network.regions import as_written
 
 BATCH = 500
 
@@ -37,6 +38,7 @@ def evaluate(network: nn.Module, images: ImageSet | StreamedSet, mean: Statistic
         # TF32 would round the operands of convolutions to 10 bits.
         with (
             torch.no_grad(),
+            as_written(network),
             fast_convolutions(device),
             torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=False),
         ):

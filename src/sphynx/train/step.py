@@ -4,7 +4,7 @@ Learning rate and drop probability are device tensors, which a captured graph re
 with a NaN are summed on the device and read once per epoch.
 
     graph      the whole step (forward, backward, clipping, update, sums) is captured once and replayed
-    compile    the objective goes through torch.compile first; on a GPU the step is then captured as well
+    compile    the same, with the network's blocks compiled before (`network.regions`)
     eager      operation by operation; CPU, and several processes
 """
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from sphynx.network.backend import fast_convolutions
+from sphynx.network.regions import compile_regions
 from sphynx.train.average import Average
 from sphynx.train.recipe import Recipe
 
@@ -51,16 +52,15 @@ class Step:
         self.steps = torch.zeros((), dtype=torch.int64, device=device)  # in this epoch
         self.first_bad = torch.full((), _NONE_BAD, dtype=torch.int64, device=device)
         how = "eager" if eager else recipe.acceleration
-        self._forward: Any = torch.compile(module) if how == "compile" else module
         self._graph: _Graph | None = None
         self._captures = device.type == "cuda" and how != "eager"
+        if how == "compile" and self._captures:
+            compile_regions(module)
         if device.type == "cuda":
             torch.backends.cudnn.benchmark = True  # shapes never change: measure the convolutions once
         self._half = uses_half_precision(recipe, device)
         self._format = torch.channels_last if uses_channels_last(recipe, device) else torch.contiguous_format
-        self._half_weights = (
-            _HalfWeights(module) if self._half and how in ("auto", "graph") and self._captures else None
-        )
+        self._half_weights = _HalfWeights(module) if self._half and self._captures else None
 
     def __call__(self, x: Tensor, y: Tensor) -> None:
         if not self._captures:
@@ -105,7 +105,7 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
             if self._half_weights is None:
-                loss, logits = self._forward(x, y)
+                loss, logits = self.module(x, y)
             else:
                 loss, logits = self._half_weights.call(x, y)
         loss.backward()
