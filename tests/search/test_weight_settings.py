@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from sphynx.search.recipe import SearchRecipe
+from sphynx.search.weight_settings import give_gradients
 
 
 def trained(*, fused: bool) -> list[torch.Tensor]:
