@@ -1,7 +1,10 @@
 // ARMv8 cryptography extension. AESE is AddRoundKey, SubBytes, ShiftRows; each AESE/AESMC pair issues as one.
+// On Neoverse-N1 one of the two vector pipes does AES, and a vector instruction beside it (a vector store
+// too) takes that pipe about every other time: side work goes to the general registers.
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
+#include "crypto/general_registers.h"
 #include "crypto/lanes.h"
 
 namespace sphynx {
@@ -10,16 +13,19 @@ namespace {
 struct Armv8Lane {
     using V = uint8x16_t;
     static constexpr std::size_t width = 1;
+    using Side = GeneralRegisters;
 
     struct Key {
         V round[11];
         explicit Key(const AesKey& key) {
-            for (int i = 0; i < 11; ++i) round[i] = load(key.round_keys() + i);
+            unrolled<11>([&](auto i) { round[i] = load(key.round_keys() + i); });
         }
     };
 
     static V load(const Block* from) { return vld1q_u8(reinterpret_cast<const std::uint8_t*>(from)); }
     static void store(Block* to, V value) { vst1q_u8(reinterpret_cast<std::uint8_t*>(to), value); }
+
+    static V from_side(const Block& value) { return load(&value); }
 
     static V counters(std::uint64_t high, std::uint64_t low) {
         return vrev64q_u8(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(high), vcreate_u64(low))));
@@ -56,11 +62,14 @@ struct Armv8Lane {
             });
             if constexpr (round < 8) work(round);
         });
-        for (V& block : state) block = vaeseq_u8(block, key.round[9]);
+        unrolled<n>([&](auto i)
+                        __attribute__((always_inline)) { state[i] = vaeseq_u8(state[i], key.round[9]); });
     }
-    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
-        rounds(key, state, [](auto) {});
-        for (V& block : state) block = veorq_u8(block, key.round[10]);
+    template <class Work = NoWork>
+    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8], const Work& work = {}) {
+        rounds(key, state, work);
+        unrolled<8>([&](auto i)
+                        __attribute__((always_inline)) { state[i] = veorq_u8(state[i], key.round[10]); });
     }
     [[gnu::always_inline]] static void encrypt_each(const AesKey* keys, V (&state)[8]) {
         unrolled<9>([&](auto round) __attribute__((always_inline)) {

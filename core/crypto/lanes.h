@@ -10,11 +10,17 @@
 //   mixed(x, tweaks)       sigma(x) ^ tweaks (hash.h)
 //   colour_mask(x)         each block all ones or zeros by its lowest bit
 //   pin(V&)                the value is computed here, not later
-//   Key, encrypt           AES of eight vectors at once, enough to hide the latency of the AES units
+//   Key, encrypt           AES of eight vectors at once, enough to hide the latency of the AES units; with a
+//                          third argument calling work(0) .. work(7) in between
 //   encrypt_each           AES of vectors 2 i and 2 i + 1 under keys[i]
 //   rounds(.., work)       AES of four vectors up to a constant that depends on the key only (the last
 //                          AddRoundKey may be missing; it cancels in sums of two), calling work(0) .. work(7)
 //                          in between
+//   Side                   where work between the rounds is done, offering V .. pin as above: the lane
+//   itself,
+//                          or GeneralRegisters (general_registers.h) where vector instructions would queue
+//                          for the AES unit. hand_over(to, value) completes a value there, and
+//                          from_side(value) is the same as a V
 #pragma once
 
 #include <cstddef>
@@ -63,29 +69,31 @@ void encrypt_blocks(const AesKey& aes_key, const Block* in, Block* out, std::siz
 
 template <class Lane>
 void counter_blocks(const AesKey& aes_key, Block counter, Block* out, std::size_t count) {
-    const typename Lane::Key key(aes_key);
+    using Side = typename Lane::Side;
     constexpr std::size_t step = 8 * Lane::width;
+    const typename Lane::Key key(aes_key);
     std::uint64_t high = __builtin_bswap64(counter.lo);
     std::uint64_t low = __builtin_bswap64(counter.hi);
-    typename Lane::V state[8];
-    while (count > 0) {
-        for (int i = 0; i < 8; ++i) {
-            state[i] = Lane::counters(high, low);
-            low += Lane::width;
-            if (low < Lane::width) ++high;
-        }
-        Lane::encrypt(key, state);
-        if (count >= step) {
-            for (int i = 0; i < 8; ++i) Lane::store(out + i * Lane::width, state[i]);
-            out += step;
-            count -= step;
-        } else {
-            for (std::size_t i = 0; i * Lane::width < count; ++i) {
-                store_partial<Lane>(state[i], count - i * Lane::width, out + i * Lane::width);
-            }
-            count = 0;
-        }
-    }
+    typename Side::V next[8];
+    const auto prepare = [&](auto i) __attribute__((always_inline)) {
+        Side::hand_over(next[i], Side::counters(high, low));
+        low += Lane::width;
+        high += low < Lane::width;
+    };
+    const auto run_step = [&](Block* to) __attribute__((always_inline)) {
+        typename Lane::V state[8];
+        unrolled<8>([&](auto i) __attribute__((always_inline)) { state[i] = Lane::from_side(next[i]); });
+        Lane::encrypt(key, state, prepare);
+        unrolled<8>([&](auto i)
+                        __attribute__((always_inline)) { Lane::store(to + i * Lane::width, state[i]); });
+    };
+    unrolled<8>(prepare);
+    for (; count >= step; count -= step, out += step) run_step(out);
+    if (count == 0) return;
+    Block tail[step];
+    run_step(tail);
+    for (std::size_t i = 0; i < count; ++i) out[i] = tail[i];
+    zeroise(tail, sizeof tail);
 }
 
 template <class Lane>
