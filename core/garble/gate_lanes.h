@@ -10,7 +10,7 @@
 
 #include "crypto/hash.h"
 #include "crypto/kernels.h"
-#include "crypto/unroll.h"
+#include "unroll.h"
 
 namespace sphynx {
 

@@ -19,7 +19,7 @@ void emulated_tile(const std::int8_t* weights, const Run* runs, std::size_t run_
                    const std::uint8_t* const* columns, int column_count, std::int32_t* sums) {
     std::fill(sums, sums + column_count * kOutputs, 0);
     for (std::size_t r = 0; r < run_count; ++r) {
-        for (int group = 0; group < 4 * runs[r].steps; ++group, weights += 4 * kOutputs) {
+        for (int group = 0; group < runs[r].groups; ++group, weights += 4 * kOutputs) {
             for (int c = 0; c < column_count; ++c) {
                 const std::uint8_t* x = columns[c] + runs[r].offset_bytes + 4 * group;
                 for (int o = 0; o < kOutputs; ++o) {
