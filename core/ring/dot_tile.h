@@ -27,9 +27,8 @@ void tile_of(const std::int8_t* weights, const Run* runs, std::size_t run_count,
         if (left == 3) Kernel::template add<3>(weights, columns, at, sum);
         weights += 4 * left * Kernel::kOutputs;
     }
-    unrolled<kColumns>([&](auto c) __attribute__((always_inline)) {
-        Kernel::store(sums + c * Kernel::kOutputs, sum[c]);
-    });
+    unrolled<kColumns>(
+        [&](auto c) __attribute__((always_inline)) { Kernel::store(sums + c * Kernel::kOutputs, sum[c]); });
 }
 
 // A tile whose column count is known at run time.

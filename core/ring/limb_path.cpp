@@ -185,7 +185,8 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
             const std::uint8_t* at = planes + pixel_offsets_[first_pixel + std::min(p, pixels - 1)];
             for (int l = 0; l < kLimbs; ++l, at += plane_bytes) columns[p * kLimbs + l] = at;
         }
-        T totals[kPixels][kOutputs] = {};
+        T totals[kPixels][kOutputs];
+        bool empty = true;  // no totals yet
         for (std::size_t weight_limb = 0; weight_limb < weight_limbs; ++weight_limb) {
             const int base_shift = static_cast<int>(weight_limb) * weight_limb_bits_;
             if (base_shift >= ring_bits) break;
@@ -216,10 +217,16 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
                     if constexpr (kLimbs * kBits > 32) {
                         for (int o = 0; o < kOutputs; ++o) combined[o] += static_cast<T>(upper[o]) << 32;
                     }
-                    for (int o = 0; o < kOutputs; ++o) totals[p][o] += combined[o] << base_shift;
+                    if (empty) {
+                        for (int o = 0; o < kOutputs; ++o) totals[p][o] = combined[o];
+                    } else {
+                        for (int o = 0; o < kOutputs; ++o) totals[p][o] += combined[o] << base_shift;
+                    }
                 }
+                empty = false;
             }
         }
+        if (empty) std::memset(totals, 0, sizeof totals);  // all weights are zero
         const std::size_t first_channel = output_tile * kOutputs;
         const std::size_t channels =
             std::min<std::size_t>(kOutputs, static_cast<std::size_t>(shape.out_channels) - first_channel);

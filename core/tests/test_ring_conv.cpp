@@ -95,7 +95,17 @@ void check(const ConvShape& s, int ring_bits, int weight_bits, unsigned threads,
     CHECK(wrong == 0);
 }
 
+void check_zero_weights() {
+    const ConvShape shape{3, 4, 4, 10, 3, 3, 4, 4, 1, 1, 1, 1};
+    const std::vector<std::int32_t> weights(shape.weight_size(), 0);
+    const std::vector<std::uint64_t> in(shape.in_size(), 5);
+    std::vector<std::uint64_t> out(shape.out_size(), 1);
+    Conv(shape, 64, weights.data(), tested_kernel).apply(in.data(), 1, out.data());
+    CHECK(out == std::vector<std::uint64_t>(shape.out_size(), 0));
+}
+
 void check_all() {
+    check_zero_weights();
     const ConvShape shapes[] = {
         {80, 8, 8, 9, 3, 3, 8, 8, 1, 1, 1, 1},   {5, 9, 7, 5, 3, 3, 9, 7, 1, 2, 2, 2},
         {3, 11, 11, 20, 5, 5, 6, 6, 2, 1, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0},
