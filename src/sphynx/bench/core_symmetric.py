@@ -2,8 +2,8 @@
 
 A garbled AND costs four AES blocks and an evaluated one two, so their bounds are a quarter and a half of the
 fixed-key AES rate of the same number of threads. Garbling includes expanding the server's input labels from their
-seed, as the protocol does, and streaming all tables to memory; the client's labels come from OT, which is measured apart. An OT's rate is that
-of the slower party, the sender: it expands all trees and hashes twice.
+seed, as the protocol does, and streaming all tables to memory; the client's labels come from OT, which is measured
+apart. An OT's rate is that of the slower party, the sender: it expands all trees and hashes twice.
 """
 
 from __future__ import annotations
