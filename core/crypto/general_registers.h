@@ -36,6 +36,9 @@ struct GeneralRegisters {
         to = value;
         __asm__ volatile("" : "+m"(to));
     }
+    [[gnu::always_inline]] static void forget(auto& handed_over) {
+        zeroise(&handed_over, sizeof handed_over);
+    }
 };
 
 }  // namespace sphynx

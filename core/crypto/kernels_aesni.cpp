@@ -40,6 +40,7 @@ struct AesniLane {
     static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
     static void hand_over(V& to, V value) { pin(to = value); }
     static V from_side(V value) { return value; }
+    static void forget(auto&) {}
     static V select(V mask, V a, V b) { return _mm_blendv_epi8(b, a, mask); }
     static V colour_mask(V x) { return _mm_srai_epi32(_mm_slli_epi32(_mm_shuffle_epi32(x, 0), 31), 31); }
 

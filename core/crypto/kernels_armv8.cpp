@@ -32,7 +32,6 @@ struct Armv8Lane {
     }
 
     static V xor_(V a, V b) { return veorq_u8(a, b); }
-    static V and_(V a, V b) { return vandq_u8(a, b); }
     static V broadcast(Block block) { return load(&block); }
     static V tweaks(std::uint64_t first, std::uint64_t) {
         return vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(first), vcreate_u64(0)));
@@ -42,13 +41,6 @@ struct Armv8Lane {
         const V high_only =
             vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(~std::uint64_t{0})));
         return veorq_u8(vextq_u8(x, x, 8), vbslq_u8(high_only, x, tweak));
-    }
-    // In assembly because the compiler would take the bit through a general register, four instructions for
-    // one.
-    static V colour_mask(V x) {
-        uint64x2_t low;
-        __asm__("dup %0.2d, %1.d[0]" : "=w"(low) : "w"(x));
-        return vreinterpretq_u8_u64(vtstq_u64(low, vdupq_n_u64(1)));
     }
     static void pin(V& value) { __asm__ volatile("" : "+w"(value)); }
     static V select(V mask, V a, V b) { return vbslq_u8(mask, a, b); }

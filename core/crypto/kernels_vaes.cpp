@@ -50,6 +50,7 @@ struct VaesLane {
     static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
     static void hand_over(V& to, V value) { pin(to = value); }
     static V from_side(V value) { return value; }
+    static void forget(auto&) {}
     static V select(V mask, V a, V b) { return _mm256_blendv_epi8(b, a, mask); }
     static V colour_mask(V x) {
         return _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(x, 0), 31), 31);

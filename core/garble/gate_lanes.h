@@ -199,6 +199,7 @@ template <class Lane, class Kind, class Prepare, class Finish>
                      [&](auto part) __attribute__((always_inline)) { prepare(part, next, now, ahead); });
         finish(current, step);
     }
+    Lane::Side::forget(next);
 }
 
 // Not inlined: with the tail's arrays in the same frame, what Side hands over would lie beyond the reach of
