@@ -1,5 +1,5 @@
 // SDOT: sixteen 8-bit products per instruction. Eight outputs (two vectors) by up to eight columns: 16
-// accumulators, the columns' 16 bytes stay in registers for the four groups of a step.
+// accumulators, the weights of a step (8 vectors) stay in registers for all columns.
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
@@ -20,27 +20,21 @@ struct Sdot {
         vst1q_s32(to + 4, sum.high);
     }
 
-    template <int kGroup, int kColumns>
-    [[gnu::always_inline]] static void add_group(const std::int8_t* weights, const int8x16_t (&x)[kColumns],
-                                                 Sum (&sums)[kColumns]) {
-        const int8x16_t low = vld1q_s8(weights + kGroup * 32), high = vld1q_s8(weights + kGroup * 32 + 16);
-        unrolled<kColumns>([&](auto c) __attribute__((always_inline)) {
-            sums[c].low = vdotq_laneq_s32(sums[c].low, low, x[c], kGroup);
-            sums[c].high = vdotq_laneq_s32(sums[c].high, high, x[c], kGroup);
-        });
-    }
-
     template <int kGroups, int kColumns>
     [[gnu::always_inline]] static void add(const std::int8_t* weights, const std::uint8_t* const* columns,
                                            std::ptrdiff_t at, Sum (&sums)[kColumns]) {
-        int8x16_t x[kColumns];
-        unrolled<kColumns>([&](auto c) __attribute__((always_inline)) {
-            x[c] = vreinterpretq_s8_u8(vld1q_u8(columns[c] + at));
+        int8x16_t low[kGroups], high[kGroups];
+        unrolled<kGroups>([&](auto group) __attribute__((always_inline)) {
+            low[group] = vld1q_s8(weights + group * 32);
+            high[group] = vld1q_s8(weights + group * 32 + 16);
         });
-        add_group<0>(weights, x, sums);
-        if constexpr (kGroups > 1) add_group<1>(weights, x, sums);
-        if constexpr (kGroups > 2) add_group<2>(weights, x, sums);
-        if constexpr (kGroups > 3) add_group<3>(weights, x, sums);
+        unrolled<kColumns>([&](auto c) __attribute__((always_inline)) {
+            const int8x16_t x = vreinterpretq_s8_u8(vld1q_u8(columns[c] + at));
+            unrolled<kGroups>([&](auto group) __attribute__((always_inline)) {
+                sums[c].low = vdotq_laneq_s32(sums[c].low, low[group], x, group);
+                sums[c].high = vdotq_laneq_s32(sums[c].high, high[group], x, group);
+            });
+        });
     }
 };
 
