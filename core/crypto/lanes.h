@@ -15,8 +15,7 @@
 //                          AddRoundKey may be missing; it cancels in sums of two), calling work(0) .. work(7)
 //                          in between
 //   Side                   does that work: the lane itself, or GeneralRegisters (general_registers.h) where
-//                          vector instructions would queue for the AES unit; from_side(value) is Side's V as
-//                          the lane's
+//                          that is faster; from_side(value) is Side's V as the lane's
 // A Side offers V, load, store, xor_, broadcast, counters, tweaks and mixed as above, and
 //   and_, colour_mask(x)   colour_mask: each block all ones or zeros by its lowest bit
 //   pin(V&)                the value is computed here, not later
