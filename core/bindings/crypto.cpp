@@ -41,12 +41,12 @@ void counter_stream(nb::bytes key, nb::bytes counter, WordsOut out) {
     aes_counter_stream(aes, first, to, count);
 }
 
-void expand(nb::bytes seed, std::uint64_t stream, std::uint64_t first_block, WordsOut out) {
+void expand(nb::bytes seed, std::uint64_t stream, std::uint64_t first_block, WordsOut out, unsigned threads) {
     const std::size_t count = block_count(out, "out");
     Block* to = blocks(out, count, "out");
     const AesKey key(block_from(seed, "seed"));
     nb::gil_scoped_release unlocked;
-    expand_seed(key, stream, first_block, to, count);
+    expand_seed(key, stream, first_block, to, count, threads);
 }
 
 }  // namespace
@@ -57,7 +57,8 @@ void bind_crypto(nb::module_& module) {
     module.def("force_portable_for_tests", force_portable_for_tests, "on"_a);
     module.def("aes_encrypt", encrypt, "key"_a, "blocks"_a.noconvert(), "out"_a.noconvert());
     module.def("aes_counter_stream", counter_stream, "key"_a, "counter"_a, "out"_a.noconvert());
-    module.def("expand_seed", expand, "seed"_a, "stream"_a, "first_block"_a, "out"_a.noconvert());
+    module.def("expand_seed", expand, "seed"_a, "stream"_a, "first_block"_a, "out"_a.noconvert(),
+               "threads"_a = 1);
 
     nb::class_<Prg>(module, "Prg")
         .def(nb::init<>())

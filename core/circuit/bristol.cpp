@@ -46,6 +46,9 @@ class Lines {
         return value;
     }
 
+    // Gate lines end in the gate's name, header lines hold numbers only.
+    bool line_is_gate() const { return line_.find_first_of("ADEIMNOQRVWX") != std::string_view::npos; }
+
     void end_of_line() {
         if (line_.find_first_not_of(" \t\r") != std::string_view::npos) fail("the line is too long");
     }
@@ -81,6 +84,14 @@ Circuit read_bristol(std::string_view text) {
     const std::uint32_t gate_count = lines.number(most_wires), wire_count = lines.number(most_wires);
     lines.end_of_line();
     if (wire_count == 0) lines.fail("no wires");
+    if (Lines ahead = lines; ahead.next() && ahead.next() && ahead.line_is_gate()) {
+        ahead.fail(
+            "a gate where the widths of the outputs should be: this is the older Bristol format, whose "
+            "second "
+            "line has two input widths and the output width; to read it as Bristol Fashion, replace that "
+            "line "
+            "'a b c' by two lines, '2 a b' ('1 a' if b is 0) and '1 c'");
+    }
     const auto input_widths = read_widths(lines, wire_count), output_widths = read_widths(lines, wire_count);
 
     CircuitBuilder builder;

@@ -2,7 +2,7 @@
 //   <gates> <wires> / <n> <input widths> / <m> <output widths> / one gate a line: <ins> <outs> <wires> <kind>
 // Inputs are the first wires, outputs the last. Read: XOR, AND, INV, NOT, EQ (constant), EQW (copy), MAND
 // (several ANDs). Written: XOR, AND, INV, EQW. The text is untrusted: any fault throws std::invalid_argument
-// with the line.
+// with the line; a header of the older Bristol format is named as such.
 #pragma once
 
 #include <string>

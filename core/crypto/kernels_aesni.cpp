@@ -10,6 +10,7 @@ namespace {
 struct AesniLane {
     using V = __m128i;
     static constexpr std::size_t width = 1;
+    using Side = AesniLane;
 
     struct Key {
         V round[11];
@@ -37,6 +38,9 @@ struct AesniLane {
         return _mm_xor_si128(_mm_shuffle_epi32(x, 0x4e), _mm_xor_si128(_mm_and_si128(x, high_only), tweak));
     }
     static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
+    static void hand_over(V& to, V value) { pin(to = value); }
+    static V from_side(V value) { return value; }
+    static void forget(auto&) {}
     static V select(V mask, V a, V b) { return _mm_blendv_epi8(b, a, mask); }
     static V colour_mask(V x) { return _mm_srai_epi32(_mm_slli_epi32(_mm_shuffle_epi32(x, 0), 31), 31); }
 
@@ -49,8 +53,9 @@ struct AesniLane {
         });
         for (V& block : state) block = _mm_aesenclast_si128(block, key.round[10]);
     }
-    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
-        rounds(key, state, [](auto) {});
+    template <class Work = NoWork>
+    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8], const Work& work = {}) {
+        rounds(key, state, work);
     }
     [[gnu::always_inline]] static void encrypt_each(const AesKey* keys, V (&state)[8]) {
         unrolled<8>([&](auto i) __attribute__((always_inline)) {

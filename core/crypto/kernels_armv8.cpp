@@ -1,7 +1,10 @@
 // ARMv8 cryptography extension. AESE is AddRoundKey, SubBytes, ShiftRows; each AESE/AESMC pair issues as one.
+// Side work goes to the general registers: on Neoverse-N1, which does one such pair a cycle, that measured
+// 13% (garbling) and 8% (evaluating) faster than the same steps with their side work in vector registers.
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
+#include "crypto/general_registers.h"
 #include "crypto/lanes.h"
 
 namespace sphynx {
@@ -10,23 +13,25 @@ namespace {
 struct Armv8Lane {
     using V = uint8x16_t;
     static constexpr std::size_t width = 1;
+    using Side = GeneralRegisters;
 
     struct Key {
         V round[11];
         explicit Key(const AesKey& key) {
-            for (int i = 0; i < 11; ++i) round[i] = load(key.round_keys() + i);
+            unrolled<11>([&](auto i) { round[i] = load(key.round_keys() + i); });
         }
     };
 
     static V load(const Block* from) { return vld1q_u8(reinterpret_cast<const std::uint8_t*>(from)); }
     static void store(Block* to, V value) { vst1q_u8(reinterpret_cast<std::uint8_t*>(to), value); }
 
+    static V from_side(const Block& value) { return load(&value); }
+
     static V counters(std::uint64_t high, std::uint64_t low) {
         return vrev64q_u8(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(high), vcreate_u64(low))));
     }
 
     static V xor_(V a, V b) { return veorq_u8(a, b); }
-    static V and_(V a, V b) { return vandq_u8(a, b); }
     static V broadcast(Block block) { return load(&block); }
     static V tweaks(std::uint64_t first, std::uint64_t) {
         return vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(first), vcreate_u64(0)));
@@ -36,13 +41,6 @@ struct Armv8Lane {
         const V high_only =
             vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(~std::uint64_t{0})));
         return veorq_u8(vextq_u8(x, x, 8), vbslq_u8(high_only, x, tweak));
-    }
-    // In assembly because the compiler would take the bit through a general register, four instructions for
-    // one.
-    static V colour_mask(V x) {
-        uint64x2_t low;
-        __asm__("dup %0.2d, %1.d[0]" : "=w"(low) : "w"(x));
-        return vreinterpretq_u8_u64(vtstq_u64(low, vdupq_n_u64(1)));
     }
     static void pin(V& value) { __asm__ volatile("" : "+w"(value)); }
     static V select(V mask, V a, V b) { return vbslq_u8(mask, a, b); }
@@ -56,11 +54,14 @@ struct Armv8Lane {
             });
             if constexpr (round < 8) work(round);
         });
-        for (V& block : state) block = vaeseq_u8(block, key.round[9]);
+        unrolled<n>([&](auto i)
+                        __attribute__((always_inline)) { state[i] = vaeseq_u8(state[i], key.round[9]); });
     }
-    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
-        rounds(key, state, [](auto) {});
-        for (V& block : state) block = veorq_u8(block, key.round[10]);
+    template <class Work = NoWork>
+    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8], const Work& work = {}) {
+        rounds(key, state, work);
+        unrolled<8>([&](auto i)
+                        __attribute__((always_inline)) { state[i] = veorq_u8(state[i], key.round[10]); });
     }
     [[gnu::always_inline]] static void encrypt_each(const AesKey* keys, V (&state)[8]) {
         unrolled<9>([&](auto round) __attribute__((always_inline)) {

@@ -2,7 +2,7 @@
 // being byte i of block j. Constant time on any CPU: only XOR, AND, NOT and fixed shifts touch the data.
 #include <cstring>
 
-#include "crypto/hash.h"
+#include "crypto/general_registers.h"
 #include "crypto/lanes.h"
 #include "crypto/sbox.h"
 
@@ -71,9 +71,9 @@ Planes mix_columns(const Planes& a) {
     return mixed;
 }
 
-struct PortableLane {
-    using V = Block;
+struct PortableLane : GeneralRegisters {
     static constexpr std::size_t width = 1;
+    using Side = GeneralRegisters;
 
     struct Key {
         Planes round[11];
@@ -87,30 +87,19 @@ struct PortableLane {
         ~Key() { zeroise(round, sizeof round); }
     };
 
-    static V load(const Block* from) { return *from; }
-    static void store(Block* to, V value) { *to = value; }
-
-    static V counters(std::uint64_t high, std::uint64_t low) {
-        return {__builtin_bswap64(high), __builtin_bswap64(low)};
-    }
-
-    static V xor_(V a, V b) { return a ^ b; }
-    static V and_(V a, V b) { return a & b; }
-    static V broadcast(Block block) { return block; }
-    static V tweaks(std::uint64_t first, std::uint64_t) { return {first, 0}; }
-    static V mixed(V x, V tweak) { return sphynx::sigma(x) ^ tweak; }
-    static void pin(V&) {}
+    static V from_side(V value) { return value; }
     static V select(V mask, V a, V b) { return b ^ (mask & (a ^ b)); }
-    static V colour_mask(V x) { return mask_of(x.lo); }
 
     template <class Work>
     static void rounds(const Key& key, V (&state)[4], const Work& work) {
         encrypt_four(key, state);
         unrolled<8>(work);
     }
-    static void encrypt(const Key& key, V (&state)[8]) {
+    template <class Work = NoWork>
+    static void encrypt(const Key& key, V (&state)[8], const Work& work = {}) {
         encrypt_four(key, state);
         encrypt_four(key, state + 4);
+        unrolled<8>(work);
     }
     static void encrypt_each(const AesKey* keys, V (&state)[8]) {
         for (int i = 0; i < 4; ++i) {

@@ -10,6 +10,7 @@ namespace {
 struct VaesLane {
     using V = __m256i;
     static constexpr std::size_t width = 2;
+    using Side = VaesLane;
 
     struct Key {
         V round[11];
@@ -47,6 +48,9 @@ struct VaesLane {
                                 _mm256_xor_si256(_mm256_and_si256(x, high_only), tweak));
     }
     static void pin(V& value) { __asm__ volatile("" : "+x"(value)); }
+    static void hand_over(V& to, V value) { pin(to = value); }
+    static V from_side(V value) { return value; }
+    static void forget(auto&) {}
     static V select(V mask, V a, V b) { return _mm256_blendv_epi8(b, a, mask); }
     static V colour_mask(V x) {
         return _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(x, 0), 31), 31);
@@ -61,8 +65,9 @@ struct VaesLane {
         });
         for (V& block : state) block = _mm256_aesenclast_epi128(block, key.round[10]);
     }
-    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8]) {
-        rounds(key, state, [](auto) {});
+    template <class Work = NoWork>
+    [[gnu::always_inline]] static void encrypt(const Key& key, V (&state)[8], const Work& work = {}) {
+        rounds(key, state, work);
     }
     [[gnu::always_inline]] static void encrypt_each(const AesKey* keys, V (&state)[8]) {
         unrolled<8>([&](auto i) __attribute__((always_inline)) {

@@ -4,17 +4,23 @@
 //
 // A Lane offers
 //   V, width               a vector and how many blocks it holds; load and store (unaligned), broadcast
-//   xor_, and_, select     select(mask, a, b) takes a where the mask is set
+//   xor_, select           select(mask, a, b) takes a where the mask is set
 //   counters(high, low)    consecutive big-endian counter blocks
 //   tweaks(first, step)    blocks holding first, first + step, ..
 //   mixed(x, tweaks)       sigma(x) ^ tweaks (hash.h)
-//   colour_mask(x)         each block all ones or zeros by its lowest bit
-//   pin(V&)                the value is computed here, not later
-//   Key, encrypt           AES of eight vectors at once, enough to hide the latency of the AES units
+//   Key, encrypt           AES of eight vectors at once, enough to hide the latency of the AES units; with a
+//                          third argument calling work(0) .. work(7) in between
 //   encrypt_each           AES of vectors 2 i and 2 i + 1 under keys[i]
 //   rounds(.., work)       AES of four vectors up to a constant that depends on the key only (the last
 //                          AddRoundKey may be missing; it cancels in sums of two), calling work(0) .. work(7)
 //                          in between
+//   Side                   does that work: the lane itself, or GeneralRegisters (general_registers.h) where
+//                          that is faster; from_side(value) is Side's V as the lane's
+// A Side offers V, load, store, xor_, broadcast, counters, tweaks and mixed as above, and
+//   and_, colour_mask(x)   colour_mask: each block all ones or zeros by its lowest bit
+//   pin(V&)                the value is computed here, not later
+//   hand_over(to, value)   the value is complete, for from_side
+//   forget(..)             wipes what was handed over, if that was through memory
 #pragma once
 
 #include <cstddef>
@@ -25,67 +31,52 @@
 
 namespace sphynx {
 
-// A partial vector at the end of an array goes through a small copy instead of a second code path.
-template <class Lane>
-inline void load_partial(const Block* from, std::size_t count, typename Lane::V& to) {
-    Block copy[Lane::width] = {};
-    for (std::size_t i = 0; i < Lane::width && i < count; ++i) copy[i] = from[i];
-    to = Lane::load(copy);
-}
-
-template <class Lane>
-inline void store_partial(typename Lane::V from, std::size_t count, Block* to) {
-    Block copy[Lane::width];
-    Lane::store(copy, from);
-    for (std::size_t i = 0; i < Lane::width && i < count; ++i) to[i] = copy[i];
-}
-
 template <class Lane>
 void encrypt_blocks(const AesKey& aes_key, const Block* in, Block* out, std::size_t count) {
     const typename Lane::Key key(aes_key);
     constexpr std::size_t step = 8 * Lane::width;
-    typename Lane::V state[8];
-    for (; count >= step; count -= step, in += step, out += step) {
-        for (int i = 0; i < 8; ++i) state[i] = Lane::load(in + i * Lane::width);
+    const auto run_step = [&](const Block* from, Block* to) __attribute__((always_inline)) {
+        typename Lane::V state[8];
+        for (int i = 0; i < 8; ++i) state[i] = Lane::load(from + i * Lane::width);
         Lane::encrypt(key, state);
-        for (int i = 0; i < 8; ++i) Lane::store(out + i * Lane::width, state[i]);
-    }
+        for (int i = 0; i < 8; ++i) Lane::store(to + i * Lane::width, state[i]);
+    };
+    for (; count >= step; count -= step, in += step, out += step) run_step(in, out);
     if (count == 0) return;
-    for (std::size_t i = 0; i < 8; ++i) {
-        const std::size_t done = i * Lane::width;
-        load_partial<Lane>(in + (done < count ? done : 0), done < count ? count - done : 0, state[i]);
-    }
-    Lane::encrypt(key, state);
-    for (std::size_t i = 0; i * Lane::width < count; ++i) {
-        store_partial<Lane>(state[i], count - i * Lane::width, out + i * Lane::width);
-    }
+    Block tail[step] = {};
+    for (std::size_t i = 0; i < count; ++i) tail[i] = in[i];
+    run_step(tail, tail);
+    for (std::size_t i = 0; i < count; ++i) out[i] = tail[i];
+    zeroise(tail, sizeof tail);
 }
 
 template <class Lane>
 void counter_blocks(const AesKey& aes_key, Block counter, Block* out, std::size_t count) {
-    const typename Lane::Key key(aes_key);
+    using Side = typename Lane::Side;
     constexpr std::size_t step = 8 * Lane::width;
+    const typename Lane::Key key(aes_key);
     std::uint64_t high = __builtin_bswap64(counter.lo);
     std::uint64_t low = __builtin_bswap64(counter.hi);
-    typename Lane::V state[8];
-    while (count > 0) {
-        for (int i = 0; i < 8; ++i) {
-            state[i] = Lane::counters(high, low);
-            low += Lane::width;
-            if (low < Lane::width) ++high;
-        }
-        Lane::encrypt(key, state);
-        if (count >= step) {
-            for (int i = 0; i < 8; ++i) Lane::store(out + i * Lane::width, state[i]);
-            out += step;
-            count -= step;
-        } else {
-            for (std::size_t i = 0; i * Lane::width < count; ++i) {
-                store_partial<Lane>(state[i], count - i * Lane::width, out + i * Lane::width);
-            }
-            count = 0;
-        }
-    }
+    typename Side::V next[8];
+    const auto prepare = [&](auto i) __attribute__((always_inline)) {
+        Side::hand_over(next[i], Side::counters(high, low));
+        low += Lane::width;
+        high += low < Lane::width;
+    };
+    const auto run_step = [&](Block* to) __attribute__((always_inline)) {
+        typename Lane::V state[8];
+        unrolled<8>([&](auto i) __attribute__((always_inline)) { state[i] = Lane::from_side(next[i]); });
+        Lane::encrypt(key, state, prepare);
+        unrolled<8>([&](auto i)
+                        __attribute__((always_inline)) { Lane::store(to + i * Lane::width, state[i]); });
+    };
+    unrolled<8>(prepare);
+    for (; count >= step; count -= step, out += step) run_step(out);
+    if (count == 0) return;
+    Block tail[step];
+    run_step(tail);
+    for (std::size_t i = 0; i < count; ++i) out[i] = tail[i];
+    zeroise(tail, sizeof tail);
 }
 
 template <class Lane>

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "threads.h"
+
 namespace sphynx {
 
 void os_random(void* out, std::size_t bytes) {
@@ -46,6 +48,12 @@ void Prg::fill_blocks(Block* out, std::size_t count) {
 
 void Prg::fill(void* out, std::size_t bytes) {
     auto* cursor = static_cast<unsigned char*>(out);
+    if (reinterpret_cast<std::uintptr_t>(out) % alignof(Block) == 0) {
+        const std::size_t whole = bytes / sizeof(Block);
+        fill_blocks(static_cast<Block*>(out), whole);
+        cursor += whole * sizeof(Block);
+        bytes -= whole * sizeof(Block);
+    }
     Block chunk[64];
     while (bytes > 0) {
         const std::size_t take = bytes < sizeof chunk ? bytes : sizeof chunk;
@@ -64,8 +72,12 @@ Block Prg::block() {
 }
 
 void expand_seed(const AesKey& seed, std::uint64_t stream, std::uint64_t first_block, Block* out,
-                 std::size_t count) {
-    aes_counter_stream(seed, {__builtin_bswap64(stream), __builtin_bswap64(first_block)}, out, count);
+                 std::size_t count, unsigned threads) {
+    constexpr std::size_t grain = 1 << 14;  // blocks that take longer than starting a thread
+    parallel_ranges(count, grain, threads, [&](std::size_t begin, std::size_t end) {
+        const std::uint64_t low = first_block + begin, high = stream + (low < begin);
+        aes_counter_stream(seed, {__builtin_bswap64(high), __builtin_bswap64(low)}, out + begin, end - begin);
+    });
 }
 
 }  // namespace sphynx

@@ -41,7 +41,8 @@ class Prg {
 
 // Blocks first_block .. of stream number `stream` under `seed`: a long random array kept or sent as 16 bytes.
 // Different streams of one seed are independent; the same arguments give the same blocks on every machine.
+// threads = 0 takes all cores.
 void expand_seed(const AesKey& seed, std::uint64_t stream, std::uint64_t first_block, Block* out,
-                 std::size_t count);
+                 std::size_t count, unsigned threads = 1);
 
 }  // namespace sphynx

@@ -1,169 +1,234 @@
 // Half-gate AND loops, generic over a lane (crypto/lanes.h); garble.h states what they compute.
 //
-// Little vector work remains beside AES: by linearity sigma(A1) = sigma(A0) xor sigma(delta); every hash is
-// used in a sum of two, so the last round key cancels, and in place of sigma(x) the AES input sigma(x) xor i
-// may be added (the sum of the two tweaks is 1: both parties' output labels move by that public constant).
-// What remains is spread over the AES rounds of the step before: Lane::rounds calls work(0) .. work(7) in
-// between, and each call prepares an eighth of the next step. In a burst the same instructions would take
-// issue slots from AES.
+// The AES unit is the bound, so the rest is kept small and out of its way. Small: by linearity sigma(A1) =
+// sigma(A0) xor sigma(delta); every hash is used in a sum of two, so the last round key cancels, and in place
+// of sigma(x) the AES input sigma(x) xor i may be added (the sum of the two tweaks is 1: both parties' output
+// labels move by that public constant). Out of its way: all that does not need AES output is computed one
+// step ahead on Lane::Side and in eighths, which Lane::rounds calls as work(0) .. work(7) between the rounds
+// of the step before. In a burst the same instructions would take issue slots from AES.
 #pragma once
 
+#include "crypto/hash.h"
 #include "crypto/kernels.h"
-#include "crypto/unroll.h"
+#include "unroll.h"
 
 namespace sphynx {
 
-template <class Lane>
-[[gnu::always_inline]] inline typename Lane::V label_at(const Block* row, const Block* more, std::size_t at) {
-    return Lane::xor_(Lane::load(row + at), Lane::load(more + at));
+template <class Side>
+[[gnu::always_inline]] inline typename Side::V label_at(const Block* row, const Block* more, std::size_t at) {
+    return Side::xor_(Side::load(row + at), Side::load(more + at));
 }
 
-// One vector of instances a step, four hashes.
+// One vector of instances a step, four hashes. With u_a = sigma(A0) xor i, u_b = sigma(B0) xor i xor 1 and
+// h_0 .. h_3 = AES of u_a, u_a xor sigma(delta), u_b, u_b xor sigma(delta):
+//   garbler's table    h_0 + h_1 + sigma(delta) + colour(B0) delta       = h_0 + h_1 + table_g
+//   evaluator's table  h_2 + h_3 + sigma(delta) + A0                     = h_2 + h_3 + table_e
+//   output             h_0 or h_1 by colour(A0), h_2 or h_3 by colour(B0), and
+//                      u_a + u_b + added + colour(A0) table_g + colour(B0) sigma(delta) = result
 template <class Lane>
 class GarbleStep {
     using V = typename Lane::V;
+    using Side = typename Lane::Side;
+    using S = typename Side::V;
 
   public:
     static constexpr std::size_t instances = Lane::width;
 
     explicit GarbleStep(Block delta)
-        : delta_(Lane::broadcast(delta)),
-          sigma_delta_(Lane::mixed(delta_, Lane::broadcast({0, 0}))),
-          sigma_and_delta_(Lane::xor_(sigma_delta_, delta_)) {}
+        : delta_(Side::broadcast(delta)),
+          sigma_delta_(Side::broadcast(sigma(delta))),
+          lane_sigma_delta_(Lane::broadcast(sigma(delta))) {}
 
+    // What goes from Side to the lane.
+    struct Prepared {
+        S input_a, input_b, colour_a, colour_b, table_g, table_e, result;
+    };
+    // What the eighths of a preparation hand on to each other.
+    struct Working {
+        S a, b, colour_a, colour_b, table_g, result;
+    };
     struct Stage {
-        V state[4], b, sum, colour_a, colour_b, table_g, result;
+        V state[4], colour_a, colour_b, table_g, table_e, result;
     };
 
-    [[gnu::always_inline]] void prepare(auto part, Stage& next, const AndOperands& in, std::uint64_t tweak,
-                                        std::size_t at) const {
+    [[gnu::always_inline]] void prepare(auto part, Prepared& next, Working& now, const AndOperands& in,
+                                        std::uint64_t tweak, std::size_t at) const {
         if constexpr (part == 0) {
-            const V a = label_at<Lane>(in.a, in.a_more, at);
-            next.state[0] = Lane::mixed(a, Lane::tweaks(tweak, 2));
-            next.colour_a = Lane::colour_mask(a);
-            next.sum = Lane::xor_(a, Lane::load(in.sum_more + at));
-            Lane::pin(next.state[0]), Lane::pin(next.colour_a), Lane::pin(next.sum);
+            now.a = label_at<Side>(in.a, in.a_more, at);
+            Side::pin(now.a);
+            now.result = Side::mixed(now.a, Side::tweaks(tweak, 2));
+            Side::hand_over(next.input_a, now.result);
+        } else if constexpr (part == 1) {
+            now.colour_a = Side::colour_mask(now.a);
+            Side::pin(now.colour_a);
+            Side::hand_over(next.colour_a, now.colour_a);
+            Side::hand_over(next.table_e, Side::xor_(now.a, sigma_delta_));
         } else if constexpr (part == 2) {
-            next.state[1] = Lane::xor_(next.state[0], sigma_delta_);
-            next.b = label_at<Lane>(in.b, in.b_more, at);
-            Lane::store(in.sum + at, Lane::xor_(next.sum, next.b));
-            Lane::pin(next.state[1]), Lane::pin(next.b);
+            now.b = label_at<Side>(in.b, in.b_more, at);
+            Side::pin(now.b);
+        } else if constexpr (part == 3) {
+            const S input_b = Side::mixed(now.b, Side::tweaks(tweak + 1, 2));
+            Side::hand_over(next.input_b, input_b);
+            now.result = Side::xor_(now.result, input_b);
+            now.colour_b = Side::colour_mask(now.b);
+            Side::pin(now.result), Side::pin(now.colour_b);
+            Side::hand_over(next.colour_b, now.colour_b);
         } else if constexpr (part == 4) {
-            next.state[2] = Lane::mixed(next.b, Lane::tweaks(tweak + 1, 2));
-            next.colour_b = Lane::colour_mask(next.b);
-            Lane::pin(next.state[2]), Lane::pin(next.colour_b);
+            S sum = Side::xor_(Side::xor_(now.a, now.b), Side::load(in.sum_more + at));
+            Side::pin(sum);
+            Side::store(in.sum + at, sum);
+        } else if constexpr (part == 5) {
+            now.result = Side::xor_(now.result, Side::load(in.added + at));
+            Side::pin(now.result);
         } else if constexpr (part == 6) {
-            next.state[3] = Lane::xor_(next.state[2], sigma_delta_);
-            next.table_g = Lane::select(next.colour_b, sigma_and_delta_, sigma_delta_);
-            next.result = Lane::xor_(Lane::xor_(next.state[0], next.state[2]), Lane::load(in.added + at));
-            Lane::pin(next.state[3]), Lane::pin(next.table_g), Lane::pin(next.result);
+            now.table_g = Side::xor_(sigma_delta_, Side::and_(now.colour_b, delta_));
+            Side::pin(now.table_g);
+            Side::hand_over(next.table_g, now.table_g);
+        } else {
+            const S by_colours =
+                Side::xor_(Side::and_(now.colour_a, now.table_g), Side::and_(now.colour_b, sigma_delta_));
+            Side::hand_over(next.result, Side::xor_(now.result, by_colours));
         }
     }
 
-    [[gnu::always_inline]] void finish(const Stage& done, const AndOperands& in, std::size_t at,
-                                       Block* garbler_row, Block* evaluator_row, Block* out) const {
-        const V table_g = Lane::xor_(done.table_g, Lane::xor_(done.state[0], done.state[1]));
-        const V both_b = Lane::xor_(Lane::xor_(done.state[2], done.state[3]), sigma_delta_);
-        const V a = label_at<Lane>(in.a, in.a_more, at);
-        Lane::store(garbler_row, table_g);
-        Lane::store(evaluator_row, Lane::xor_(both_b, a));
-        const V chosen = Lane::xor_(Lane::and_(done.colour_a, table_g), Lane::and_(done.colour_b, both_b));
-        const V hashes = Lane::xor_(done.state[0], done.state[2]);
-        Lane::store(out, Lane::xor_(Lane::xor_(done.result, hashes), chosen));
+    [[gnu::always_inline]] Stage start(const Prepared& from) const {
+        const V a = Lane::from_side(from.input_a), b = Lane::from_side(from.input_b);
+        return {{a, Lane::xor_(a, lane_sigma_delta_), b, Lane::xor_(b, lane_sigma_delta_)},
+                Lane::from_side(from.colour_a),
+                Lane::from_side(from.colour_b),
+                Lane::from_side(from.table_g),
+                Lane::from_side(from.table_e),
+                Lane::from_side(from.result)};
+    }
+
+    [[gnu::always_inline]] void finish(const Stage& done, Block* garbler_row, Block* evaluator_row,
+                                       Block* out) const {
+        const V* hash = done.state;
+        Lane::store(garbler_row, Lane::xor_(done.table_g, Lane::xor_(hash[0], hash[1])));
+        Lane::store(evaluator_row, Lane::xor_(done.table_e, Lane::xor_(hash[2], hash[3])));
+        const V a = Lane::select(done.colour_a, hash[1], hash[0]);
+        const V b = Lane::select(done.colour_b, hash[3], hash[2]);
+        Lane::store(out, Lane::xor_(done.result, Lane::xor_(a, b)));
     }
 
   private:
-    V delta_, sigma_delta_, sigma_and_delta_;
+    S delta_, sigma_delta_;
+    V lane_sigma_delta_;
 };
 
-// Two vectors of instances a step, two hashes each.
+// Two vectors of instances a step, two hashes each: all but the hashes' sum is prepared.
 template <class Lane>
 class EvaluateStep {
     using V = typename Lane::V;
+    using Side = typename Lane::Side;
+    using S = typename Side::V;
 
   public:
     static constexpr std::size_t instances = 2 * Lane::width;
 
+    struct Prepared {
+        S input[4], result[2];
+    };
+    struct Working {
+        S a, b, result;
+    };
     struct Stage {
-        V state[4], other[2], sum[2], result[2];
+        V state[4], result[2];
     };
 
-    [[gnu::always_inline]] void prepare(auto part, Stage& next, const AndOperands& in,
+    [[gnu::always_inline]] void prepare(auto part, Prepared& next, Working& now, const AndOperands& in,
                                         const Block* garbler_row, const Block* evaluator_row,
                                         std::uint64_t tweak, std::size_t at) const {
         constexpr int i = part / 4;
         const std::size_t ahead = static_cast<std::size_t>(i) * Lane::width;
         at += ahead, tweak += 2 * ahead, garbler_row += ahead, evaluator_row += ahead;
-        V &state_a = next.state[2 * i], &state_b = next.state[2 * i + 1], &other = next.other[i];
-        V& result = next.result[i];
         if constexpr (part % 4 == 0) {
-            other = label_at<Lane>(in.a, in.a_more, at);
-            state_a = Lane::mixed(other, Lane::tweaks(tweak, 2));
-            next.sum[i] = Lane::xor_(other, Lane::load(in.sum_more + at));
-            Lane::pin(other), Lane::pin(state_a), Lane::pin(next.sum[i]);
+            now.a = label_at<Side>(in.a, in.a_more, at);
+            Side::pin(now.a);
+            now.result = Side::mixed(now.a, Side::tweaks(tweak, 2));
+            Side::hand_over(next.input[2 * i], now.result);
         } else if constexpr (part % 4 == 1) {
-            result = Lane::and_(Lane::colour_mask(other), Lane::load(garbler_row));
-            other = Lane::xor_(other, Lane::load(evaluator_row));
-            Lane::pin(result), Lane::pin(other);
+            now.b = label_at<Side>(in.b, in.b_more, at);
+            Side::pin(now.b);
+            const S input_b = Side::mixed(now.b, Side::tweaks(tweak + 1, 2));
+            Side::hand_over(next.input[2 * i + 1], input_b);
+            now.result = Side::xor_(now.result, input_b);
+            Side::pin(now.result);
         } else if constexpr (part % 4 == 2) {
-            const V b = label_at<Lane>(in.b, in.b_more, at);
-            state_b = Lane::mixed(b, Lane::tweaks(tweak + 1, 2));
-            other = Lane::and_(other, Lane::colour_mask(b));
-            Lane::store(in.sum + at, Lane::xor_(next.sum[i], b));
-            Lane::pin(state_b), Lane::pin(other);
+            S sum = Side::xor_(Side::xor_(now.a, now.b), Side::load(in.sum_more + at));
+            Side::pin(sum);
+            Side::store(in.sum + at, sum);
+            now.result = Side::xor_(now.result, Side::load(in.added + at));
+            Side::pin(now.result);
         } else {
-            result = Lane::xor_(Lane::xor_(result, other), Lane::load(in.added + at));
-            result = Lane::xor_(result, Lane::xor_(state_a, state_b));
-            Lane::pin(result);
+            const S from_g = Side::and_(Side::colour_mask(now.a), Side::load(garbler_row));
+            const S from_e =
+                Side::and_(Side::colour_mask(now.b), Side::xor_(now.a, Side::load(evaluator_row)));
+            Side::hand_over(next.result[i], Side::xor_(now.result, Side::xor_(from_g, from_e)));
         }
+    }
+
+    [[gnu::always_inline]] Stage start(const Prepared& from) const {
+        return {{Lane::from_side(from.input[0]), Lane::from_side(from.input[1]),
+                 Lane::from_side(from.input[2]), Lane::from_side(from.input[3])},
+                {Lane::from_side(from.result[0]), Lane::from_side(from.result[1])}};
     }
 
     [[gnu::always_inline]] void finish(const Stage& done, Block* out) const {
-        for (std::size_t i = 0; i < 2; ++i) {
+        unrolled<2>([&](auto i) __attribute__((always_inline)) {
             const V hashes = Lane::xor_(done.state[2 * i], done.state[2 * i + 1]);
             Lane::store(out + i * Lane::width, Lane::xor_(done.result[i], hashes));
-        }
+        });
     }
 };
 
-// Runs whole steps: prepare(part, stage, step) fills a stage, finish(stage, step) uses one whose rounds are
-// done.
-template <class Lane, class Stage, class Prepare, class Finish>
-[[gnu::always_inline]] inline void run_steps(const typename Lane::Key& key, std::size_t steps,
-                                             const Prepare& prepare, const Finish& finish) {
+// Runs whole steps of one kind: prepare(part, prepared, working, step) fills what a step starts from,
+// finish(stage, step) uses a stage whose rounds are done.
+template <class Lane, class Kind, class Prepare, class Finish>
+[[gnu::always_inline]] inline void run_steps(const typename Lane::Key& key, const Kind& kind,
+                                             std::size_t steps, const Prepare& prepare,
+                                             const Finish& finish) {
     if (steps == 0) return;
-    Stage current;
-    unrolled<8>([&](auto part) __attribute__((always_inline)) { prepare(part, current, std::size_t{0}); });
+    typename Kind::Prepared next;
+    typename Kind::Working now;
+    unrolled<8>([&](auto part) __attribute__((always_inline)) { prepare(part, next, now, std::size_t{0}); });
     for (std::size_t step = 0; step < steps; ++step) {
-        Stage next;
+        typename Kind::Stage current = kind.start(next);
         const std::size_t ahead = step + 1 < steps ? step + 1 : step;  // after the last step, for nothing
         Lane::rounds(key, current.state,
-                     [&](auto part) __attribute__((always_inline)) { prepare(part, next, ahead); });
+                     [&](auto part) __attribute__((always_inline)) { prepare(part, next, now, ahead); });
         finish(current, step);
-        current = next;
     }
+    Lane::Side::forget(next);
 }
 
+// Not inlined: with the tail's arrays in the same frame, what Side hands over would lie beyond the reach of
+// paired stores.
 template <class Lane>
-void garble_gate(const AesKey& aes_key, Block delta, std::uint64_t tweak, const AndOperands& in,
-                 Block* garbler_rows, Block* evaluator_rows, Block* out, std::size_t count) {
+[[gnu::noinline]] void garble_steps(const AesKey& aes_key, Block delta, std::uint64_t tweak,
+                                    const AndOperands& operands, Block* garbler_rows, Block* evaluator_rows,
+                                    Block* out, std::size_t steps) {
     using Step = GarbleStep<Lane>;
     const typename Lane::Key key(aes_key);
     const Step step(delta);
+    const AndOperands in = operands;
     constexpr std::size_t width = Step::instances;
-    const auto run = [&](const AndOperands rows, std::uint64_t first_tweak, Block* row_g, Block* row_e,
-                         Block* row_out, std::size_t steps) __attribute__((always_inline)) {
-        run_steps<Lane, typename Step::Stage>(
-            key, steps,
-            [&](auto part, typename Step::Stage& stage, std::size_t at) __attribute__((always_inline)) {
-                step.prepare(part, stage, rows, first_tweak + 2 * width * at, width * at);
+    run_steps<Lane>(
+        key, step, steps,
+        [&](auto part, typename Step::Prepared& next, typename Step::Working& now, std::size_t at)
+            __attribute__((always_inline)) {
+                step.prepare(part, next, now, in, tweak + 2 * width * at, width * at);
             },
-            [&](const typename Step::Stage& stage, std::size_t at) __attribute__((always_inline)) {
-                step.finish(stage, rows, width * at, row_g + width * at, row_e + width * at,
-                            row_out + width * at);
-            });
-    };
-    run(in, tweak, garbler_rows, evaluator_rows, out, count / width);
+        [&](const typename Step::Stage& done, std::size_t at) __attribute__((always_inline)) {
+            step.finish(done, garbler_rows + width * at, evaluator_rows + width * at, out + width * at);
+        });
+}
+
+template <class Lane>
+void garble_gate(const AesKey& key, Block delta, std::uint64_t tweak, const AndOperands& in,
+                 Block* garbler_rows, Block* evaluator_rows, Block* out, std::size_t count) {
+    constexpr std::size_t width = GarbleStep<Lane>::instances;
+    garble_steps<Lane>(key, delta, tweak, in, garbler_rows, evaluator_rows, out, count / width);
     const std::size_t done = count / width * width;
     if (done == count) return;
     Block tail[10][width] = {};
@@ -171,8 +236,9 @@ void garble_gate(const AesKey& aes_key, Block delta, std::uint64_t tweak, const 
         const Block* const rows[6] = {in.a, in.a_more, in.b, in.b_more, in.added, in.sum_more};
         for (int row = 0; row < 6; ++row) tail[row][i] = rows[row][done + i];
     }
-    run({tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[6]}, tweak + 2 * done, tail[7], tail[8],
-        tail[9], 1);
+    garble_steps<Lane>(key, delta, tweak + 2 * done,
+                       {tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[6]}, tail[7], tail[8],
+                       tail[9], 1);
     for (std::size_t i = 0; done + i < count; ++i) {
         in.sum[done + i] = tail[6][i], garbler_rows[done + i] = tail[7][i];
         evaluator_rows[done + i] = tail[8][i], out[done + i] = tail[9][i];
@@ -181,25 +247,30 @@ void garble_gate(const AesKey& aes_key, Block delta, std::uint64_t tweak, const 
 }
 
 template <class Lane>
-void evaluate_gate(const AesKey& aes_key, std::uint64_t tweak, const AndOperands& in,
-                   const Block* garbler_rows, const Block* evaluator_rows, Block* out, std::size_t count) {
+[[gnu::noinline]] void evaluate_steps(const AesKey& aes_key, std::uint64_t tweak, const AndOperands& operands,
+                                      const Block* garbler_rows, const Block* evaluator_rows, Block* out,
+                                      std::size_t steps) {
     using Step = EvaluateStep<Lane>;
     const typename Lane::Key key(aes_key);
     const Step step;
+    const AndOperands in = operands;
     constexpr std::size_t width = Step::instances;
-    const auto run = [&](const AndOperands rows, std::uint64_t first_tweak, const Block* row_g,
-                         const Block* row_e, Block* row_out,
-                         std::size_t steps) __attribute__((always_inline)) {
-        run_steps<Lane, typename Step::Stage>(
-            key, steps,
-            [&](auto part, typename Step::Stage& stage, std::size_t at) __attribute__((always_inline)) {
-                step.prepare(part, stage, rows, row_g + width * at, row_e + width * at,
-                             first_tweak + 2 * width * at, width * at);
+    run_steps<Lane>(
+        key, step, steps,
+        [&](auto part, typename Step::Prepared& next, typename Step::Working& now, std::size_t at)
+            __attribute__((always_inline)) {
+                step.prepare(part, next, now, in, garbler_rows + width * at, evaluator_rows + width * at,
+                             tweak + 2 * width * at, width * at);
             },
-            [&](const typename Step::Stage& stage, std::size_t at)
-                __attribute__((always_inline)) { step.finish(stage, row_out + width * at); });
-    };
-    run(in, tweak, garbler_rows, evaluator_rows, out, count / width);
+        [&](const typename Step::Stage& done, std::size_t at)
+            __attribute__((always_inline)) { step.finish(done, out + width * at); });
+}
+
+template <class Lane>
+void evaluate_gate(const AesKey& key, std::uint64_t tweak, const AndOperands& in, const Block* garbler_rows,
+                   const Block* evaluator_rows, Block* out, std::size_t count) {
+    constexpr std::size_t width = EvaluateStep<Lane>::instances;
+    evaluate_steps<Lane>(key, tweak, in, garbler_rows, evaluator_rows, out, count / width);
     const std::size_t done = count / width * width;
     if (done == count) return;
     Block tail[10][width] = {};
@@ -208,8 +279,9 @@ void evaluate_gate(const AesKey& aes_key, std::uint64_t tweak, const AndOperands
                                       in.added, in.sum_more, garbler_rows, evaluator_rows};
         for (int row = 0; row < 8; ++row) tail[row][i] = rows[row][done + i];
     }
-    run({tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[8]}, tweak + 2 * done, tail[6], tail[7],
-        tail[9], 1);
+    evaluate_steps<Lane>(key, tweak + 2 * done,
+                         {tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[8]}, tail[6], tail[7],
+                         tail[9], 1);
     for (std::size_t i = 0; done + i < count; ++i) in.sum[done + i] = tail[8][i], out[done + i] = tail[9][i];
     zeroise(tail, sizeof tail);
 }

@@ -205,7 +205,7 @@ void Plan::assign_slots(const std::vector<PlanStep>& on_wires, const std::vector
             const std::uint32_t wire = in;
             in = wire == no_wire ? no_row() : row[wire];
             if (wire == no_wire || wire < input_count_ || last_read[wire] != i) continue;
-            // The result may take an operand's slot, the sum may not: the kernels read an operand once more
+            // The result may take an operand's slot, the sum may not: the kernels read the added wire
             // between writing the sum and writing the result.
             if (std::find(free_slots.begin(), free_slots.end(), in) == free_slots.end())
                 free_slots.push_back(in);

@@ -48,6 +48,8 @@ void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned
         std::memcpy(pending[level], current, count * sizeof(Block));
     }
     if (u != nullptr) std::memcpy(u, current, count * sizeof(Block));
+    zeroise(current, sizeof current);
+    zeroise(pending, (depth - first_level + 1) * sizeof pending[0]);
 }
 
 // Cuts an extension into tiles and hands each to work(first column block, column blocks, first OT, OTs).
@@ -148,6 +150,9 @@ void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_c
             std::memcpy(words, chosen, 8 * plane_words(ots));
             if (ots % 64) words[ots / 64] &= (std::uint64_t{1} << (ots % 64)) - 1;
         }
+        zeroise(rows, sizeof rows);
+        zeroise(u, sizeof u);
+        zeroise(chosen, sizeof chosen);
     });
     streams_.next_column_block += (count + 127) / 128;
 }

@@ -2,9 +2,9 @@
 // bytes.
 //
 // A column is one limb of one output pixel; its pointer is where the pixel's receptive field starts in that
-// limb's plane. A run is a stretch of that field, cut into 16-byte steps; a step has four groups of four
-// bytes, and a group is one lane of a dot-product instruction (four 8-bit or two 16-bit limbs). Weights:
-// [step][group][output of the tile][4 bytes].
+// limb's plane. A run is a stretch of that field, cut into groups of four bytes, and a group is one lane of a
+// dot-product instruction (four 8-bit or two 16-bit limbs). Kernels may read whole steps of four groups.
+// Weights: [group][output of the tile][4 bytes].
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace sphynx::ring {
 
-inline constexpr int kStepBytes = 16;
+inline constexpr int kGroupBytes = 4, kStepBytes = 16;
 inline constexpr int kMaxColumns = 8;
 
 struct Run {
     std::int32_t offset_bytes;  // from the column's pointer
-    std::int32_t steps;
+    std::int32_t groups;
 };
 
 struct DotKernel {

@@ -21,8 +21,8 @@ struct FieldRun {
     std::size_t first_element;
 };
 
-int steps_for(std::size_t bytes) {
-    return static_cast<int>((bytes + kStepBytes - 1) / kStepBytes);
+int groups_for(std::size_t bytes) {
+    return static_cast<int>((bytes + kGroupBytes - 1) / kGroupBytes);
 }
 
 bool tap_used(const ConvShape& shape, const std::int32_t* weights, int row, int column) {
@@ -34,8 +34,9 @@ bool tap_used(const ConvShape& shape, const std::int32_t* weights, int row, int 
     return false;
 }
 
-// Stretches of used taps, row by row. Neighbours join when one longer run takes no more steps than two: with
-// few channels the gap between dilated taps is cheaper to read (against zero weights) than a step of its own.
+// Stretches of used taps, row by row. Neighbours join when one longer run costs no more than two (a run costs
+// its groups and about one more): with few channels the gap between dilated taps is cheaper to read (against
+// zero weights) than a run of its own.
 std::vector<FieldRun> field_runs(const ConvShape& shape, const std::int32_t* weights,
                                  std::size_t pixel_bytes) {
     std::vector<FieldRun> runs;
@@ -45,15 +46,15 @@ std::vector<FieldRun> field_runs(const ConvShape& shape, const std::int32_t* wei
             if (start < 0) return;
             const std::size_t offset =
                 (static_cast<std::size_t>(row) * shape.dilation * shape.field_width() + start) * pixel_bytes;
-            runs.push_back({{static_cast<std::int32_t>(offset), steps_for((stop - start) * pixel_bytes)},
+            runs.push_back({{static_cast<std::int32_t>(offset), groups_for((stop - start) * pixel_bytes)},
                             row,
                             static_cast<std::size_t>(start) * shape.in_channels});
         };
         for (int column = 0; column < shape.kernel_width; ++column) {
             if (!tap_used(shape, weights, row, column)) continue;
             const int pixel = column * shape.dilation;
-            if (start >= 0 && steps_for((pixel + 1 - start) * pixel_bytes) <=
-                                  steps_for((stop - start) * pixel_bytes) + steps_for(pixel_bytes)) {
+            if (start >= 0 && groups_for((pixel + 1 - start) * pixel_bytes) <=
+                                  groups_for((stop - start) * pixel_bytes) + 1 + groups_for(pixel_bytes)) {
                 stop = pixel + 1;
                 continue;
             }
@@ -108,35 +109,35 @@ Conv::LimbPath::LimbPath(const ConvShape& shape, int ring_bits, const std::int32
     const bool exact_sums = ring_bits > 32;
     if (kernel.form == LimbForm::signed16 && !exact_sums) weight_limb_bits_ = 16;
     weight_limbs_ = digits_needed(weights, shape.weight_size(), weight_limb_bits_);
-    const int max_steps = !exact_sums ? 1 << 30 : kernel.form == LimbForm::signed16 ? 63 : 4096;
+    const int max_groups = !exact_sums ? 1 << 30 : kernel.form == LimbForm::signed16 ? 252 : 1 << 14;
     const auto element_bytes = static_cast<std::size_t>(limb_bytes(kernel.form));
     const auto field = field_runs(shape, weights, shape.in_channels * element_bytes);
 
     std::vector<FieldRun> cut;
     for (FieldRun whole : field) {
-        while (whole.run.steps > 0) {
-            if (segments_.empty() || static_cast<int>(segments_.back().steps) == max_steps) {
-                segments_.push_back({cut.size(), 0, steps_, 0});
+        while (whole.run.groups > 0) {
+            if (segments_.empty() || static_cast<int>(segments_.back().groups) == max_groups) {
+                segments_.push_back({cut.size(), 0, groups_, 0});
             }
             Segment& segment = segments_.back();
             FieldRun part = whole;
-            part.run.steps = std::min(whole.run.steps, max_steps - static_cast<int>(segment.steps));
+            part.run.groups = std::min(whole.run.groups, max_groups - static_cast<int>(segment.groups));
             cut.push_back(part);
             segment.run_count += 1;
-            segment.steps += static_cast<std::size_t>(part.run.steps);
-            steps_ += static_cast<std::size_t>(part.run.steps);
-            whole.run.steps -= part.run.steps;
-            whole.run.offset_bytes += part.run.steps * kStepBytes;
-            whole.first_element += static_cast<std::size_t>(part.run.steps) * kStepBytes / element_bytes;
+            segment.groups += static_cast<std::size_t>(part.run.groups);
+            groups_ += static_cast<std::size_t>(part.run.groups);
+            whole.run.groups -= part.run.groups;
+            whole.run.offset_bytes += part.run.groups * kGroupBytes;
+            whole.first_element += static_cast<std::size_t>(part.run.groups) * kGroupBytes / element_bytes;
         }
     }
     const int tiles = (shape.out_channels + kernel.outputs - 1) / kernel.outputs;
-    weights_.reserve(static_cast<std::size_t>(tiles * weight_limbs_) * steps_ * kStepBytes *
+    weights_.reserve(static_cast<std::size_t>(tiles * weight_limbs_) * groups_ * kGroupBytes *
                      static_cast<std::size_t>(kernel.outputs));
     for (int tile = 0; tile < tiles; ++tile) {
         for (int limb = 0; limb < weight_limbs_; ++limb) {
             for (const FieldRun& part : cut) {
-                for (int group = 0; group < 4 * part.run.steps; ++group) {
+                for (int group = 0; group < part.run.groups; ++group) {
                     for (int o = 0; o < kernel.outputs; ++o) {
                         for (std::size_t e = 0; e < 4 / element_bytes; ++e) {
                             const std::size_t element =
@@ -175,8 +176,8 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
     const T mask = static_cast<T>(~std::uint64_t{0} >> (64 - ring_bits));
     const std::size_t area = pixel_offsets_.size(), pixel_tiles = (area + kPixels - 1) / kPixels;
     const auto weight_limbs = static_cast<std::size_t>(weight_limbs_);
+    std::size_t output_tile = first_task / pixel_tiles, first_pixel = first_task % pixel_tiles * kPixels;
     for (std::size_t task = first_task; task < last_task; ++task) {
-        const std::size_t output_tile = task / pixel_tiles, first_pixel = task % pixel_tiles * kPixels;
         const std::size_t pixels = std::min(kPixels, area - first_pixel);
         const std::uint8_t* columns[kPixels * kLimbs];
         for (std::size_t p = 0; p < kPixels; ++p) {
@@ -184,14 +185,15 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
             const std::uint8_t* at = planes + pixel_offsets_[first_pixel + std::min(p, pixels - 1)];
             for (int l = 0; l < kLimbs; ++l, at += plane_bytes) columns[p * kLimbs + l] = at;
         }
-        T totals[kPixels][kOutputs] = {};
+        T totals[kPixels][kOutputs];
+        bool empty = true;  // no totals yet
         for (std::size_t weight_limb = 0; weight_limb < weight_limbs; ++weight_limb) {
             const int base_shift = static_cast<int>(weight_limb) * weight_limb_bits_;
             if (base_shift >= ring_bits) break;
-            const std::size_t first_step = (output_tile * weight_limbs + weight_limb) * steps_;
+            const std::size_t first_group = (output_tile * weight_limbs + weight_limb) * groups_;
             for (const Segment& segment : segments_) {
                 const std::int8_t* weights =
-                    weights_.data() + (first_step + segment.steps_before) * kStepBytes * kOutputs;
+                    weights_.data() + (first_group + segment.groups_before) * kGroupBytes * kOutputs;
                 std::int32_t sums[kPixels * kLimbs * kOutputs];
                 kernel_.tile(weights, runs_.data() + segment.first_run, segment.run_count, columns,
                              static_cast<int>(kPixels) * kLimbs, sums);
@@ -215,10 +217,16 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
                     if constexpr (kLimbs * kBits > 32) {
                         for (int o = 0; o < kOutputs; ++o) combined[o] += static_cast<T>(upper[o]) << 32;
                     }
-                    for (int o = 0; o < kOutputs; ++o) totals[p][o] += combined[o] << base_shift;
+                    if (empty) {
+                        for (int o = 0; o < kOutputs; ++o) totals[p][o] = combined[o];
+                    } else {
+                        for (int o = 0; o < kOutputs; ++o) totals[p][o] += combined[o] << base_shift;
+                    }
                 }
+                empty = false;
             }
         }
+        if (empty) std::memset(totals, 0, sizeof totals);  // all weights are zero
         const std::size_t first_channel = output_tile * kOutputs;
         const std::size_t channels =
             std::min<std::size_t>(kOutputs, static_cast<std::size_t>(shape.out_channels) - first_channel);
@@ -226,6 +234,8 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
         for (std::size_t o = 0; o < channels; ++o, to += area) {
             for (std::size_t p = 0; p < pixels; ++p) to[p] = totals[p][o] & mask;
         }
+        first_pixel += kPixels;
+        if (first_pixel >= area) first_pixel = 0, ++output_tile;
     }
 }
 

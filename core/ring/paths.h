@@ -28,7 +28,7 @@ class Conv::LimbPath final : public Path {
     // Runs whose 32-bit sums cannot overflow (or may, because the result is modulo 2^32).
     struct Segment {
         std::size_t first_run, run_count;
-        std::size_t steps_before, steps;  // in all runs before, in these
+        std::size_t groups_before, groups;  // in all runs before, in these
     };
 
     template <class T>
@@ -50,8 +50,8 @@ class Conv::LimbPath final : public Path {
     std::vector<Run> runs_;
     std::vector<Segment> segments_;
     std::vector<std::size_t> pixel_offsets_;  // where each output pixel's field starts in a plane
-    std::size_t steps_ = 0;                   // in all runs
-    std::vector<std::int8_t> weights_;        // [output tile][weight limb][step][group][output][4]
+    std::size_t groups_ = 0;                  // in all runs
+    std::vector<std::int8_t> weights_;        // [output tile][weight limb][group][output][4]
 };
 
 class Conv::WidePath final : public Path {

@@ -101,6 +101,35 @@ struct Block {
     }
 };
 
+// Byte limbs of one image row, two to four channels: two rounds of interleaving bring the channels of each
+// limb together.
+template <class T, int kChannels>
+void scatter_few(const T* from, std::size_t channel_stride, int count, LimbForm form, int limbs,
+                 std::uint8_t* to, std::size_t pixel_bytes, std::size_t plane_bytes) {
+    constexpr int kPixels = 16 / sizeof(T);
+    for (int x = 0; x < count; x += kPixels) {
+        const auto at = static_cast<std::size_t>(std::min(x, count - kPixels));
+        Vector8 rows[4] = {}, next[4];
+        for (int c = 0; c < kChannels; ++c) {
+            T words[kPixels];
+            for (int i = 0; i < kPixels; ++i)
+                words[i] = limbs_of(from[static_cast<std::size_t>(c) * channel_stride + at + i], form);
+            std::memcpy(&rows[c], words, sizeof words);
+        }
+        interleave(rows[0], rows[2], next[0], next[1]);
+        interleave(rows[1], rows[3], next[2], next[3]);
+        interleave(next[0], next[2], rows[0], rows[1]);
+        interleave(next[1], next[3], rows[2], rows[3]);
+        std::uint8_t together[kPixels][sizeof(T)][4];
+        std::memcpy(together, rows, sizeof together);
+        for (int l = 0; l < limbs; ++l) {
+            std::uint8_t* plane = to + static_cast<std::size_t>(l) * plane_bytes + at * pixel_bytes;
+            for (int i = 0; i < kPixels; ++i, plane += pixel_bytes)
+                std::memcpy(plane, together[i][l], kChannels);
+        }
+    }
+}
+
 // One image row of all channels into every plane. The last block of an axis is moved back to end with it: it
 // writes some limbs a second time instead of needing a tail.
 template <class T, class Limb>
@@ -110,7 +139,20 @@ void scatter_rows(const T* from, std::size_t channel_stride, int count, LimbForm
     using Tile = Block<T, Limb>;
     if (channels < Tile::kChannels || count < Tile::kPixels) {
         const auto scatter = scatter_row_for<T, Limb>(limbs);
-        for (int c = 0; c < channels; ++c) {
+        int c = 0;
+        if constexpr (sizeof(Limb) == 1) {
+            const auto few = [&](auto scatter_channels, int taken) {
+                scatter_channels(from + static_cast<std::size_t>(c) * channel_stride, channel_stride, count,
+                                 form, limbs, to + c, pixel_bytes, plane_bytes);
+                c += taken;
+            };
+            if (count >= Tile::kPixels) {
+                while (channels - c >= 4) few(scatter_few<T, 4>, 4);
+                if (channels - c == 3) few(scatter_few<T, 3>, 3);
+                if (channels - c == 2) few(scatter_few<T, 2>, 2);
+            }
+        }
+        for (; c < channels; ++c) {
             scatter(from + static_cast<std::size_t>(c) * channel_stride, count, form,
                     static_cast<std::size_t>(channels), to + static_cast<std::size_t>(c) * sizeof(Limb),
                     plane_bytes);

@@ -45,6 +45,18 @@ int main() {
     bytes.fill(odd.data(), odd.size());
     CHECK(std::memcmp(odd.data(), a.data(), 4800) == 0);
 
+    Prg unaligned = Prg::fixed_seed_for_tests({7, 9});
+    unaligned.fill(odd.data() + 1, odd.size() - 1);
+    CHECK(std::memcmp(odd.data() + 1, a.data(), 4800) == 0);
+
+    // Threads change nothing, not even where the counter wraps.
+    for (const std::uint64_t first : {std::uint64_t{5}, ~std::uint64_t{0} - 20000}) {
+        std::vector<Block> alone(50001), shared(50001);
+        expand_seed(key, 3, first, alone.data(), alone.size());
+        expand_seed(key, 3, first, shared.data(), shared.size(), 3);
+        CHECK(alone == shared);
+    }
+
     // Streams of one seed differ, and a part of a stream is that part.
     std::vector<Block> stream(10), part(4);
     expand_seed(key, 3, 0, stream.data(), 10);

@@ -19,7 +19,7 @@ void emulated_tile(const std::int8_t* weights, const Run* runs, std::size_t run_
                    const std::uint8_t* const* columns, int column_count, std::int32_t* sums) {
     std::fill(sums, sums + column_count * kOutputs, 0);
     for (std::size_t r = 0; r < run_count; ++r) {
-        for (int group = 0; group < 4 * runs[r].steps; ++group, weights += 4 * kOutputs) {
+        for (int group = 0; group < runs[r].groups; ++group, weights += 4 * kOutputs) {
             for (int c = 0; c < column_count; ++c) {
                 const std::uint8_t* x = columns[c] + runs[r].offset_bytes + 4 * group;
                 for (int o = 0; o < kOutputs; ++o) {
@@ -95,7 +95,17 @@ void check(const ConvShape& s, int ring_bits, int weight_bits, unsigned threads,
     CHECK(wrong == 0);
 }
 
+void check_zero_weights() {
+    const ConvShape shape{3, 4, 4, 10, 3, 3, 4, 4, 1, 1, 1, 1};
+    const std::vector<std::int32_t> weights(shape.weight_size(), 0);
+    const std::vector<std::uint64_t> in(shape.in_size(), 5);
+    std::vector<std::uint64_t> out(shape.out_size(), 1);
+    Conv(shape, 64, weights.data(), tested_kernel).apply(in.data(), 1, out.data());
+    CHECK(out == std::vector<std::uint64_t>(shape.out_size(), 0));
+}
+
 void check_all() {
+    check_zero_weights();
     const ConvShape shapes[] = {
         {80, 8, 8, 9, 3, 3, 8, 8, 1, 1, 1, 1},   {5, 9, 7, 5, 3, 3, 9, 7, 1, 2, 2, 2},
         {3, 11, 11, 20, 5, 5, 6, 6, 2, 1, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0},

@@ -89,8 +89,8 @@ def crypto_and_bits(made: Objects) -> list[Binding]:
             key=KEY, counter=KEY, out=words(5, 2),
         ),
         binding(
-            "expand_seed", n.expand_seed, writes="out", free="out stream first_block",
-            seed=KEY, stream=1, first_block=2, out=words(5, 2),
+            "expand_seed", n.expand_seed, writes="out", free="out stream first_block threads",
+            seed=KEY, stream=1, first_block=2, out=words(5, 2), threads=1,
         ),
         binding("Prg.fixed_seed_for_tests", n.Prg.fixed_seed_for_tests, seed=KEY),
         binding("Prg.fill", made.prg.fill, writes="out", free="out", out=np.zeros(33, np.uint8)),

@@ -95,6 +95,15 @@ def test_hostile_bristol_text_raises_or_reads(text: str) -> None:
     assert circuit.gate_count >= 0
 
 
+def test_the_older_bristol_format_is_named() -> None:
+    with pytest.raises(ValueError, match=r"line 4: .*older Bristol format.*'2 a b'"):
+        garbling.Circuit.read_bristol("1 3\n1 1   1\n\n2 1 0 1 2 AND\n")
+    adder = "2 4\n1 1   2\n\n2 1 0 1 2 XOR\n2 1 0 1 3 AND\n"
+    circuit = garbling.Circuit.read_bristol(adder.replace("1 1   2\n", "2 1 1\n1 2\n"))
+    assert circuit.input_widths == [1, 1]
+    assert circuit.output_widths == [2]
+
+
 def test_wrong_buffers_raise() -> None:
     circuit, prg = garbling.relu_circuit(8, 8, 2), Prg()
     delta = garbling.random_delta(prg)

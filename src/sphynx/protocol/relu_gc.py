@@ -204,7 +204,7 @@ class GcReluClient:
 
 def _expand_labels(seed: bytes, chunk: _Chunk, out: Words) -> None:
     """The zero labels of the server's wires, (w, instances)."""
-    _native.expand_seed(seed, 0, chunk.shape.w * chunk.start, out)
+    _native.expand_seed(seed, 0, chunk.shape.w * chunk.start, out, threads=0)
 
 
 def _choices(shape: ReluShape, x: Words, new_mask: Words) -> Words:

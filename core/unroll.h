@@ -14,4 +14,9 @@ template <int n, class Body>
     }(std::make_integer_sequence<int, n>{});
 }
 
+// A body that does nothing.
+struct NoWork {
+    void operator()(auto) const {}
+};
+
 }  // namespace sphynx
