@@ -57,6 +57,7 @@ def check(
     from sphynx.program.check import check as check_program
     from sphynx.program.files import load_program
     from sphynx.program.weights import load_weights
+    from sphynx.run.environment import describe_environment
     from sphynx.space.shipped import model_path, program_path
 
     if split not in ("test", "train"):
@@ -81,6 +82,7 @@ def check(
                 "compiled": str(compiled),
                 "data": opened.name,
                 "split": split,
+                "environment": describe_environment(),
                 **result.to_json(),
                 "private": [exam.to_json() for exam in exams],
             }

@@ -38,7 +38,7 @@ def _sentences(scale: Scale, outcomes: Sequence[Outcome]) -> list[str]:
         found.append(f"Ours at {scale.meaning}.")
     elsewhere = sorted({str(ours.made) for o in outcomes for ours in _all_ours(o) if not ours.made.here})
     if elsewhere:
-        found.append(f"Of ours, made elsewhere: {'; '.join(elsewhere)}.")
+        found.append(f"Of ours, not made here by this version: {'; '.join(elsewhere)}.")
     return found
 
 
