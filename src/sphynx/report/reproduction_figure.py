@@ -23,7 +23,7 @@ def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outco
     elif experiment.picture == "location":
         body = _location(experiment, outcomes, width, note)
     else:
-        body = _bars(experiment, outcomes, width, f"{note} The axis does not start at 0.")
+        body = _bars(experiment, outcomes, width, note)
     drawing = Drawing(width, body.height + 30, experiment.title)
     drawing.add(Text(6, 19, experiment.title, bold=True, size=15))
     drawing.place(body, 0, 30)
