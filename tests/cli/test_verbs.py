@@ -68,6 +68,15 @@ def test_show_takes_names_and_flags() -> None:
     assert data["design"]["genotype"]["name"] == "pc-darts-in-sphynx"
 
 
+def test_reference_networks_get_pools_that_compile_unless_asked(tmp_path: Path) -> None:
+    for flags, pool, comparisons in (((), "average", False), (("--pool", "max"), "max", True)):
+        shown = sphynx("show", "vgg11", "-C", "2", "--classes", "10", *flags, "--json", cwd=tmp_path)
+        assert shown.returncode == 0, shown.stderr
+        data = json.loads(shown.stdout)
+        assert data["design"]["pool"] == pool and bool(data["comparisons"]) == comparisons
+    assert "Use average or max" in sphynx("show", "resnet18", "--pool", "median", cwd=tmp_path).stderr
+
+
 @pytest.mark.parametrize(("table", "rows"), [("relu-counts", 60), ("parameters", 6)])
 def test_reproduce(table: str, rows: int, tmp_path: Path) -> None:
     printed = json.loads(sphynx("reproduce", table, "--json", "-o", "counts", cwd=tmp_path).stdout)

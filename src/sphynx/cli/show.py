@@ -33,6 +33,12 @@ def show(
     image_channels: opt.ImageChannels = 3,
     classes: opt.Classes = 100,
     stem: opt.StemOption = "auto",
+    pool: Annotated[
+        str,
+        typer.Option(
+            "--pool", help="Of resnet18 and vgg11: average, which can run privately, or max, as first published."
+        ),
+    ] = "average",
     balancing: opt.Balancing = "relu",
     conv_stack: opt.ConvStack = "paper",
     convolution: opt.Convolution = "vanilla",
@@ -59,7 +65,7 @@ def show(
 
     design: AnyDesign | None = _design_file(what)
     if design is None and what in REFERENCES:
-        design = _reference(what, channels or 64, image_size, image_channels, classes, stem)
+        design = _reference(what, channels or 64, image_size, image_channels, classes, stem, pool)
     if design is None:
         design = opt.design_for(
             cells=what, channels=channels if channels is not None else 5, depth=depth,
@@ -114,15 +120,15 @@ def _title(design: AnyDesign) -> str:
 
 
 def _reference(
-    what: str, width: int, image_size: int, image_channels: int, classes: int, stem: str
+    what: str, width: int, image_size: int, image_channels: int, classes: int, stem: str, pool: str
 ) -> ResNet18Design | Vgg11Design:
     from sphynx.space.reference import ResNet18Design, Vgg11Design
     from sphynx.space.tally import Shape
 
-    image = Shape(image_channels, image_size, image_size)
+    image, chosen = Shape(image_channels, image_size, image_size), opt.pool_for(pool)
     if what == "vgg11":
-        return Vgg11Design(width, image, classes)
-    return ResNet18Design(width, image, classes, opt.stem_for(stem, image_size))
+        return Vgg11Design(width, image, classes, pool=chosen)
+    return ResNet18Design(width, image, classes, opt.stem_for(stem, image_size), chosen)
 
 
 def _design_file(what: str) -> AnyDesign | None:
