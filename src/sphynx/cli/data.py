@@ -8,6 +8,7 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.train import DataSize
 
 app = typer.Typer(help="Data sets: list, fetch, describe.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -53,7 +54,7 @@ def get(name: Annotated[str, typer.Argument(help="A name from `sphynx data ls`."
 @app.command("show")
 def show(
     data: Annotated[str, typer.Argument(help="digits, a name from `sphynx data ls`, or a path.")],
-    image_size: Annotated[int | None, typer.Option("--image-size", help="Resize images of a folder to N x N.")] = None,
+    image_size: DataSize = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Leave the images in the folder and read a sample only (ImageNet).")
     ] = False,

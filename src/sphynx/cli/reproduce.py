@@ -9,6 +9,7 @@ import typer
 
 from sphynx.cli import design_options as opt
 from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.train import DeviceOption, resume_command
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Default: 3 at full scale, else 1.")] = None,
     run: Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what is finished, run nothing.")] = True,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: DeviceOption = "auto",
     as_json: opt.Json = False,
 ) -> None:
     """Make the paper's tables and figures again: its values beside ours, and where they disagree, why.
@@ -65,7 +66,6 @@ def reproduce(
         raise InputError(
             f"no table or figure is called {name!r}", remedy=f"Use one of {', '.join((*COUNTED, *EXPERIMENTS, ALL))}."
         )
-    from sphynx.cli.train import resume_command
     from sphynx.report.outcomes import outcomes_to_json, read_kept
     from sphynx.report.reproduce import DataSets, NothingToRunError, Reproduction
     from sphynx.report.reproduction_figure import draw_outcomes
