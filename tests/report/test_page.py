@@ -1,5 +1,6 @@
 """The report page: whole, self-contained, without charts that have no input. Chromium opens it where it is there."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -138,6 +139,12 @@ def test_a_design_run_shows_its_comparison_and_its_runs(tmp_path: Path) -> None:
         assert row["cells"] in page
         assert f"{100 * row['mean']:.2f} %" in page
     assert "against published cells" in page
+    assert "Minutes by stage: estimate " in page
+    file = tmp_path / "small" / "result.json"  # as `--compare none` leaves it: the plan and the network's own row
+    file.write_text(json.dumps({**result, "comparison": {"recipe": None, "rows": [], "gains": []}}))
+    alone = make(tmp_path / "small").html
+    assert "budget " in alone and f"{100 * result['accuracy']:.2f} %" in alone
+    assert re.findall(r'<section id="(\w+)">', alone)[0] == "design"
 
 
 def test_what_is_no_input_is_refused(tmp_path: Path) -> None:

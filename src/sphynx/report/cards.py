@@ -152,20 +152,28 @@ def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:
 
 
 def design_table(run: DesignRun, present: Mapping[str, Any]) -> Table:
-    """The networks of one plan, which differ in their cells only."""
+    """The networks of one plan, which differ in their cells only; its own alone, where no comparison was made."""
     result = run.result
+    own = {"cells": result["cells"], "mean": result["accuracy"], "deviation": result["accuracy_std"],
+           "accuracies": result["accuracies"], "minutes": result["minutes"].get("training", 0.0)}  # fmt: skip
     rows = [
         [row["cells"], _percent(100 * row["mean"]),
          "-" if row["deviation"] is None else f"{100 * row['deviation']:.2f}",
-         str(len(row["accuracies"])), f"{row['parameters']:,}", f"{row['minutes']:.1f}"]
-        for row in result["comparison"]["rows"]
+         str(len(row["accuracies"])), f"{row['parameters']:,}" if "parameters" in row else "-",
+         f"{row['minutes']:.1f}"]
+        for row in result["comparison"]["rows"] or [own]
     ]  # fmt: skip
     plan = (
         f"{run.name}: {result['data']}, budget {result['relu_budget']:,} ReLUs; C = {result['channels']}, "
         f"D = {result['depth']}, {result['relus']:,} ReLUs, reduce cells at "
         f"{', '.join(map(str, result['reduce_positions']))} ({result['placed_by']})."
     )
-    notes = [plan, *(f"The first {Gain(**found)}." for found in result["comparison"]["gains"])]
+    stages = ", ".join(f"{stage} {minutes:.1f}" for stage, minutes in result["minutes"].items())
+    notes = [
+        plan,
+        f"Minutes by stage: {stages}.",
+        *(f"The first {Gain(**found)}." for found in result["comparison"]["gains"]),
+    ]
     if made := made_elsewhere(run.environments, present):
         notes.append(made.strip())
     return Table(["cells", ">test accuracy", ">std", ">seeds", ">parameters", ">minutes"], rows, notes)

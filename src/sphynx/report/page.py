@@ -95,7 +95,7 @@ def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "S
 
 
 def _designs(sources: Sources, present: Mapping[str, Any]) -> Section:
-    tables = (cards.design_table(run, present) for run in sources.designs if run.compared)
+    tables = (cards.design_table(run, present) for run in sources.designs)
     return Section("design", "Design", [table_part(table) for table in tables])
 
 

@@ -88,11 +88,6 @@ class DesignRun:
     result: Mapping[str, Any]
     environments: Sequence[Mapping[str, Any]] = ()  # of its stages
 
-    @property
-    def compared(self) -> bool:
-        """The comparison can be left out of a run."""
-        return bool(self.result["comparison"]["rows"])
-
 
 @dataclass(frozen=True)
 class PrivateRow:
