@@ -56,6 +56,7 @@ def test_plan_to_show(tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     assert json.loads(shown.stdout)["relus"] == 51_200
     assert (tmp_path / "pictures/normal.svg").read_text().startswith("<svg")
+    assert "M3 = " in (tmp_path / "pictures/skeleton.svg").read_text()
     assert "51,200" in sphynx("show", "design.json", cwd=tmp_path).stdout
     assert "->" in sphynx("plan", "--relu-budget", "50k", cwd=tmp_path).stdout
 

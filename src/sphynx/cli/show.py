@@ -1,4 +1,4 @@
-"""`sphynx show`: a design or genotype as a table of layers and as pictures of its cells."""
+"""`sphynx show`: a design or genotype as a table of layers, and as pictures of its cells and its skeleton."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def show(
     balancing: opt.Balancing = "relu",
     conv_stack: opt.ConvStack = "paper",
     convolution: opt.Convolution = "vanilla",
-    svg: Annotated[Path | None, typer.Option("--svg", help="Draw the cells into this folder.")] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Draw cells and skeleton into this folder.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the design.json here.")] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Show a design: its layers with shapes, ReLUs, parameters and MACs, and its cells as SVG.
+    """Show a design: its layers with shapes, ReLUs, parameters and MACs; its cells and its skeleton as SVG.
 
     The flags that describe a network apply to a name or a genotype; a design.json brings its own.
 
@@ -144,6 +144,7 @@ def _design_file(what: str) -> AnyDesign | None:
 
 
 def _draw(design: Design, folder: Path) -> list[Path]:
+    from sphynx.report.skeleton import draw_skeleton
     from sphynx.space.cell_svg import cell_svg
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -152,4 +153,6 @@ def _draw(design: Design, folder: Path) -> list[Path]:
         path = folder / f"{kind}.svg"
         path.write_text(cell_svg(cell, title=f"{design.genotype.name or 'cell'}: {kind}"))
         paths.append(path)
+    paths.append(folder / "skeleton.svg")
+    paths[-1].write_text(draw_skeleton(design).to_svg())
     return paths
