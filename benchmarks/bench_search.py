@@ -16,7 +16,6 @@ exceeds what the order of additions explains.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 import sys
@@ -24,19 +23,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+import measure
 import torch
-from measure import (
-    GPU_EFFORT,
-    QUICK_EFFORT,
-    Ceilings,
-    Effort,
-    count_work,
-    measure_ceilings,
-    print_rows,
-    random_data,
-    row_of,
-    seconds_per_step,
-)
 
 from sphynx.cli.output import print_json, print_table
 from sphynx.data.images import Data
@@ -68,19 +56,24 @@ def endless(halves: Halves) -> Iterator[Any]:
         epoch += 1
 
 
-def seconds_and_work(learner: Learner, eager: Learner, halves: Halves, effort: Effort, counted: int) -> Any:
+def seconds_and_work(learner: Learner, eager: Learner, halves: Halves, effort: measure.Effort, counted: int) -> Any:
     """`eager` is the same without graphs, whose operators can be counted."""
     turns = endless(halves)
     with fast_convolutions(halves.device):
         eager.start_epoch(0)
-        work = count_work(lambda: eager.step(*next(turns)), counted)
+        work = measure.count_work(lambda: eager.step(*next(turns)), counted)
         learner.start_epoch(0)
-        seconds = seconds_per_step(lambda: learner.step(*next(turns)), halves.device, effort, halves.steps)
+        seconds = measure.seconds_per_step(lambda: learner.step(*next(turns)), halves.device, effort, halves.steps)
     return seconds, work
 
 
 def search_row(
-    strategy: str, data: Data, recipe: SearchRecipe, device: torch.device, effort: Effort, ceilings: Ceilings
+    strategy: str,
+    data: Data,
+    recipe: SearchRecipe,
+    device: torch.device,
+    effort: measure.Effort,
+    ceilings: measure.Ceilings,
 ) -> dict[str, Any]:
     # pc_warmup = 0: time the steps that also learn the architecture, which are the longer ones.
     recipe = dataclasses.replace(on_this_device(recipe, device, strategy in CAPTURED), pc_warmup=0.0)
@@ -90,11 +83,16 @@ def search_row(
     other, _, _ = prepare_search(data, strategy, eager, seed=0, device=device)
     seconds, work = seconds_and_work(searcher, other, halves, effort, counted)
     what = f"search {strategy}, C={recipe.channels} D={recipe.depth}"
-    return row_of(what, _how(recipe), recipe.batch_size, seconds, halves.steps, work, ceilings)
+    return measure.row_of(what, _how(recipe), recipe.batch_size, seconds, halves.steps, work, ceilings)
 
 
 def placement_row(
-    design: Design, data: Data, recipe: LocationRecipe, device: torch.device, effort: Effort, ceilings: Ceilings
+    design: Design,
+    data: Data,
+    recipe: LocationRecipe,
+    device: torch.device,
+    effort: measure.Effort,
+    ceilings: measure.Ceilings,
 ) -> dict[str, Any]:
     recipe = on_this_device(recipe, device, graphs=True)
     places = placements(design.depth, len(design.reduce_positions), "paper")
@@ -105,7 +103,7 @@ def placement_row(
         effort = dataclasses.replace(effort, warmup=max(effort.warmup, 6 * len(places)))
     seconds, work = seconds_and_work(search, other, halves, effort, SAMPLED_STEPS)
     what = f"place {len(places)} candidates, C={design.channels} D={design.depth}"
-    return row_of(what, _how(recipe), recipe.batch_size, seconds, halves.steps, work, ceilings)
+    return measure.row_of(what, _how(recipe), recipe.batch_size, seconds, halves.steps, work, ceilings)
 
 
 def _how(recipe: SearchRecipe | LocationRecipe) -> str:
@@ -180,43 +178,38 @@ def check_graphs(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="auto")
+    parser = measure.argument_parser(__doc__)
     parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES), choices=list(STRATEGIES))
     parser.add_argument("--recipe", default="paper", help="of search and placement: a name")
-    parser.add_argument("--tensor-cores", action="store_true", help="channels last; placement in widths of 8")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, two steps each")
     parser.add_argument("--check-graphs", action="store_true", help="compare captured with eager steps; needs a GPU")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     device = pick_device(options.device)
     if options.check_graphs:
         if device.type != "cuda":
             sys.exit("error: CUDA graphs need a GPU\n  remedy: run this on a machine with one.")
         design = paper_design(5, 5, 100)
-        same = check_graphs(random_data(2000), design, 8, device, options.tensor_cores, options.json)
+        same = check_graphs(measure.random_data(2000), design, 8, device, options.tensor_cores, options.json)
         sys.exit(0 if same else 1)
-    torch.backends.cudnn.benchmark = device.type == "cuda"
-    ceilings = measure_ceilings(device)
+    ceilings = measure.ceilings_of(device)
     rows = list(
         search_rows(
             options.strategies, options.recipe, device, ceilings, quick=options.quick, tensor_cores=options.tensor_cores
         )
     )
-    print_rows(rows, ceilings, device, options.json)
+    measure.print_rows(rows, ceilings, device, options.json)
 
 
 def search_rows(
     strategies: list[str],
     recipe_name: str,
     device: torch.device,
-    ceilings: Ceilings,
+    ceilings: measure.Ceilings,
     *,
     quick: bool,
     tensor_cores: bool,
 ) -> Iterator[dict[str, Any]]:
-    effort = QUICK_EFFORT if quick else GPU_EFFORT
-    data = random_data(256 if quick else 50_000)
+    effort = measure.QUICK_EFFORT if quick else measure.GPU_EFFORT
+    data = measure.random_data(256 if quick else 50_000)
     common = {"tensor_cores": tensor_cores, **({"batch_size": 8} if quick else {})}
     recipe = load_recipe(recipe_name, {**common, **({"depth": 3, "channels": 1} if quick else {})})
     location = load_location_recipe(recipe_name, common)

@@ -12,7 +12,6 @@ includes drawing and augmenting the batches. Floors count the networks as design
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import sys
 import time
@@ -20,20 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import measure
 import torch
 from bench_search import paper_design, search_rows
-from measure import (
-    GPU_EFFORT,
-    QUICK_EFFORT,
-    Ceilings,
-    Effort,
-    count_work,
-    measure_ceilings,
-    print_rows,
-    random_data,
-    row_of,
-    seconds_per_step,
-)
 
 from sphynx.data.images import Data
 from sphynx.space.files import AnyDesign
@@ -47,8 +35,8 @@ SEARCHES = ["darts", "pc-darts", "gdas"]
 
 
 def training_row(
-    what: str, design: AnyDesign, data: Data, overrides: dict[str, Any], device: torch.device, effort: Effort,
-    ceilings: Ceilings,
+    what: str, design: AnyDesign, data: Data, overrides: dict[str, Any], device: torch.device, effort: measure.Effort,
+    ceilings: measure.Ceilings,
 ) -> dict[str, Any]:  # fmt: skip
     recipe = load_recipe("paper-cifar100", overrides)
     job = Job(design, data, recipe, Path(), processes=Processes(device))
@@ -56,11 +44,11 @@ def training_row(
     turns = endless(batches)
     eager = dataclasses.replace(job, recipe=dataclasses.replace(recipe, acceleration="eager"))
     _, counted = prepare_training(eager, multiple=1)
-    work = count_work(lambda: counted(*next(turns)))
+    work = measure.count_work(lambda: counted(*next(turns)))
     network, step = prepare_training(job)
     network.train()
-    seconds = seconds_per_step(lambda: step(*next(turns)), device, effort, len(batches))
-    return row_of(what, recipe.acceleration, recipe.batch_size, seconds, len(batches), work, ceilings)
+    seconds = measure.seconds_per_step(lambda: step(*next(turns)), device, effort, len(batches))
+    return measure.row_of(what, recipe.acceleration, recipe.batch_size, seconds, len(batches), work, ceilings)
 
 
 def endless(batches: Any) -> Iterator[Any]:
@@ -69,16 +57,16 @@ def endless(batches: Any) -> Iterator[Any]:
 
 
 def training_rows(
-    batch_sizes: list[int], overrides: dict[str, Any], device: torch.device, ceilings: Ceilings, *, quick: bool
+    batch_sizes: list[int], overrides: dict[str, Any], device: torch.device, ceilings: measure.Ceilings, *, quick: bool
 ) -> Iterator[dict[str, Any]]:
-    data = random_data(256 if quick else 50_000)
+    data = measure.random_data(256 if quick else 50_000)
     channels, depth, width = (1, 3, 8) if quick else (5, 5, 64)
     designs: dict[str, AnyDesign] = {
         f"sphynx C={channels} D={depth} {stack}": paper_design(channels, depth, data.classes, conv_stack=stack)
         for stack in ("single", "paper")
     }
     designs[f"resnet18 w{width}"] = ResNet18Design(width, Shape(*data.train.shape), data.classes, "small")
-    effort = QUICK_EFFORT if quick else GPU_EFFORT
+    effort = measure.QUICK_EFFORT if quick else measure.GPU_EFFORT
     for batch in batch_sizes:
         for what, design in designs.items():
             settings = {**overrides, "batch_size": batch}
@@ -86,21 +74,16 @@ def training_rows(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measure.argument_parser(__doc__)
     parser.add_argument("--only", choices=["train", "search"], help="leave the other part out")
     parser.add_argument("--batch", type=int, nargs="+", help="of the training rows (default: 96 512)")
     parser.add_argument("--strategies", nargs="*", default=SEARCHES, help=f"default: {' '.join(SEARCHES)}")
-    parser.add_argument("--device", default="auto")
     parser.add_argument("--acceleration", default="auto", help="training: auto, eager, graph, compile")
     parser.add_argument("--precision", default="auto", help="training: auto, fp32, bf16")
     parser.add_argument("--memory-format", default="auto", help="training: auto, contiguous, channels_last")
-    parser.add_argument("--tensor-cores", action="store_true", help="searches: channels last, widths of 8")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, two steps each")
-    parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     device = pick_device(a.device)
-    torch.backends.cudnn.benchmark = device.type == "cuda"
-    ceilings = measure_ceilings(device)
+    ceilings = measure.ceilings_of(device)
     overrides = {"acceleration": a.acceleration, "precision": a.precision, "memory_format": a.memory_format}
     batch_sizes = a.batch or ([8, 16] if a.quick else [96, 512])
     parts: list[Iterator[dict[str, Any]]] = []
@@ -115,7 +98,7 @@ def main() -> None:
             rows.append(row)
             passed = time.perf_counter() - started
             print(f"{passed:6.1f} s  {row['what']}: {row['epoch_seconds']:.3g} s/epoch", file=sys.stderr, flush=True)
-    print_rows(rows, ceilings, device, a.json)
+    measure.print_rows(rows, ceilings, device, a.json)
 
 
 if __name__ == "__main__":

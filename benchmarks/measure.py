@@ -12,6 +12,7 @@ chain counts each time. Both ceilings are measured in the same run (bf16 product
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -160,6 +161,22 @@ def print_rows(rows: Sequence[dict[str, Any]], ceilings: Ceilings, device: torch
         note=f"ceilings measured in this run: {ceilings.flops_per_second:.3g} FLOP/s, "
         f"{ceilings.bytes_per_second:.3g} bytes/s",
     )  # fmt: skip
+
+
+def argument_parser(doc: str | None) -> argparse.ArgumentParser:
+    """With the flags of every benchmark of epochs."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--tensor-cores", action="store_true", help="searches: channels last, widths of 8")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, two steps each")
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+def ceilings_of(device: torch.device) -> Ceilings:
+    """Measured with the convolutions' algorithms chosen by trial from then on, as training does."""
+    torch.backends.cudnn.benchmark = device.type == "cuda"
+    return measure_ceilings(device)
 
 
 def random_data(images: int) -> Data:

@@ -61,7 +61,7 @@ def test_the_papers_values_alone(
     words = ("reproduce", "all", "--no-run", "--scale", "full", "-o", str(tmp_path), "--results", str(RESULTS))
     assert run(monkeypatch, *words) == 0
     assert "not run yet" in capsys.readouterr().out
-    assert len(list(tmp_path.glob("*.svg"))) == 12
+    assert len(list(tmp_path.glob("*.svg"))) == len(list(tmp_path.glob("*.json"))) == 14
 
 
 def test_report_of_kept_results(

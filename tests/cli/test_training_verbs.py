@@ -177,6 +177,30 @@ def test_recipes_of_searches_stand_beside_those_of_training(sphynx: Sphynx) -> N
     assert "no stage" in sphynx("recipes", "validate", "mine.toml", "--stage", "lunch").err
 
 
+@pytest.mark.parametrize("stream", [(), ("--stream",)], ids=["in memory", "streamed"])
+def test_later_commands_find_the_data_again(stream: tuple[str, ...], sphynx: Sphynx) -> None:
+    """Also from another folder, at the size that they were resized to."""
+    write_classes(Path("photos/train"), ("a", "b", "c"), n=16, size=6)
+    write_classes(Path("photos/val"), ("a", "b", "c"), n=4, size=6)
+    flags = ("--data", "photos", "--image-size", "4", *stream)
+    assert sphynx("train", "design.json", *flags, *FAST, "--epochs", "1", "--out", "run").code == 0
+    Path("elsewhere").mkdir()
+    sphynx.monkeypatch.chdir("elsewhere")
+    evaluated = sphynx("eval", "../run", "--device", "cpu", "--json")
+    assert evaluated.code == 0 and json.loads(evaluated.out)["images"] == 12, evaluated.err
+    assert sphynx("compile", "../run", "-o", "compiled", "--weight-bits", "8").code == 0
+    checked = sphynx("check", "compiled", "--images", "5", "--json")
+    assert checked.code == 0 and json.loads(checked.out)["images"] == 5, checked.err
+    if stream:
+        assert "--images 1000" in sphynx("check", "compiled").err
+    Path("../photos").rename("../moved")
+    lost = sphynx("check", "compiled")
+    assert lost.code == 2 and "made with cannot be opened" in lost.err and "--data DATA" in lost.err
+    assert sphynx("check", "compiled", "--data", "../moved", "--image-size", "4").code == 0
+    Path("compiled/data.json").unlink()
+    assert "does not say which data" in sphynx("check", "compiled").err
+
+
 def test_data(sphynx: Sphynx) -> None:
     listed = json.loads(sphynx("data", "ls", "--json").out)
     assert [row["here"] for row in listed] == [True, False, False, False, False]
@@ -184,6 +208,9 @@ def test_data(sphynx: Sphynx) -> None:
     shown = json.loads(sphynx("data", "show", "images", "--json").out)
     assert shown["class_counts"]["b"] == {"train": 16, "test": 4} and shown["image"] == [3, 4, 4]
     assert "3x4x4 images, 3 classes" in sphynx("data", "show", "images").out
+    streamed = json.loads(sphynx("data", "show", "images", "--stream", "--image-size", "4", "--json").out)
+    assert streamed["class_counts"] == shown["class_counts"] and streamed["image"] == [3, 4, 4]
+    assert "streamed images need a size" in sphynx("data", "show", "images", "--stream").err
     missing = sphynx("data", "show", "cifar100")
     assert missing.code == 2 and "sphynx data get cifar100" in missing.err
     assert sphynx("data", "get", "no-such-name").code == 2

@@ -37,12 +37,12 @@ def test_help_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     "verb", [["plan", "--relu-budget", "50k"], ["show", "sphynx"], ["reproduce", "relu-counts"], ["doctor"]]
 )
-def test_the_base_install_needs_no_torch(verb: list[str]) -> None:
+def test_the_base_install_needs_no_torch(verb: list[str], tmp_path: Path) -> None:
     code = (
         "import sys\nsys.modules['torch'] = None\n"
         f"sys.argv = ['sphynx', *{verb!r}]\nfrom sphynx.cli.main import main\nmain()"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -56,6 +56,7 @@ def test_plan_to_show(tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     assert json.loads(shown.stdout)["relus"] == 51_200
     assert (tmp_path / "pictures/normal.svg").read_text().startswith("<svg")
+    assert "M3 = " in (tmp_path / "pictures/skeleton.svg").read_text()
     assert "51,200" in sphynx("show", "design.json", cwd=tmp_path).stdout
     assert "->" in sphynx("plan", "--relu-budget", "50k", cwd=tmp_path).stdout
 
@@ -68,11 +69,23 @@ def test_show_takes_names_and_flags() -> None:
     assert data["design"]["genotype"]["name"] == "pc-darts-in-sphynx"
 
 
+def test_reference_networks_get_pools_that_compile_unless_asked(tmp_path: Path) -> None:
+    for flags, pool, comparisons in (((), "average", False), (("--pool", "max"), "max", True)):
+        shown = sphynx("show", "vgg11", "-C", "2", "--classes", "10", *flags, "--json", cwd=tmp_path)
+        assert shown.returncode == 0, shown.stderr
+        data = json.loads(shown.stdout)
+        assert data["design"]["pool"] == pool and bool(data["comparisons"]) == comparisons
+    assert "Use average or max" in sphynx("show", "resnet18", "--pool", "median", cwd=tmp_path).stderr
+
+
 @pytest.mark.parametrize(("table", "rows"), [("relu-counts", 60), ("parameters", 6)])
-def test_reproduce(table: str, rows: int) -> None:
-    assert len(json.loads(sphynx("reproduce", table, "--json").stdout)) == rows
-    shown = sphynx("reproduce", table)
+def test_reproduce(table: str, rows: int, tmp_path: Path) -> None:
+    printed = json.loads(sphynx("reproduce", table, "--json", "-o", "counts", cwd=tmp_path).stdout)
+    assert len(printed) == rows
+    assert json.loads((tmp_path / "counts" / f"{table}.json").read_text()) == printed
+    shown = sphynx("reproduce", table, cwd=tmp_path)
     assert shown.returncode == 0
+    assert (tmp_path / "runs" / "reproduce" / f"{table}.svg").read_text().startswith("<svg")
     assert f"of {rows} rows agree" in shown.stdout
 
 

@@ -53,6 +53,15 @@ def test_splits_are_stratified(data: StreamedData) -> None:
     assert len(rest) + len(held_out) == len(data.train) and sorted(held_out.labels.tolist()) == [0, 0, 1]
 
 
+def test_a_sample_is_the_middles_of_its_images(data: StreamedData) -> None:
+    sample = data.train.sample(5)
+    assert sample.images.shape == (5, 3, 8, 8) and torch.equal(sample.images, data.train.sample(5).images)
+    everything = data.test.sample(100)
+    assert torch.equal(everything.labels, data.test.labels)
+    plain = torch.cat([x for x, _ in stream_plain(data.test, 3, device="cpu", mean=(0.0,) * 3, std=(1.0,) * 3)])
+    assert torch.allclose(everything.images / 255, plain)
+
+
 def test_a_corrupt_image_is_named_across_processes(data: StreamedData) -> None:
     data.train.files[2].write_bytes(b"broken")
     with pytest.raises(InputError, match=str(data.train.files[2])):

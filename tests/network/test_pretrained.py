@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import sphynx.network
+from sphynx.data.source import DataSource
 from sphynx.errors import InputError
 from sphynx.network.model import MODEL, load_model, load_normalisation, trained_on
 from sphynx.network.observe import observe
@@ -46,7 +47,7 @@ def test_the_card_says_what_the_run_wrote(packed: tuple[Path, Path]) -> None:
     assert card["relus"] == observe(load("stripes", models), DESIGN.image).relus
     assert card["parameters"] == result["parameters"]
     assert len(card["provenance"]["source_sha256"]) == 16 and card["evaluation"] is None
-    assert trained_on(models / "stripes") == trained_on(run) == "stripes"
+    assert trained_on(models / "stripes") == trained_on(run) == DataSource("stripes")
 
 
 def test_names_and_paths_lead_to_models(packed: tuple[Path, Path]) -> None:

@@ -126,4 +126,4 @@ def test_a_max_pool_is_refused_by_name() -> None:
     network = build_network(Vgg11Design(2, Shape(3, 32, 32), 10, 16, "max"))
     with pytest.raises(InputError, match=r"features\.3: MaxPool2d") as refusal:
         fused(network)
-    assert "average pooling" in refusal.value.remedy
+    assert "--pool average" in refusal.value.remedy

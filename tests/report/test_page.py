@@ -1,5 +1,6 @@
 """The report page: whole, self-contained, without charts that have no input. Chromium opens it where it is there."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 EVERY_CHART = {
     "skeleton-0", "training-loss-0", "training-accuracy-0", "beta-0", "pareto-relus-cifar100",
-    "pareto-latency-cifar100", "timeline-0", "traffic-0", "ranges-0",
+    "pareto-latency-cifar100", "latency-relus", "timeline-0", "traffic-0", "ranges-0",
 }  # fmt: skip
 
 
@@ -31,6 +32,7 @@ def make(*paths: Path) -> Report:
 def whole(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder = tmp_path_factory.mktemp("inputs")
     rows = [private_row("paper-80"), private_row("paper-80", "gmw", timeline=[], layers=[])]
+    rows += [private_row(str(n), relus=n, online_s=n / 1e5, timeline=[], layers=[]) for n in (51_200, 102_400)]
     return make(runs, RESULTS, write_private(folder / "private.json", rows), write_check(folder / "check.json"))
 
 
@@ -54,9 +56,54 @@ def test_a_benchmark_names_its_machine(whole: Report) -> None:
     assert "316 / 232 MB" in whole.html
 
 
+def test_benchmarks_of_another_machine_or_version_are_labelled(tmp_path: Path) -> None:
+    here = describe_environment()
+    named = {"architecture": "a", "cores": here["cores"], "system": here["platform"]}
+    other = {**named, "system": "Elsewhere-1.0"}
+    for machine, source, label in (
+        (named, here["source_sha256"], "made here"),
+        (named, "0123456789", "other version (unknown, source 01234567)"),
+        (other, here["source_sha256"], "other machine (Elsewhere-1.0)"),
+        (None, None, "unknown machine and version"),
+    ):
+        rows = [private_row(str(n), relus=n, machine=machine, source={"source_sha256": source}) for n in (1, 2, 3)]
+        report = make(write_private(tmp_path / "p.json", rows))
+        assert re.search(rf"\[1\] machine: [^<]*{re.escape(label)}", report.html)
+        for chart in report.charts:  # growth, timeline, traffic
+            assert label in chart.caption, chart.id
+
+
+def test_a_model_by_name_has_its_card_and_its_place(tmp_path: Path) -> None:
+    name = "sphynx-cifar100-25k"
+    report = make(Path(name), write_private(tmp_path / "p.json", [private_row(name)]))
+    assert {"pareto-relus-cifar100", "pareto-latency-cifar100"} <= {chart.id for chart in report.charts}
+    assert "66.52 %" in report.html
+    assert "other machine (NVIDIA H200)" in report.html
+    assert f"by {name}, distilled" in report.html  # the hover text of its latency
+    with pytest.raises(InputError, match="no model of that name"):
+        make(Path("sphynx-cifar100-1k"))
+
+
+def test_the_pieces_of_a_tensor_are_one_row_of_traffic(tmp_path: Path) -> None:
+    layers = [
+        {"name": f"pixels{place}/mask", "phase": "offline", "sent_bytes": 1000, "received_bytes": 0, "seconds": 0}
+        for place in ("", "[0:1,0:32]", "[31:32,0:32]")
+    ]
+    report = make(write_private(tmp_path / "p.json", [private_row(layers=layers, timeline=[])]))
+    assert "pixels/mask, offline: 3 kB sent" in report.html
+    assert "[0:1,0:32]" not in report.html
+
+
+def test_latencies_of_a_line_are_fitted_exactly(tmp_path: Path) -> None:
+    rows = [private_row(str(n), relus=n, online_s=1e-6 * n + 0.02, offline_s=0.08) for n in (1000, 5000, 9000)]
+    chart = next(c for c in make(write_private(tmp_path / "p.json", rows)).charts if c.id == "latency-relus")
+    assert "gc, loopback, online: 1 µs per ReLU + 20 ms" in chart.caption
+    assert "gc, loopback, total: 1 µs per ReLU + 100 ms" in chart.caption
+
+
 def test_results_of_another_machine_are_labelled(whole: Report) -> None:
     assert "other machine (NVIDIA H200)" in whole.html
-    assert "elsewhere" in whole.html
+    assert "not\u00a0here\u00a0[1]" in whole.html
     assert re.search(r"<td class=\"[^\"]*\">here</td>", whole.html)  # the run that was made by this test
 
 
@@ -86,13 +133,18 @@ def test_a_design_run_shows_its_comparison_and_its_runs(tmp_path: Path) -> None:
         "networks",
         "training",
         "search",
-        "comparison",
         "cards",
     ]
     for row in result["comparison"]["rows"]:
         assert row["cells"] in page
         assert f"{100 * row['mean']:.2f} %" in page
     assert "against published cells" in page
+    assert "Minutes by stage: estimate " in page
+    file = tmp_path / "small" / "result.json"  # as `--compare none` leaves it: the plan and the network's own row
+    file.write_text(json.dumps({**result, "comparison": {"recipe": None, "rows": [], "gains": []}}))
+    alone = make(tmp_path / "small").html
+    assert "budget " in alone and f"{100 * result['accuracy']:.2f} %" in alone
+    assert re.findall(r'<section id="(\w+)">', alone)[0] == "design"
 
 
 def test_what_is_no_input_is_refused(tmp_path: Path) -> None:

@@ -105,10 +105,11 @@ def test_making_keys_without_cryptography_says_what_to_install(tmp_path: Path) -
     assert done.stderr.splitlines()[-1] == "  remedy: pip install 'sphynx[serve]'"
 
 
-def test_the_client_runs_without_torch_and_cryptography(scene: Scene, authority: Path) -> None:
+def test_the_client_runs_with_what_its_extra_installs(scene: Scene, authority: Path) -> None:
+    """Every package of the other extras is missing, torch before all."""
     scene.server.start()
     flags = ("--server", f"127.0.0.1:{scene.server.port}", "--keys", authority / "alice", "--state", scene.client_state)
-    missing = "torch=None, cryptography=None"
+    missing = "torch=None, cryptography=None, sklearn=None, matplotlib=None, jinja2=None, pooch=None, onnx=None"
     done = run_without(missing, "infer", scene.picture, *flags, "--json", audit=scene.server.audit)
     assert done.returncode == 0, done.stderr
     (prediction,) = json.loads(done.stdout)["predictions"]

@@ -12,7 +12,7 @@ import typer
 from sphynx.cli.bench import parse_backends
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.train import DataOption, DataSize
+from sphynx.cli.train import DataSize, KnownData, StreamOption, open_known
 from sphynx.errors import InputError, SphynxError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def check(
     compiled: Annotated[str, typer.Argument(help="A folder of `sphynx compile`, or a model's name.")],
-    data: DataOption,
+    data: KnownData = "",
     run: Annotated[
         str, typer.Option("--run", help="The trained run or model it was compiled from: its float accuracy as well.")
     ] = "",
@@ -35,6 +35,7 @@ def check(
         str, typer.Option("--private", help="Ask about each image privately as well, with ReLUs by gmw, gc or gmw,gc.")
     ] = "",
     image_size: DataSize = None,
+    stream: StreamOption = False,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Draw each map's values, range and bound beside the ring: an .svg.")
     ] = None,
@@ -44,20 +45,22 @@ def check(
 
     Examples:
 
-      sphynx check compiled/digits --data digits
+      sphynx check compiled/digits
 
       sphynx check compiled/digits --data digits --run runs/digits --json
 
-      sphynx check compiled/digits --data digits --private gmw,gc
+      sphynx check compiled/digits --private gmw,gc
 
       sphynx check sphynx-cifar100-25k --data cifar100 --run sphynx-cifar100-25k --images 1000 --figure ranges.svg
     """
-    from sphynx.data.open import open_data
+    from sphynx.data.source import FILE, recorded_source
+    from sphynx.data.stream import StreamedSet
     from sphynx.network.model import load_model, load_normalisation
     from sphynx.program.check import check as check_program
     from sphynx.program.files import load_program
     from sphynx.program.weights import load_weights
-    from sphynx.space.shipped import model_path, program_path
+    from sphynx.run.environment import describe_environment
+    from sphynx.space.shipped import CARD, model_path, program_path
 
     if split not in ("test", "train"):
         raise InputError(f"there is no split {split!r}", where="--split", remedy="Use test or train.")
@@ -65,10 +68,16 @@ def check(
     folder = program_path(compiled)
     program = load_program(folder)
     weights = load_weights(folder, program)
-    opened = open_data(data, image_size=image_size)
+    known = recorded_source(folder / FILE) or recorded_source(folder.parent / CARD)  # the latter: of a model by name
+    opened = open_known(data, image_size, stream, known, where=compiled)
     path = model_path(run) if run else None
     network, normalisation = (None, None) if path is None else (load_model(path), load_normalisation(path))
-    chosen = (opened.test if split == "test" else opened.train).sample(images)
+    every = opened.test if split == "test" else opened.train
+    if isinstance(every, StreamedSet) and not images:
+        raise InputError(
+            "streamed images are checked by a sample", where="--images", remedy="Say how many: --images 1000."
+        )
+    chosen = every.sample(images)
     result = check_program(program, weights, chosen, network, normalisation)
     exams = _ask_privately(folder, chosen, backends) if backends else []
     if figure is not None:
@@ -81,6 +90,7 @@ def check(
                 "compiled": str(compiled),
                 "data": opened.name,
                 "split": split,
+                "environment": describe_environment(),
                 **result.to_json(),
                 "private": [exam.to_json() for exam in exams],
             }

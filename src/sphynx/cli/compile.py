@@ -10,10 +10,12 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table, short
-from sphynx.cli.train import DataSize
+from sphynx.cli.train import DataSize, StreamOption, open_known
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
+    from sphynx.data.images import Data
+    from sphynx.data.stream import StreamedData
     from sphynx.program.ir import Linear, Program
     from sphynx.program.quantise import Precision, Quantised
 
@@ -43,6 +45,7 @@ def compile_run(
         int, typer.Option("--link-bits", help="With --weight-bits: of a weight inside a chain of maps, 4 to 16.")
     ] = 7,
     image_size: DataSize = None,
+    stream: StreamOption = False,
     as_json: Json = False,
 ) -> None:
     """Fold, fuse and quantise a trained network. program.json is public, weights.safetensors is the server's secret.
@@ -55,20 +58,31 @@ def compile_run(
 
       sphynx compile mine.onnx --calibrate cifar10 --mean 0.49,0.48,0.45 --std 0.25,0.24,0.26 -o compiled/mine
     """
+    from sphynx.data.source import save_source
+    from sphynx.network.model import trained_on
     from sphynx.program.compile import save_compiled
     from sphynx.program.cost import layer_costs
     from sphynx.program.quantise import Precision
+    from sphynx.space.shipped import model_path
 
     precision = None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits)
     if Path(run).suffix.lower() == ".onnx":
-        compiled = _compile_onnx(Path(run), calibrate, mean, std, precision, image_size)
+        if not calibrate:
+            raise InputError(
+                "an ONNX file does not say what it was trained on", where=run,
+                remedy="Give the training data: --calibrate DATA.",
+            )  # fmt: skip
+        data = open_known(calibrate, image_size, stream, None, where=run)
+        compiled = _compile_onnx(Path(run), data, mean, std, precision)
     elif mean or std:
         raise InputError(
             "a trained run has its own", where="--mean, --std", remedy="Leave them out: they are for ONNX networks."
         )
     else:
-        compiled = _compile_trained(run, calibrate, precision, image_size)
+        data = open_known(calibrate, image_size, stream, trained_on(model_path(run)), where=run, flag="--calibrate")
+        compiled = _compile_trained(run, data, precision)
     save_compiled(out, compiled)
+    save_source(out, data.source)
     program = compiled.program
     if as_json:
         print_json(
@@ -108,29 +122,21 @@ def compile_run(
     )
 
 
-def _compile_trained(run: str, calibrate: str, precision: Precision | None, image_size: int | None) -> Quantised:
-    from sphynx.data.open import open_data
-    from sphynx.network.model import load_model, load_normalisation, trained_on
+def _compile_trained(run: str, data: Data | StreamedData, precision: Precision | None) -> Quantised:
+    from sphynx.network.model import load_model, load_normalisation
     from sphynx.program.compile import calibration_images, compile_network
     from sphynx.space.shipped import model_path
     from sphynx.train.loop import check_fit
 
     path = model_path(run)
     network = load_model(path)
-    named = calibrate or trained_on(path)
-    if not named:
-        raise InputError(
-            "it does not say what it was trained on", where=run, remedy="Give the training data: --calibrate DATA."
-        )
-    data = open_data(named, image_size=image_size)
     check_fit(network.design, data)
     images, names = calibration_images(data.train), data.train.class_names
     return compile_network(network, *load_normalisation(path), images, precision, class_names=names)
 
 
-def _compile_onnx(
-    path: Path, calibrate: str, mean: str, std: str, precision: Precision | None, image_size: int | None
-) -> Quantised:
+def _compile_onnx(path: Path, data: Data | StreamedData, mean: str, std: str, precision: Precision | None) -> Quantised:
+    from sphynx.program.compile import calibration_images, compile_walk
     from sphynx.program.onnx_network import read_network
 
     network = read_network(path)
@@ -138,24 +144,13 @@ def _compile_onnx(
     means, deviations = _per_channel(mean or "0", channels, "--mean"), _per_channel(std or "1", channels, "--std")
     if min(deviations) <= 0:
         raise InputError("a deviation is not positive", where="--std", remedy="Give what the network was trained with.")
-    if not calibrate:
-        raise InputError(
-            "an ONNX file does not say what it was trained on",
-            where=str(path),
-            remedy="Give the training data: --calibrate DATA.",
-        )
-
-    from sphynx.data.open import open_data
-    from sphynx.program.compile import calibration_images, compile_walk
-
-    data = open_data(calibrate, image_size=image_size).train
     return compile_walk(
         network.trace,
         means,
         deviations,
-        calibration_images(data),
+        calibration_images(data.train),
         precision,
-        class_names=data.class_names,
+        class_names=data.train.class_names,
         name=network.name,
     )
 

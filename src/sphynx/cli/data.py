@@ -8,6 +8,7 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.train import DataSize
 
 app = typer.Typer(help="Data sets: list, fetch, describe.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -53,22 +54,27 @@ def get(name: Annotated[str, typer.Argument(help="A name from `sphynx data ls`."
 @app.command("show")
 def show(
     data: Annotated[str, typer.Argument(help="digits, a name from `sphynx data ls`, or a path.")],
-    image_size: Annotated[int | None, typer.Option("--image-size", help="Resize images of a folder to N x N.")] = None,
+    image_size: DataSize = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Leave the images in the folder and read a sample only (ImageNet).")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Open a data set, check every image, and say what is in it.
+    """Open a data set, check every image (with --stream: a sample), and say what is in it.
 
     Examples:
 
       sphynx data show digits
 
       sphynx data show my-images/ --image-size 64 --json
+
+      sphynx data show imagenet/ --stream --image-size 224
     """
     import torch
 
-    from sphynx.data.open import open_data
+    from sphynx.data.open import open_any
 
-    opened = open_data(data, image_size=image_size)
+    opened = open_any(data, image_size=image_size, stream=stream)
     counts = [
         torch.bincount(images.labels, minlength=opened.classes).tolist() for images in (opened.train, opened.test)
     ]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sphynx.space.design import Design, Stem
     from sphynx.space.genotype import Genotype
     from sphynx.space.operations import ConvStack as ConvStackName
+    from sphynx.space.reference import Pool
 
 # From this size on, the three stride-2 convolutions of the ImageNet stem come first unless --stem says otherwise.
 IMAGENET_STEM_FROM = 128
@@ -88,6 +89,14 @@ def parse_positions(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
         raise InputError(f"{text!r} are not positions", remedy="Write them as 0,1.") from None
+
+
+def pool_for(name: str) -> Pool:
+    from sphynx.space.reference import Pool as Known
+
+    if name not in get_args(Known):
+        raise InputError(f"{name!r} is unknown", where="--pool", remedy="Use average or max.")
+    return name  # type: ignore[return-value]  # checked above
 
 
 def conv_stack_for(name: str) -> ConvStackName:

@@ -8,13 +8,13 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.train import DataOption, DataSize, DeviceOption, RunArgument, StreamOption
+from sphynx.cli.train import DataSize, DeviceOption, KnownData, RunArgument, StreamOption, open_known
 from sphynx.errors import InputError
 
 
 def evaluate(
     run: RunArgument,
-    data: DataOption,
+    data: KnownData = "",
     split: Annotated[str, typer.Option("--split", help="test or train.")] = "test",
     device: DeviceOption = "auto",
     image_size: DataSize = None,
@@ -25,14 +25,13 @@ def evaluate(
 
     Examples:
 
-      sphynx eval runs/digits --data digits
+      sphynx eval runs/digits
 
       sphynx eval runs/paper/seed-0 --data cifar100 --json
 
       sphynx eval sphynx-cifar100-25k --data cifar100
     """
-    from sphynx.data.open import open_any
-    from sphynx.network.model import load_model, load_normalisation
+    from sphynx.network.model import load_model, load_normalisation, trained_on
     from sphynx.run.environment import device_name
     from sphynx.space.shipped import model_path
     from sphynx.train.evaluate import evaluate as evaluate_network
@@ -43,7 +42,7 @@ def evaluate(
         raise InputError(f"there is no split {split!r}", where="--split", remedy="Use test or train.")
     path, chosen = model_path(run), pick_device(device)
     network = load_model(path).to(chosen)
-    opened = open_any(data, image_size=image_size, stream=stream)
+    opened = open_known(data, image_size, stream, trained_on(path), where=run)
     check_fit(network.design, opened)
     mean, std = load_normalisation(path)
     result = evaluate_network(network, opened.test if split == "test" else opened.train, mean, std)

@@ -11,6 +11,7 @@ import typer
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import print_json, print_table
 from sphynx.cli.search import ResumeOption, SetOption, parse_settings, refuse_old_run
+from sphynx.cli.train import DataSize, DeviceOption, resume_command
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def locate(
     fixed: Annotated[bool, typer.Option("--fixed", help="No search: D/3 and 2D/3.")] = False,
     seed: Annotated[int, typer.Option("--seed")] = 0,
     resume: ResumeOption = "never",
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = "auto",
-    image_size: Annotated[int | None, typer.Option("--image-size", help="Resize a folder's images to N x N.")] = None,
+    device: DeviceOption = "auto",
+    image_size: DataSize = None,
     as_json: Json = False,
 ) -> None:
     """Place the reduce cells (Algorithm 1): one network per placement, sampled by a distribution that is learned.
@@ -47,7 +48,6 @@ def locate(
 
       sphynx locate design.json --fixed -o runs/place
     """
-    from sphynx.cli.train import resume_command
     from sphynx.data.open import open_data
     from sphynx.report.location_figure import draw_location
     from sphynx.search.locate import locate as run

@@ -13,7 +13,8 @@ from sphynx.cli.output import print_json
 
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(help="Run folders, results files, JSON of `bench private` and `check`.")
+        list[Path],
+        typer.Argument(help="Run folders, results files, names of models, JSON of `bench private` and `check`."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
     figures: Annotated[
@@ -30,7 +31,7 @@ def report(
 
       sphynx report runs/digits -o report.html
 
-      sphynx report results/cifar100 private.json -o report.html --figures figures/
+      sphynx report sphynx-cifar100-25k results/cifar100 private.json -o report.html --figures figures/
 
       sphynx check compiled/ --data cifar100 --json > ranges.json; sphynx report runs/paper ranges.json -o report.html
     """

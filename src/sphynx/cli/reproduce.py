@@ -9,6 +9,7 @@ import typer
 
 from sphynx.cli import design_options as opt
 from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.train import DeviceOption, resume_command
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Default: 3 at full scale, else 1.")] = None,
     run: Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what is finished, run nothing.")] = True,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: DeviceOption = "auto",
     as_json: opt.Json = False,
 ) -> None:
     """Make the paper's tables and figures again: its values beside ours, and where they disagree, why.
@@ -57,13 +58,14 @@ def reproduce(
         _list(as_json)
         return
     if name in COUNTED:
-        _counted(name, as_json)
+        rows = _counted(name, out, quiet=as_json)
+        if as_json:
+            print_json(rows)
         return
     if name != ALL and name not in EXPERIMENTS:
         raise InputError(
             f"no table or figure is called {name!r}", remedy=f"Use one of {', '.join((*COUNTED, *EXPERIMENTS, ALL))}."
         )
-    from sphynx.cli.train import resume_command
     from sphynx.report.outcomes import outcomes_to_json, read_kept
     from sphynx.report.reproduce import DataSets, NothingToRunError, Reproduction
     from sphynx.report.reproduction_figure import draw_outcomes
@@ -75,6 +77,8 @@ def reproduce(
     kept = read_kept(results or [])
     made: list[dict[str, Any]] = []
     with join_processes(device) as processes:
+        if name == ALL and processes.leads:
+            made += [{"name": counted, "rows": _counted(counted, out, quiet=as_json)} for counted in COUNTED]
         reproduction = Reproduction(
             chosen, DataSets(_data_sets(data or []), chosen), out, processes=processes, seeds=seeds, kept=kept, run=run,
             quiet=as_json, resume_command=resume_command().removesuffix(" --resume auto"),
@@ -168,14 +172,22 @@ def _plain(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _counted(name: str, as_json: bool) -> None:
+def _counted(name: str, out: Path, *, quiet: bool) -> list[dict[str, Any]]:
+    """Counts need neither data nor training nor torch: table, JSON and figure at once."""
+    import json
+
+    from sphynx.report.counts_figure import draw_counts
     from sphynx.report.paper_tables import parameter_rows, relu_count_rows
 
     rows = relu_count_rows() if name == "relu-counts" else parameter_rows()
-    if as_json:
-        print_json([{**vars(row), "agrees": row.agrees, "verdict": row.verdict} for row in rows])
-        return
-    unit = "ReLUs" if name == "relu-counts" else "parameters"
+    title, unit = ("ReLU counts", "ReLUs") if name == "relu-counts" else ("Parameter counts", "parameters")
+    found = [{**vars(row), "agrees": row.agrees, "verdict": row.verdict} for row in rows]
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
+    figure = out / f"{name}.svg"
+    figure.write_text(draw_counts(f"{title}, every table of the paper", rows, unit).to_svg())
+    if quiet:
+        return found
     for table in dict.fromkeys(row.table for row in rows):
         print_table(
             table,
@@ -185,3 +197,5 @@ def _counted(name: str, as_json: bool) -> None:
     agreeing = sum(row.agrees for row in rows)
     rest = "." if agreeing == len(rows) else "; the note of each other row says why it does not."
     typer.echo(f"{agreeing} of {len(rows)} rows agree to the printed digit{rest}")
+    typer.echo(f"figure: {figure}")
+    return found

@@ -11,6 +11,7 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import print_json, print_table
+from sphynx.cli.train import DataSize, DeviceOption, resume_command
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ def search(
     ] = None,
     cost_weight: Annotated[float, typer.Option("--cost-weight", help="How much the prices count.")] = 0.0,
     resume: ResumeOption = "never",
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")] = "auto",
-    image_size: Annotated[int | None, typer.Option("--image-size", help="Resize a folder's images to N x N.")] = None,
+    device: DeviceOption = "auto",
+    image_size: DataSize = None,
     as_json: Json = False,
 ) -> None:
     """Search cells. Weights learn from one half of the training images, the architecture from the other.
@@ -61,7 +62,6 @@ def search(
 
       sphynx search --data cifar100 --cost conv5=2.8 --cost conv3=1 --cost-weight 0.1 -o runs/cheap
     """
-    from sphynx.cli.train import resume_command
     from sphynx.data.open import open_data
     from sphynx.search.cellspace import CellSpace
     from sphynx.search.objective import Objective

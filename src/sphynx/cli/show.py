@@ -1,4 +1,4 @@
-"""`sphynx show`: a design or genotype as a table of layers and as pictures of its cells."""
+"""`sphynx show`: a design or genotype as a table of layers, and as pictures of its cells and its skeleton."""
 
 from __future__ import annotations
 
@@ -33,14 +33,20 @@ def show(
     image_channels: opt.ImageChannels = 3,
     classes: opt.Classes = 100,
     stem: opt.StemOption = "auto",
+    pool: Annotated[
+        str,
+        typer.Option(
+            "--pool", help="Of resnet18 and vgg11: average, which can run privately, or max, as first published."
+        ),
+    ] = "average",
     balancing: opt.Balancing = "relu",
     conv_stack: opt.ConvStack = "paper",
     convolution: opt.Convolution = "vanilla",
-    svg: Annotated[Path | None, typer.Option("--svg", help="Draw the cells into this folder.")] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Draw cells and skeleton into this folder.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the design.json here.")] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Show a design: its layers with shapes, ReLUs, parameters and MACs, and its cells as SVG.
+    """Show a design: its layers with shapes, ReLUs, parameters and MACs; its cells and its skeleton as SVG.
 
     The flags that describe a network apply to a name or a genotype; a design.json brings its own.
 
@@ -59,7 +65,7 @@ def show(
 
     design: AnyDesign | None = _design_file(what)
     if design is None and what in REFERENCES:
-        design = _reference(what, channels or 64, image_size, image_channels, classes, stem)
+        design = _reference(what, channels or 64, image_size, image_channels, classes, stem, pool)
     if design is None:
         design = opt.design_for(
             cells=what, channels=channels if channels is not None else 5, depth=depth,
@@ -114,15 +120,15 @@ def _title(design: AnyDesign) -> str:
 
 
 def _reference(
-    what: str, width: int, image_size: int, image_channels: int, classes: int, stem: str
+    what: str, width: int, image_size: int, image_channels: int, classes: int, stem: str, pool: str
 ) -> ResNet18Design | Vgg11Design:
     from sphynx.space.reference import ResNet18Design, Vgg11Design
     from sphynx.space.tally import Shape
 
-    image = Shape(image_channels, image_size, image_size)
+    image, chosen = Shape(image_channels, image_size, image_size), opt.pool_for(pool)
     if what == "vgg11":
-        return Vgg11Design(width, image, classes)
-    return ResNet18Design(width, image, classes, opt.stem_for(stem, image_size))
+        return Vgg11Design(width, image, classes, pool=chosen)
+    return ResNet18Design(width, image, classes, opt.stem_for(stem, image_size), chosen)
 
 
 def _design_file(what: str) -> AnyDesign | None:
@@ -138,6 +144,7 @@ def _design_file(what: str) -> AnyDesign | None:
 
 
 def _draw(design: Design, folder: Path) -> list[Path]:
+    from sphynx.report.skeleton import draw_skeleton
     from sphynx.space.cell_svg import cell_svg
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -146,4 +153,6 @@ def _draw(design: Design, folder: Path) -> list[Path]:
         path = folder / f"{kind}.svg"
         path.write_text(cell_svg(cell, title=f"{design.genotype.name or 'cell'}: {kind}"))
         paths.append(path)
+    paths.append(folder / "skeleton.svg")
+    paths[-1].write_text(draw_skeleton(design).to_svg())
     return paths

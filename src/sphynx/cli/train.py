@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,10 +14,19 @@ from sphynx.cli.output import print_json, print_table
 from sphynx.cli.recipe_flags import with_recipe_flags
 from sphynx.errors import InputError
 
+if TYPE_CHECKING:
+    from sphynx.data.images import Data
+    from sphynx.data.source import DataSource
+    from sphynx.data.stream import StreamedData
+
 RunArgument = Annotated[str, typer.Argument(help="A trained run folder, its model.safetensors, or a model's name.")]
 DataOption = Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 DataSize = Annotated[int | None, typer.Option("--image-size", help="Resize the images of a folder to N x N.")]
+KnownData = Annotated[
+    str,
+    typer.Option("--data", help="A name from `sphynx data ls`, or a path. [default: the data it was made with]"),
+]
 StreamOption = Annotated[bool, typer.Option("--stream", help="Read images from the folder while training (ImageNet).")]
 
 
@@ -94,6 +103,27 @@ def train(
         result = train_seeds(job, seeds)
         if processes.leads:
             _print(result, as_json, out)
+
+
+def open_known(
+    given: str, image_size: int | None, stream: bool, known: DataSource | None, *, where: str, flag: str = "--data"
+) -> Data | StreamedData:
+    """What the command names, else the data that the run or the compiled program was made with."""
+    from sphynx.data.open import open_any
+    from sphynx.data.source import DataSource
+
+    if not given and known is None:
+        raise InputError("it does not say which data it was made with", where=where, remedy=f"Name them: {flag} DATA.")
+    source = DataSource(given) if given or known is None else known
+    try:
+        return open_any(source.spec, image_size=image_size or source.image_size, stream=stream or source.stream)
+    except InputError as error:
+        if given:
+            raise
+        raise InputError(
+            f"the data it was made with cannot be opened: {error.what}", where=error.where or where,
+            remedy=f"Name them: {flag} DATA. {error.remedy}",
+        ) from None  # fmt: skip
 
 
 def resume_command() -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sphynx.data.source import DataSource
 from sphynx.errors import InputError, join_faults
 
 Statistics = tuple[float, ...]  # one number per channel, in units of the full pixel range (0 .. 1)
@@ -95,6 +96,7 @@ class DataFace:
     mean: Statistics
     std: Statistics
     mirrored: bool
+    source: DataSource | None
 
     @property
     def classes(self) -> int:
@@ -122,6 +124,7 @@ class Data(DataFace):
     mean: Statistics
     std: Statistics
     mirrored: bool = True
+    source: DataSource | None = None
 
 
 def make_data(name: str, train: ImageSet, test: ImageSet, *, where: str, mirrored: bool = True) -> Data:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from sphynx.data.folders import is_tiny_imagenet, open_image_folder, open_tiny_i
 from sphynx.data.idx import is_idx_folder, open_idx
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.data.packed import is_packed_folder, open_packed
+from sphynx.data.source import source_of
 from sphynx.data.stream import StreamedData, open_stream
 from sphynx.errors import InputError, MissingPartError
 
@@ -30,6 +32,10 @@ KINDS = "a CIFAR archive, a Tiny-ImageNet folder, idx files, packed .npz parts, 
 
 def open_data(spec: str, *, image_size: int | None = None) -> Data:
     """`image_size` resizes the images of a folder (shorter side, then the middle square)."""
+    return replace(_open(spec, image_size), source=source_of(spec, image_size=image_size))
+
+
+def _open(spec: str, image_size: int | None) -> Data:
     if spec == DIGITS:
         return _open_digits()
     path = Path(spec)
@@ -60,7 +66,7 @@ def open_any(spec: str, *, image_size: int | None = None, stream: bool = False) 
         raise InputError("streamed images need a size", where=spec, remedy="Give --image-size, for example 224.")
     if not Path(spec).is_dir():
         raise InputError("there is no such folder", where=spec, remedy="Only image folders can be streamed.")
-    return open_stream(Path(spec), image_size)
+    return replace(open_stream(Path(spec), image_size), source=source_of(spec, image_size=image_size, stream=True))
 
 
 def _open_folder(path: Path, image_size: int | None) -> Data:

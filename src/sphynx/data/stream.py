@@ -22,7 +22,8 @@ from torch.utils.data import DataLoader, Dataset
 from sphynx.data.batches import Augmentation, BatchSettings, EpochBatches, Normalise, cut_out
 from sphynx.data.decode import decode_image, fit
 from sphynx.data.folders import Listing, list_splits
-from sphynx.data.images import DataFace, Statistics, stratified
+from sphynx.data.images import DataFace, ImageSet, Statistics, stratified
+from sphynx.data.source import DataSource
 from sphynx.errors import InputError
 
 # The usual ImageNet crop: an area of 8 % to all of the image, sides in 3:4 to 4:3; for evaluation the middle 7/8.
@@ -56,6 +57,14 @@ class StreamedSet:
     def halves(self, seed: int) -> tuple[StreamedSet, StreamedSet]:
         return self.split(0.5, seed)
 
+    def sample(self, count: int, seed: int = 0) -> ImageSet:
+        """So many images, drawn at random, the middle of each, in memory: to calibrate and to check with."""
+        drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:count]
+        chosen = self.subset(drawn.sort().values)
+        numbers = [[(0, index)] for index in range(len(chosen))]
+        loaded = list(_loader(_Files(chosen, None, 0), numbers, 0, torch.device("cpu")))
+        return ImageSet(torch.cat([pixels for pixels, _ in loaded]), chosen.labels, self.class_names)
+
 
 @dataclass(frozen=True, eq=False)
 class StreamedData(DataFace):
@@ -65,6 +74,7 @@ class StreamedData(DataFace):
     mean: Statistics
     std: Statistics
     mirrored: bool = True
+    source: DataSource | None = None
 
 
 def open_stream(path: Path, size: int) -> StreamedData:
@@ -73,11 +83,8 @@ def open_stream(path: Path, size: int) -> StreamedData:
     if splits is None:
         raise InputError("there is no train/ folder", where=str(path), remedy="A streamed set needs train/ and val/.")
     train, test = (_streamed(listing, size) for listing in splits)
-    order = np.random.default_rng(0).permutation(len(train))[:STATISTICS_IMAGES]
-    sample = torch.stack([pixels for pixels, _, _ in (_Files(train, None, 0)[(0, int(i))] for i in order)])
-    values = sample.double().div(255).transpose(0, 1).flatten(1)
-    mean, std = values.mean(1), values.std(1).clamp_min(1 / 255)
-    return StreamedData(path.name, train, test, tuple(mean.tolist()), tuple(std.tolist()))
+    mean, std = train.sample(STATISTICS_IMAGES).statistics()
+    return StreamedData(path.name, train, test, mean, std)
 
 
 def _streamed(listing: Listing, size: int) -> StreamedSet:

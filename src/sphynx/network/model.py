@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from sphynx.data.images import DataFace, Statistics
+from sphynx.data.source import DataSource, recorded_source
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.run.folder import fingerprint
@@ -98,16 +99,11 @@ def load_normalisation(path: Path) -> tuple[Statistics, Statistics]:
         ) from error
 
 
-def trained_on(path: Path) -> str | None:
-    """The name of the data set, where the run's configuration or result, or the model's card says it."""
+def trained_on(path: Path) -> DataSource | None:
+    """The data, where the run's configuration or result, or the model's card says which they were."""
     folder = path if path.is_dir() else path.parent
-    for name in (CONFIGURATION, CARD, RESULT):
-        try:
-            data = json.loads((folder / name).read_text())["data"]
-            return data if isinstance(data, str) else str(data["name"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-    return None
+    found = (recorded_source(folder / name) for name in (CONFIGURATION, CARD, RESULT))
+    return next((source for source in found if source is not None), None)
 
 
 def count_parameters(network: torch.nn.Module) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from sphynx.data.images import ImageSet
+from sphynx.data.stream import StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import AnyNetwork, as_designed
 from sphynx.program.choose import choose_cuts
@@ -110,8 +111,10 @@ def _precision(weight_bits: int) -> Precision:
     return Precision(weight_bits, max(FEWEST_ACTIVATION_BITS, weight_bits - 2), weight_bits - 1)
 
 
-def calibration_images(images: ImageSet, count: int = CALIBRATION_IMAGES) -> Array:
+def calibration_images(images: ImageSet | StreamedSet, count: int = CALIBRATION_IMAGES) -> Array:
     """Some of the images, spread over all of them, the same ones every time."""
+    if isinstance(images, StreamedSet):
+        images = images.sample(count)
     chosen = np.random.default_rng(_SEED).permutation(len(images))[:count]
     picked: Array = images.images[torch.from_numpy(np.sort(chosen))].cpu().numpy()
     return picked

@@ -134,8 +134,8 @@ class _Walker:
         raise InputError(
             f"{type(layer).__name__} cannot be compiled",
             where=name,
-            remedy="Use convolutions, average pools, sums, linear layers, batch norm and ReLU; for a max pool, train "
-            "the network with average pooling.",
+            remedy="Use convolutions, average pools, sums, linear layers, batch norm and ReLU; instead of max "
+            "pools train with average ones (sphynx show resnet18 --pool average).",
         )
 
     def convolution(self, layer: nn.Conv2d, x: Node) -> Node:

@@ -9,6 +9,7 @@ same plan.
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -75,6 +76,9 @@ def plan_program(program: Program) -> ProgramPlan:
     origins = _linear_origins(program)
     drawn = frozenset(upload for needed in uploads.values() for upload in needed if not origins[upload.tensor])
     return ProgramPlan(params, search.chosen, uploads, tuple(_schedule(uploads, origins)), drawn)
+
+
+atexit.register(plan_program.cache_clear)  # native objects that outlive the interpreter are reported as leaks
 
 
 def _schedule(

@@ -17,6 +17,7 @@ A layer is cut into chunks of CHUNK_RELUS, in which labels are (wires, instances
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -98,6 +99,9 @@ class Messages:
 @lru_cache
 def _circuit(shape: ReluShape) -> garbling.Circuit:
     return garbling.relu_circuit(shape.w, shape.k, shape.f)
+
+
+atexit.register(_circuit.cache_clear)  # native objects that outlive the interpreter are reported as leaks
 
 
 @lru_cache

@@ -15,7 +15,7 @@ from sphynx.report.figures import Chart
 from sphynx.report.outcomes import describe_network
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.skeleton import draw_skeleton
-from sphynx.report.sources import DesignRun, PrivateRow, Sources, TrainingRun
+from sphynx.report.sources import DesignRun, Sources, TrainingRun
 from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any
@@ -109,8 +109,18 @@ def _design_facts(design: AnyDesign, runs: Sequence[str]) -> Facts:
         inner = "; ReLUs inside the cells (a teacher)" if design.inner_relus else ""
         facts.append(("convolutions", f"{design.convolution}, {design.conv_stack}{inner}"))
         facts.append(("balancing", f"{design.balancing}, stem {design.stem}"))
+        facts.append(_groups(design))
     facts.append(("runs", ", ".join(runs)))
     return facts
+
+
+def _groups(design: Design) -> tuple[str, str]:
+    """The paper's M1, M2, M3: also those that are 0, which the skeleton does not draw."""
+    ends = (*design.reduce_positions, design.depth)
+    starts = (0, *(position + 1 for position in design.reduce_positions))
+    sizes = [end - start for start, end in zip(starts, ends, strict=True)]
+    names = ", ".join(f"M{number}" for number in range(1, len(sizes) + 1))
+    return f"{names}", f"{', '.join(map(str, sizes))} normal cells, a reduce cell after each but the last"
 
 
 def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
@@ -122,10 +132,10 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
         if not made.here and made.text not in notes:
             notes.append(made.text)
         rows.append([
-            run.name, short_number(run.relus), _percent(run.accuracy), str(len(run.metrics)),
+            run.name, short_number(run.relus), _percent(run.accuracy), str(run.epochs),
             str(recipe["batch_size"]), recipe["distillation"] if run.distilled else "no",
             "-" if run.result is None else f"{run.result['minutes']:.1f}",
-            "here" if made.here else f"elsewhere\u00a0[{notes.index(made.text) + 1}]",
+            "here" if made.here else f"not\u00a0here\u00a0[{notes.index(made.text) + 1}]",
         ])  # fmt: skip
     columns = ["run", ">ReLUs", ">test accuracy", ">epochs", ">batch", "distilled", ">minutes", "made"]
     return Table(columns, rows, [f"[{number}] {note}" for number, note in enumerate(notes, 1)])
@@ -141,43 +151,32 @@ def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     return Table(columns, rows, [made.strip()] if made else [])
 
 
-def design_table(run: DesignRun) -> Table:
-    """The networks of one plan, which differ in their cells only."""
+def design_table(run: DesignRun, present: Mapping[str, Any]) -> Table:
+    """The networks of one plan, which differ in their cells only; its own alone, where no comparison was made."""
     result = run.result
+    own = {"cells": result["cells"], "mean": result["accuracy"], "deviation": result["accuracy_std"],
+           "accuracies": result["accuracies"], "minutes": result["minutes"].get("training", 0.0)}  # fmt: skip
     rows = [
         [row["cells"], _percent(100 * row["mean"]),
          "-" if row["deviation"] is None else f"{100 * row['deviation']:.2f}",
-         str(len(row["accuracies"])), f"{row['parameters']:,}", f"{row['minutes']:.1f}"]
-        for row in result["comparison"]["rows"]
+         str(len(row["accuracies"])), f"{row['parameters']:,}" if "parameters" in row else "-",
+         f"{row['minutes']:.1f}"]
+        for row in result["comparison"]["rows"] or [own]
     ]  # fmt: skip
     plan = (
         f"{run.name}: {result['data']}, budget {result['relu_budget']:,} ReLUs; C = {result['channels']}, "
         f"D = {result['depth']}, {result['relus']:,} ReLUs, reduce cells at "
         f"{', '.join(map(str, result['reduce_positions']))} ({result['placed_by']})."
     )
-    gains = [f"The first {Gain(**found)}." for found in result["comparison"]["gains"]]
-    return Table(["cells", ">test accuracy", ">std", ">seeds", ">parameters", ">minutes"], rows, [plan, *gains])
-
-
-def private_table(sources: Sources) -> Table:
-    machines = list(dict.fromkeys(row.machine for row in sources.private))
-    rows = [
-        [
-            f"{row.name} [{machines.index(row.machine) + 1}]",
-            _seconds(row, "offline_s"), _seconds(row, "online_s"), _seconds(row, "plaintext_s"),
-            _bytes(row, "offline_bytes"), _bytes(row, "online_bytes"), str(row.values.get("rounds", "-")),
-            _memory(row), _yes(row.values.get("equal_to_oracle")),
-        ]
-        for row in sources.private
-    ]  # fmt: skip
-    columns = ["network, backend, link", ">offline", ">online", ">clear", ">traffic offline", ">online", ">rounds",
-               ">memory", "exact"]  # fmt: skip
-    notes = [f"[{number}] machine: {machine}" for number, machine in enumerate(machines, 1)]
-    notes.append(
-        "clear: the same network without privacy. memory: server / client. "
-        "exact: equal to the integer program, bit for bit."
-    )
-    return Table(columns, rows, notes)
+    stages = ", ".join(f"{stage} {minutes:.1f}" for stage, minutes in result["minutes"].items())
+    notes = [
+        plan,
+        f"Minutes by stage: {stages}.",
+        *(f"The first {Gain(**found)}." for found in result["comparison"]["gains"]),
+    ]
+    if made := made_elsewhere(run.environments, present):
+        notes.append(made.strip())
+    return Table(["cells", ">test accuracy", ">std", ">seeds", ">parameters", ">minutes"], rows, notes)
 
 
 def model_cards(sources: Sources, present: Mapping[str, Any]) -> Iterator[ModelCard]:
@@ -209,20 +208,21 @@ def _model_facts(run: TrainingRun, present: Mapping[str, Any]) -> Facts:
     ]  # fmt: skip
 
 
-def tiles(sources: Sources) -> list[Tile]:
+def tiles(sources: Sources, present: Mapping[str, Any]) -> list[Tile]:
     found = []
     finished = [run for run in sources.training if run.accuracy is not None and not _is_teacher(run)]
     if finished:
         best = max(finished, key=lambda run: run.accuracy or 0)
-        found.append(Tile("highest test accuracy", _percent(best.accuracy), best.name))
-        fewest = min(run.relus for run in finished)
-        most = max(run.relus for run in finished)
-        value = short_number(fewest) if fewest == most else f"{short_number(fewest)}\u2013{short_number(most)}"
+        found.append(Tile("highest test accuracy", _percent(best.accuracy), f"{best.name}, on {best.data_name}"))
+        fewest, most = (short_number(float(f"{pick(run.relus for run in finished):.3g}")) for pick in (min, max))
+        value = fewest if fewest == most else f"{fewest}\u2013{most}"
         found.append(Tile("ReLUs", value, f"{len(finished)} trained network{'s' if len(finished) > 1 else ''}"))
     timed = [(row.number("online_s"), row) for row in sources.private]
     fastest = min(((s, row) for s, row in timed if s), key=lambda pair: pair[0], default=None)
     if fastest is not None:
-        found.append(Tile("online latency", seconds_text(fastest[0]), fastest[1].name))
+        made = provenance(fastest[1].environment, present)
+        where = "this machine" if made.here else fastest[1].machine if made.text.startswith("unknown") else made.text
+        found.append(Tile("online latency", seconds_text(fastest[0]), f"{fastest[1].name}; {where}"))
         traffic = fastest[1].number("online_bytes")
         if traffic:
             found.append(Tile("online traffic", bytes_text(traffic), "of the same row"))
@@ -254,27 +254,3 @@ def _augmentation(recipe: Mapping[str, Any]) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f} %"
-
-
-def _seconds(row: PrivateRow, key: str) -> str:
-    value = row.number(key)
-    return "-" if value is None else seconds_text(value)
-
-
-def _bytes(row: PrivateRow, key: str) -> str:
-    value = row.number(key)
-    return "-" if value is None else bytes_text(value)
-
-
-def _memory(row: PrivateRow) -> str:
-    """One number, or server / client."""
-    found = row.values.get("peak_memory_bytes")
-    if not isinstance(found, Mapping):
-        return _bytes(row, "peak_memory_bytes")
-    server, client = (bytes_text(float(found[party])) for party in ("server", "client"))
-    same_unit = server.split()[-1] == client.split()[-1]
-    return f"{server.split()[0] if same_unit else server} / {client}"
-
-
-def _yes(value: object) -> str:
-    return {True: "yes", False: "NO"}.get(value, "-") if isinstance(value, bool) else "-"

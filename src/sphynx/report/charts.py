@@ -100,7 +100,7 @@ def bars(
     per_line = max(1, min(len(groups), int(room // needed)))
     per_line = -(-len(groups) // -(-len(groups) // per_line))  # even lines
     lines = [groups[start : start + per_line] for start in range(0, len(groups), per_line)]
-    note_lines = wrapped(note, width - 12)
+    note_lines = wrapped(note if y.low == 0 else f"{note} The axis does not start at 0.", width - 12)
     top = names.height + 20
     drawing = Drawing(width, top + len(lines) * (height + 38) + 16 * len(note_lines), title)
     drawing.place(names, 6, 0)

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from typing import Any
 
-from sphynx.report.axes import Axis, bytes_text, epoch_axis, linear_axis, log_axis, seconds_text
+from sphynx.report.axes import Axis, epoch_axis, linear_axis, log_axis, seconds_text
 from sphynx.report.charts import WIDE, Point, Series, curves, wrapped
-from sphynx.report.drawing import SERIES, Drawing, Key, Mark, Text, roles
+from sphynx.report.drawing import SERIES, Drawing, Mark, Text, roles
 from sphynx.report.experiments import DATA_SETS
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.published import Published, read_published
-from sphynx.report.sources import PlacementRun, PrivateRow, RangeCheck, Sources, TrainingRun
-from sphynx.report.spans import Panel, Piece, SpanRow, Tick, spans
+from sphynx.report.sources import PlacementRun, PrivateRow, Sources, TrainingRun
 
 FEW_EPOCHS = 12  # up to here each one is marked
-PHASES = ("offline", "online")
+PEERS = (
+    " Hollow: DELPHI's protocol, online, on an Intel i9-10900X, as the Sphynx paper reports (SAFENet's and ImageNet's "
+    "by its estimate). Machines and protocols differ: compare ours with each other only."
+)
+OWN_ROLES = ("s0", "s7", "s6")  # in a chart of latencies, where others' points take s1 to s5
+OWN_MARKS: tuple[Mark, ...] = ("circle", "square", "triangle", "cross")
 
 
 @dataclass(frozen=True)
@@ -41,13 +46,19 @@ class Chart:
 
 
 def training_charts(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> Iterator[Chart]:
-    """Two charts for every eight runs: that many colours can be told apart."""
+    """Two charts for every eight runs on the same data: that many colours can be told apart."""
     runs = [run for run in runs if len(run.metrics) > 1]
-    for start in range(0, len(runs), SERIES):
-        yield from _training_pair(runs[start : start + SERIES], start // SERIES, present)
+    together = [
+        (data, group[start : start + SERIES])
+        for data in dict.fromkeys(_data_key(run) for run in runs)
+        for group in [[run for run in runs if _data_key(run) == data]]
+        for start in range(0, len(group), SERIES)
+    ]
+    for number, (data, group) in enumerate(together):
+        yield from _training_pair(data, group, number, present)
 
 
-def _training_pair(runs: Sequence[TrainingRun], number: int, present: Mapping[str, Any]) -> Iterator[Chart]:
+def _training_pair(data: str, runs: Sequence[TrainingRun], number: int, present: Mapping[str, Any]) -> Iterator[Chart]:
     colour = roles(run.name for run in runs)
     made = made_elsewhere((run.environment for run in runs), present)
 
@@ -71,10 +82,11 @@ def _training_pair(runs: Sequence[TrainingRun], number: int, present: Mapping[st
         return _over_epochs("Accuracy", series, "accuracy, %", width)
 
     yield Chart(
-        f"training-loss-{number}", "Training loss", f"Distilled runs add the teacher's term to the loss.{made}", loss
-    )
+        f"training-loss-{number}", f"{data}: training loss",
+        f"Distilled runs add the teacher's term to the loss.{made}", loss,
+    )  # fmt: skip
     yield Chart(
-        f"training-accuracy-{number}", "Accuracy",
+        f"training-accuracy-{number}", f"{data}: accuracy",
         "Lines: training images, augmented. Diamonds: test images, looked at once, after the last epoch. "
         f"Dashed: held-out training images, where some were held out.{made}",
         accuracy,
@@ -113,31 +125,58 @@ def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Char
     for data in dict.fromkeys(_data_key(run) for run in finished):
         runs = [run for run in finished if _data_key(run) == data]
         peers = [p for p in read_published() if p.data == data]
-        own = [Point(run.relus, run.accuracy or 0.0, _run_tip(run, present)) for run in runs]
-        caption = (
-            "Hollow: published by others. Hover for name, value, source and whether it was distilled. Filled: ours."
-        )
+        caption = "Hollow: published by others. Filled: ours. Diamonds: distilled. Hover for names and sources."
         caption += made_elsewhere((run.environment for run in runs), present)
-        if len(own) + len(peers) > 1:
+        if peers or len({run.relus for run in runs}) > 1:
             yield _pareto(
-                f"pareto-relus-{data}", f"{data}: accuracy against ReLUs", own,
+                f"pareto-relus-{data}", f"{data}: accuracy against ReLUs", _by_teacher(runs, present),
                 [(p, float(p.relus)) for p in peers if p.relus], "ReLUs (logarithmic)", caption,
             )  # fmt: skip
-        timed = [point for row in sources.private for point in _timed(row, runs)]
-        if timed:
+        timed = [(row, run) for row in sources.private if row.number("online_s") and (run := _run_of(row, runs))]
+        if timed and (peers or len({run.accuracy for _, run in timed}) > 1):
+            machines = dict.fromkeys(f"{row.machine}; {provenance(row.environment, present)}" for row, _ in timed)
             yield _pareto(
-                f"pareto-latency-{data}", f"{data}: accuracy against private latency", timed,
-                [(p, p.latency_s) for p in peers if p.latency_s], "online seconds (logarithmic)",
-                "Hollow: DELPHI's protocol on an Intel i9-10900X, as the Sphynx paper reports. Ours: the machine that "
-                "the hover text names; machines differ, so only ours can be compared with each other.",
+                f"pareto-latency-{data}", f"{data}: accuracy against private latency, online",
+                _by_protocol(timed, present), [(p, p.latency_s) for p in peers if p.latency_s],
+                "online seconds (logarithmic)",
+                f"Filled: ours, online; {' / '.join(machines)}. The hover text has the total.{PEERS if peers else ''}",
             )  # fmt: skip
+
+
+def _by_teacher(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> list[Series]:
+    found = []
+    for name, distilled in (("ours", False), ("ours, distilled", True)):
+        points = [
+            Point(run.relus, run.accuracy or 0.0, _run_tip(run, present)) for run in runs if run.distilled == distilled
+        ]
+        mark: Mark = "diamond" if distilled else "circle"
+        found.append(Series(name, points, "s0", mark, joined=False, named=bool(points)))
+    return found
+
+
+def _by_protocol(timed: Sequence[tuple[PrivateRow, TrainingRun]], present: Mapping[str, Any]) -> list[Series]:
+    """A colour for each way to do ReLUs, a mark for each link."""
+    mark_of = dict(zip(dict.fromkeys(row.values.get("link") for row, _ in timed), cycle(OWN_MARKS), strict=False))
+    backends = dict.fromkeys(str(row.values["relu_backend"]) for row, _ in timed)
+    role_of = dict(zip(backends, cycle(OWN_ROLES), strict=False))
+    found = []
+    for protocol in dict.fromkeys(row.protocol for row, _ in timed):
+        own = [(row, run) for row, run in timed if row.protocol == protocol]
+        first = own[0][0].values
+        points = [
+            Point(row.number("online_s") or 0.0, run.accuracy or 0.0, _timed_tip(row, run, present)) for row, run in own
+        ]
+        role, mark = role_of[str(first["relu_backend"])], mark_of[first.get("link")]
+        found.append(Series(f"ours, {protocol}", sorted(points, key=lambda p: p.x), role, mark))
+    return found
 
 
 def _pareto(
-    chart_id: str, title: str, own: Sequence[Point], peers: Sequence[tuple[Published, float]], x_name: str, caption: str
-) -> Chart:
+    chart_id: str, title: str, own: Sequence[Series], peers: Sequence[tuple[Published, float]], x_name: str,
+    caption: str,
+) -> Chart:  # fmt: skip
     def draw(width: float) -> Drawing:
-        series = [Series("ours", sorted(own, key=lambda p: p.x), "s0", joined=False)]
+        series = list(own)
         names = dict.fromkeys((p.method, p.distilled) for p, _ in peers)
         colour = roles(method for method, _ in names)
         for method, distilled in names:
@@ -156,101 +195,27 @@ def _pareto(
     return Chart(chart_id, title, caption, draw)
 
 
-def timeline_chart(row: PrivateRow, number: int) -> Chart:
-    def draw(width: float) -> Drawing:
-        parties = list(dict.fromkeys(str(piece["party"]) for piece in row.timeline))
-        colour = roles(_kind(str(piece["name"])) for piece in row.timeline)
-        panels = []
-        for phase in PHASES:
-            pieces = [piece for piece in row.timeline if piece["phase"] == phase]
-            if not pieces:
-                continue
-            first = min(float(piece["start_s"]) for piece in pieces)
-            rows = [
-                SpanRow(
-                    party,
-                    [
-                        Piece(
-                            float(p["start_s"]) - first, float(p["end_s"]) - first, colour[_kind(str(p["name"]))],
-                            f"{party}, {phase}: {p['name']}, {seconds_text(float(p['end_s']) - float(p['start_s']))}",
-                        )
-                        for p in pieces
-                        if str(p["party"]) == party
-                    ],
-                )
-                for party in parties
-            ]  # fmt: skip
-            panels.append(Panel(phase, rows, seconds_text))
-        key = [Key(name, role) for name, role in colour.items()]
-        return spans(f"timeline of {row.name}", panels, key, width=width)
-
-    caption = "What each party is at, waiting for the other included. Each phase has its own axis and starts at 0."
-    caption += f" Machine: {row.machine}."
-    return Chart(f"timeline-{number}", f"One private inference: {row.name}", caption, draw)
-
-
-def traffic_chart(row: PrivateRow, number: int) -> Chart:
-    def draw(width: float) -> Drawing:
-        panels = []
-        for phase in PHASES:
-            layers = [layer for layer in row.layers if layer["phase"] == phase]
-            rows = []
-            for layer in layers:
-                sent, received = float(layer["sent_bytes"]), float(layer["received_bytes"])
-                pieces = [
-                    Piece(0.0, sent, "s0", f"{layer['name']}, {phase}: {bytes_text(sent)} sent"),
-                    Piece(sent, sent + received, "s1", f"{layer['name']}, {phase}: {bytes_text(received)} received"),
-                ]
-                rows.append(SpanRow(str(layer["name"]), pieces, total=bytes_text(sent + received)))
-            if rows:
-                panels.append(Panel(phase, rows, bytes_text))
-        key = [Key("sent", "s0"), Key("received", "s1")]
-        return spans(f"traffic of {row.name}", panels, key, width=width)
-
-    caption = "Bytes by layer, as the party that measured counted them. The two phases have their own axes."
-    caption += f" Machine: {row.machine}."
-    return Chart(f"traffic-{number}", f"Traffic by layer: {row.name}", caption, draw)
-
-
-def range_chart(check: RangeCheck, number: int) -> Chart:
-    def draw(width: float) -> Drawing:
-        rows = []
-        for layer in check.layers:
-            given, used, bound = (int(layer[key]) for key in ("range_bits", "used_bits", "bound_bits"))
-            pieces = [Piece(0, given, "s6", f"{layer['name']}: range of {given} bits", True)] if given else []
-            pieces.append(Piece(0, used, "s0", f"{layer['name']}: {used} bits used by {check.images:,} images"))
-            worst = Tick(bound, "s5", "diamond", f"{layer['name']}: no image can need more than {bound} bits")
-            rows.append(SpanRow(str(layer["name"]), pieces, [worst]))
-        key = [Key("used", "s0"), Key("range", "s6", hollow=True), Key("worst case", "s5", "diamond")]
-        return spans(f"ranges of {check.name}", [Panel("", rows, lambda bits: f"{bits:g} bits")], key, width=width)
-
-    caption = "A linear map without a range is a link of a chain, which may wrap around the ring."
-    return Chart(f"ranges-{number}", f"Use of number ranges: {check.name}", caption, draw)
-
-
-def _timed(row: PrivateRow, runs: Sequence[TrainingRun]) -> list[Point]:
-    """A benchmark's points: the run of its name, else every run with as many ReLUs. Weights do not change latency."""
-    online = row.number("online_s")
-    if not online:
-        return []
+def _run_of(row: PrivateRow, runs: Sequence[TrainingRun]) -> TrainingRun | None:
+    """The run of a benchmark's name, else the most accurate with as many ReLUs: weights do not change latency."""
     model = row.values["model"]
     named = [run for run in runs if run.name == model or run.name.endswith(f"/{model}")]
-    found = named or [run for run in runs if run.relus == row.values.get("relus")]
-    return [
-        Point(
-            online,
-            run.accuracy or 0.0,
-            f"{row.name}: {online:.3g} s online; {run.accuracy:.2f} % by {run.name}, "
-            f"{'distilled' if run.distilled else 'not distilled'} ({row.source}; {row.machine})",
-        )
-        for run in found
-    ]
+    alike = [run for run in runs if run.relus == row.values.get("relus")]
+    return max(named or alike, key=lambda run: run.accuracy or 0.0, default=None)
+
+
+def _timed_tip(row: PrivateRow, run: TrainingRun, present: Mapping[str, Any]) -> str:
+    total = f", {seconds_text(row.total_s)} in all" if row.total_s is not None else ""
+    return (
+        f"{row.name}: {seconds_text(row.number('online_s') or 0.0)} online{total}; {run.accuracy:.2f} % by {run.name}, "
+        f"{'distilled' if run.distilled else 'not distilled'} "
+        f"({row.source}; {row.machine}; {provenance(row.environment, present)})"
+    )
 
 
 def _run_tip(run: TrainingRun, present: Mapping[str, Any]) -> str:
     taught = "distilled" if run.distilled else "not distilled"
     made = provenance(run.environment, present)
-    return f"{run.name}: {run.accuracy:.2f} %, {run.relus:,} ReLUs, {taught}, {len(run.metrics)} epochs; {made}"
+    return f"{run.name}: {run.accuracy:.2f} %, {run.relus:,} ReLUs, {taught}, {run.epochs} epochs; {made}"
 
 
 def _data_key(run: TrainingRun) -> str:
@@ -275,12 +240,3 @@ def _over_epochs(
     x = epoch_axis(max(point.x for s in series for point in s.points), width)
     height = 280.0 if width >= WIDE else 240.0
     return curves(title, series, x, y, x_name="epoch", y_name=y_name, width=width, height=height, note=note)
-
-
-def _kind(section: str) -> str:
-    """What a section of the protocol is about, by its name: pieces of one kind share a colour."""
-    if section.endswith("/mask"):
-        return "encrypted masks"
-    if section.endswith("activation"):
-        return "ReLU"
-    return {"pixels": "image", "logits": "logits"}.get(section.rpartition(".")[2], "linear maps")

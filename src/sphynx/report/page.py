@@ -21,11 +21,9 @@ from sphynx.report.figures import (
     Chart,
     pareto_charts,
     placement_chart,
-    range_chart,
-    timeline_chart,
-    traffic_chart,
     training_charts,
 )
+from sphynx.report.private_part import private_charts, private_table
 from sphynx.report.sources import Sources
 
 
@@ -74,12 +72,12 @@ def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "S
     """`present` is this machine and source (`run.environment`): what was made elsewhere is labelled so."""
     networks = cards.network_cards(sources)
     sections = [
-        Section("design", "Design", [table_part(cards.design_table(run)) for run in sources.designs if run.compared]),
+        _designs(sources, present),
         Section("networks", "Networks", [_network_part(card) for card in networks]),
         _training(sources, present),
         _searches(sources, present),
         Section("comparison", "Beside published results", [_part(chart) for chart in pareto_charts(sources, present)]),
-        _private(sources),
+        _private(sources, present),
         Section("cards", "Model cards", [_card_part(card) for card in cards.model_cards(sources, present)]),
     ]
     sections = [section for section in sections if section.parts]
@@ -90,10 +88,15 @@ def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "S
     html = render(
         title=title,
         subtitle=cards.subtitle(sources),
-        tiles=cards.tiles(sources),
+        tiles=cards.tiles(sources, present),
         sections=sections,
     )
     return Report(html, tuple(charts), {name: svg for card in networks for name, svg in card.cells.items()})
+
+
+def _designs(sources: Sources, present: Mapping[str, Any]) -> Section:
+    tables = (cards.design_table(run, present) for run in sources.designs)
+    return Section("design", "Design", [table_part(table) for table in tables])
 
 
 def _training(sources: Sources, present: Mapping[str, Any]) -> Section:
@@ -112,16 +115,11 @@ def _searches(sources: Sources, present: Mapping[str, Any]) -> Section:
     return section
 
 
-def _private(sources: Sources) -> Section:
+def _private(sources: Sources, present: Mapping[str, Any]) -> Section:
     section = Section("private", "Private inference")
     if sources.private:
-        section.parts.append(table_part(cards.private_table(sources)))
-    for number, row in enumerate(sources.private):
-        if row.timeline:
-            section.parts.append(_part(timeline_chart(row, number)))
-        if row.layers:
-            section.parts.append(_part(traffic_chart(row, number)))
-    section.parts += [_part(range_chart(check, number)) for number, check in enumerate(sources.checks)]
+        section.parts.append(table_part(private_table(sources, present)))
+    section.parts += [_part(chart) for chart in private_charts(sources, present)]
     return section
 
 

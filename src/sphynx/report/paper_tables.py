@@ -30,6 +30,10 @@ class PaperRow:
     mega: int = 10**6
 
     @property
+    def paper(self) -> float:
+        return float(self.printed[:-1]) * {"K": 1000, "M": self.mega}[self.printed[-1]]
+
+    @property
     def verdict(self) -> str:
         return _verdict(self.printed, self.ours, self.mega)
 

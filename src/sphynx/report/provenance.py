@@ -1,6 +1,7 @@
 """Where a result was made: on this machine by this source, or elsewhere. Every table and chart says which.
 
-Two machines are told apart by platform, device and cores; two programs by the hash of their Python source.
+Two machines are told apart by platform, device and cores, as far as the result names them; two programs by the hash of
+their Python source.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ def provenance(environment: Mapping[str, Any] | None, present: Mapping[str, Any]
     if not environment:
         return Provenance("unknown machine and version", False)
     parts = []
-    if _machine(environment) != _machine(present):
-        parts.append(f"other machine ({environment.get('device', 'unknown')})")
+    if not _same_machine(environment, present):
+        name = environment.get("device") or environment.get("platform") or "unknown"
+        parts.append(f"other machine ({name})")
     if environment.get("source_sha256") != present.get("source_sha256"):
-        version, source = environment.get("sphynx", "unknown"), environment.get("source_sha256", "unknown")
+        version, source = (environment.get(key) or "unknown" for key in ("sphynx", "source_sha256"))
         parts.append(f"other version ({version}, source {str(source)[:8]})")
     return Provenance("; ".join(parts), False) if parts else Provenance(HERE, True)
 
@@ -43,10 +45,14 @@ def joined(several: Sequence[Provenance]) -> Provenance:
 def made_elsewhere(environments: Iterable[Mapping[str, Any]], present: Mapping[str, Any]) -> str:
     """A sentence for a caption, or nothing where all was made here."""
     texts = dict.fromkeys(str(made) for e in environments if not (made := provenance(e, present)).here)
-    return f" Made elsewhere: {' / '.join(texts)}." if texts else ""
+    return f" Not made here by this version: {' / '.join(texts)}." if texts else ""
 
 
-def _machine(environment: Mapping[str, Any]) -> tuple[object, ...]:
+def _same_machine(environment: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
+    named = [key for key in ("platform", "device", "cores") if environment.get(key) is not None]
+    return bool(named) and all(_fact(environment, key) == _fact(present, key) for key in named)
+
+
+def _fact(environment: Mapping[str, Any], key: str) -> str:
     """How many threads torch was given belongs to a run, not to its machine."""
-    device = str(environment.get("device")).partition(",")[0]
-    return environment.get("platform"), device, environment.get("cores")
+    return str(environment.get(key)).partition(",")[0]

@@ -23,7 +23,7 @@ def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outco
     elif experiment.picture == "location":
         body = _location(experiment, outcomes, width, note)
     else:
-        body = _bars(experiment, outcomes, width, f"{note} The axis does not start at 0.")
+        body = _bars(experiment, outcomes, width, note)
     drawing = Drawing(width, body.height + 30, experiment.title)
     drawing.add(Text(6, 19, experiment.title, bold=True, size=15))
     drawing.place(body, 0, 30)
@@ -38,7 +38,7 @@ def _sentences(scale: Scale, outcomes: Sequence[Outcome]) -> list[str]:
         found.append(f"Ours at {scale.meaning}.")
     elsewhere = sorted({str(ours.made) for o in outcomes for ours in _all_ours(o) if not ours.made.here})
     if elsewhere:
-        found.append(f"Of ours, made elsewhere: {'; '.join(elsewhere)}.")
+        found.append(f"Of ours, not made here by this version: {'; '.join(elsewhere)}.")
     return found
 
 

@@ -1,5 +1,5 @@
-"""What a report is made from: run folders (train, search, locate, design), results files, and the JSON that
-`sphynx bench private` and `sphynx check` print. Each input says by its content what it is.
+"""What a report is made from: run folders (train, search, locate, design), results files, models by name, and the JSON
+that `sphynx bench private` and `sphynx check` print. Each input says by its content what it is.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from sphynx.run.folder import RunFolder
 from sphynx.run.stages import STAGES
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
 from sphynx.space.genotype import Genotype, genotype_from_json, read_json
+from sphynx.space.shipped import CARD, load_card, model_path
 
 CONFIG, RESULT, ENVIRONMENT, BETA = "config.json", "result.json", "environment.json", "beta.json"
+DESIGN = "design.json"
 PRIVATE_KEYS = ("model", "relu_backend", "online_s")
 LAYER = (("name", "phase"), ("sent_bytes", "received_bytes"))  # keys of words, keys of numbers
 TIMELINE = (("party", "phase", "name"), ("start_s", "end_s"))
@@ -40,6 +42,11 @@ class TrainingRun:
     def accuracy(self) -> float | None:
         """Percent, on test images, at the final epoch."""
         return None if self.result is None else 100 * float(self.result["accuracy"])
+
+    @property
+    def epochs(self) -> int:
+        """Those that were run; a model's card keeps no curves, only its recipe."""
+        return len(self.metrics) or int(self.config["recipe"]["epochs"])
 
     @property
     def distilled(self) -> bool:
@@ -79,11 +86,7 @@ class DesignRun:
 
     name: str
     result: Mapping[str, Any]
-
-    @property
-    def compared(self) -> bool:
-        """The comparison can be left out of a run."""
-        return bool(self.result["comparison"]["rows"])
+    environments: Sequence[Mapping[str, Any]] = ()  # of its stages
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,23 @@ class PrivateRow:
     values: Mapping[str, Any]
     source: str
     machine: str = "unknown"
+    software: str = ""  # that it used besides Sphynx
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def protocol(self) -> str:
+        """What is done to a ReLU, and over which link."""
+        link = f", {self.values['link']}" if self.values.get("link") else ""
+        return f"{self.values['relu_backend']}{link}"
 
     @property
     def name(self) -> str:
-        link = f", {self.values['link']}" if self.values.get("link") else ""
-        return f"{self.values['model']}, {self.values['relu_backend']}{link}"
+        return f"{self.values['model']}, {self.protocol}"
+
+    @property
+    def total_s(self) -> float | None:
+        offline, online = self.number("offline_s"), self.number("online_s")
+        return None if offline is None or online is None else offline + online
 
     def number(self, key: str) -> float | None:
         value = self.values.get(key)
@@ -120,6 +135,8 @@ class RangeCheck:
     images: int
     accuracy: float
     layers: Sequence[Mapping[str, Any]]
+    data: str = ""
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -134,12 +151,24 @@ class Sources:
 
 def read_sources(paths: Sequence[Path]) -> Sources:
     found = Sources()
-    for path in paths:
-        if path.is_dir():
+    for given in paths:
+        path = given if given.suffix == ".json" else model_path(given)
+        if (path / CARD).is_file():
+            found.training.append(_model(path))
+        elif path.is_dir():
             _read_folder(path, found)
         else:
             _read_file(path, read_json(path), found)
     return found
+
+
+def _model(folder: Path) -> TrainingRun:
+    """A packed model: what its card says of the run that it was."""
+    card = load_card(folder.name, folder.parent)
+    design = any_design_from_json(read_json(folder / DESIGN), where=str(folder / DESIGN))
+    environment = {**card["provenance"], "device": card["device"]}
+    result = {**card, "data": card["data"]["name"]}
+    return TrainingRun(card["name"], design, card, (), environment, result)
 
 
 def _read_folder(path: Path, found: Sources) -> None:
@@ -153,7 +182,8 @@ def _read_folder(path: Path, found: Sources) -> None:
             _read_file(file, read_json(file), found)
     for stages in sorted(path.rglob(STAGES)):
         if (stages.parent / RESULT).is_file():
-            found.designs.append(DesignRun(stages.parent.name, read_json(stages.parent / RESULT)))
+            environments = [read_json(file) for file in sorted(stages.parent.rglob(ENVIRONMENT))]
+            found.designs.append(DesignRun(stages.parent.name, read_json(stages.parent / RESULT), environments))
     for config in configs:
         folder = config.parent
         name = path.name if folder == path else f"{path.name}/{folder.relative_to(path)}"
@@ -189,12 +219,17 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         for row in rows:
             _require(row.get("layers") or (), LAYER, f"{where}, layers")
             _require(row.get("timeline") or (), TIMELINE, f"{where}, timeline")
-        shared = data.get("machine") if isinstance(data, Mapping) else None
-        found.private += [PrivateRow(row, path.name, _machine_text(row.get("machine", shared))) for row in rows]
+        about: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
+        for row in rows:
+            machine, source = (row.get(key, about.get(key)) for key in ("machine", "source"))
+            made = _machine_text(machine), _software_text(machine), _environment(machine, source)
+            found.private.append(PrivateRow(row, path.name, *made))
     elif isinstance(data, Mapping) and {"layers", "images", "accuracy"} <= data.keys():
         _require(data["layers"], RANGE, f"{where}, layers")
         name = str(data.get("compiled", path.stem))
-        found.checks.append(RangeCheck(name, data["images"], 100 * data["accuracy"], data["layers"]))
+        on = f"{data['data']}, {data['split']} images" if {"data", "split"} <= data.keys() else ""
+        made = data.get("environment", {})
+        found.checks.append(RangeCheck(name, data["images"], 100 * data["accuracy"], data["layers"], on, made))
     elif isinstance(data, Mapping) and {"result", "config", "metrics"} <= data.keys():
         design = any_design_from_json(data["config"].get("design"), where=where)
         name = str(data.get("name", path.stem))
@@ -232,8 +267,25 @@ def _machine_text(machine: Any) -> str:
     facts = [str(machine.get("architecture", "unknown")), f"{machine.get('cores', '?')} cores"]
     if machine.get("load_average"):
         facts.append(f"load {machine['load_average'][0]} at the start")
-    facts += [f"{name} {version}" for name, version in dict(machine.get("versions", {})).items() if version]
+    facts += [f"sphynx {version}" for version in [dict(machine.get("versions", {})).get("sphynx")] if version]
     return ", ".join(facts)
+
+
+def _software_text(machine: Any) -> str:
+    versions = dict(machine.get("versions", {})) if isinstance(machine, Mapping) else {}
+    return ", ".join(f"{name} {version}" for name, version in versions.items() if version and name != "sphynx")
+
+
+def _environment(machine: Any, source: Any) -> dict[str, Any]:
+    """A benchmark's machine and source in the words of a run's environment. It runs on no accelerator."""
+    if not isinstance(machine, Mapping) or not isinstance(source, Mapping):
+        return {}
+    return {
+        "platform": machine.get("system"),
+        "cores": machine.get("cores"),
+        "sphynx": dict(machine.get("versions", {})).get("sphynx"),
+        "source_sha256": source.get("source_sha256"),
+    }
 
 
 def _is_private(row: Mapping[str, Any]) -> bool:

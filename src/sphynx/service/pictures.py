@@ -18,7 +18,9 @@ def read_picture(path: Path, image: Shape) -> NDArray[np.uint8]:
     try:
         from PIL import Image
     except ModuleNotFoundError:
-        raise MissingPartError("reading images needs the package Pillow", remedy="pip install pillow") from None
+        raise MissingPartError(
+            "reading images needs the package Pillow", remedy="pip install 'sphynx[client]'"
+        ) from None
 
     mode = MODES.get(image.channels)
     if mode is None:

@@ -10,7 +10,8 @@ from html import escape
 
 from sphynx.space.genotype import INPUT_NODES, Cell
 
-COLUMN_WIDTH = 168
+COLUMN_WIDTH, NARROW_COLUMN = 168, 148
+MANY_COLUMNS = 6  # a cell that is a chain: narrower, so that its words are not shrunk on a page
 ROW_HEIGHT = 74
 BOX_WIDTH = 58
 BOX_HEIGHT = 30
@@ -113,16 +114,16 @@ def _places(cell: Cell) -> list[_Point]:
         column.append(1 + max(column[edge.source] for edge in edges))
     column.append(1 + max(column))
     rows = max(max(column.count(c) for c in set(column)), len(cell))
+    chain = max(column) + 1 >= MANY_COLUMNS
+    step, shift = (NARROW_COLUMN, 0.7) if chain else (COLUMN_WIDTH, 0.22)
     places = []
     seen: dict[int, int] = {}
     for own in column:
         members = column.count(own)
         row = seen[own] = seen.get(own, -1) + 1
         # Members of a column spread over the whole height; a shift by column keeps edges off the boxes between.
-        centre = (row + 0.5) * rows / members + (0.22 if own % 2 and members == 1 else 0)
-        places.append(
-            _Point(MARGIN + BOX_WIDTH / 2 + own * COLUMN_WIDTH, TITLE_HEIGHT + MARGIN + (centre - 0.2) * ROW_HEIGHT)
-        )
+        centre = (row + 0.5) * rows / members + (shift if own % 2 and members == 1 else 0)
+        places.append(_Point(MARGIN + BOX_WIDTH / 2 + own * step, TITLE_HEIGHT + MARGIN + (centre - 0.2) * ROW_HEIGHT))
     return places
 
 

@@ -20,6 +20,7 @@ from torch import nn
 
 from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatches
 from sphynx.data.images import Data, DataFace, ImageSet
+from sphynx.data.source import KEY as DATA_SOURCE
 from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import (
@@ -211,6 +212,7 @@ def _describe_run(job: Job, folder: RunFolder) -> None:
     config = {
         "design": job.design.to_json(),
         "data": job.data.identity(),
+        **({} if job.data.source is None else {DATA_SOURCE: job.data.source.to_json()}),
         "recipe": job.recipe.to_json(),
         "seed": job.seed,
         "teacher": None if job.teacher is None else job.teacher.design.to_json(),

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import torch
 
 from sphynx.data.images import Data
+from sphynx.data.source import KEY as DATA_SOURCE
 from sphynx.errors import InputError
 from sphynx.network.model import MODEL, NORMALISATION
 from sphynx.run.folder import RunFolder
@@ -263,6 +264,7 @@ class Pipeline:
         order = self.order
         result = {
             "data": self.data.name,
+            **({} if self.data.source is None else {DATA_SOURCE: self.data.source.to_json()}),
             "relu_budget": order.relu_budget,
             "relus": relu_count(design),
             "channels": design.channels,

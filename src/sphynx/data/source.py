@@ -1,0 +1,46 @@
+"""Where data were opened from: what a run and a compiled program keep, so that later commands find the data again.
+
+It says nothing of what the data are (`DataFace.identity` does): a moved folder is the same data.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+KEY = "data_source"  # in the JSON of runs
+FILE = "data.json"  # beside a compiled program
+
+
+@dataclass(frozen=True)
+class DataSource:
+    spec: str  # a name, or an absolute path
+    image_size: int | None = None
+    stream: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def source_of(spec: str, *, image_size: int | None = None, stream: bool = False) -> DataSource:
+    path = Path(spec)
+    return DataSource(str(path.resolve()) if path.exists() else spec, image_size, stream)
+
+
+def recorded_source(file: Path) -> DataSource | None:
+    """From the JSON of a run, a model's card or a compiled program; older ones say only the name of their data."""
+    try:
+        found = json.loads(file.read_text())
+        if KEY in found:
+            return DataSource(**found[KEY])
+        data = found["data"]
+        return DataSource(data if isinstance(data, str) else str(data["name"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def save_source(folder: Path, source: DataSource | None) -> None:
+    if source is not None:
+        (folder / FILE).write_text(json.dumps({KEY: source.to_json()}, indent=2) + "\n")

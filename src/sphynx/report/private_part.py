@@ -1,0 +1,230 @@
+"""Private inference in a report: its table, latency against ReLUs, the timeline of one inference, traffic, ranges.
+
+Every latency stands with its protocol, link and machine, and is said to be offline, online or total.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sphynx.report.axes import bytes_text, log_axis, seconds_text
+from sphynx.report.cards import Table
+from sphynx.report.charts import WIDE, Point, Series, curves
+from sphynx.report.drawing import Drawing, Key, roles
+from sphynx.report.figures import Chart
+from sphynx.report.provenance import made_elsewhere, provenance
+from sphynx.report.sources import PrivateRow, RangeCheck, Sources
+from sphynx.report.spans import Panel, Piece, SpanRow, Tick, spans
+
+PHASES = ("offline", "online")
+LEAST_COUNTS = 3  # of ReLUs, for a line through the latencies
+PLACE = re.compile(r"\[[^\]]*\]")  # of a tensor: one that is sent in pieces has one section for each
+
+
+def private_table(sources: Sources, present: Mapping[str, Any]) -> Table:
+    made = [f"{_made(row, present)}{row.software and f'; {row.software}'}" for row in sources.private]
+    machines = list(dict.fromkeys(made))
+    rows = [
+        [
+            f"{row.name} [{machines.index(where) + 1}]",
+            _seconds(row.number("offline_s")), _seconds(row.number("online_s")), _seconds(row.total_s),
+            _seconds(row.number("plaintext_s")), _bytes(row, "offline_bytes"), _bytes(row, "online_bytes"),
+            str(row.values.get("rounds", "-")), _memory(row), _yes(row.values.get("equal_to_oracle")),
+        ]
+        for row, where in zip(sources.private, made, strict=True)
+    ]  # fmt: skip
+    columns = ["network, ReLU by, link", ">offline", ">online", ">total", ">clear", ">offline traffic",
+               ">online traffic", ">rounds", ">memory", "exact"]  # fmt: skip
+    notes = [f"[{number}] machine: {machine}" for number, machine in enumerate(machines, 1)]
+    notes.append(
+        "Both parties on that machine; links other than loopback are emulated. gc: garbled circuits, gmw: GMW on "
+        "shared bits; linear maps by homomorphic encryption, offline. total: offline and online. clear: the same "
+        "network without privacy. memory: server / client. exact: equal to the integer program, bit for bit."
+    )
+    return Table(columns, rows, notes)
+
+
+def private_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Chart]:
+    yield from _growth_chart(sources.private, present)
+    for number, row in enumerate(sources.private):
+        if row.timeline:
+            yield _timeline_chart(row, number, present)
+        if row.layers:
+            yield _traffic_chart(row, number, present)
+    for number, check in enumerate(sources.checks):
+        yield _range_chart(check, number, present)
+
+
+def _growth_chart(rows: Sequence[PrivateRow], present: Mapping[str, Any]) -> Iterator[Chart]:
+    """Online and total seconds against ReLUs, with a line through those that one benchmark measured."""
+    measured: dict[tuple[str, str, str], list[Point]] = {}
+    kinds: tuple[tuple[str, Callable[[PrivateRow], float | None]], ...] = (
+        ("online", lambda row: row.number("online_s")),
+        ("total", lambda row: row.total_s),
+    )
+    for row in rows:
+        for kind, seconds_of in kinds:
+            relus, seconds = row.number("relus"), seconds_of(row)
+            if relus and seconds:
+                tip = f"{row.name}: {seconds_text(seconds)} {kind}, {relus:,.0f} ReLUs ({_made(row, present)})"
+                measured.setdefault((row.source, row.protocol, kind), []).append(Point(relus, seconds, tip))
+    measured = {key: points for key, points in measured.items() if len({p.x for p in points}) >= LEAST_COUNTS}
+    if not measured:
+        return
+    fits = {key: _line_through(points) for key, points in measured.items()}
+    used = {(source, protocol) for source, protocol, _ in measured}
+    machines = dict.fromkeys(_made(row, present) for row in rows if (row.source, row.protocol) in used)
+    several = len({source for source, _ in used}) > 1
+    names = {key: f"{f'{key[0]}: ' if several else ''}{key[1]}, {key[2]}" for key in measured}
+
+    def draw(width: float) -> Drawing:
+        series = []
+        colour = roles(f"{source}, {protocol}" for source, protocol, _ in measured)
+        for key, points in measured.items():
+            role, hollow = colour[f"{key[0]}, {key[1]}"], key[2] == "total"
+            series.append(Series(names[key], points, role, hollow=hollow, joined=False))
+            slope, start = fits[key]
+            low, high = (pick(p.x for p in points) for pick in (min, max))
+            along = [Point(x, start + slope * x) for x in np.geomspace(low, high, 20) if start + slope * x > 0]
+            series.append(Series("", along, role, marked=False, dashed=True, named=False))
+        shown = [point for s in series for point in s.points]
+        return curves(
+            "Latency against ReLUs", series, log_axis([p.x for p in shown]), log_axis([p.y for p in shown]),
+            x_name="ReLUs (logarithmic)", y_name="seconds (logarithmic)", width=width,
+            height=320.0 if width >= WIDE else 280.0,
+        )  # fmt: skip
+
+    lines = "; ".join(
+        f"{names[key]}: {1e6 * slope:.3g} µs per ReLU {'+' if start >= 0 else '-'} {seconds_text(abs(start))}"
+        for key, (slope, start) in fits.items()
+    )
+    caption = f"Dashed: the line by least squares. {lines}. Machine: {' / '.join(machines)}."
+    yield Chart("latency-relus", "Private latency against ReLUs", caption, draw)
+
+
+def _line_through(points: Sequence[Point]) -> tuple[float, float]:
+    slope, start = np.polyfit([p.x for p in points], [p.y for p in points], 1)
+    return float(slope), float(start)
+
+
+def _timeline_chart(row: PrivateRow, number: int, present: Mapping[str, Any]) -> Chart:
+    def draw(width: float) -> Drawing:
+        parties = list(dict.fromkeys(str(piece["party"]) for piece in row.timeline))
+        colour = roles(_kind(str(piece["name"])) for piece in row.timeline)
+        panels = []
+        for phase in PHASES:
+            pieces = [piece for piece in row.timeline if piece["phase"] == phase]
+            if not pieces:
+                continue
+            first = min(float(piece["start_s"]) for piece in pieces)
+            rows = [
+                SpanRow(
+                    party,
+                    [
+                        Piece(
+                            float(p["start_s"]) - first, float(p["end_s"]) - first, colour[_kind(str(p["name"]))],
+                            f"{party}, {phase}: {p['name']}, {seconds_text(float(p['end_s']) - float(p['start_s']))}",
+                        )
+                        for p in pieces
+                        if str(p["party"]) == party
+                    ],
+                )
+                for party in parties
+            ]  # fmt: skip
+            panels.append(Panel(phase, rows, seconds_text))
+        key = [Key(name, role) for name, role in colour.items()]
+        return spans(f"timeline of {row.name}", panels, key, width=width)
+
+    caption = "What each party is at, waiting for the other included. Each phase has its own axis and starts at 0."
+    caption += f" Machine: {_made(row, present)}."
+    return Chart(f"timeline-{number}", f"One private inference: {row.name}", caption, draw)
+
+
+def _traffic_chart(row: PrivateRow, number: int, present: Mapping[str, Any]) -> Chart:
+    def draw(width: float) -> Drawing:
+        panels = []
+        for phase in PHASES:
+            rows = []
+            for name, sent, received in _by_tensor(row.layers, phase):
+                pieces = [
+                    Piece(0.0, sent, "s0", f"{name}, {phase}: {bytes_text(sent)} sent"),
+                    Piece(sent, sent + received, "s1", f"{name}, {phase}: {bytes_text(received)} received"),
+                ]
+                rows.append(SpanRow(name, pieces, total=bytes_text(sent + received)))
+            if rows:
+                panels.append(Panel(phase, rows, bytes_text))
+        key = [Key("sent by the client", "s0"), Key("received", "s1")]
+        return spans(f"traffic of {row.name}", panels, key, width=width)
+
+    caption = "Bytes by layer. NAME/mask: encrypted masks, for the linear maps. The two phases have their own axes."
+    caption += f" Machine: {_made(row, present)}."
+    return Chart(f"traffic-{number}", f"Traffic by layer: {row.name}", caption, draw)
+
+
+def _by_tensor(layers: Sequence[Mapping[str, Any]], phase: str) -> list[tuple[str, float, float]]:
+    """Name, sent and received bytes; the pieces of one tensor are summed."""
+    found: dict[str, tuple[float, float]] = {}
+    for layer in layers:
+        if layer["phase"] == phase:
+            name = PLACE.sub("", str(layer["name"]))
+            sent, received = found.get(name, (0.0, 0.0))
+            found[name] = sent + float(layer["sent_bytes"]), received + float(layer["received_bytes"])
+    return [(name, sent, received) for name, (sent, received) in found.items()]
+
+
+def _range_chart(check: RangeCheck, number: int, present: Mapping[str, Any]) -> Chart:
+    def draw(width: float) -> Drawing:
+        rows = []
+        for layer in check.layers:
+            given, used, bound = (int(layer[key]) for key in ("range_bits", "used_bits", "bound_bits"))
+            pieces = [Piece(0, given, "s6", f"{layer['name']}: range of {given} bits", True)] if given else []
+            pieces.append(Piece(0, used, "s0", f"{layer['name']}: {used} bits used by {check.images:,} images"))
+            worst = Tick(bound, "s5", "diamond", f"{layer['name']}: no image can need more than {bound} bits")
+            rows.append(SpanRow(str(layer["name"]), pieces, [worst]))
+        key = [Key("used", "s0"), Key("range", "s6", hollow=True), Key("worst case", "s5", "diamond")]
+        return spans(f"ranges of {check.name}", [Panel("", rows, lambda bits: f"{bits:g} bits")], key, width=width)
+
+    caption = f"Used by {check.images:,} images{f' ({check.data})' if check.data else ''}. "
+    caption += "A linear map without a range is a link of a chain, which may wrap around the ring."
+    caption += made_elsewhere([check.environment], present)
+    return Chart(f"ranges-{number}", f"Use of number ranges: {check.name}", caption, draw)
+
+
+def _kind(section: str) -> str:
+    """What a section of the protocol is about, by its name: pieces of one kind share a colour."""
+    if section.endswith("/mask"):
+        return "encrypted masks"
+    if section.endswith("activation"):
+        return "ReLU"
+    return {"pixels": "image", "logits": "logits"}.get(section.rpartition(".")[2], "linear maps")
+
+
+def _made(row: PrivateRow, present: Mapping[str, Any]) -> str:
+    return f"{row.machine}; {provenance(row.environment, present)}"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else seconds_text(value)
+
+
+def _bytes(row: PrivateRow, key: str) -> str:
+    value = row.number(key)
+    return "-" if value is None else bytes_text(value)
+
+
+def _memory(row: PrivateRow) -> str:
+    """One number, or server / client."""
+    found = row.values.get("peak_memory_bytes")
+    if not isinstance(found, Mapping):
+        return _bytes(row, "peak_memory_bytes")
+    server, client = (bytes_text(float(found[party])) for party in ("server", "client"))
+    same_unit = server.split()[-1] == client.split()[-1]
+    return f"{server.split()[0] if same_unit else server} / {client}"
+
+
+def _yes(value: object) -> str:
+    return {True: "yes", False: "NO"}.get(value, "-") if isinstance(value, bool) else "-"
