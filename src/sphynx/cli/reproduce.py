@@ -9,6 +9,7 @@ import typer
 
 from sphynx.cli import design_options as opt
 from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.reproduce_extras import extras, latency_estimates, print_latency_estimates, print_saving
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from sphynx.report.outcomes import Ours, Outcome
     from sphynx.report.scales import Scale
 
-COUNTED = ("relu-counts", "parameters")
+COUNTED = ("relu-counts", "parameters", "latency-estimates")
 ALL = "all"
 
 
@@ -89,7 +90,7 @@ def reproduce(
                 continue
             if not processes.leads:
                 continue
-            made.append(outcomes_to_json(experiment, chosen, outcomes))
+            made.append(outcomes_to_json(experiment, chosen, outcomes) | extras(experiment, outcomes))
             RunFolder(out).write_json(f"{experiment.name}.json", made[-1])
             figure = out / f"{experiment.name}.svg"
             figure.write_text(draw_outcomes(experiment, chosen, outcomes).to_svg())
@@ -122,6 +123,7 @@ def _list(as_json: bool) -> None:
         [
             [COUNTED[0], "ReLU counts, every table", "all", "-"],
             [COUNTED[1], "Parameter counts", "appendix F.3", "-"],
+            [COUNTED[2], "Latencies that the paper estimated", "section 5.2", "-"],
             *([e.name, e.title, e.rows[0].source, str(len(e.rows))] for e in EXPERIMENTS.values()),
         ],
     )
@@ -142,6 +144,8 @@ def _print(experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure
             paper = _spread(row.accuracy, row.std)
             rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])
     print_table(experiment.title, columns, rows, note=f"{scale.meaning}.")
+    print_saving(outcomes)
+    print_latency_estimates(experiment.name)
     typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
     for note in experiment.notes:
         typer.echo(f"- {note}")
@@ -169,6 +173,9 @@ def _plain(value: float | None) -> str:
 
 
 def _counted(name: str, as_json: bool) -> None:
+    if name == COUNTED[2]:
+        latency_estimates(as_json)
+        return
     from sphynx.report.paper_tables import parameter_rows, relu_count_rows
 
     rows = relu_count_rows() if name == "relu-counts" else parameter_rows()
