@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from sphynx.cli.bench_options import Out, hand_out
 from sphynx.cli.bench_private import private
 from sphynx.cli.bench_scaling import scaling
 from sphynx.cli.bench_throughput import throughput
 from sphynx.cli.design_options import Json
-from sphynx.cli.output import print_json, print_table
+from sphynx.cli.output import print_table
 from sphynx.errors import InputError
 
 app = typer.Typer(help="Measure speed beside bounds and peers.", no_args_is_help=True, rich_markup_mode=None)
@@ -30,6 +31,7 @@ def core(
     threads: Annotated[
         str, typer.Option("--threads", help="all: garbling and OT on one core, then on all; 1: on one core only.")
     ] = "all",
+    out: Out = None,
 ) -> None:
     """Measure the compiled core: AES, garbling, OT, RLWE beside SEAL, ring convolution beside torch.
 
@@ -44,9 +46,8 @@ def core(
     from sphynx.bench.core import measure_core
 
     results = measure_core(repeats, all_cores=threads == "all", progress=lambda part: typer.echo(part, err=True))
-    if as_json:
-        print_json(results)
-    else:
+    hand_out(results, as_json, out)
+    if not as_json:
         _print_tables(results)
 
 
