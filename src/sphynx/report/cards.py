@@ -180,6 +180,22 @@ def private_table(sources: Sources) -> Table:
     return Table(columns, rows, notes)
 
 
+def throughput_table(sources: Sources) -> Table:
+    machines = list(dict.fromkeys(row.machine for row in sources.throughput))
+    rows = [
+        [
+            f"{row.name} [{machines.index(row.machine) + 1}]", str(row.values["clients"]),
+            f"{row.values['inferences_per_s']:.2f}", _seconds(row, "latency_s"), _seconds(row, "latency_p95_s"),
+            _seconds(row, "online_s"), _bytes(row, "bytes_per_inference"), _yes(row.values.get("equal_to_oracle")),
+        ]
+        for row in sources.throughput
+    ]  # fmt: skip
+    columns = ["network, backend, link", ">clients", ">inferences per second", ">latency", ">p95", ">of it online",
+               ">traffic each", "exact"]  # fmt: skip
+    notes = [f"[{number}] machine of server and clients: {machine}" for number, machine in enumerate(machines, 1)]
+    return Table(columns, rows, [*notes, "latency: offline and online together, median."])
+
+
 def model_cards(sources: Sources, present: Mapping[str, Any]) -> Iterator[ModelCard]:
     """Of every finished run."""
     for number, run in enumerate(run for run in sources.training if run.result is not None):

@@ -26,6 +26,7 @@ from sphynx.report.figures import (
     traffic_chart,
     training_charts,
 )
+from sphynx.report.scaling_figure import scaling_chart
 from sphynx.report.sources import Sources
 
 
@@ -121,6 +122,9 @@ def _private(sources: Sources) -> Section:
             section.parts.append(_part(timeline_chart(row, number)))
         if row.layers:
             section.parts.append(_part(traffic_chart(row, number)))
+    if sources.throughput:
+        section.parts.append(table_part(cards.throughput_table(sources)))
+    section.parts += [_part(scaling_chart(results, number)) for number, results in enumerate(sources.scaling)]
     section.parts += [_part(range_chart(check, number)) for number, check in enumerate(sources.checks)]
     return section
 

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sphynx.report.axes import linear_axis
 from sphynx.report.charts import WIDE, Point, Series, curves, stacked
 from sphynx.report.drawing import Drawing, roles
+from sphynx.report.figures import Chart
 
 PANELS = {"online": "Online latency", "offline": "Offline latency"}
 
 
-def scaling_drawing(results: Mapping[str, Any], *, width: float = WIDE) -> Drawing:
+def scaling_chart(results: Mapping[str, Any], number: int = 0) -> Chart:
+    rows, machine = results["rows"], results["machine"]
+    caption = (
+        f"Medians of {rows[0]['repeats']}, two processes over {rows[0]['transport']} on one machine "
+        f"({machine.get('architecture', 'unknown')}, {machine.get('cores', '?')} cores). Random weights, number ranges "
+        "of trained networks. Lines: least squares."
+    )
+    return Chart(f"scaling-{number}", "Private latency against ReLUs", caption, partial(scaling_drawing, results))
+
+
+def scaling_drawing(results: Mapping[str, Any], width: float = WIDE) -> Drawing:
     rows, fits = results["rows"], results["fits"]
     colour = roles(_name(row) for row in rows)
-    machine = results["machine"]
-    note = (
-        f"Medians of {rows[0]['repeats']}, two processes over {rows[0]['transport']} on one machine "
-        f"({machine['architecture']}, {machine['cores']} cores). Random weights, trained networks' widths. "
-        "Lines: least squares."
-    )
-    panels = [
-        (heading, _panel(heading, phase, rows, fits, colour, width, note if phase == "offline" else ""))
-        for phase, heading in PANELS.items()
-    ]
+    panels = [(heading, _panel(heading, phase, rows, fits, colour, width)) for phase, heading in PANELS.items()]
     return stacked("Private latency against ReLUs", panels, width)
 
 
 def save_scaling(results: Mapping[str, Any], path: Path) -> None:
     """SVG, or PNG by the file's name."""
-    drawing = scaling_drawing(results)
+    drawing = scaling_chart(results).alone()
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".png":
         drawing.save_png(path)
@@ -41,7 +44,7 @@ def save_scaling(results: Mapping[str, Any], path: Path) -> None:
 
 def _panel(
     title: str, phase: str, rows: Sequence[Mapping[str, Any]], fits: Sequence[Mapping[str, Any]],
-    colour: Mapping[str, str], width: float, note: str,
+    colour: Mapping[str, str], width: float,
 ) -> Drawing:  # fmt: skip
     series = []
     for name, role in colour.items():
@@ -60,7 +63,7 @@ def _panel(
     return curves(
         title, series, linear_axis([point.x for point in values], zero=True),
         linear_axis([point.y for point in values], zero=True),
-        x_name="ReLUs, thousands", y_name="seconds", width=width, height=240.0, note=note,
+        x_name="ReLUs, thousands", y_name="seconds", width=width, height=240.0,
     )  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 """What a report is made from: run folders (train, search, locate, design), results files, and the JSON that
-`sphynx bench private` and `sphynx check` print. Each input says by its content what it is.
+`sphynx bench` and `sphynx check` print. Each input says by its content what it is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ PRIVATE_KEYS = ("model", "relu_backend", "online_s")
 LAYER = (("name", "phase"), ("sent_bytes", "received_bytes"))  # keys of words, keys of numbers
 TIMELINE = (("party", "phase", "name"), ("start_s", "end_s"))
 RANGE = (("name",), ("range_bits", "used_bits", "bound_bits"))
+THROUGHPUT = (("model", "relu_backend", "link"), ("clients", "inferences_per_s", "latency_s", "bytes_per_inference"))
+SCALED = (("model", "relu_backend", "link", "transport"), ("relus", "repeats", "online_s", "offline_s"))
+FIT = (("relu_backend", "link", "phase", "intercept_s"), ("s_per_relu", "r_squared", "smallest_relus", "largest_relus"))
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class DesignRun:
 
 @dataclass(frozen=True)
 class PrivateRow:
-    """One row of `sphynx bench private --json`: a network, a backend, a link."""
+    """One row of `sphynx bench private` or `throughput`: a network, a backend, a link."""
 
     values: Mapping[str, Any]
     source: str
@@ -129,6 +132,8 @@ class Sources:
     searches: list[CellSearch] = field(default_factory=list)
     designs: list[DesignRun] = field(default_factory=list)
     private: list[PrivateRow] = field(default_factory=list)
+    throughput: list[PrivateRow] = field(default_factory=list)  # rows of `sphynx bench throughput`
+    scaling: list[Mapping[str, Any]] = field(default_factory=list)  # what `sphynx bench scaling` measured
     checks: list[RangeCheck] = field(default_factory=list)
 
 
@@ -185,7 +190,15 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
     rows = data.get("rows") if isinstance(data, Mapping) and "rows" in data else data
     if isinstance(data, Mapping) and _is_private(data):
         rows = [data]
-    if isinstance(rows, list) and rows and all(isinstance(r, Mapping) and _is_private(r) for r in rows):
+    if isinstance(data, Mapping) and {"rows", "fits", "machine"} <= data.keys():
+        _require(data["rows"], SCALED, f"{where}, rows")
+        _require(data["fits"], FIT, f"{where}, fits")
+        found.scaling.append(data)
+    elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and "inferences_per_s" in r for r in rows):
+        _require(rows, THROUGHPUT, f"{where}, rows")
+        machine = _machine_text(data.get("machine") if isinstance(data, Mapping) else None)
+        found.throughput += [PrivateRow(row, path.name, machine) for row in rows]
+    elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and _is_private(r) for r in rows):
         for row in rows:
             _require(row.get("layers") or (), LAYER, f"{where}, layers")
             _require(row.get("timeline") or (), TIMELINE, f"{where}, timeline")
@@ -203,7 +216,7 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         )
     else:
         raise InputError(
-            "it is no results file and not what `bench private` or `check` print",
+            "it is no results file and not what `bench` or `check` print",
             where=where,
             remedy="Give run folders, results files, or what those verbs print with --json.",
         )
