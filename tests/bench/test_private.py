@@ -20,7 +20,7 @@ def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(private_models.UNTRAINED, "tiny", (1, 2, (0, 1)))
     monkeypatch.setattr(private_models, "PLAINTEXT_RUNS", 4)
     out = tmp_path / "rows.json"
-    arguments = ["bench", "private", "--untrained", "tiny", "--relu", "gmw", "--repeat", "1", "--json", str(out)]
+    arguments = ["bench", "private", "--untrained", "tiny", "--relu", "gmw", "--repeat", "1", "-o", str(out)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     saved = json.loads(out.read_text())

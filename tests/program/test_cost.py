@@ -8,13 +8,13 @@ from tests.program.programs import small_program
 
 @pytest.mark.parametrize(("w", "k", "nbytes"), [(32, 32, 34), (40, 40, 43), (32, 64, 42), (64, 64, 70)])
 def test_gmw_bytes_are_those_of_the_worked_examples(w: int, k: int, nbytes: int) -> None:
-    assert relu_cost(8, w, k, 8).gmw_online_bytes == pytest.approx(8 * nbytes, abs=8)
+    assert relu_cost(640, w, k, 8).gmw_online_bytes == pytest.approx(640 * nbytes, abs=640)
 
 
 def test_gc_counts_are_those_of_the_worked_example() -> None:
-    cost = relu_cost(1, 34, 40, 8)
-    assert cost.gc_ands == 33 + 25 + 39
-    assert cost.gc_online_bytes == 16 * 34 + 5
+    cost = relu_cost(64, 34, 40, 8)
+    assert cost.gc_ands == 64 * (33 + 25 + 39)
+    assert cost.gc_online_bytes == 64 * (16 * 34 + 5)
     assert cost.gmw_messages == 3 + 6
 
 

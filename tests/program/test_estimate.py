@@ -32,7 +32,8 @@ def test_messages_cost_half_round_trips_and_bytes_their_transfer() -> None:
 def test_offline_bytes_are_the_costs() -> None:
     program, cost = small_program(), total_cost(small_program())
     found = estimate(program, REFERENCE, FREE, "gc").total
-    assert found.offline_bytes == cost.he_upload_bytes + cost.he_reply_bytes + cost.gc_table_bytes + 4 * cost.gc_ots
+    ot_bytes = REFERENCE.ot_bytes * cost.gc_ots
+    assert found.offline_bytes == cost.he_upload_bytes + cost.he_reply_bytes + cost.gc_table_bytes + ot_bytes
     assert cost.squares == 12 and found.online_bytes > cost.gc_online_bytes + cost.square_online_bytes
 
 

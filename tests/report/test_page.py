@@ -20,7 +20,7 @@ RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 EVERY_CHART = {
     "skeleton-0", "training-loss-0", "training-accuracy-0", "beta-0", "pareto-relus-cifar100",
-    "pareto-latency-cifar100", "latency-relus", "timeline-0", "traffic-0", "ranges-0",
+    "pareto-latency-cifar100", "timeline-0", "traffic-0", "ranges-0",
 }  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_benchmarks_of_another_machine_or_version_are_labelled(tmp_path: Path) -
         rows = [private_row(str(n), relus=n, machine=machine, source={"source_sha256": source}) for n in (1, 2, 3)]
         report = make(write_private(tmp_path / "p.json", rows))
         assert re.search(rf"\[1\] machine: [^<]*{re.escape(label)}", report.html)
-        for chart in report.charts:  # growth, timeline, traffic
+        for chart in report.charts:  # timeline, traffic
             assert label in chart.caption, chart.id
 
 
@@ -92,13 +92,6 @@ def test_the_pieces_of_a_tensor_are_one_row_of_traffic(tmp_path: Path) -> None:
     report = make(write_private(tmp_path / "p.json", [private_row(layers=layers, timeline=[])]))
     assert "pixels/mask, offline: 3 kB sent" in report.html
     assert "[0:1,0:32]" not in report.html
-
-
-def test_latencies_of_a_line_are_fitted_exactly(tmp_path: Path) -> None:
-    rows = [private_row(str(n), relus=n, online_s=1e-6 * n + 0.02, offline_s=0.08) for n in (1000, 5000, 9000)]
-    chart = next(c for c in make(write_private(tmp_path / "p.json", rows)).charts if c.id == "latency-relus")
-    assert "gc, loopback, online: 1 µs per ReLU + 20 ms" in chart.caption
-    assert "gc, loopback, total: 1 µs per ReLU + 100 ms" in chart.caption
 
 
 def test_results_of_another_machine_are_labelled(whole: Report) -> None:

@@ -72,8 +72,8 @@ def _row(job: Job, server: Measured, client: Measured) -> dict[str, Any]:
         "repeats": job.repeats,
         "offline_s": statistics.median(offline),
         "online_s": statistics.median(online),
-        "offline_p95_s": _p95(offline),
-        "online_p95_s": _p95(online),
+        "offline_p95_s": p95(offline),
+        "online_p95_s": p95(online),
         "setup_s": _setup_seconds(client),
         "offline_cpu_s": statistics.median(
             a.cpu_s + b.cpu_s for a, b in zip(client.offline, server.offline, strict=True)
@@ -105,7 +105,7 @@ def _ratios(row: dict[str, Any]) -> dict[str, float | None]:
     }
 
 
-def _p95(values: list[float]) -> float:
+def p95(values: list[float]) -> float:
     return sorted(values)[min(len(values) - 1, round(0.95 * (len(values) - 1)))]
 
 

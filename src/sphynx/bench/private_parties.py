@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import socket
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sphynx.bench.process_use import peak_memory_bytes
 from sphynx.errors import SphynxError
 from sphynx.program.files import load_program
 from sphynx.program.link import Link
@@ -86,16 +86,16 @@ def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]
     spawn = multiprocessing.get_context("spawn")
     server_end, server_told = spawn.Pipe()
     client_end, client_told = spawn.Pipe()
-    server = spawn.Process(target=_report, args=(server_told, _serve, job), daemon=True)
-    client = spawn.Process(target=_report, args=(client_told, _ask, job, pixels, expected), daemon=True)
+    server = spawn.Process(target=report_to, args=(server_told, _serve, job), daemon=True)
+    client = spawn.Process(target=report_to, args=(client_told, _ask, job, pixels, expected), daemon=True)
     server.start()
     client.start()
     server_told.close()
     client_told.close()
     try:
-        outcome, value = _told(server_end)
+        outcome, value = told_by(server_end)
         client_end.send(value)
-        told = [_told(server_end), _told(client_end)] if outcome == "done" else [(outcome, value)]
+        told = [told_by(server_end), told_by(client_end)] if outcome == "done" else [(outcome, value)]
     finally:
         for process in (server, client):
             process.join(timeout=10)
@@ -110,7 +110,7 @@ def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]
     return served, asked
 
 
-def _told(end: Connection) -> tuple[str, Any]:
+def told_by(end: Connection) -> tuple[str, Any]:
     try:
         outcome, value = end.recv()
         return outcome, value
@@ -118,7 +118,7 @@ def _told(end: Connection) -> tuple[str, Any]:
         return "failed", "the process ended without a word (was it killed for its memory?)"
 
 
-def _report(told: Connection, work: Callable[..., Any], *arguments: Any) -> None:
+def report_to(told: Connection, work: Callable[..., Any], *arguments: Any) -> None:
     try:
         told.send(("done", work(told, *arguments)))
     except Exception as error:  # the parent shows it
@@ -146,7 +146,7 @@ def _serve(told: Connection, job: Job) -> Measured:
         _keep(measured, run, offline, online)
         measured.bundle_bytes = bundle.bytes
     channel.close()
-    measured.peak_memory_bytes = _peak_memory_bytes()
+    measured.peak_memory_bytes = peak_memory_bytes()
     return measured
 
 
@@ -166,7 +166,7 @@ def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArra
         measured.bundle_bytes = bundle.bytes
     channel.close()
     measured.details["equal_to_oracle"] = equal
-    measured.peak_memory_bytes = _peak_memory_bytes()
+    measured.peak_memory_bytes = peak_memory_bytes()
     return measured
 
 
@@ -190,13 +190,3 @@ def _keep(measured: Measured, run: int, offline: Phase, online: Phase) -> None:
         return
     measured.offline.append(offline)
     measured.online.append(online)
-
-
-def _peak_memory_bytes() -> int:
-    """Of this program image. ru_maxrss would still remember the larger parent that it was forked from."""
-    status = Path("/proc/self/status")
-    if status.is_file():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli.bench import parse_backends
+from sphynx.cli.bench_options import parse_backends
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.train import DataSize, KnownData, StreamOption, open_known

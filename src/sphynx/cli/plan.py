@@ -34,7 +34,7 @@ def plan(
     balancing: opt.Balancing = "relu",
     conv_stack: opt.ConvStack = "paper",
     convolution: opt.Convolution = "vanilla",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the chosen design.json here.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the chosen design.json here.")] = None,
     as_json: opt.Json = False,
 ) -> None:
     """List every (channels, depth) within tolerance of a ReLU budget and choose one.
@@ -65,8 +65,8 @@ def plan(
     else:
         budget = parse_relu_budget(relu_budget)
         plans = plan_budget(template, budget, parse_percentage(tolerance))
-    if output is not None:
-        save_design(plans.chosen.design, output)
+    if out is not None:
+        save_design(plans.chosen.design, out)
     if as_json:
         print_json(
             {
@@ -94,8 +94,8 @@ def plan(
             f"Estimated for the chosen one over {estimated.link.name}, ReLU by {estimated.backend}: "
             f"{1e3 * estimated.total.online_seconds:.0f} ms online, {estimated.total.offline_seconds:.2f} s offline."
         )
-    if output is not None:
-        typer.echo(f"wrote {output}", err=True)
+    if out is not None:
+        typer.echo(f"wrote {out}", err=True)
 
 
 def _within_latency(

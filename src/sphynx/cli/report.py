@@ -16,7 +16,7 @@ def report(
         list[Path],
         typer.Argument(help="Run folders, results files, names of models, JSON of `bench private` and `check`."),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("report.html"),
     figures: Annotated[
         Path | None, typer.Option("--figures", help="Also write every figure there, as SVG and PNG.")
     ] = None,
@@ -41,9 +41,9 @@ def report(
     from sphynx.train.processes import pick_device
 
     made = make_report(read_sources(runs), describe_environment(pick_device("auto")), title=title)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(made.html, encoding="utf-8")
-    written = [output, *(made.save_figures(figures) if figures is not None else [])]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(made.html, encoding="utf-8")
+    written = [out, *(made.save_figures(figures) if figures is not None else [])]
     if as_json:
         print_json({"written": [str(path) for path in written], "charts": [chart.id for chart in made.charts]})
         return

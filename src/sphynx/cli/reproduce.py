@@ -9,6 +9,7 @@ import typer
 
 from sphynx.cli import design_options as opt
 from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.reproduce_extras import extras, latency_estimates, print_latency_estimates, print_saving
 from sphynx.cli.train import DeviceOption, resume_command
 from sphynx.errors import InputError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from sphynx.report.outcomes import Ours, Outcome
     from sphynx.report.scales import Scale
 
-COUNTED = ("relu-counts", "parameters")
+COUNTED = ("relu-counts", "parameters", "latency-estimates")
 ALL = "all"
 
 
@@ -93,7 +94,7 @@ def reproduce(
                 continue
             if not processes.leads:
                 continue
-            made.append(outcomes_to_json(experiment, chosen, outcomes))
+            made.append(outcomes_to_json(experiment, chosen, outcomes) | extras(experiment, outcomes))
             RunFolder(out).write_json(f"{experiment.name}.json", made[-1])
             figure = out / f"{experiment.name}.svg"
             figure.write_text(draw_outcomes(experiment, chosen, outcomes).to_svg())
@@ -126,6 +127,7 @@ def _list(as_json: bool) -> None:
         [
             [COUNTED[0], "ReLU counts, every table", "all", "-"],
             [COUNTED[1], "Parameter counts", "appendix F.3", "-"],
+            [COUNTED[2], "Latencies that the paper estimated", "section 5.2", "-"],
             *([e.name, e.title, e.rows[0].source, str(len(e.rows))] for e in EXPERIMENTS.values()),
         ],
     )
@@ -146,6 +148,8 @@ def _print(experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure
             paper = _spread(row.accuracy, row.std)
             rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])
     print_table(experiment.title, columns, rows, note=f"{scale.meaning}.")
+    print_saving(outcomes)
+    print_latency_estimates(experiment.name)
     typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
     for note in experiment.notes:
         typer.echo(f"- {note}")
@@ -172,10 +176,12 @@ def _plain(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _counted(name: str, out: Path, *, quiet: bool) -> list[dict[str, Any]]:
+def _counted(name: str, out: Path, *, quiet: bool) -> Any:
     """Counts need neither data nor training nor torch: table, JSON and figure at once."""
     import json
 
+    if name == COUNTED[2]:
+        return latency_estimates(quiet=quiet)
     from sphynx.report.counts_figure import draw_counts
     from sphynx.report.paper_tables import parameter_rows, relu_count_rows
 

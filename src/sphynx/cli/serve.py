@@ -34,6 +34,9 @@ def serve(
     handshake: Annotated[float, typer.Option("--handshake", min=0.1, help="Seconds for the TLS handshake.")] = 10.0,
     idle: Annotated[float, typer.Option("--idle", min=0.1, help="Seconds between two requests of a client.")] = 600.0,
     grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds for running work after Ctrl-C.")] = 30.0,
+    link: Annotated[
+        str, typer.Option("--link", help="Delay every answer as lan, wan or 20ms,200mbit would: trials on one machine.")
+    ] = "",
     metrics_port: Annotated[
         int, typer.Option("--metrics-port", min=0, max=65535, help="/metrics and /healthz on 127.0.0.1. 0: any.")
     ] = 9464,
@@ -49,6 +52,7 @@ def serve(
       sphynx serve compiled/digits --keys keys/server --listen 0.0.0.0:7443 --workers 8 --quota 100G --pool 32
     """
     from sphynx.program.files import load_program
+    from sphynx.program.link import parse_link
     from sphynx.program.weights import WEIGHTS, load_weights
     from sphynx.protocol.linear import ServerModel
     from sphynx.service.admission import Limits
@@ -59,6 +63,7 @@ def serve(
     from sphynx.space.shipped import program_path
 
     host, port = parse_address(listen)
+    emulated = parse_link(link) if link else None
     defaults = Limits()
     limits = Limits(
         workers=workers or defaults.workers,
@@ -79,7 +84,7 @@ def serve(
     weights_hash = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     kept = folder / "bundles" if folder == Path(compiled) else Path("bundles") / compiled
     with Store(state or kept, quota_bytes=limits.quota_bytes, weights_hash=weights_hash) as store:
-        server = Server(model, store, keys=keys, host=host, port=port, limits=limits, events=events)
+        server = Server(model, store, keys=keys, host=host, port=port, limits=limits, events=events, link=emulated)
         monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)
 
         def stop(number: int, _frame: object) -> None:

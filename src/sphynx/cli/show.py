@@ -43,7 +43,7 @@ def show(
     conv_stack: opt.ConvStack = "paper",
     convolution: opt.Convolution = "vanilla",
     svg: Annotated[Path | None, typer.Option("--svg", help="Draw cells and skeleton into this folder.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the design.json here.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the design.json here.")] = None,
     as_json: opt.Json = False,
 ) -> None:
     """Show a design: its layers with shapes, ReLUs, parameters and MACs; its cells and its skeleton as SVG.
@@ -75,9 +75,9 @@ def show(
         )  # fmt: skip
     account = account_of_any(design)
     written = _draw(design, svg) if svg is not None and isinstance(design, Design) else []
-    if output is not None:
-        save_design(design, output)
-        written.append(output)
+    if out is not None:
+        save_design(design, out)
+        written.append(out)
     if as_json:
         print_json(
             {

@@ -15,6 +15,7 @@ The roles below hold one layer's batch; each material is used for one inference 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ from sphynx.core.bits import pack_ring, plane_words, slice_bits, unpack_ring
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
+
+_WORD_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,44 @@ class ReluShape:
 
     def tree(self) -> _native.CarryTree:
         return _native.CarryTree(self.w, self.f)
+
+
+@dataclass(frozen=True)
+class OnlineMessages:
+    """Payload bytes of a layer's messages. Planes are whole words, 64 ReLUs each; ring elements are packed bits."""
+
+    leaves: int  # server -> client
+    levels: tuple[int, ...]  # each by both parties
+    results: int  # by both parties; the server adds `ring_elements` to the same message
+    ring_elements: int  # z inside the server's message of results; the client's resharing, a message of its own
+
+    @property
+    def server_bytes(self) -> int:
+        return self.leaves + sum(self.levels) + self.results + self.ring_elements
+
+    @property
+    def client_bytes(self) -> int:
+        return sum(self.levels) + self.results + self.ring_elements
+
+    @property
+    def online_bytes(self) -> int:
+        return self.server_bytes + self.client_bytes
+
+    @property
+    def frames(self) -> int:
+        """Messages of both parties, each with a header; those sent at once count twice here."""
+        return 4 + 2 * len(self.levels)
+
+
+@lru_cache
+def online_messages(shape: ReluShape) -> OnlineMessages:
+    tree, plane_bytes = shape.tree(), _WORD_BYTES * shape.words
+    return OnlineMessages(
+        leaves=shape.w * plane_bytes,
+        levels=tuple(tree.opened_rows(level) * plane_bytes for level in range(tree.level_count)),
+        results=3 * plane_bytes,
+        ring_elements=(shape.count * shape.k + 7) // 8,
+    )
 
 
 @dataclass(frozen=True, repr=False)

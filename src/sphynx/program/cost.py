@@ -1,9 +1,10 @@
 """What a program costs under protocol, per linear map and nonlinearity, counted from its public shapes.
 
 HE: products and ciphertexts by the packing plan, each map planned by itself; a tensor that two maps read in one layout
-is uploaded once and counted where it is read first. GC and GMW: the formulas of the ReLU protocols for ranges of w
-bits, a ring of k bits, truncation by f bits; squares open one masked number and reshare. MACs are those of the server's
-plaintext pass, zeros between taps included. No frame headers, no handshakes.
+is uploaded once and counted where it is read first; the protocol plans the program as a whole and may differ a little.
+GC and GMW: ranges of w bits, a ring of k bits, truncation by f bits; squares open one masked number
+and reshare. Online bytes are those of the messages, exactly; each message has a frame header of 8 bytes beside.
+MACs are those of the server's plaintext pass, zeros between taps included. No handshakes.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from math import ceil, log2
 
 from sphynx.core import rlwe
 from sphynx.core.conv_shape import ConvShape
+from sphynx.core.gmw import ReluShape, online_messages
 from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.core.packing_plan import plan_convolutions
 from sphynx.program.ir import Linear, Program, Relu, Square, Term
 from sphynx.space.tally import Shape
 
 LABEL_BYTES, AND_BYTES = 16, 32
+PLANE_BITS = 64  # bits of many ReLUs travel as planes of whole words
+GMW_CONVERTED_BITS = 5  # of each ReLU, made additive offline by a product with a ring element
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class LayerCost:
     gc_ots: int = 0  # offline: one for each of the client's input wires
     gc_online_bytes: int = 0
     gmw_ots: int = 0
+    gmw_offline_ring_bytes: int = 0  # beside the OTs
     gmw_online_bytes: int = 0
     gmw_messages: int = 0
     squares: int = 0
@@ -73,29 +77,37 @@ def total_cost(program: Program) -> LayerCost:
 
 def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
     ands = (w - 1) + max(0, w - 1 - f) + (k - 1)
-    depth = ceil(log2(w - 1)) if w > 2 else 0
-    gmw_bits = (w - 1) + 6 * (w - 2) - 2 * depth + 2 * (k + 1) + 5
+    shape = ReluShape(w, k, f, relus)
+    tree, row = shape.tree(), PLANE_BITS * shape.words
     return LayerCost(
         relus=relus,
         gc_ands=relus * ands,
         gc_table_bytes=relus * ands * AND_BYTES,
         gc_ots=relus * (w + k),
-        gc_online_bytes=ceil(relus * (8 * LABEL_BYTES * w + k) / 8),
-        gmw_ots=relus * (w + 2 * (w - 1) + 5),
-        gmw_online_bytes=ceil(relus * gmw_bits / 8),
-        gmw_messages=3 + depth,
+        gc_online_bytes=relus * w * LABEL_BYTES + row * k // 8,
+        gmw_ots=row * (w + 2 * (tree.inner_count + 1) + GMW_CONVERTED_BITS),
+        gmw_offline_ring_bytes=packed_bytes(row * GMW_CONVERTED_BITS, k) + packed_bytes(relus, k),
+        gmw_online_bytes=online_messages(shape).online_bytes,
+        gmw_messages=3 + tree.level_count,
     )
 
 
 def square_cost(squares: int, k: int, before: int, after: int) -> LayerCost:
     """The masked difference one way, the reshared product back; a truncation by f adds a carry tree of f bits."""
-    bits, messages = 2 * k, 2
+    online_bytes, messages = 2 * packed_bytes(squares, k), 2
     for f in (before, after):
         if f:
-            depth = ceil(log2(f)) if f > 1 else 0
-            bits += f + 6 * (f - 1) - 2 * depth + 2
-            messages += 2 + depth
-    return LayerCost(squares=squares, square_online_bytes=ceil(squares * bits / 8), square_messages=messages)
+            shape = ReluShape(f + 1, k, 0, squares)
+            plane_bytes = PLANE_BITS * shape.words // 8
+            levels = online_messages(shape).levels
+            online_bytes += (f + 1) * plane_bytes + 2 * sum(levels) + 2 * 2 * plane_bytes + packed_bytes(squares, k)
+            messages += 3 + len(levels)
+    return LayerCost(squares=squares, square_online_bytes=online_bytes, square_messages=messages)
+
+
+def packed_bytes(elements: int, k: int) -> int:
+    """Of one message of ring elements."""
+    return (elements * k + 7) // 8
 
 
 def conv_shape(term: Term, source: Shape, out: Shape) -> ConvShape:

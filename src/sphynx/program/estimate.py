@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from sphynx.program.cost import LayerCost, layer_costs
+from sphynx.program.cost import LayerCost, layer_costs, packed_bytes
 from sphynx.program.ir import Program, Relu
 from sphynx.program.link import Link
 
@@ -59,17 +59,19 @@ class Rates:
         return cls(**{**data, **parts})
 
 
+# Measured: one core of a 2-core Neoverse-N1 at 2.5 GHz, CPU time, the best of three runs of
+# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; other work was on the machine (load 6).
 REFERENCE = Rates(
     "one core of a Neoverse-N1",
     1,
-    garble_ands_per_s=35e6,
-    evaluate_ands_per_s=75e6,
-    ots_per_s=5e6,
-    ot_bytes=4.0,
-    gmw_relus_per_s=3e6,
-    limb_macs_per_s=40e9,
-    he_small=HeSeconds(13e-6, 255e-6, 101e-6, 600e-6, 324e-6),
-    he_large=HeSeconds(35e-6, 648e-6, 255e-6, 1560e-6, 970e-6),
+    garble_ands_per_s=34.8e6,
+    evaluate_ands_per_s=73.5e6,
+    ots_per_s=21.8e6,
+    ot_bytes=3.875,
+    gmw_relus_per_s=14.4e6,
+    limb_macs_per_s=48.8e9,
+    he_small=HeSeconds(14.3e-6, 264e-6, 103e-6, 600e-6, 323e-6),
+    he_large=HeSeconds(35.2e-6, 659e-6, 258e-6, 1580e-6, 900e-6),
 )
 
 
@@ -136,7 +138,9 @@ def layer_times(
 
 def _ends(program: Program, link: Link) -> LayerTime:
     """The masked image up, the logits' share down; offline the round trips that no layer has to itself."""
-    online_bytes = (program.image.size + program.logits.shape.size) * program.ring_bits / 8
+    online_bytes = sum(
+        packed_bytes(size, program.ring_bits) for size in (program.image.size, program.logits.shape.size)
+    )
     has_relus = any(isinstance(step, Relu) for step in program.steps)
     offline_trips = 1 + 2 * has_relus
     return LayerTime(
@@ -160,7 +164,8 @@ def _nonlinear_bytes(cost: LayerCost, rates: Rates, backend: Backend) -> tuple[f
     """(offline, online)."""
     if backend == "gc":
         return cost.gc_table_bytes + cost.gc_ots * rates.ot_bytes, cost.gc_online_bytes + cost.square_online_bytes
-    return cost.gmw_ots * rates.ot_bytes, cost.gmw_online_bytes + cost.square_online_bytes
+    offline_bytes = cost.gmw_ots * rates.ot_bytes + cost.gmw_offline_ring_bytes
+    return offline_bytes, cost.gmw_online_bytes + cost.square_online_bytes
 
 
 def _relu_offline(cost: LayerCost, rates: Rates, backend: Backend) -> float:

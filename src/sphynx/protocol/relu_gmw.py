@@ -2,63 +2,23 @@
 
 Offline, the four messages of gmw_material.py; each is sent for all layers before the next is waited for, so that
 both parties compute at the same time and rounds do not grow with layers. Online, the messages of sphynx.core.gmw; where
-both parties send at once, each sends before it receives. `online_messages` has the exact sizes.
+both parties send at once, each sends before it receives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
 from sphynx.core import gmw
+from sphynx.core.gmw import OnlineMessages, online_messages
 from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
-
-_WORD_BYTES = 8
-
-
-@dataclass(frozen=True)
-class OnlineMessages:
-    """Payload bytes of a layer's messages. Planes are whole words, 64 ReLUs each; ring elements are packed bits."""
-
-    leaves: int  # server -> client
-    levels: tuple[int, ...]  # each by both parties
-    results: int  # by both parties; the server adds `ring_elements` to the same message
-    ring_elements: int  # z inside the server's message of results; the client's resharing, a message of its own
-
-    @property
-    def server_bytes(self) -> int:
-        return self.leaves + sum(self.levels) + self.results + self.ring_elements
-
-    @property
-    def client_bytes(self) -> int:
-        return sum(self.levels) + self.results + self.ring_elements
-
-    @property
-    def online_bytes(self) -> int:
-        return self.server_bytes + self.client_bytes
-
-    @property
-    def frames(self) -> int:
-        """Messages of both parties, each with a header; those sent at once count twice here."""
-        return 4 + 2 * len(self.levels)
-
-
-@lru_cache
-def online_messages(shape: gmw.ReluShape) -> OnlineMessages:
-    tree, plane_bytes = shape.tree(), _WORD_BYTES * shape.words
-    return OnlineMessages(
-        leaves=shape.w * plane_bytes,
-        levels=tuple(tree.opened_rows(level) * plane_bytes for level in range(tree.level_count)),
-        results=3 * plane_bytes,
-        ring_elements=(shape.count * shape.k + 7) // 8,
-    )
 
 
 class GmwReluServer:

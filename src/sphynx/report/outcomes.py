@@ -34,6 +34,8 @@ class Ours:
     made: Provenance
     beta: tuple[float, ...] = ()  # the learned probability of this placement, after each epoch of its search
     folders: tuple[str, ...] = ()
+    minutes: float = 0.0  # of one training
+    search_minutes: float | None = None  # of the placement search that gave beta
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "made": str(self.made), "made_here": self.made.here, "beta": list(self.beta),
@@ -104,6 +106,7 @@ class KeptResult:
         return Ours(
             describe_network(design), row.data, account_of_any(design).total.relus, 100 * self.result["accuracy"],
             None, 1, self.result["epochs"], provenance(self.environment, present), folders=(self.name,),
+            minutes=self.result["minutes"],
         )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from sphynx.report.figures import (
     placement_chart,
     training_charts,
 )
-from sphynx.report.private_part import private_charts, private_table
+from sphynx.report.private_part import private_charts, private_table, throughput_table
 from sphynx.report.sources import Sources
 
 
@@ -120,6 +120,8 @@ def _private(sources: Sources, present: Mapping[str, Any]) -> Section:
     if sources.private:
         section.parts.append(table_part(private_table(sources, present)))
     section.parts += [_part(chart) for chart in private_charts(sources, present)]
+    if sources.throughput:
+        section.parts.append(table_part(throughput_table(sources, present)))
     return section
 
 

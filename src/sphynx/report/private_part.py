@@ -1,4 +1,4 @@
-"""Private inference in a report: its table, latency against ReLUs, the timeline of one inference, traffic, ranges.
+"""Private inference in a report: latency, throughput, the timeline of one inference, traffic, growth, ranges.
 
 Every latency stands with its protocol, link and machine, and is said to be offline, online or total.
 """
@@ -6,22 +6,19 @@ Every latency stands with its protocol, link and machine, and is said to be offl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from sphynx.report.axes import bytes_text, log_axis, seconds_text
+from sphynx.report.axes import bytes_text, seconds_text
 from sphynx.report.cards import Table
-from sphynx.report.charts import WIDE, Point, Series, curves
 from sphynx.report.drawing import Drawing, Key, roles
 from sphynx.report.figures import Chart
 from sphynx.report.provenance import made_elsewhere, provenance
+from sphynx.report.scaling_figure import scaling_chart
 from sphynx.report.sources import PrivateRow, RangeCheck, Sources
 from sphynx.report.spans import Panel, Piece, SpanRow, Tick, spans
 
 PHASES = ("offline", "online")
-LEAST_COUNTS = 3  # of ReLUs, for a line through the latencies
 PLACE = re.compile(r"\[[^\]]*\]")  # of a tensor: one that is sent in pieces has one section for each
 
 
@@ -48,67 +45,33 @@ def private_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     return Table(columns, rows, notes)
 
 
+def throughput_table(sources: Sources, present: Mapping[str, Any]) -> Table:
+    machines = list(dict.fromkeys(_made(row, present) for row in sources.throughput))
+    rows = [
+        [
+            f"{row.name} [{machines.index(_made(row, present)) + 1}]", str(row.values["clients"]),
+            f"{row.values['inferences_per_s']:.2f}", _seconds(row.number("latency_s")),
+            _seconds(row.number("latency_p95_s")), _seconds(row.number("online_s")),
+            _bytes(row, "bytes_per_inference"), _yes(row.values.get("equal_to_oracle")),
+        ]
+        for row in sources.throughput
+    ]  # fmt: skip
+    columns = ["network, ReLU by, link", ">clients", ">inferences per second", ">latency", ">p95", ">of it online",
+               ">traffic each", "exact"]  # fmt: skip
+    notes = [f"[{number}] machine of server and clients: {machine}" for number, machine in enumerate(machines, 1)]
+    return Table(columns, rows, [*notes, "latency: offline and online together, median."])
+
+
 def private_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Chart]:
-    yield from _growth_chart(sources.private, present)
     for number, row in enumerate(sources.private):
         if row.timeline:
             yield _timeline_chart(row, number, present)
         if row.layers:
             yield _traffic_chart(row, number, present)
+    for number, run in enumerate(sources.scaling):
+        yield scaling_chart(run.results, number, made_elsewhere([run.environment], present))
     for number, check in enumerate(sources.checks):
         yield _range_chart(check, number, present)
-
-
-def _growth_chart(rows: Sequence[PrivateRow], present: Mapping[str, Any]) -> Iterator[Chart]:
-    """Online and total seconds against ReLUs, with a line through those that one benchmark measured."""
-    measured: dict[tuple[str, str, str], list[Point]] = {}
-    kinds: tuple[tuple[str, Callable[[PrivateRow], float | None]], ...] = (
-        ("online", lambda row: row.number("online_s")),
-        ("total", lambda row: row.total_s),
-    )
-    for row in rows:
-        for kind, seconds_of in kinds:
-            relus, seconds = row.number("relus"), seconds_of(row)
-            if relus and seconds:
-                tip = f"{row.name}: {seconds_text(seconds)} {kind}, {relus:,.0f} ReLUs ({_made(row, present)})"
-                measured.setdefault((row.source, row.protocol, kind), []).append(Point(relus, seconds, tip))
-    measured = {key: points for key, points in measured.items() if len({p.x for p in points}) >= LEAST_COUNTS}
-    if not measured:
-        return
-    fits = {key: _line_through(points) for key, points in measured.items()}
-    used = {(source, protocol) for source, protocol, _ in measured}
-    machines = dict.fromkeys(_made(row, present) for row in rows if (row.source, row.protocol) in used)
-    several = len({source for source, _ in used}) > 1
-    names = {key: f"{f'{key[0]}: ' if several else ''}{key[1]}, {key[2]}" for key in measured}
-
-    def draw(width: float) -> Drawing:
-        series = []
-        colour = roles(f"{source}, {protocol}" for source, protocol, _ in measured)
-        for key, points in measured.items():
-            role, hollow = colour[f"{key[0]}, {key[1]}"], key[2] == "total"
-            series.append(Series(names[key], points, role, hollow=hollow, joined=False))
-            slope, start = fits[key]
-            low, high = (pick(p.x for p in points) for pick in (min, max))
-            along = [Point(x, start + slope * x) for x in np.geomspace(low, high, 20) if start + slope * x > 0]
-            series.append(Series("", along, role, marked=False, dashed=True, named=False))
-        shown = [point for s in series for point in s.points]
-        return curves(
-            "Latency against ReLUs", series, log_axis([p.x for p in shown]), log_axis([p.y for p in shown]),
-            x_name="ReLUs (logarithmic)", y_name="seconds (logarithmic)", width=width,
-            height=320.0 if width >= WIDE else 280.0,
-        )  # fmt: skip
-
-    lines = "; ".join(
-        f"{names[key]}: {1e6 * slope:.3g} µs per ReLU {'+' if start >= 0 else '-'} {seconds_text(abs(start))}"
-        for key, (slope, start) in fits.items()
-    )
-    caption = f"Dashed: the line by least squares. {lines}. Machine: {' / '.join(machines)}."
-    yield Chart("latency-relus", "Private latency against ReLUs", caption, draw)
-
-
-def _line_through(points: Sequence[Point]) -> tuple[float, float]:
-    slope, start = np.polyfit([p.x for p in points], [p.y for p in points], 1)
-    return float(slope), float(start)
 
 
 def _timeline_chart(row: PrivateRow, number: int, present: Mapping[str, Any]) -> Chart:

@@ -18,12 +18,16 @@ class Published:
     note: str
     source: str
 
+    @property
+    def is_latency_estimated(self) -> bool:
+        return "latency estimated" in self.note
+
     def tip(self) -> str:
         parts = [f"{self.method}: {self.accuracy:.2f} %"]
         if self.relus is not None:
             parts.append(f"{self.relus:,} ReLUs")
         if self.latency_s is not None:
-            parts.append(f"{self.latency_s:g} s online")
+            parts.append(f"{self.latency_s:g} s online{', estimated' if self.is_latency_estimated else ''}")
         parts.append("distilled" if self.distilled else "not distilled")
         return ", ".join(parts) + f" ({self.source}{'; ' + self.note if self.note else ''})"
 

@@ -119,11 +119,12 @@ class Reproduction:
             raise _LeftOutError("another process has the result")
         summary = summarise(results)
         spread = summary["accuracy_std"]
+        beta, search_minutes = ((), None) if row.beta is None else self._beta(row, data)
         made = [provenance(RunFolder(job.out).read_json(ENVIRONMENT), self.present) for job in jobs]
         return Ours(
             describe_network(design), data.name, account_of_any(design).total.relus, 100 * summary["accuracy"],
             None if spread is None else 100 * spread, len(jobs), jobs[0].recipe.epochs, joined(made),
-            () if row.beta is None else self._beta(row, data), tuple(str(job.out) for job in jobs),
+            beta, tuple(str(job.out) for job in jobs), summary["minutes"] / len(jobs), search_minutes,
         )  # fmt: skip
 
     def _data(self, row: Row) -> Data | StreamedData:
@@ -173,8 +174,8 @@ class Reproduction:
             )  # fmt: skip
         return load_genotype(folder / GENOTYPE)
 
-    def _beta(self, row: Row, data: Data | StreamedData) -> tuple[float, ...]:
-        """The probability that Algorithm 1 gives the row's placement, epoch by epoch."""
+    def _beta(self, row: Row, data: Data | StreamedData) -> tuple[tuple[float, ...], float | None]:
+        """The probability that Algorithm 1 gives the row's placement, epoch by epoch; the minutes of its search."""
         design = self._design(row, data)
         assert isinstance(design, Design)
         start = dataclasses.replace(design, reduce_positions=(0, 1))
@@ -190,7 +191,7 @@ class Reproduction:
             )  # fmt: skip
         found = RunFolder(folder).read_json(BETA)
         number = found["placements"].index(list(design.reduce_positions))
-        return tuple(float(epoch[number]) for epoch in found["beta_hat"])
+        return tuple(float(epoch[number]) for epoch in found["beta_hat"]), found.get("minutes")
 
     def _require_work(self) -> None:
         if not self.run_missing:

@@ -1,5 +1,5 @@
 """What a report is made from: run folders (train, search, locate, design), results files, models by name, and the JSON
-that `sphynx bench private` and `sphynx check` print. Each input says by its content what it is.
+that `sphynx bench` and `sphynx check` print. Each input says by its content what it is.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ PRIVATE_KEYS = ("model", "relu_backend", "online_s")
 LAYER = (("name", "phase"), ("sent_bytes", "received_bytes"))  # keys of words, keys of numbers
 TIMELINE = (("party", "phase", "name"), ("start_s", "end_s"))
 RANGE = (("name",), ("range_bits", "used_bits", "bound_bits"))
+THROUGHPUT = (("model", "relu_backend", "link"), ("clients", "inferences_per_s", "latency_s", "bytes_per_inference"))
+SCALED = (("model", "relu_backend", "link", "transport"), ("relus", "repeats", "online_s", "offline_s"))
+FIT = (("relu_backend", "link", "phase", "intercept_s"), ("s_per_relu", "r_squared", "smallest_relus", "largest_relus"))
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class DesignRun:
 
 @dataclass(frozen=True)
 class PrivateRow:
-    """One row of `sphynx bench private --json`: a network, a backend, a link."""
+    """One row of `sphynx bench private` or `throughput`: a network, a backend, a link."""
 
     values: Mapping[str, Any]
     source: str
@@ -128,6 +131,14 @@ class PrivateRow:
 
 
 @dataclass(frozen=True)
+class ScalingRun:
+    """What `sphynx bench scaling` measured."""
+
+    results: Mapping[str, Any]
+    environment: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class RangeCheck:
     """What `sphynx check --json` printed: the bits that each linear map was given, used, and could need."""
 
@@ -146,6 +157,8 @@ class Sources:
     searches: list[CellSearch] = field(default_factory=list)
     designs: list[DesignRun] = field(default_factory=list)
     private: list[PrivateRow] = field(default_factory=list)
+    throughput: list[PrivateRow] = field(default_factory=list)  # rows of `sphynx bench throughput`
+    scaling: list[ScalingRun] = field(default_factory=list)
     checks: list[RangeCheck] = field(default_factory=list)
 
 
@@ -212,14 +225,23 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
 
 def _read_file(path: Path, data: Any, found: Sources) -> None:
     where = str(path)
-    rows = data.get("rows") if isinstance(data, Mapping) and "rows" in data else data
+    about: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
+    rows = about.get("rows", data)
     if isinstance(data, Mapping) and _is_private(data):
         rows = [data]
-    if isinstance(rows, list) and rows and all(isinstance(r, Mapping) and _is_private(r) for r in rows):
+    if isinstance(data, Mapping) and {"rows", "fits", "machine"} <= data.keys():
+        _require(data["rows"], SCALED, f"{where}, rows")
+        _require(data["fits"], FIT, f"{where}, fits")
+        found.scaling.append(ScalingRun(data, _environment(data["machine"], data.get("source"))))
+    elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and "inferences_per_s" in r for r in rows):
+        _require(rows, THROUGHPUT, f"{where}, rows")
+        machine, source = (about.get(key) for key in ("machine", "source"))
+        made = _machine_text(machine), _software_text(machine), _environment(machine, source)
+        found.throughput += [PrivateRow(row, path.name, *made) for row in rows]
+    elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and _is_private(r) for r in rows):
         for row in rows:
             _require(row.get("layers") or (), LAYER, f"{where}, layers")
             _require(row.get("timeline") or (), TIMELINE, f"{where}, timeline")
-        about: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
         for row in rows:
             machine, source = (row.get(key, about.get(key)) for key in ("machine", "source"))
             made = _machine_text(machine), _software_text(machine), _environment(machine, source)
@@ -228,8 +250,8 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         _require(data["layers"], RANGE, f"{where}, layers")
         name = str(data.get("compiled", path.stem))
         on = f"{data['data']}, {data['split']} images" if {"data", "split"} <= data.keys() else ""
-        made = data.get("environment", {})
-        found.checks.append(RangeCheck(name, data["images"], 100 * data["accuracy"], data["layers"], on, made))
+        environment = data.get("environment", {})
+        found.checks.append(RangeCheck(name, data["images"], 100 * data["accuracy"], data["layers"], on, environment))
     elif isinstance(data, Mapping) and {"result", "config", "metrics"} <= data.keys():
         design = any_design_from_json(data["config"].get("design"), where=where)
         name = str(data.get("name", path.stem))
@@ -238,7 +260,7 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         )
     else:
         raise InputError(
-            "it is no results file and not what `bench private` or `check` print",
+            "it is no results file and not what `bench` or `check` print",
             where=where,
             remedy="Give run folders, results files, or what those verbs print with --json.",
         )

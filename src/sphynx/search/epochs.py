@@ -119,6 +119,7 @@ def run_epochs(
         ) as progress,
     ):
         for epoch in range(len(rows), epochs):
+            started = time.monotonic()
             learner.start_epoch(epoch)
             losses = torch.zeros((), dtype=torch.float64)
             for number, (train, held_out) in enumerate(halves.pairs(epoch)):
@@ -135,7 +136,7 @@ def run_epochs(
                     remedy=f"Lower the learning rate. The last good checkpoint is in {folder.path}.",
                 )
             record, stop = finish(epoch, rows)
-            rows.append({"epoch": epoch, "loss": mean_loss, **record})
+            rows.append({"epoch": epoch, "loss": mean_loss, **record, "seconds": time.monotonic() - started})
             folder.append_metrics(rows[-1])
             if stop or epoch + 1 == epochs or time.monotonic() - saved_at >= watch.save_seconds:
                 saver.save(

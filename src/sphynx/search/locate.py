@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ class LocationResult:
     beta_hat: tuple[tuple[float, ...], ...]  # per epoch, per placement
     held_out_accuracy: tuple[float, ...]  # per placement, with the weights it has after the search
     accuracy: tuple[float, ...] | None = None  # per placement, trained by itself (exhaustive)
+    minutes: float = field(default=0.0, compare=False)  # of the search alone, interruptions left out
 
     @property
     def best(self) -> Placement:
@@ -48,6 +49,7 @@ class LocationResult:
             "beta_hat": [list(row) for row in self.beta_hat],
             "held_out_accuracy": list(self.held_out_accuracy),
             "accuracy": None if self.accuracy is None else list(self.accuracy),
+            "minutes": round(self.minutes, 4),
         }
 
 
@@ -103,7 +105,9 @@ def locate(
     with fast_convolutions(torch.device(device)):
         rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         accuracies = tuple(_accuracy(network, halves.evaluation(), device) for network in search.networks)
-    result = LocationResult(tuple(placements), tuple(tuple(row["beta_hat"]) for row in rows), accuracies)
+    minutes = sum(row["seconds"] for row in rows) / 60
+    beta_hat = tuple(tuple(row["beta_hat"]) for row in rows)
+    result = LocationResult(tuple(placements), beta_hat, accuracies, minutes=minutes)
     folder.write_json("beta.json", result.to_json())
     save_design(replace(design, reduce_positions=result.best), folder.path / "design.json")
     return result

@@ -1,4 +1,4 @@
-"""Two parties on one machine, for demonstrations, checks and benchmarks: keys for the occasion, TLS between them, and
+"""Parties on one machine, for demonstrations, checks and benchmarks: keys for the occasion, TLS between them, and
 `sphynx serve` as a process of its own.
 """
 
@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -61,28 +61,44 @@ class LocalKeys:
 def make_local_keys(folder: Path) -> LocalKeys:
     """A new authority in the folder, and keys of a day for both parties."""
     keys.init(folder)
-    return LocalKeys(
-        server=keys.issue(folder, "server", hosts=(HOST,), days=1),
-        client=keys.issue(folder, "client", hosts=(), days=1),
-    )
+    return LocalKeys(server=_server_keys(folder), client=_client_keys(folder, "client"))
+
+
+@dataclass(frozen=True)
+class LocalServer:
+    """A running `sphynx serve`. Plain values: it can be handed to another process."""
+
+    port: int
+    pid: int
+    client_keys: tuple[Path, ...]
+    link: Link | None = None
+
+    def client(self, number: int = 0) -> Client:
+        """The client with the keys of this number, to be entered."""
+        return Client(HOST, self.port, keys=self.client_keys[number], timeout_s=TIMEOUT_SECONDS, link=self.link)
 
 
 @contextlib.contextmanager
-def connected_client(compiled: Path, folder: Path) -> Iterator[Client]:
-    """Starts a server of a compiled program, connects to it over mutual TLS, and stops it at the end.
+def running_server(
+    compiled: Path, folder: Path, *, clients: int = 1, link: Link | None = None, options: Sequence[str] = ()
+) -> Iterator[LocalServer]:
+    """Starts a server of a compiled program with keys for so many clients, and stops it at the end.
 
-    `folder` takes keys, bundles and the server's log; the client runs in this process, the server in another.
+    `folder` takes keys, bundles and the server's log; a link is emulated by both ends; `options` go to `sphynx serve`.
     """
-    keys = make_local_keys(folder / "keys")
-    command = [sys.executable, "-m", "sphynx.cli.main", "serve", str(compiled), "--keys", str(keys.server)]
-    command += ["--listen", f"{HOST}:0", "--metrics-port", "0", "--state", str(folder / "server-bundles")]
+    authority = folder / "keys"
+    keys.init(authority)
+    command = [sys.executable, "-m", "sphynx.cli.main", "serve", str(compiled), "--keys", str(_server_keys(authority))]
+    command += ["--listen", f"{HOST}:0", "--metrics-port", "0", "--state", str(folder / "server-bundles"), *options]
+    if link is not None:
+        command += ["--link", f"{1e6 * link.round_trip_s:f}us,{link.bits_per_s / 1e3:f}kbit"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         log = threading.Thread(target=_keep_log, args=(server, folder / "server.log"), daemon=True)
         try:
             port = _port(server)
             log.start()
-            with Client(HOST, port, keys=keys.client) as client:
-                yield client
+            client_keys = tuple(_client_keys(authority, f"client-{number}") for number in range(clients))
+            yield LocalServer(port, server.pid, client_keys, link)
         finally:
             server.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -90,6 +106,21 @@ def connected_client(compiled: Path, folder: Path) -> Iterator[Client]:
             server.kill()
             if log.ident is not None:
                 log.join()  # to the end of the pipe, which is closed next
+
+
+@contextlib.contextmanager
+def connected_client(compiled: Path, folder: Path) -> Iterator[Client]:
+    """A client in this process, connected over mutual TLS to a server of its own."""
+    with running_server(compiled, folder) as server, server.client() as client:
+        yield client
+
+
+def _server_keys(authority: Path) -> Path:
+    return keys.issue(authority, "server", hosts=(HOST,), days=1)
+
+
+def _client_keys(authority: Path, name: str) -> Path:
+    return keys.issue(authority, name, hosts=(), days=1)
 
 
 def _port(server: subprocess.Popen[str]) -> int:

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from sphynx.errors import InputError, SphynxError
+from sphynx.program.link import Link
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service.admission import Admission, Limits
@@ -39,7 +40,10 @@ class Server:
         port: int,
         limits: Limits,
         events: EventLog,
+        link: Link | None = None,
     ) -> None:
+        """`link` emulates a slower link to every client, for trials on one machine."""
+        self._link = link
         self._context = FreshContext(keys)
         self._admission = Admission(limits)
         self.metrics = Metrics()
@@ -138,7 +142,11 @@ class Server:
         try:
             context = self._context.get()
             return TlsStream.accept(
-                sock, context, handshake_s=self._limits.handshake_s, timeout_s=self._limits.message_s
+                sock,
+                context,
+                handshake_s=self._limits.handshake_s,
+                timeout_s=self._limits.message_s,
+                link=self._link,
             )
         except SphynxError as error:
             self._fail_handshake(address, error.what)

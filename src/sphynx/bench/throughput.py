@@ -1,0 +1,96 @@
+"""Sustained private inferences per second, the offline phase included: the rows of `sphynx bench throughput`.
+
+One server process and one process for each client (throughput_clients.py). `inferences_per_s` sums the clients' own
+rates, each to the end of its last inference. Seconds are medians over all clients' inferences; `latency_s` is from
+nothing to the logits, offline and online, with all waiting for the other clients in it. CPU seconds are per inference.
+Every client has a link of its own.
+
+What serves and what asks is the caller's (`Serve`), so that this measures the service that users run.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from sphynx.bench.private import p95
+from sphynx.bench.private_models import Model, question
+from sphynx.bench.throughput_clients import Asked, ServerUse, Serving, run_clients
+from sphynx.program.files import load_program
+from sphynx.program.link import Link
+from sphynx.protocol.relu import Backend
+
+
+class Serve(Protocol):
+    """Starts a server of a compiled folder for so many clients."""
+
+    def __call__(self, folder: Path, clients: int, link: Link | None) -> AbstractContextManager[Serving]: ...
+
+
+def measure_throughput(
+    models: Sequence[Model],
+    backends: Sequence[Backend],
+    links: dict[str, Link | None],
+    client_counts: Sequence[int],
+    serve: Serve,
+    *,
+    seconds: float,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """A row for each model, backend, link and number of clients. `progress` is told what is measured next."""
+    rows = []
+    for model in models:
+        program = load_program(model.folder)
+        pixels, expected = question(model.folder, 1)
+        for backend in backends:
+            for link_name, link in links.items():
+                for count in client_counts:
+                    progress(f"{model.name}, {backend}, {link_name}, {count} client{'s' if count > 1 else ''}")
+                    with serve(model.folder, count, link) as serving:
+                        used, clients = run_clients(serving, count, backend, pixels[0], expected[0], seconds)
+                    row: dict[str, Any] = {
+                        "model": model.name,
+                        "relus": program.relu_count,
+                        "ring_bits": program.ring_bits,
+                        "relu_backend": backend,
+                        "link": link_name,
+                        "clients": count,
+                    }
+                    rows.append(row | _row(used, clients))
+    return rows
+
+
+def _row(server: ServerUse, clients: list[Asked]) -> dict[str, Any]:
+    latencies = [seconds for client in clients for seconds in client.latencies_s]
+    offline = [seconds for client in clients for seconds in client.offline_s]
+    online = [seconds for client in clients for seconds in client.online_s]
+    return {
+        "seconds": max(client.end_s for client in clients) - min(client.start_s for client in clients),
+        "inferences": len(latencies),
+        "inferences_per_s": sum(client.inferences_per_s for client in clients),
+        "latency_s": statistics.median(latencies),
+        "latency_p95_s": p95(latencies),
+        "offline_s": statistics.median(offline),
+        "online_s": statistics.median(online),
+        "online_p95_s": p95(online),
+        "offline_bytes": clients[0].offline_bytes,
+        "online_bytes": clients[0].online_bytes,
+        "bytes_per_inference": clients[0].offline_bytes + clients[0].online_bytes,
+        "server_cpu_s": None if server.cpu_s is None else server.cpu_s / len(latencies),
+        "client_cpu_s": sum(client.cpu_s for client in clients) / len(latencies),
+        "server_peak_memory_bytes": server.peak_memory_bytes,
+        "equal_to_oracle": all(client.equal_to_oracle for client in clients),
+        "per_client": [
+            {
+                "inferences": len(client.latencies_s),
+                "inferences_per_s": client.inferences_per_s,
+                "latency_s": statistics.median(client.latencies_s),
+                "latency_p95_s": p95(client.latencies_s),
+                "online_s": statistics.median(client.online_s),
+            }
+            for client in clients
+        ],
+    }

@@ -1,0 +1,155 @@
+"""The client processes of a throughput benchmark, which ask a running server without pause.
+
+Each prepares a bundle, uses it for one image, holds the logits against the oracle's, and begins again until the time is
+over. The first inference, which also makes the session's set-up, is not counted; then all start together. No torch:
+a client has none.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.bench.private_parties import report_to, told_by
+from sphynx.bench.process_use import cpu_seconds_of, peak_memory_bytes_of
+from sphynx.errors import SphynxError
+from sphynx.protocol.relu import Backend
+
+JOIN_SECONDS = 10.0
+
+
+class Answer(Protocol):
+    """Read only. Bytes are both directions', counted by the channel with frame headers."""
+
+    @property
+    def logits(self) -> NDArray[np.int64]: ...
+    @property
+    def offline_seconds(self) -> float: ...
+    @property
+    def online_seconds(self) -> float: ...
+    @property
+    def offline_bytes(self) -> int: ...
+    @property
+    def online_bytes(self) -> int: ...
+
+
+class Asker(Protocol):
+    def prepare(self, count: int, *, relu: Backend) -> object: ...
+
+    def infer(self, image: NDArray[np.uint8]) -> Answer: ...
+
+
+class Serving(Protocol):
+    """A server that runs. It is sent to the clients' processes, so it holds plain values only."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def client(self, number: int) -> AbstractContextManager[Asker]: ...
+
+
+@dataclass(frozen=True)
+class Asked:
+    """By one client, on the clock that all processes of a machine share."""
+
+    start_s: float
+    latencies_s: list[float]
+    offline_s: list[float]
+    online_s: list[float]
+    cpu_s: float
+    offline_bytes: int
+    online_bytes: int
+    equal_to_oracle: bool
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + sum(self.latencies_s)
+
+    @property
+    def inferences_per_s(self) -> float:
+        return len(self.latencies_s) / sum(self.latencies_s)
+
+
+@dataclass(frozen=True)
+class ServerUse:
+    cpu_s: float | None
+    peak_memory_bytes: int | None
+
+
+def run_clients(
+    serving: Serving, count: int, backend: Backend, pixels: NDArray[np.uint8], expected: NDArray[np.int64],
+    seconds: float,
+) -> tuple[ServerUse, list[Asked]]:  # fmt: skip
+    spawn = multiprocessing.get_context("spawn")
+    ends, processes = [], []
+    for number in range(count):
+        end, told = spawn.Pipe()
+        work = (_ask, serving, number, backend, pixels, expected, seconds)
+        process = spawn.Process(target=report_to, args=(told, *work), daemon=True)
+        process.start()
+        told.close()
+        ends.append(end)
+        processes.append(process)
+    try:
+        _values([told_by(end) for end in ends])  # all have their session, and have asked once
+        before_s = cpu_seconds_of(serving.pid)
+        for end in ends:
+            end.send("go")
+        clients: list[Asked] = _values([told_by(end) for end in ends])
+        after_s = cpu_seconds_of(serving.pid)
+    finally:
+        for process in processes:
+            process.join(timeout=JOIN_SECONDS)
+            if process.is_alive():
+                process.terminate()
+    cpu_s = None if before_s is None or after_s is None else after_s - before_s
+    return ServerUse(cpu_s, peak_memory_bytes_of(serving.pid)), clients
+
+
+def _values(told: list[tuple[str, Any]]) -> list[Any]:
+    failures = [str(value) for outcome, value in told if outcome == "failed"]
+    if failures:
+        raise SphynxError(failures[0], where="bench throughput", remedy="Run it again with one model and --clients 1.")
+    return [value for _, value in told]
+
+
+def _ask(
+    told: Connection, serving: Serving, number: int, backend: Backend, pixels: NDArray[np.uint8],
+    expected: NDArray[np.int64], seconds: float,
+) -> Asked:  # fmt: skip
+    with serving.client(number) as client:
+
+        def ask() -> Answer:
+            client.prepare(1, relu=backend)
+            return client.infer(pixels)
+
+        equal = np.array_equal(ask().logits, expected)
+        told.send(("done", None))
+        told.recv()
+        answers: list[Answer] = []
+        latencies: list[float] = []
+        cpu_s, start_s = time.process_time(), time.monotonic()
+        since_s = start_s
+        while not answers or since_s < start_s + seconds:
+            answers.append(ask())
+            now_s = time.monotonic()
+            latencies.append(now_s - since_s)
+            since_s = now_s
+        cpu_s = time.process_time() - cpu_s
+    return Asked(
+        start_s,
+        latencies,
+        [answer.offline_seconds for answer in answers],
+        [answer.online_seconds for answer in answers],
+        cpu_s,
+        answers[-1].offline_bytes,
+        answers[-1].online_bytes,
+        equal and all(np.array_equal(answer.logits, expected) for answer in answers),
+    )

@@ -1,0 +1,99 @@
+"""Flags that the verbs of `sphynx bench` share: which networks, protocols and links, and where the numbers go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sphynx.cli.design_options import conv_stack_for
+from sphynx.cli.output import print_json
+from sphynx.errors import InputError, SphynxError
+
+if TYPE_CHECKING:
+    from sphynx.bench.private_models import Model
+    from sphynx.program.link import Link
+    from sphynx.protocol.relu import Backend
+
+Programs = Annotated[list[str] | None, typer.Argument(help="Compiled folders, or names of models.")]
+Untrained = Annotated[
+    str,
+    typer.Option("--untrained", help="Networks of so many ReLUs with random weights: 25.6k,51.2k,102.4k."),
+]
+ReluBackends = Annotated[str, typer.Option("--relu", help="gc, gmw or both.")]
+Links = Annotated[
+    str, typer.Option("--link", help="loopback, lan, wan, or a round trip and a bandwidth: 20ms,200mbit.")
+]
+UntrainedStack = Annotated[
+    str, typer.Option("--conv-stack", help="Of --untrained networks: paper, single or pad_once.")
+]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="A file for all numbers, as JSON.")]
+
+
+def tell(part: str) -> None:
+    typer.echo(part, err=True)
+
+
+def parse_backends(text: str, flag: str) -> list[Backend]:
+    chosen = text.split(",")
+    if not set(chosen) <= {"gc", "gmw"}:
+        raise InputError(f"{text!r} is unknown", where=flag, remedy="Use gc, gmw or gc,gmw.")
+    return chosen  # type: ignore[return-value]  # checked above
+
+
+def links_for(text: str) -> dict[str, Link | None]:
+    """Loopback is what it is; the others are emulated."""
+    from sphynx.program.link import parse_links
+
+    return {each.name: None if each.name == "loopback" else each for each in parse_links(text)}
+
+
+def models_for(programs: list[str] | None, untrained: str, conv_stack: str, folder: Path) -> list[Model]:
+    """Untrained networks are compiled into the folder."""
+    stack = conv_stack_for(conv_stack)
+    names = [name.strip() for name in untrained.split(",") if name.strip()]
+    if not programs and not names:
+        raise InputError("there is nothing to measure", remedy="Name compiled folders, or use --untrained 25.6k.")
+    from sphynx.bench.private_models import compiled_model, untrained_model
+
+    models = [compiled_model(program) for program in programs or []]
+    for name in names:
+        tell(f"compiling {name}")
+        models.append(untrained_model(name, stack, folder / name))
+    return models
+
+
+def describe_run() -> dict[str, Any]:
+    """Machine and source of the numbers. Call it before measuring: the load should be the others'."""
+    from sphynx.bench.machine import describe_machine
+    from sphynx.run.environment import describe_environment
+
+    environment = describe_environment()
+    return {
+        "machine": describe_machine(),
+        "source": {key: environment[key] for key in ("commit", "source_sha256", "command")},
+    }
+
+
+def machine_words(results: dict[str, Any]) -> str:
+    machine, source = results["machine"], results["source"]
+    return (
+        f"{machine['architecture']}, {machine['cores']} cores, load {machine['load_average'][0]} at the start; "
+        f"sphynx {machine['versions']['sphynx']} {source['commit'] or source['source_sha256']}"
+    )
+
+
+def hand_out(results: dict[str, Any], as_json: bool, out: Path | None) -> None:
+    """To the file, and as JSON to stdout; the caller prints tables otherwise."""
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(results, indent=1) + "\n")
+    if as_json:
+        print_json(results)
+
+
+def require_exact(rows: list[dict[str, Any]], where: str) -> None:
+    if not all(row["equal_to_oracle"] for row in rows):
+        raise SphynxError("a private result differs from the integer oracle", where=where, remedy="Please report it.")

@@ -1,0 +1,75 @@
+"""`sphynx bench scaling`: how private latency grows with the number of ReLUs, with fitted lines."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sphynx.cli import bench_options as opt
+from sphynx.cli.bench_private import Repeat, measured, print_rows
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import print_table
+from sphynx.errors import InputError
+
+
+def scaling(
+    sizes: Annotated[
+        str, typer.Option("--sizes", help="Networks of so many ReLUs; the paper's where it has one, else planned.")
+    ] = "25.6k,51.2k,102.4k,153.6k,230.4k",
+    relu: opt.ReluBackends = "gc,gmw",
+    link: opt.Links = "loopback",
+    repeat: Repeat = 5,
+    conv_stack: opt.UntrainedStack = "single",
+    figure: Annotated[Path | None, typer.Option("--figure", help="Draw it: a .svg or .png file.")] = None,
+    out: opt.Out = None,
+    as_json: Json = False,
+) -> None:
+    """Measure private inference over ReLU counts, and fit lines: seconds = a + b x ReLUs.
+
+    As `sphynx bench private` measures it. The weights are random, with the number ranges of trained networks. The
+    largest network takes about 5 GB of memory, both parties together.
+
+    Examples:
+
+      sphynx bench scaling -o scaling.json --figure scaling.svg
+
+      sphynx bench scaling --sizes 10k,20k,40k --relu gmw --link lan --repeat 3
+    """
+    if len({size.strip() for size in sizes.split(",")}) < 2:
+        raise InputError(f"{sizes!r} is one size", where="--sizes", remedy="A line needs two or more: 25.6k,51.2k.")
+    with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
+        results = measured(None, sizes, relu, link, repeat, conv_stack, Path(temporary))
+    from sphynx.bench.scaling import fits
+
+    results["fits"] = fits(results["rows"])
+    opt.hand_out(results, as_json, out)
+    if figure is not None:
+        from sphynx.report.scaling_figure import save_scaling
+
+        save_scaling(results, figure)
+    if not as_json:
+        print_rows("sphynx bench scaling", results)
+        _print_fits(results["fits"])
+    opt.require_exact(results["rows"], "bench scaling")
+
+
+def _print_fits(found: list[dict[str, Any]]) -> None:
+    print_table(
+        "seconds = a + b x ReLUs, least squares",
+        ["ReLU", "link", "phase", ">a", ">b per ReLU", ">R²", ">networks"],
+        (
+            [
+                fit["relu_backend"],
+                fit["link"],
+                fit["phase"],
+                f"{1e3 * fit['intercept_s']:.1f} ms",
+                f"{1e6 * fit['s_per_relu']:.3f} µs",
+                f"{fit['r_squared']:.4f}",
+                str(fit["networks"]),
+            ]
+            for fit in found
+        ),
+    )

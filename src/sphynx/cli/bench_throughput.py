@@ -1,0 +1,94 @@
+"""`sphynx bench throughput`: sustained private inferences per second, the offline phase included."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sphynx.cli import bench_options as opt
+from sphynx.cli.design_options import Json
+from sphynx.cli.output import print_table
+from sphynx.errors import InputError
+
+if TYPE_CHECKING:
+    from sphynx.program.link import Link
+    from sphynx.service.local import LocalServer
+
+MAX_CLIENTS = 16  # from one address
+# A benchmark asks as often as it can, and may wait long for its turn.
+UNHINDERED = ("--hourly", str(10**9), "--timeout", "600")
+
+
+def throughput(
+    programs: opt.Programs = None,
+    untrained: opt.Untrained = "",
+    relu: opt.ReluBackends = "gc,gmw",
+    clients: Annotated[str, typer.Option("--clients", help="Clients at once, each a process: 1,2,4.")] = "1,2",
+    link: opt.Links = "loopback",
+    seconds: Annotated[float, typer.Option("--seconds", min=0, help="Each row takes this long or a bit more.")] = 20.0,
+    conv_stack: opt.UntrainedStack = "single",
+    out: opt.Out = None,
+    as_json: Json = False,
+) -> None:
+    """Measure how many private inferences per second a server on this machine sustains, everything included.
+
+    `sphynx serve` runs in a process of its own, and so does every client, over mutual TLS. A client prepares a bundle,
+    uses it and begins again. Every result is held against the integer oracle; the command fails if one differs. All
+    share this machine's cores: a server with its cores to itself sustains more. Links other than loopback are emulated
+    by delays, one for each client.
+
+    Examples:
+
+      sphynx bench throughput sphynx-cifar100-25k --clients 1,2,4 --seconds 30
+
+      sphynx bench throughput --untrained 25.6k --relu gmw --link loopback,lan -o throughput.json
+    """
+    backends, links, counts = opt.parse_backends(relu, "--relu"), opt.links_for(link), parse_clients(clients)
+    results = opt.describe_run()
+    from sphynx.bench.throughput import measure_throughput
+    from sphynx.bench.throughput_table import COLUMNS, table_rows
+
+    with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
+        models = opt.models_for(programs, untrained, conv_stack, Path(temporary))
+        rows = measure_throughput(models, backends, links, counts, serve, seconds=seconds, progress=opt.tell)
+    for row in rows:
+        row["transport"] = "TLS 1.3"
+    results["rows"] = rows
+    opt.hand_out(results, as_json, out)
+    if not as_json:
+        print_table(
+            "sphynx bench throughput",
+            COLUMNS,
+            table_rows(rows),
+            note=f"latency: offline and online, medians; CPU per inference; {rows[0]['transport']}; "
+            f"server and clients on one machine: {opt.machine_words(results)}",
+        )
+    opt.require_exact(rows, "bench throughput")
+
+
+@contextmanager
+def serve(folder: Path, clients: int, link: Link | None) -> Iterator[LocalServer]:
+    """One server for one row: no bundle is left from the row before."""
+    from sphynx.service.local import running_server
+
+    with (
+        tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary,
+        running_server(folder, Path(temporary), clients=clients, link=link, options=UNHINDERED) as server,
+    ):
+        yield server
+
+
+def parse_clients(text: str) -> list[int]:
+    counts = [int(word) for word in text.split(",") if word.strip().isdecimal()]
+    if not counts or len(counts) != len(text.split(",")) or not all(0 < count <= MAX_CLIENTS for count in counts):
+        raise InputError(
+            f"{text!r} are not numbers of clients",
+            where="--clients",
+            remedy=f"Write them as 1,2,4, each up to {MAX_CLIENTS}.",
+        )
+    return counts

@@ -1,0 +1,60 @@
+"""Lines through measured rows, and the verb that measures them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sphynx.bench import private_models
+from sphynx.bench.scaling import fit_line
+from sphynx.cli.main import app
+from sphynx.program.files import load_program
+
+
+def test_a_line_is_found_again() -> None:
+    x = [25_600.0, 51_200.0, 230_400.0]
+    line = fit_line(x, [0.5 + 2e-5 * value for value in x])
+    assert (line.intercept, line.slope, line.r_squared) == pytest.approx((0.5, 2e-5, 1.0))
+    assert line.at(1e5) == pytest.approx(2.5)
+
+
+def test_r_squared_is_that_of_numpy() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 10, 30)
+    y = 3 * x + rng.normal(0, 4, 30)
+    assert fit_line(list(x), list(y)).r_squared == pytest.approx(np.corrcoef(x, y)[0, 1] ** 2)
+
+
+def test_untrained_networks_have_a_trained_ones_ring(tmp_path: Path) -> None:
+    """The trained 25.6K network has a ring of 32 bits: five bytes an element would cost a quarter more."""
+    model = private_models.untrained_model("25.6k", "single", tmp_path)
+    program = load_program(model.folder)
+    assert program.relu_count == 25_600 and 29 <= program.ring_bits <= 32
+    widths = [step.range_bits for step in program.linears][:-1]
+    assert min(widths) >= 26 and max(widths) <= 31  # those of the trained network
+
+
+def test_other_sizes_are_planned() -> None:
+    design = private_models._untrained_design("153.6k")
+    assert (design.channels, design.depth) == (15, 10)
+
+
+def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(private_models.UNTRAINED, "tiny", (1, 2, (0, 1)))
+    monkeypatch.setitem(private_models.UNTRAINED, "small", (1, 3, (0, 1)))
+    monkeypatch.setattr(private_models, "PLAINTEXT_RUNS", 4)
+    figure = tmp_path / "scaling.svg"
+    words = "bench scaling --sizes tiny,small --relu gmw --repeat 1 --json"
+    ran = CliRunner().invoke(app, [*words.split(), "--figure", str(figure)])
+    assert ran.exit_code == 0, ran.output
+    results = json.loads(ran.stdout)
+    assert [fit["phase"] for fit in results["fits"]] == ["online", "offline", "total"]
+    for fit in results["fits"]:
+        assert (fit["smallest_relus"], fit["largest_relus"]) == (2048, 3072)
+    rows = results["rows"]
+    online = results["fits"][0]
+    for row in rows:  # two points: the line goes through both
+        assert online["intercept_s"] + online["s_per_relu"] * row["relus"] == pytest.approx(row["online_s"])
+    assert "seconds" in figure.read_text() and "R²" in figure.read_text()

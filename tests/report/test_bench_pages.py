@@ -1,0 +1,43 @@
+"""What `sphynx bench throughput` and `bench scaling` wrote, on a page."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sphynx.bench.scaling import fits
+from sphynx.errors import InputError
+from sphynx.report.page import make_report
+from sphynx.report.sources import read_sources
+from sphynx.run.environment import describe_environment
+from tests.report.inputs import private_row
+
+MACHINE = {"architecture": "made-up", "cores": 2}
+
+
+def test_throughput_is_a_table_of_its_own(tmp_path: Path) -> None:
+    row = {"model": "first", "relu_backend": "gmw", "link": "lan", "clients": 4, "inferences_per_s": 3.21,
+           "latency_s": 1.25, "latency_p95_s": 1.5, "online_s": 0.1, "bytes_per_inference": 20_000_000,
+           "equal_to_oracle": True}  # fmt: skip
+    file = tmp_path / "throughput.json"
+    file.write_text(json.dumps({"machine": MACHINE, "rows": [row]}))
+    page = make_report(read_sources([file]), describe_environment())
+    assert "inferences per second" in page.html and "3.21" in page.html and "made-up" in page.html
+    assert not page.charts  # a loaded server's latencies are not drawn as a network's own
+
+
+def test_scaling_is_a_chart_with_its_lines(tmp_path: Path) -> None:
+    rows = [
+        private_row(f"{relus} ReLUs", relus=relus, batch=1, repeats=3, transport="TLS 1.3", online_s=relus * 2e-5 + 0.1)
+        for relus in (10_000, 20_000, 30_000)
+    ]
+    results = {"machine": MACHINE, "rows": rows, "fits": fits(rows)}
+    file = tmp_path / "scaling.json"
+    file.write_text(json.dumps(results))
+    page = make_report(read_sources([file]), describe_environment())
+    assert [chart.id for chart in page.charts] == ["scaling-0"]
+    assert "0.100 s + 20.00 µs x ReLUs, R² 1.000" in page.html
+    del results["fits"][0]["s_per_relu"]
+    file.write_text(json.dumps(results))
+    with pytest.raises(InputError, match="lacks s_per_relu"):
+        read_sources([file])
