@@ -73,3 +73,24 @@ def test_private_rows_trace_to_their_benchmarks() -> None:
         ):
             digits = len(shown.partition(".")[2])
             assert float(shown) == pytest.approx(value, abs=0.51 * 10**-digits), (model, backend, link, shown)
+
+
+def _numbers_of_row(heading: str) -> list[float]:
+    (row,) = re.findall(rf"^\| {re.escape(heading)} \|(.+)\|$", (ROOT / "docs/results.md").read_text(), re.MULTILINE)
+    return [float(value) for value in row.split("|")]
+
+
+def test_placement_row_traces_to_its_search() -> None:
+    beta = json.loads((ROOT / "results/placement/d5-fast-gumbel.json").read_text())["beta"]
+    assert _numbers_of_row("held-out accuracy at the end, %") == pytest.approx(
+        [100 * accuracy for accuracy in beta["held_out_accuracy"]], abs=0.06
+    )
+    assert _numbers_of_row("beta_hat at the end") == pytest.approx(beta["beta_hat"][-1], abs=0.006)
+
+
+def test_speed_rows_trace_to_their_benchmark() -> None:
+    rows = json.loads((ROOT / "results/speed/train-h200.json").read_text())["rows"]
+    for row in rows:
+        floor = max(row["floor_flops_seconds"], row["floor_bytes_seconds"])
+        shown = _numbers_of_row(f"{row['what'].removeprefix('train ')} | {row['batch']}")
+        assert shown == pytest.approx([row["epoch_seconds"], floor, row["times_floor"]], abs=0.06)

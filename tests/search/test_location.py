@@ -13,6 +13,7 @@ from sphynx.errors import InputError
 from sphynx.search.gumbel import gumbel_max
 from sphynx.search.location import (
     PAPER_STEPS,
+    Estimator,
     LocationRecipe,
     PlacementSearch,
     load_location_recipe,
@@ -20,6 +21,7 @@ from sphynx.search.location import (
     scaled_beta_rate,
 )
 from sphynx.search.objective import Batch
+from sphynx.search.running_losses import RunningLosses
 
 
 @pytest.mark.parametrize(("depth", "count"), [(5, 6), (6, 10), (8, 15)])
@@ -105,14 +107,16 @@ class Blinkered(nn.Module):
 FEATURES, CLASSES, CANDIDATES, STEPS = 8, 4, 5, 120
 
 
-def planted_search(seed: int, steps: int = STEPS) -> tuple[PlacementSearch, int, torch.Generator]:
+def planted_search(
+    seed: int, steps: int = STEPS, estimator: Estimator = "gumbel"
+) -> tuple[PlacementSearch, int, torch.Generator]:
     """One candidate sees what makes the label; the others see only what goes with it in the training half."""
     torch.manual_seed(seed)
     stem = nn.Identity()
     best = seed % CANDIDATES
     honest = torch.cat([torch.ones(FEATURES), torch.zeros(CLASSES)])
     networks = [Blinkered(stem, honest if number == best else 1 - honest) for number in range(CANDIDATES)]
-    recipe = LocationRecipe(epochs=1, learning_rate=0.1, beta_rate_limit=0.05)
+    recipe = LocationRecipe(epochs=1, learning_rate=0.1, beta_rate_limit=0.05, estimator=estimator)
     generator = torch.Generator().manual_seed(seed)
     return PlacementSearch(networks, stem, recipe, steps=steps, generator=generator), best, generator
 
@@ -127,16 +131,36 @@ def batch_of(seed: int, weights: Tensor, *, hint: bool = True) -> Batch:
     return torch.cat([x, disguise], dim=1), labels
 
 
-def test_finds_the_planted_placement() -> None:
+@pytest.mark.parametrize("estimator", ["gumbel", "losses"])
+def test_finds_the_planted_placement(estimator: Estimator) -> None:
     hits = 0
     for seed in range(10):
-        search, best, _ = planted_search(seed)
+        search, best, _ = planted_search(seed, estimator=estimator)
         weights = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(seed))
         search.start_epoch(0)
         for step in range(STEPS):
             search.step(batch_of(2 * step, weights), batch_of(2 * step + 1, weights, hint=False))
         hits += int(search.beta_hat.argmax()) == best
     assert hits >= 9
+
+
+def test_the_gradient_of_running_losses_is_that_of_the_expected_loss() -> None:
+    losses = RunningLosses(3)
+    losses.distances = torch.tensor([0.3, -0.2, 0.1])
+    beta = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    (beta.softmax(0) * losses.distances).sum().backward()  # type: ignore[no-untyped-call]
+    assert beta.grad is not None
+    torch.testing.assert_close(losses.gradient(beta.detach().softmax(0)), beta.grad)
+
+
+def test_running_losses_compare_across_the_progress_of_training() -> None:
+    """Both candidates get better all the time; one is 0.1 better than the other whenever it is drawn."""
+    losses = RunningLosses(2)
+    generator = torch.Generator().manual_seed(0)
+    for step in range(2000):
+        chosen = int(torch.randint(2, (), generator=generator))
+        losses.record(chosen, 4.0 - step / 1000 + 0.1 * chosen + 0.05 * float(torch.randn((), generator=generator)))
+    assert float(losses.distances[1] - losses.distances[0]) == pytest.approx(0.1, abs=0.04)
 
 
 def test_a_step_trains_one_candidate_only() -> None:
@@ -151,17 +175,18 @@ def test_a_step_trains_one_candidate_only() -> None:
     assert sum(changed) == 1
 
 
-def test_continues_bit_for_bit() -> None:
+@pytest.mark.parametrize("estimator", ["gumbel", "losses"])
+def test_continues_bit_for_bit(estimator: Estimator) -> None:
     weights = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(3))
     batches = [batch_of(number, weights) for number in range(12)]
-    whole, _, _ = planted_search(1)
+    whole, _, _ = planted_search(1, estimator=estimator)
     for train, held_out in zip(batches[::2], batches[1::2], strict=True):
         whole.step(train, held_out)
-    first, _, generator = planted_search(1)
+    first, _, generator = planted_search(1, estimator=estimator)
     for number in range(3):
         first.step(batches[2 * number], batches[2 * number + 1])
     state, drawn = first.state_dict(), generator.get_state()
-    second, _, generator = planted_search(1)
+    second, _, generator = planted_search(1, estimator=estimator)
     second.load_state_dict(state)
     generator.set_state(drawn)
     for number in range(3, 6):

@@ -9,6 +9,7 @@ tau shapes this gradient only. At the end the most likely placement is taken, wi
 
 Adam moves a parameter by about its rate per step, whatever the gradient's size. So a schedule that has fewer steps than
 the paper's (600 epochs of half CIFAR-100 in batches of 64) raises beta's rate in proportion, up to `beta_rate_limit`.
+`estimator = "losses"` replaces this gradient by one that compares the candidates' held-out losses (`running_losses`).
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from sphynx.errors import InputError
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import gumbel_max, linear
 from sphynx.search.objective import Batch
+from sphynx.search.running_losses import RunningLosses
 from sphynx.search.weight_settings import WeightSettings, give_gradients
 
 Candidates = Literal["all", "paper"]
+Estimator = Literal["gumbel", "losses"]
 Placement = tuple[int, ...]
 
 PAPER_STEPS = 600 * (25_000 // 64)
@@ -48,6 +51,7 @@ class LocationRecipe(WeightSettings):
     beta_weight_decay: float = 1e-3
     beta_betas: tuple[float, ...] = (0.5, 0.999)
     beta_init: float = 1e-3
+    estimator: Estimator = "gumbel"  # of beta's gradient: the paper's, or from running losses
 
     def faults(self) -> list[str]:
         faults = super().faults() + self.not_above_zero("tau_start", "tau_end", "beta_learning_rate", "beta_rate_limit")
@@ -101,6 +105,7 @@ class PlacementSearch:
         self._captures = Captures(recipe.cuda_graphs and self.device.type == "cuda")
         # beta stays on the host: see `gumbel`.
         self.beta = nn.Parameter(recipe.beta_init * torch.randn(len(networks), generator=generator))
+        self.running_losses = RunningLosses(len(networks)) if recipe.estimator == "losses" else None
         self.beta_optimiser = torch.optim.Adam(
             [self.beta],
             lr=scaled_beta_rate(recipe, steps),
@@ -148,6 +153,10 @@ class PlacementSearch:
         gate = torch.ones((), device=self.device, requires_grad=True)
         return torch.autograd.grad(functional.cross_entropy(gate * logits, y), gate)[0]
 
+    @torch.no_grad()
+    def _held_out_loss(self, chosen: int, x: Tensor, y: Tensor) -> Tensor:
+        return functional.cross_entropy(self._logits(chosen, x), y)
+
     def _tensors(self, chosen: int) -> list[Tensor]:
         """What a step on this candidate changes."""
         return [
@@ -159,11 +168,16 @@ class PlacementSearch:
     def _beta_step(self, batch: Batch) -> None:
         sample = gumbel_max(self.beta[None], self.tau, self.generator)
         chosen = sample.chosen[0]
-        gradient = self._captures.run(
-            ("beta", chosen), partial(self._gate_gradient, chosen), batch, partial(self._tensors, chosen)
-        )
+        measure = self._gate_gradient if self.running_losses is None else self._held_out_loss
+        measured = self._captures.run(
+            ("beta", chosen), partial(measure, chosen), batch, partial(self._tensors, chosen)
+        ).cpu()
         self.beta_optimiser.zero_grad()
-        sample.soft.backward(gradient.reshape(1).cpu())  # type: ignore[no-untyped-call]
+        if self.running_losses is None:
+            sample.soft.backward(measured.reshape(1))  # type: ignore[no-untyped-call]
+        else:
+            self.running_losses.record(chosen, float(measured))
+            self.beta.grad = self.running_losses.gradient(self.beta_hat)
         self.beta_optimiser.step()
 
     def _logits(self, chosen: int, x: Tensor) -> Tensor:
@@ -181,6 +195,7 @@ class PlacementSearch:
             "optimisers": [optimiser.state_dict() for optimiser in self._all_optimisers()],
             "beta": self.beta.detach(),
             "beta_optimiser": self.beta_optimiser.state_dict(),
+            "running_losses": None if self.running_losses is None else self.running_losses.state_dict(),
             "done": self.done,
         }
 
@@ -193,6 +208,8 @@ class PlacementSearch:
         with torch.no_grad():
             self.beta.copy_(state["beta"])
         self.beta_optimiser.load_state_dict(state["beta_optimiser"])
+        if self.running_losses is not None:
+            self.running_losses.load_state_dict(state["running_losses"])
         self.done = state["done"]
 
 
