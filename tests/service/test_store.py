@@ -46,6 +46,27 @@ def test_a_bundle_in_memory_is_burned_like_any_other(tmp_path: Path) -> None:
         assert store.used_bytes == 0
 
 
+def test_a_new_bundle_is_not_read_back(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        first, second = some_entry(), some_entry()
+        put(store, first)
+        put(store, second)
+        for path in (tmp_path / BUNDLES).iterdir():
+            path.write_bytes(b"only the second is read")
+        assert store.take(first.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == first.bundle_id
+        with pytest.raises(BundleRefusedError):
+            store.take(second.bundle_id, owner=OWNER, program=PROGRAM)
+
+
+def test_a_discarded_bundle_is_not_at_hand(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        entry = some_entry()
+        put(store, entry)
+        store.discard(entry.bundle_id)
+        with pytest.raises(BundleRefusedError):
+            store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+
+
 def test_folders_and_files_are_private(tmp_path: Path) -> None:
     with Store(tmp_path / "a" / "b", quota_bytes=QUOTA) as store:
         put(store, some_entry())
@@ -106,10 +127,11 @@ def test_orphans_are_swept_on_both_sides_of_the_ledger(tmp_path: Path) -> None:
 
 
 def test_a_damaged_or_swapped_file_is_refused_and_spent(tmp_path: Path) -> None:
+    damaged, swapped, other = some_entry(), some_entry(), some_entry()
     with Store(tmp_path, quota_bytes=QUOTA) as store:
-        damaged, swapped, other = some_entry(), some_entry(), some_entry()
         for entry in (damaged, swapped):
             put(store, entry)
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
         (tmp_path / BUNDLES / damaged.bundle_id.hex()).write_bytes(os.urandom(900))
         some_bundle(other).save(tmp_path / BUNDLES / swapped.bundle_id.hex())
         for entry, why in ((damaged, "damaged"), (swapped, "another bundle")):

@@ -5,7 +5,8 @@
     FOLDER/bundles/ID       what is ready, one file each
 
 `take` loads a bundle, burns it durably and only then returns it: there is no way to one without burning it. Its file is
-deleted at once, by a thread: the disk takes longer to free a large file than an inference should wait. A file without a
+deleted at once, by a thread: the disk takes longer to free a large file than an inference should wait. One bundle at a
+time stays in memory as well, a new one or one that was asked for, so that it need not be read back. A file without a
 ready row is swept away at start, and all are if the server's weights are others now.
 """
 
@@ -37,7 +38,8 @@ class Store:
         """`weights_hash` is the server's; a client has no weights."""
         self._folder, self._quota_bytes = folder, quota_bytes
         self._changing = threading.Lock()
-        self._preloaded: Bundle | None = None
+        self._at_hand: Bundle | None = None
+        self._handing = threading.Lock()
         self._deletions: list[threading.Thread] = []
         try:
             for made in (folder, folder / BUNDLES):
@@ -106,20 +108,25 @@ class Store:
         except BaseException:
             self.discard(bundle.bundle_id)
             raise
+        with self._handing:
+            if self._at_hand is None:  # an older one will be wanted first
+                self._at_hand = bundle
 
     def preload(self, bundle_id: bytes) -> None:
         """Into memory, one at a time: reading a large file and checking its hash is then no part of `take`."""
+        with self._handing:
+            if self._at_hand is not None and self._at_hand.bundle_id == bundle_id:
+                return
         bundle = load_bundle(self._path(bundle_id))
-        with self._changing:
-            self._preloaded = bundle
+        with self._handing:
+            self._at_hand = bundle
 
     def take(self, bundle_id: bytes, *, owner: str, program: str) -> Bundle:
         """The bundle, burned. Whatever goes wrong from here on, it cannot be taken again."""
         path = self._path(bundle_id)
-        with self._changing:
-            preloaded, self._preloaded = self._preloaded, None
+        at_hand = self._let_go(bundle_id)
         try:
-            bundle = preloaded if preloaded and preloaded.bundle_id == bundle_id else load_bundle(path)
+            bundle = at_hand or load_bundle(path)
         except InputError as error:
             self.ledger.burn(bundle_id, owner=owner, program=program)  # says why, where that is the ledger's to say
             self.discard(bundle_id)
@@ -133,6 +140,7 @@ class Store:
         return bundle
 
     def discard(self, bundle_id: bytes) -> None:
+        self._let_go(bundle_id)
         self.ledger.discard(bundle_id)
         self._path(bundle_id).unlink(missing_ok=True)
 
@@ -149,6 +157,15 @@ class Store:
                 where=str(self._folder),
                 remedy="Use bundles before preparing more, or raise --quota.",
             )
+
+    def _let_go(self, bundle_id: bytes) -> Bundle | None:
+        """The bundle at hand, if it is this one; it is then no longer at hand."""
+        with self._handing:
+            at_hand = self._at_hand
+            if at_hand is None or at_hand.bundle_id != bundle_id:
+                return None
+            self._at_hand = None
+            return at_hand
 
     def _start_deletion(self, path: Path) -> None:
         thread = threading.Thread(target=path.unlink, kwargs={"missing_ok": True}, name="sphynx-deletion")
