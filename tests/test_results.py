@@ -50,8 +50,8 @@ PRIVATE_ROWS = re.findall(
 def test_private_rows_trace_to_their_benchmarks() -> None:
     kept = [
         row
-        for file in sorted((ROOT / "results/private").glob("*.json"))
-        for row in json.loads(file.read_text())["rows"]
+        for name in ("loopback", "lan-wan")
+        for row in json.loads((ROOT / f"results/private/{name}.json").read_text())["rows"]
     ]
     assert len(PRIVATE_ROWS) == len(kept) >= 10
     for model, relus, ring, backend, link, columns in PRIVATE_ROWS:
@@ -94,3 +94,23 @@ def test_speed_rows_trace_to_their_benchmark() -> None:
         floor = max(row["floor_flops_seconds"], row["floor_bytes_seconds"])
         shown = _numbers_of_row(f"{row['what'].removeprefix('train ')} | {row['batch']}")
         assert shown == pytest.approx([row["epoch_seconds"], floor, row["times_floor"]], abs=0.06)
+
+
+def test_scaling_and_throughput_rows_trace_to_their_benchmarks() -> None:
+    scaling, throughput = (
+        json.loads((ROOT / f"results/private/{name}.json").read_text()) for name in ("scaling", "throughput")
+    )
+    assert len(scaling["rows"]) >= 10 and all(row["equal_to_oracle"] for row in scaling["rows"] + throughput["rows"])
+    for row in scaling["rows"]:
+        shown = _numbers_of_row(f"{row['relus']:,} | {row['relu_backend']}")
+        expected = [row["ring_bits"], 1e3 * row["online_s"], row["offline_s"], 1e3 * row["plaintext_s"]]
+        assert shown == pytest.approx(expected, abs=0.06)
+    for fit in scaling["fits"]:
+        shown = _numbers_of_row(f"{fit['relu_backend']}, {fit['phase']}")
+        assert shown == pytest.approx([1e3 * fit["intercept_s"], 1e6 * fit["s_per_relu"], fit["r_squared"]], abs=0.06)
+    for row in throughput["rows"]:
+        heading = f"{row['relu_backend']} | {row['clients']} | {row['inferences_per_s']:.2f}"
+        cpu = f"{row['server_cpu_s']:.2f} / {row['client_cpu_s']:.2f}"
+        times = (f"{1e3 * row[key]:.0f}" for key in ("latency_s", "latency_p95_s", "online_s"))
+        line = f"| {heading} | {' | '.join(times)} | {row['bytes_per_inference'] / 1e6:.2f} | {cpu} |"
+        assert line in (ROOT / "docs/results.md").read_text()
