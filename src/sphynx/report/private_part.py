@@ -56,10 +56,13 @@ def throughput_table(sources: Sources, present: Mapping[str, Any]) -> Table:
         ]
         for row in sources.throughput
     ]  # fmt: skip
-    columns = ["network, ReLU by, link", ">clients", ">inferences per second", ">latency", ">p95", ">of it online",
-               ">traffic each", "exact"]  # fmt: skip
+    columns = ["network, ReLU by, link", ">clients", ">per second", ">latency", ">p95", ">online", ">traffic", "exact"]
     notes = [f"[{number}] machine of server and clients: {machine}" for number, machine in enumerate(machines, 1)]
-    return Table(columns, rows, [*notes, "latency: offline and online together, median."])
+    notes.append(
+        "per second: inferences of all clients together. latency: of one, offline and online, median; online: the part "
+        "after the image is there. traffic: both directions, each inference."
+    )
+    return Table(columns, rows, notes)
 
 
 def private_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Chart]:
