@@ -114,3 +114,19 @@ def test_scaling_and_throughput_rows_trace_to_their_benchmarks() -> None:
         times = (f"{1e3 * row[key]:.0f}" for key in ("latency_s", "latency_p95_s", "online_s"))
         line = f"| {heading} | {' | '.join(times)} | {row['bytes_per_inference'] / 1e6:.2f} | {cpu} |"
         assert line in (ROOT / "docs/results.md").read_text()
+
+
+def test_the_readme_has_the_same_latencies() -> None:
+    readme = (ROOT / "README.md").read_text()
+    rows = json.loads((ROOT / "results/private/loopback.json").read_text())["rows"]
+    for model in ("sphynx-cifar100-25k", "sphynx-cifar100-51k"):
+        gmw, gc = (
+            next(row for row in rows if (row["model"], row["relu_backend"]) == (model, backend))
+            for backend in ("gmw", "gc")
+        )
+        times = (gmw["plaintext_s"], gmw["online_s"], gc["online_s"], gmw["offline_s"])
+        assert f"| {gmw['relus']:,} |" in readme
+        assert " | ".join(f"{1e3 * seconds:.0f} ms" for seconds in times) in readme
+    for fit in json.loads((ROOT / "results/private/scaling.json").read_text())["fits"]:
+        if fit["phase"] == "online":
+            assert f"{1e6 * fit['s_per_relu']:.1f} us" in readme
