@@ -163,6 +163,20 @@ def test_running_losses_compare_across_the_progress_of_training() -> None:
     assert float(losses.distances[1] - losses.distances[0]) == pytest.approx(0.1, abs=0.04)
 
 
+def test_beta_rests_while_it_warms_up() -> None:
+    search, _, _ = planted_search(0, steps=10, estimator="losses")
+    search.recipe = replace(search.recipe, beta_warmup=0.5)
+    weights = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(0))
+    seen = []
+    for step in range(6):
+        search.step(batch_of(2 * step, weights), batch_of(2 * step + 1, weights))
+        seen.append(search.beta.detach().clone())
+    assert all(torch.equal(beta, seen[0]) for beta in seen[:5])
+    assert not torch.equal(seen[5], seen[4])
+    assert search.running_losses is not None
+    assert int(search.running_losses.draws.sum()) == 6
+
+
 def test_a_step_trains_one_candidate_only() -> None:
     search, _, _ = planted_search(0)
     weights = torch.randn(FEATURES, CLASSES)

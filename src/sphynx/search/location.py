@@ -51,10 +51,13 @@ class LocationRecipe(WeightSettings):
     beta_weight_decay: float = 1e-3
     beta_betas: tuple[float, ...] = (0.5, 0.999)
     beta_init: float = 1e-3
+    beta_warmup: float = 0.0  # share of the steps before beta learns: all candidates train alike until then
     estimator: Estimator = "gumbel"  # of beta's gradient: the paper's, or from running losses
 
     def faults(self) -> list[str]:
         faults = super().faults() + self.not_above_zero("tau_start", "tau_end", "beta_learning_rate", "beta_rate_limit")
+        if not 0 <= self.beta_warmup < 1:
+            faults.append(f"beta_warmup = {self.beta_warmup}: must be at least 0 and below 1")
         if len(self.beta_betas) != 2:
             faults.append("beta_betas: Adam takes two")
         return faults
@@ -178,7 +181,8 @@ class PlacementSearch:
         else:
             self.running_losses.record(chosen, float(measured))
             self.beta.grad = self.running_losses.gradient(self.beta_hat)
-        self.beta_optimiser.step()
+        if self.done >= self.recipe.beta_warmup * self.steps:
+            self.beta_optimiser.step()
 
     def _logits(self, chosen: int, x: Tensor) -> Tensor:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
