@@ -68,8 +68,10 @@ def layer_costs(program: Program, layers: Collection[str] | None = None) -> Iter
 def activation_costs(
     program: Program, batch: int = 1, layers: Collection[str] | None = None
 ) -> Iterator[tuple[str, LayerCost]]:
-    """Of the ReLUs and squares alone, by the linear map that each reads: of all, or of these. A batch's elements of one step are one layer:
-    its planes are filled together, so they may take fewer words than so many single images'."""
+    """Of the ReLUs and squares alone, by the linear map that each reads: of all, or of these.
+
+    A batch's elements of one step are one layer: they share planes, whose last word is unfilled once, not per image.
+    """
     linears = {step.name: step for step in program.linears}
     for step in program.steps:
         if not isinstance(step, Relu | Square) or (layers is not None and step.source not in layers):
