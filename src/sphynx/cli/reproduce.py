@@ -94,7 +94,7 @@ def reproduce(
                 continue
             if not processes.leads:
                 continue
-            made.append(outcomes_to_json(experiment, chosen, outcomes) | extras(experiment, outcomes))
+            made.append(outcomes_to_json(experiment, chosen, outcomes) | extras(experiment, chosen, outcomes))
             RunFolder(out).write_json(f"{experiment.name}.json", made[-1])
             figure = out / f"{experiment.name}.svg"
             figure.write_text(draw_outcomes(experiment, chosen, outcomes).to_svg())
@@ -148,7 +148,7 @@ def _print(experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure
             paper = _spread(row.accuracy, row.std)
             rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])
     print_table(experiment.title, columns, rows, note=f"{scale.meaning}.")
-    print_saving(outcomes)
+    print_saving(scale, outcomes)
     print_latency_estimates(experiment.name)
     typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
     for note in experiment.notes:

@@ -72,6 +72,7 @@ class PlacementRun:
     placements: Sequence[tuple[int, ...]]
     beta_hat: Sequence[Sequence[float]]  # per epoch, per placement
     environment: Mapping[str, Any]
+    by_losses: bool = False  # not by the paper's gradient
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,8 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
         if (folder / BETA).is_file():
             beta = run.read_json(BETA)
             places = [tuple(place) for place in beta["placements"]]
-            found.placements.append(PlacementRun(name, places, beta["beta_hat"], environment))
+            by_losses = config["recipe"].get("estimator") == "losses"
+            found.placements.append(PlacementRun(name, places, beta["beta_hat"], environment, by_losses))
     else:
         design = any_design_from_json(config["design"], where=str(folder / CONFIG))
         found.training.append(TrainingRun(name, design, config, run.read_metrics(), environment, result))
