@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from sphynx.bench import private_models
 from sphynx.bench.scaling import fit_line
 from sphynx.cli.main import app
+from sphynx.errors import InputError
 from sphynx.program.files import load_program
 
 
@@ -58,3 +59,16 @@ def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for row in rows:  # two points: the line goes through both
         assert online["intercept_s"] + online["s_per_relu"] * row["relus"] == pytest.approx(row["online_s"])
     assert "seconds" in figure.read_text() and "R²" in figure.read_text()
+
+
+@pytest.mark.parametrize("sizes", ["25.6k", "25.6k,", "25.6k, 25.6K"])
+def test_one_size_makes_no_line(sizes: str) -> None:
+    with pytest.raises(InputError, match="one size"):
+        CliRunner().invoke(app, ["bench", "scaling", "--sizes", sizes], catch_exceptions=False)
+
+
+def test_a_file_that_cannot_be_written_is_named_before_measuring(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for out in (tmp_path, tmp_path / "file" / "scaling.json"):
+        with pytest.raises(InputError, match="cannot be written"):
+            CliRunner().invoke(app, ["bench", "scaling", "-o", str(out)], catch_exceptions=False)

@@ -89,6 +89,12 @@ def test_reproduce(table: str, rows: int, tmp_path: Path) -> None:
     assert f"of {rows} rows agree" in shown.stdout
 
 
+def test_estimated_latencies_are_printed_and_written(tmp_path: Path) -> None:
+    printed = json.loads(sphynx("reproduce", "latency-estimates", "--json", "-o", "kept", cwd=tmp_path).stdout)
+    assert set(printed) == {"imagenet", "cifar100"}
+    assert json.loads((tmp_path / "kept" / "latency-estimates.json").read_text()) == printed
+
+
 def test_doctor() -> None:
     found = json.loads(sphynx("doctor", "--json").stdout)
     assert found["core"]["built"] is True

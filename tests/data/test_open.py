@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from sphynx.data.open import open_data
+from sphynx.data.source import DataSource
 from sphynx.errors import InputError
 from tests.data.layouts import (
     pixels,
@@ -33,6 +34,13 @@ def test_digits_are_scikit_learns() -> None:
     theirs = np.sort(load_digits().images.reshape(1797, -1), axis=0)
     ours = torch.cat([data.train.images, data.test.images]).reshape(1797, -1).numpy()
     np.testing.assert_array_equal(np.sort(np.round(ours * (16 / 255)), axis=0), theirs)
+
+
+def test_a_folder_called_digits_is_not_recorded_for_the_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs and compiled programs are often called so."""
+    (tmp_path / "digits").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert open_data("digits").source == DataSource("digits")
 
 
 @pytest.mark.parametrize("kind", ["cifar10", "cifar100"])

@@ -18,6 +18,12 @@ def test_gc_counts_are_those_of_the_worked_example() -> None:
     assert cost.gmw_messages == 3 + 6
 
 
+def test_a_range_that_truncation_uses_up_counts_as_a_wider_one() -> None:
+    """The protocol computes it so: a bit must be left beside the sign."""
+    assert relu_cost(64, 9, 40, 8) == relu_cost(64, 10, 40, 8)
+    assert relu_cost(64, 1, 40, 0) == relu_cost(64, 2, 40, 0)
+
+
 def test_a_program_is_the_sum_of_its_maps() -> None:
     program = small_program()
     costs = dict(layer_costs(program))

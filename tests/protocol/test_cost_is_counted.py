@@ -6,7 +6,7 @@ import pytest
 from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import random_case
 
-from sphynx.program.cost import layer_costs, packed_bytes
+from sphynx.program.cost import activation_costs, packed_bytes
 from sphynx.program.estimate import REFERENCE, estimate
 from sphynx.program.ir import INPUT, Relu, Square
 from sphynx.program.link import LINKS
@@ -22,29 +22,30 @@ def payload_bytes(traffic: Traffic) -> int:
 
 @pytest.mark.parametrize("backend", ["gc", "gmw"])
 @pytest.mark.parametrize("with_square", [False, True])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_online_bytes_are_exact(seed: int, with_square: bool, backend: Backend) -> None:
-    case = random_case(seed, with_square=with_square)
+@pytest.mark.parametrize(("seed", "batch"), [(1, 1), (2, 1), (1, 3)])
+def test_online_bytes_are_exact(seed: int, batch: int, with_square: bool, backend: Backend) -> None:
+    case = random_case(seed, images=batch, with_square=with_square)
     program = case.program
     model, bundle_id = ServerModel(program, case.weights), os.urandom(16)
 
     def server(channel: Channel) -> None:
         party = InferenceServer(model, channel)
-        party.infer(party.prepare(bundle_id, backend))
+        party.infer(party.prepare(bundle_id, backend, batch))
 
     def client(channel: Channel) -> Record:
         party = InferenceClient(program, channel)
-        party.infer(party.prepare(bundle_id, backend), case.pixels)
+        party.infer(party.prepare(bundle_id, backend, batch), case.pixels)
         return channel.take_record()
 
     _, record = run_parties(server, client)
     counted = {(section.phase, section.layer): payload_bytes(part) for section, part in record.traffic.items()}
-    costs = dict(layer_costs(program))
+    costs = dict(activation_costs(program, batch))
     for step in program.steps:
         if isinstance(step, Relu | Square):
             cost = costs[step.source]
             relu_bytes = cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes
             assert counted["online", step.name] == relu_bytes + cost.square_online_bytes
-    assert counted["online", INPUT] == packed_bytes(program.image.size, program.ring_bits)
-    found = estimate(program, REFERENCE, LINKS["lan"], backend).total
-    assert found.online_bytes == payload_bytes(record.total("online"))
+    assert counted["online", INPUT] == packed_bytes(batch * program.image.size, program.ring_bits)
+    if batch == 1:
+        found = estimate(program, REFERENCE, LINKS["lan"], backend).total
+        assert found.online_bytes == payload_bytes(record.total("online"))

@@ -41,3 +41,19 @@ def test_scaling_is_a_chart_with_its_lines(tmp_path: Path) -> None:
     file.write_text(json.dumps(results))
     with pytest.raises(InputError, match="lacks s_per_relu"):
         read_sources([file])
+
+
+def test_scaling_without_all_its_parts_is_refused(tmp_path: Path) -> None:
+    rows = [private_row("n", relus=relus, batch=1, repeats=3, transport="TLS 1.3") for relus in (10_000, 20_000)]
+    whole = {"machine": MACHINE, "rows": rows, "fits": fits(rows)}
+    file = tmp_path / "scaling.json"
+    first = {**whole["fits"][0], "intercept_s": "none"}
+    for wrong in (
+        {"rows": []},
+        {"machine": "words"},
+        {"fits": whole["fits"][1:]},
+        {"fits": [first, *whole["fits"][1:]]},
+    ):
+        file.write_text(json.dumps({**whole, **wrong}))
+        with pytest.raises(InputError, match="lacks rows, lines or a machine"):
+            read_sources([file])

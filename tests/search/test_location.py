@@ -144,6 +144,11 @@ def test_finds_the_planted_placement(estimator: Estimator) -> None:
     assert hits >= 9
 
 
+def test_only_the_papers_gradient_is_called_algorithm_1() -> None:
+    names = {recipe: load_location_recipe(recipe).method for recipe in ("paper", "fast", "smoke")}
+    assert names == {"paper": "Algorithm 1", "fast": "Algorithm 1 by running losses", "smoke": "Algorithm 1"}
+
+
 def test_the_gradient_of_running_losses_is_that_of_the_expected_loss() -> None:
     losses = RunningLosses(3)
     losses.distances = torch.tensor([0.3, -0.2, 0.1])

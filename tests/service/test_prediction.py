@@ -27,9 +27,9 @@ def test_the_backend_follows_the_link() -> None:
     program = tiny_program()
     assert choose_backend(program, Link(round_trip_s=1e-4, bits_per_s=1e6)) == "gmw"
     assert choose_backend(program, Link(round_trip_s=0.2, bits_per_s=1e9)) == "gc"
-    # By hand: one layer of 32 ReLUs, w = 20, k = 30: 2 messages, 32 * 20 labels and 30 rows of bits in words of 64.
+    # By hand: one layer of 2 * 32 ReLUs, w = 20, k = 30: 2 messages, 64 * 20 labels, 30 rows of bits in a word each.
     seconds = online_link_seconds(program, "gc", Link(round_trip_s=1.0, bits_per_s=8.0), batch=2)
-    assert seconds == pytest.approx(1.0 + 2 * (32 * 20 * 16 + 30 * 64 / 8))
+    assert seconds == pytest.approx(1.0 + 64 * 20 * 16 + 30 * 64 / 8)
 
 
 def _answer_pings(channel: Channel) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,6 +57,26 @@ def test_a_new_bundle_is_not_read_back(tmp_path: Path) -> None:
         assert store.take(first.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == first.bundle_id
         with pytest.raises(BundleRefusedError):
             store.take(second.bundle_id, owner=OWNER, program=PROGRAM)
+
+
+def test_a_bundle_that_is_taken_at_once_does_not_stay_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another thread, as soon as the ledger has it ready and before `put` is over."""
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        first, second = some_entry(), some_entry()
+        make_ready = store.ledger.make_ready
+
+        def make_ready_and_take(bundle_id: bytes, **facts: Any) -> None:
+            make_ready(bundle_id, **facts)
+            monkeypatch.undo()
+            store.take(bundle_id, owner=OWNER, program=PROGRAM)
+
+        monkeypatch.setattr(store.ledger, "make_ready", make_ready_and_take)
+        put(store, first)
+        put(store, second)
+        (tmp_path / BUNDLES / second.bundle_id.hex()).write_bytes(b"not read: the second is at hand")
+        assert store.take(second.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == second.bundle_id
 
 
 def test_a_discarded_bundle_is_not_at_hand(tmp_path: Path) -> None:

@@ -89,21 +89,25 @@ def run_clients(
 ) -> tuple[ServerUse, list[Asked]]:  # fmt: skip
     spawn = multiprocessing.get_context("spawn")
     ends, processes = [], []
-    for number in range(count):
-        end, told = spawn.Pipe()
-        work = (_ask, serving, number, backend, pixels, expected, seconds)
-        process = spawn.Process(target=report_to, args=(told, *work), daemon=True)
-        process.start()
-        told.close()
-        ends.append(end)
-        processes.append(process)
     try:
+        for number in range(count):
+            end, told = spawn.Pipe()
+            work = (_ask, serving, number, backend, pixels, expected, seconds)
+            process = spawn.Process(target=report_to, args=(told, *work), daemon=True)
+            process.start()
+            told.close()
+            ends.append(end)
+            processes.append(process)
         _values([told_by(end) for end in ends])  # all have their session, and have asked once
         before_s = cpu_seconds_of(serving.pid)
         for end in ends:
             end.send("go")
         clients: list[Asked] = _values([told_by(end) for end in ends])
         after_s = cpu_seconds_of(serving.pid)
+    except BaseException:
+        for process in processes:
+            process.terminate()  # the others wait for a word that will not come
+        raise
     finally:
         for process in processes:
             process.join(timeout=JOIN_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +30,23 @@ Links = Annotated[
 UntrainedStack = Annotated[
     str, typer.Option("--conv-stack", help="Of --untrained networks: paper, single or pad_once.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="A file for all numbers, as JSON.")]
+
+
+def _writable(out: Path | None) -> Path | None:
+    """Before anything is measured, which may take long."""
+    if out is None:
+        return None
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        possible = not out.is_dir() and os.access(out if out.exists() else out.parent, os.W_OK)
+    except OSError:
+        possible = False
+    if not possible:
+        raise InputError("it cannot be written", where=str(out), remedy="Name another file: -o FILE.")
+    return out
+
+
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="A file for all numbers, as JSON.", callback=_writable)]
 
 
 def tell(part: str) -> None:
@@ -88,7 +105,6 @@ def machine_words(results: dict[str, Any]) -> str:
 def hand_out(results: dict[str, Any], as_json: bool, out: Path | None) -> None:
     """To the file, and as JSON to stdout; the caller prints tables otherwise."""
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(results, indent=1) + "\n")
     if as_json:
         print_json(results)

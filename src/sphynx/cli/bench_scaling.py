@@ -38,7 +38,7 @@ def scaling(
 
       sphynx bench scaling --sizes 10k,20k,40k --relu gmw --link lan --repeat 3
     """
-    if len({size.strip() for size in sizes.split(",")}) < 2:
+    if len({size.strip().lower() for size in sizes.split(",")} - {""}) < 2:
         raise InputError(f"{sizes!r} is one size", where="--sizes", remedy="A line needs two or more: 25.6k,51.2k.")
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
         results = measured(None, sizes, relu, link, repeat, conv_stack, Path(temporary))

@@ -94,7 +94,7 @@ def reproduce(
                 continue
             if not processes.leads:
                 continue
-            made.append(outcomes_to_json(experiment, chosen, outcomes) | extras(experiment, outcomes))
+            made.append(outcomes_to_json(experiment, chosen, outcomes) | extras(experiment, chosen, outcomes))
             RunFolder(out).write_json(f"{experiment.name}.json", made[-1])
             figure = out / f"{experiment.name}.svg"
             figure.write_text(draw_outcomes(experiment, chosen, outcomes).to_svg())
@@ -148,7 +148,7 @@ def _print(experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure
             paper = _spread(row.accuracy, row.std)
             rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])
     print_table(experiment.title, columns, rows, note=f"{scale.meaning}.")
-    print_saving(outcomes)
+    print_saving(scale, outcomes)
     print_latency_estimates(experiment.name)
     typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
     for note in experiment.notes:
@@ -177,18 +177,20 @@ def _plain(value: float | None) -> str:
 
 
 def _counted(name: str, out: Path, *, quiet: bool) -> Any:
-    """Counts need neither data nor training nor torch: table, JSON and figure at once."""
+    """These need neither data nor training nor torch: table and JSON at once, and a figure of counts."""
     import json
 
+    out.mkdir(parents=True, exist_ok=True)
     if name == COUNTED[2]:
-        return latency_estimates(quiet=quiet)
+        estimates = latency_estimates(quiet=quiet)
+        (out / f"{name}.json").write_text(json.dumps(estimates, indent=2) + "\n")
+        return estimates
     from sphynx.report.counts_figure import draw_counts
     from sphynx.report.paper_tables import parameter_rows, relu_count_rows
 
     rows = relu_count_rows() if name == "relu-counts" else parameter_rows()
     title, unit = ("ReLU counts", "ReLUs") if name == "relu-counts" else ("Parameter counts", "parameters")
     found = [{**vars(row), "agrees": row.agrees, "verdict": row.verdict} for row in rows]
-    out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
     figure = out / f"{name}.svg"
     figure.write_text(draw_counts(f"{title}, every table of the paper", rows, unit).to_svg())

@@ -11,29 +11,30 @@ from sphynx.cli.output import print_table
 if TYPE_CHECKING:
     from sphynx.report.experiments import Experiment
     from sphynx.report.outcomes import Outcome
+    from sphynx.report.scales import Scale
 
 
-def extras(experiment: Experiment, outcomes: list[Outcome]) -> dict[str, Any]:
+def extras(experiment: Experiment, scale: Scale, outcomes: list[Outcome]) -> dict[str, Any]:
     """What an experiment gives beside its rows."""
     from sphynx.report.location_saving import savings
     from sphynx.report.paper_latency import estimates_of
 
     found = {
         "latency_estimates_of_the_paper": estimates_of(experiment.name),
-        "saving": [saving.to_json() for saving in savings(outcomes)],
+        "saving": [{**saving.to_json(), "placed_by": scale.location_recipe().method} for saving in savings(outcomes)],
     }
     return {name: values for name, values in found.items() if values}
 
 
-def print_saving(outcomes: list[Outcome]) -> None:
+def print_saving(scale: Scale, outcomes: list[Outcome]) -> None:
     from sphynx.report.location_saving import savings
 
     found = savings(outcomes)
     if not found:
         return
-    columns = ["network", ">candidates", ">Algorithm 1, min", ">training its choice, min", ">training all, min"]
+    columns = ["network", ">candidates", ">search, min", ">training its choice, min", ">training all, min"]
     print_table(
-        "Algorithm 1 against training every placement, measured",
+        f"{scale.location_recipe().method} against training every placement, measured",
         [*columns, ">times as long", ">the paper's claim"],
         (
             [

@@ -21,7 +21,7 @@ from sphynx.data.folders import is_tiny_imagenet, open_image_folder, open_tiny_i
 from sphynx.data.idx import is_idx_folder, open_idx
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.data.packed import is_packed_folder, open_packed
-from sphynx.data.source import source_of
+from sphynx.data.source import DataSource, source_of
 from sphynx.data.stream import StreamedData, open_stream
 from sphynx.errors import InputError, MissingPartError
 
@@ -32,7 +32,8 @@ KINDS = "a CIFAR archive, a Tiny-ImageNet folder, idx files, packed .npz parts, 
 
 def open_data(spec: str, *, image_size: int | None = None) -> Data:
     """`image_size` resizes the images of a folder (shorter side, then the middle square)."""
-    return replace(_open(spec, image_size), source=source_of(spec, image_size=image_size))
+    source = DataSource(spec) if spec == DIGITS else source_of(spec, image_size=image_size)
+    return replace(_open(spec, image_size), source=source)
 
 
 def _open(spec: str, image_size: int | None) -> Data:

@@ -55,20 +55,33 @@ class LayerCost:
 
 def layer_costs(program: Program, layers: Collection[str] | None = None) -> Iterator[tuple[str, LayerCost]]:
     """Of all linear maps, or of these."""
-    readers = {step.source: step for step in program.steps if isinstance(step, Relu | Square)}
+    nonlinear = dict(activation_costs(program, layers=layers))
     params = rlwe.Params.for_ring(program.ring_bits)
     uploaded: set[tuple[str, int, InputLayout]] = set()
     for step in program.linears:
         if layers is not None and step.name not in layers:
             continue
         cost = _linear_cost(program, step, params, uploaded)
-        reader = readers.get(step.name)
-        if isinstance(reader, Relu):
-            cost += relu_cost(step.shape.size, step.range_bits, program.ring_bits, reader.truncate)
-        elif isinstance(reader, Square):
-            truncations = (reader.truncate_before, reader.truncate_after)
-            cost += square_cost(step.shape.size, program.ring_bits, *truncations)
-        yield step.name, cost
+        yield step.name, cost + nonlinear.get(step.name, LayerCost())
+
+
+def activation_costs(
+    program: Program, batch: int = 1, layers: Collection[str] | None = None
+) -> Iterator[tuple[str, LayerCost]]:
+    """Of the ReLUs and squares alone, by the linear map that each reads: of all, or of these.
+
+    A batch's elements of one step are one layer: they share planes, whose last word is unfilled once, not per image.
+    """
+    linears = {step.name: step for step in program.linears}
+    for step in program.steps:
+        if not isinstance(step, Relu | Square) or (layers is not None and step.source not in layers):
+            continue
+        source = linears[step.source]
+        count = batch * source.shape.size
+        if isinstance(step, Relu):
+            yield source.name, relu_cost(count, source.range_bits, program.ring_bits, step.truncate)
+        else:
+            yield source.name, square_cost(count, program.ring_bits, step.truncate_before, step.truncate_after)
 
 
 def total_cost(program: Program) -> LayerCost:
@@ -76,7 +89,8 @@ def total_cost(program: Program) -> LayerCost:
 
 
 def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
-    ands = (w - 1) + max(0, w - 1 - f) + (k - 1)
+    w = max(w, f + 2)  # as the protocol does: truncation must leave a bit beside the sign
+    ands = (w - 1) + (w - 1 - f) + (k - 1)
     shape = ReluShape(w, k, f, relus)
     tree, row = shape.tree(), PLANE_BITS * shape.words
     return LayerCost(

@@ -113,7 +113,8 @@ def beta_drawing(
 
 
 def placement_chart(run: PlacementRun, number: int, present: Mapping[str, Any]) -> Chart:
-    caption = "Softmax of beta after each epoch of Algorithm 1. The placement with the largest value is taken."
+    how = "Algorithm 1" if not run.by_losses else "Algorithm 1, by running losses instead of the paper's gradient"
+    caption = f"Softmax of beta after each epoch of {how}. The placement with the largest value is taken."
     caption += made_elsewhere([run.environment], present)
     draw = partial(beta_drawing, run.placements, run.beta_hat)
     return Chart(f"beta-{number}", f"Where the reduce cells go: {run.name}", caption, draw)

@@ -17,7 +17,7 @@ from sphynx.report.outcomes import Ours, Outcome
 class Saving:
     series: str
     candidates: int
-    search_minutes: float  # Algorithm 1
+    search_minutes: float  # of Algorithm 1, or of what the scale has in its place
     training_minutes: float  # of the placement that it chose
     grid_minutes: float  # of all placements
 

@@ -36,6 +36,8 @@ def _sentences(scale: Scale, outcomes: Sequence[Outcome]) -> list[str]:
         found[0] = "Hollow: the paper. Filled: ours."
     if any(o.ours is not None for o in outcomes):
         found.append(f"Ours at {scale.meaning}.")
+    if any(o.ours is not None and o.ours.beta for o in outcomes):
+        found.append(f"Our beta: {scale.location_recipe().method}.")
     elsewhere = sorted({str(ours.made) for o in outcomes for ours in _all_ours(o) if not ours.made.here})
     if elsewhere:
         found.append(f"Of ours, not made here by this version: {'; '.join(elsewhere)}.")

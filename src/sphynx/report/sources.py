@@ -72,6 +72,7 @@ class PlacementRun:
     placements: Sequence[tuple[int, ...]]
     beta_hat: Sequence[Sequence[float]]  # per epoch, per placement
     environment: Mapping[str, Any]
+    by_losses: bool = False  # not by the paper's gradient
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,8 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
         if (folder / BETA).is_file():
             beta = run.read_json(BETA)
             places = [tuple(place) for place in beta["placements"]]
-            found.placements.append(PlacementRun(name, places, beta["beta_hat"], environment))
+            by_losses = config["recipe"].get("estimator") == "losses"
+            found.placements.append(PlacementRun(name, places, beta["beta_hat"], environment, by_losses))
     else:
         design = any_design_from_json(config["design"], where=str(folder / CONFIG))
         found.training.append(TrainingRun(name, design, config, run.read_metrics(), environment, result))
@@ -230,8 +232,7 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
     if isinstance(data, Mapping) and _is_private(data):
         rows = [data]
     if isinstance(data, Mapping) and {"rows", "fits", "machine"} <= data.keys():
-        _require(data["rows"], SCALED, f"{where}, rows")
-        _require(data["fits"], FIT, f"{where}, fits")
+        _require_scaling(data, where)
         found.scaling.append(ScalingRun(data, _environment(data["machine"], data.get("source"))))
     elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and "inferences_per_s" in r for r in rows):
         _require(rows, THROUGHPUT, f"{where}, rows")
@@ -277,9 +278,29 @@ def _require(entries: Any, keys: tuple[tuple[str, ...], tuple[str, ...]], where:
             raise InputError(f"entry {number} {fault}", where=where, remedy="Make the file again.")
 
 
+def _require_scaling(data: Mapping[str, Any], where: str) -> None:
+    """Also a line for every group of points; a line may begin below zero."""
+    rows, fits = data["rows"], data["fits"]
+    _require(rows, SCALED, f"{where}, rows")
+    _require(fits, FIT, f"{where}, fits")
+    groups = {(str(row["relu_backend"]), str(row["link"])) for row in rows}
+    lines = {
+        (str(fit["relu_backend"]), str(fit["link"]), fit["phase"]) for fit in fits if _is_number(fit["intercept_s"])
+    }
+    complete = all((*group, phase) in lines for group in groups for phase in ("online", "offline"))
+    if not groups or not complete or not isinstance(data["machine"], Mapping):
+        raise InputError(
+            "it lacks rows, lines or a machine", where=where, remedy="Make it again: sphynx bench scaling -o FILE."
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _is_amount(value: Any) -> bool:
     """Times may start a hair before the clock's zero, which is one party's."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > -1
+    return _is_number(value) and value > -1
 
 
 def _machine_text(machine: Any) -> str:

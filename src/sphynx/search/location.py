@@ -62,6 +62,11 @@ class LocationRecipe(WeightSettings):
             faults.append("beta_betas: Adam takes two")
         return faults
 
+    @property
+    def method(self) -> str:
+        """Its name beside results: only the paper's gradient is the paper's algorithm."""
+        return "Algorithm 1" if self.estimator == "gumbel" else "Algorithm 1 by running losses"
+
 
 LOCATION_SHELF = Shelf(LocationRecipe, "sphynx.search", "location", prefix="location-")
 

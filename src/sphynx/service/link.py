@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from sphynx.program.cost import layer_costs
+from sphynx.program.cost import activation_costs
 from sphynx.program.ir import Program
 from sphynx.program.link import Link
 from sphynx.protocol.channel import Channel
@@ -36,10 +36,10 @@ def measure_link(channel: Channel) -> Link:
 
 def online_link_seconds(program: Program, backend: Backend, link: Link, batch: int = 1) -> float:
     messages = online_bytes = 0
-    for _, cost in layer_costs(program):
+    for _, cost in activation_costs(program, batch):
         if cost.relus:
             messages += GC_MESSAGES if backend == "gc" else cost.gmw_messages
-            online_bytes += batch * (cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes)
+            online_bytes += cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes
     return messages * link.round_trip_s / 2 + 8 * online_bytes / link.bits_per_s
 
 

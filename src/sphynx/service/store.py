@@ -68,6 +68,7 @@ class Store:
             raise
 
     def close(self) -> None:
+        self._at_hand = None
         self._finish_deletions()
         self.ledger.close()
         os.close(self._lock)
@@ -99,6 +100,9 @@ class Store:
             with self._changing:
                 self._make_room(bundle.bytes)
                 bundle.save(path)
+            with self._handing:  # before it may be taken: one that is burned must not stay
+                if self._at_hand is None:  # an older one will be wanted first
+                    self._at_hand = bundle
             self.ledger.make_ready(
                 bundle.bundle_id,
                 size_bytes=path.stat().st_size,
@@ -108,9 +112,6 @@ class Store:
         except BaseException:
             self.discard(bundle.bundle_id)
             raise
-        with self._handing:
-            if self._at_hand is None:  # an older one will be wanted first
-                self._at_hand = bundle
 
     def preload(self, bundle_id: bytes) -> None:
         """Into memory, one at a time: reading a large file and checking its hash is then no part of `take`."""

@@ -270,7 +270,7 @@ class Pipeline:
             "channels": design.channels,
             "depth": design.depth,
             "reduce_positions": list(design.reduce_positions),
-            "placed_by": "algorithm 1" if self.places else "fixed" if order.placement == "fixed" else "given",
+            "placed_by": order.location.method if self.places else "fixed" if order.placement == "fixed" else "given",
             "cells": self._own_label(),
             "accuracy": trained["accuracy"],
             "accuracy_std": trained["accuracy_std"],
