@@ -88,6 +88,12 @@ def test_placement_row_traces_to_its_search() -> None:
     assert _numbers_of_row("beta_hat at the end") == pytest.approx(beta["beta_hat"][-1], abs=0.006)
 
 
+def test_kernel_counts_trace_to_their_profiles() -> None:
+    for name in ("train-b512", "darts"):
+        _, kernels = re.findall(r"\d+", (ROOT / f"results/speed/kernels-{name}-h200.txt").read_text())[:2]
+        assert f"{int(kernels):,} kernels" in (ROOT / "docs/results.md").read_text()
+
+
 def test_speed_rows_trace_to_their_benchmark() -> None:
     rows = json.loads((ROOT / "results/speed/train-h200.json").read_text())["rows"]
     for row in rows:

@@ -20,7 +20,7 @@ FREE = Link(0.0, float("inf"), "free")
 def test_messages_cost_half_round_trips_and_bytes_their_transfer() -> None:
     program = small_program()
     for backend, messages in (("gc", 2), ("gmw", 3 + 5)):
-        here = estimate(program, REFERENCE, FREE, backend).total  # type: ignore[arg-type]
+        here = estimate(program, REFERENCE, FREE, backend).total  # type: ignore[arg-type]  # a parameter
         far = estimate(program, REFERENCE, Link(1.0, 1e6, "far"), backend).total  # type: ignore[arg-type]
         squares = square_cost(12, 36, 9, 4).square_messages
         trips = 1 + (messages + squares) / 2

@@ -182,7 +182,7 @@ class PlacementSearch:
         ).cpu()
         self.beta_optimiser.zero_grad()
         if self.running_losses is None:
-            sample.soft.backward(measured.reshape(1))  # type: ignore[no-untyped-call]
+            sample.soft.backward(measured.reshape(1))  # type: ignore[no-untyped-call]  # torch leaves it untyped
         else:
             self.running_losses.record(chosen, float(measured))
             self.beta.grad = self.running_losses.gradient(self.beta_hat)
