@@ -5,13 +5,12 @@ python docs/make_reference.py > docs/reference.md        (or: make docs)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
 import typer
 
-from sphynx.cli.main import app
+from sphynx.cli.verbs import verbs
 
 HEADER = """# Reference
 
@@ -24,22 +23,10 @@ PANELS = {ARGUMENTS: 0, OPTIONS: 1}  # then any other, such as a recipe's values
 
 
 def reference() -> str:
-    root = typer.main.get_command(app)
-    verbs = list(_verbs(root, typer.Context(root, info_name="sphynx")))
-    contents = "\n".join(f"- [{name}](#{name.replace(' ', '-')})" for name, _, _ in verbs)
-    pages = "\n".join(_page(name, verb, context) for name, verb, context in verbs)
+    found = list(verbs())
+    contents = "\n".join(f"- [{name}](#{name.replace(' ', '-')})" for name, _, _ in found)
+    pages = "\n".join(_page(name, verb, context) for name, verb, context in found)
     return f"{HEADER}\n{contents}\n\n{pages}"
-
-
-def _verbs(group: Any, context: typer.Context) -> Iterator[tuple[str, Any, typer.Context]]:
-    """Groups are walked, not printed: `sphynx keys` by itself does nothing."""
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        inside = typer.Context(command, info_name=name, parent=context)
-        if hasattr(command, "list_commands"):
-            yield from _verbs(command, inside)
-        else:
-            yield inside.command_path, command, inside
 
 
 def _page(name: str, verb: Any, context: typer.Context) -> str:

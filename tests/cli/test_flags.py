@@ -1,26 +1,12 @@
 """Flags that many verbs have are the same in all of them."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import typer
-
-from sphynx.cli.main import app
-
-
-def options(group: Any, context: typer.Context) -> Iterator[tuple[str, Any]]:
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        inside = typer.Context(command, info_name=name, parent=context)
-        if hasattr(command, "list_commands"):
-            yield from options(command, inside)
-        else:
-            yield from ((inside.command_path, parameter) for parameter in command.get_params(inside))
+from sphynx.cli.verbs import verbs
 
 
 def named(*names: str) -> list[tuple[str, Any]]:
-    root = typer.main.get_command(app)
-    found = options(root, typer.Context(root, info_name="sphynx"))
+    found = ((verb, option) for verb, command, context in verbs() for option in command.get_params(context))
     return [(verb, option) for verb, option in found if set(names) & set(option.opts)]
 
 

@@ -169,7 +169,8 @@ def test_running_losses_compare_across_the_progress_of_training() -> None:
 
 
 def test_the_fast_recipe_tells_close_candidates_apart() -> None:
-    """Ten placements as far apart as those measured on CIFAR-100 (results/placement), in the noise of a batch's loss."""
+    """Ten placements that lie apart about as those on CIFAR-100 did (results/placement: held-out accuracies, here taken
+    as 0.045 nats a point), in the noise of a batch's loss."""
     recipe, steps = load_location_recipe("fast"), 50 * 97
     behind = torch.tensor([0.0, 0.04, 0.10, 0.26, 0.03, 0.18, 0.30, 0.24, 0.41, 0.45])  # nats, at the end
     for seed in range(3):
