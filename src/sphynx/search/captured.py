@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from sphynx.network.lanes import side_by_side
+
 WARMUP_STEPS = 3
 
 Step = Callable[..., Tensor]  # of tensors; what it returns is overwritten by the next replay
@@ -27,10 +29,11 @@ class CapturedStep:
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
             for _ in range(WARMUP_STEPS):
-                step(*self._inputs)
+                with side_by_side(device):
+                    step(*self._inputs)
         torch.cuda.current_stream(device).wait_stream(side)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
+        with torch.cuda.graph(self._graph), side_by_side(device):
             self._result = step(*self._inputs)
         known = {id(tensor) for tensor, _ in before}
         with torch.no_grad():

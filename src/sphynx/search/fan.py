@@ -15,11 +15,13 @@ around them, and a shuffle lets the next edges see other channels. Around a stri
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sphynx.network.lanes import start
 from sphynx.search.cellspace import ZERO
 from sphynx.space.operations import ConvStack, convolution_steps, is_convolution
 
@@ -94,23 +96,27 @@ class Fan(nn.Module):
                 self.modules_by_operation[operation] = StackedReduction(self.part, targets)
         self.register_buffer("shuffle", _shuffled(channels, channel_divisor), persistent=False)
 
-    def mix(self, x: Tensor, weights: Tensor, edges: Tensor | None) -> tuple[Tensor, ...]:
-        """What reaches each target: all operations, weighted by (T, operations + zero)."""
+    def mix(self, x: Tensor, weights: Tensor, edges: Tensor | None) -> Tensor:
+        """What reaches each target, (B, T, C, H, W): all operations, weighted by (T, operations + zero)."""
         part = x[:, : self.part] if self.partial else x
-        total: Tensor | None = None
-        for column, operation in enumerate(self.candidates):
-            if operation == ZERO:
-                continue
-            y = _by_target(self._operate(operation, part, None), self.part)
-            weight = weights[:, column].to(y.dtype).view(-1, 1, 1, 1)
-            total = y * weight if total is None else torch.addcmul(total, y, weight)
-        assert total is not None  # a space has operations other than zero
+        weighted = [
+            start(partial(self._weighted, operation), part, weights[:, column])
+            for column, operation in enumerate(self.candidates)
+            if operation != ZERO
+        ]
+        total = weighted[0].join()
+        for one in weighted[1:]:
+            total = total + one.join()
         if self.partial:
             rest = self._around(x[:, self.part :]).unsqueeze(1).expand(-1, self.targets, -1, -1, -1)
             total = torch.cat([total, rest.to(total.dtype)], dim=2).index_select(2, self.shuffle)
         if edges is not None:
             total = total * edges.to(total.dtype).view(-1, 1, 1, 1)
-        return total.unbind(1)
+        return total
+
+    def _weighted(self, operation: str, x: Tensor, weights: Tensor) -> Tensor:
+        y = _by_target(self._operate(operation, x, None), self.part)
+        return y * weights.to(y.dtype).view(-1, 1, 1, 1)
 
     def one(self, x: Tensor, column: int, target: int) -> Tensor:
         """One operation on one edge; (B, C, H, W)."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from sphynx.network.builder import build_stem
 from sphynx.network.cell import build_inputs
+from sphynx.network.lanes import Part, start
 from sphynx.network.operations import pointwise
 from sphynx.search.cellspace import CellSpace, Kind
 from sphynx.search.fan import Fan
@@ -86,7 +87,8 @@ class SupernetCell(nn.Module):
         self.activation = nn.ReLU()
 
     def forward(self, older: Tensor, newer: Tensor, mixture: Mixture) -> Tensor:
-        inputs = [self.input_older(older), self.input_newer(newer)]
+        started = [start(self.input_older, older), start(self.input_newer, newer)]
+        inputs = [part.join() for part in started]
         nodes = self._all(inputs, mixture) if mixture.paths is None else self._chosen(inputs, mixture)
         return self.activation(self.output(torch.cat(nodes[INPUT_NODES:], dim=1)))  # type: ignore[no-any-return]
 
@@ -97,14 +99,19 @@ class SupernetCell(nn.Module):
         edges: Sequence[Tensor | None] = [None] * len(sizes)
         if mixture.edges is not None:
             edges = torch.split(mixture.edges.index_select(0, self.by_source), sizes)
-        arriving: dict[int, Tensor] = {}
-        for source, targets in enumerate(self.targets):
-            if source >= INPUT_NODES:
-                nodes.append(arriving[source])
-            parts = self.fans[source].mix(nodes[source], weights[source], edges[source])  # type: ignore[operator]
-            for target, part in zip(targets, parts, strict=True):
-                arriving[target] = arriving[target] + part if target in arriving else part
-        return [*nodes, arriving[len(nodes)]]
+
+        def mix(source: int) -> Part:
+            return start(self.fans[source].mix, nodes[source], weights[source], edges[source])  # type: ignore[arg-type]
+
+        # Both inputs reach every intermediate node; each of these is complete once the one before it was mixed. It is
+        # summed apart from the later ones, so that it lies in one piece: convolutions would copy it each time.
+        older, newer = (_next_and_later(part.join()) for part in [mix(source) for source in range(INPUT_NODES)])
+        arriving = [a + b for a, b in zip(older, newer, strict=True)]
+        for source in range(INPUT_NODES, len(sizes)):
+            nodes.append(arriving[0].squeeze(1))
+            mixed = _next_and_later(mix(source).join())
+            arriving = [a + b for a, b in zip(_next_and_later(arriving[1]), mixed, strict=True)]
+        return [*nodes, arriving[0].squeeze(1)]
 
     def _chosen(self, nodes: list[Tensor], mixture: Mixture) -> list[Tensor]:
         assert mixture.paths is not None
@@ -128,6 +135,10 @@ class SupernetCell(nn.Module):
         if self.kind == "reduce":
             return torch.zeros_like(x[:, :, ::2, ::2])
         return torch.zeros_like(x)
+
+
+def _next_and_later(by_target: Tensor) -> tuple[Tensor, ...]:
+    return torch.split(by_target, [1, by_target.shape[1] - 1], dim=1)
 
 
 def _kind(skeleton: Design, position: int) -> Kind:

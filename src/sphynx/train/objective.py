@@ -12,11 +12,14 @@ mixed up: d needs no labels and is defined for mixed images as for any others, w
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sphynx.network.builder import SphynxNetwork
+from sphynx.network.lanes import start
 from sphynx.train.recipe import Recipe
 
 
@@ -31,6 +34,7 @@ class Objective(nn.Module):
         self._teacher = [] if teacher is None else [teacher.eval().requires_grad_(False)]
 
     def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        targets = [start(partial(_without_gradients, teacher), x) for teacher in self._teacher]
         logits, auxiliary = self._logits(x)
         terms = []
         if self.recipe.label_weight > 0:
@@ -38,10 +42,8 @@ class Objective(nn.Module):
             if auxiliary is not None:
                 labels = labels + self.recipe.auxiliary_weight * self._cross_entropy(auxiliary, y)
             terms.append(self.recipe.label_weight * labels)
-        for teacher in self._teacher:
-            with torch.no_grad():
-                target = teacher(x).float()
-            terms.append(self.recipe.distillation_weight * distillation_loss(logits, target, self.recipe))
+        for target in targets:
+            terms.append(self.recipe.distillation_weight * distillation_loss(logits, target.join(), self.recipe))
         return sum(terms[1:], terms[0]), logits
 
     def _logits(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -52,6 +54,11 @@ class Objective(nn.Module):
 
     def _cross_entropy(self, logits: Tensor, y: Tensor) -> Tensor:
         return functional.cross_entropy(logits, y, label_smoothing=self.recipe.label_smoothing)
+
+
+@torch.no_grad()
+def _without_gradients(teacher: nn.Module, x: Tensor) -> Tensor:
+    return teacher(x).float()  # type: ignore[no-any-return]  # modules are untyped
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, recipe: Recipe) -> Tensor:

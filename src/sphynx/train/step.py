@@ -3,8 +3,9 @@
 Learning rate and drop probability are device tensors, which a captured graph reads anew; loss, hits and the first step
 with a NaN are summed on the device and read once per epoch.
 
-    graph      the whole step (forward, backward, clipping, update, sums) is captured once and replayed
-    compile    the same, with the network's blocks compiled before (`network.regions`)
+    graph      the whole step (forward, backward, clipping, update, sums) is captured once and replayed, independent
+               parts side by side (`network.lanes`)
+    compile    captured as well, with the network's blocks compiled before (`network.regions`), on one stream
     eager      operation by operation; CPU, and several processes
 """
 
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sphynx.network.backend import fast_convolutions
+from sphynx.network.lanes import side_by_side
 from sphynx.network.regions import compile_regions
 from sphynx.train.average import Average
 from sphynx.train.recipe import Recipe
@@ -54,7 +57,8 @@ class Step:
         how = "eager" if eager else recipe.acceleration
         self._graph: _Graph | None = None
         self._captures = device.type == "cuda" and how != "eager"
-        if how == "compile" and self._captures:
+        self._compiled = how == "compile" and self._captures
+        if self._compiled:
             compile_regions(module)
         if device.type == "cuda":
             torch.backends.cudnn.benchmark = True  # shapes never change: measure the convolutions once
@@ -100,6 +104,10 @@ class Step:
             getattr(self, name).copy_(state[name])
         if self.average is not None:
             self.average.load_state_dict(state["average"])
+
+    def parts(self) -> AbstractContextManager[None]:
+        """How independent parts of the captured step run. A compiled block is one part: it knows no streams."""
+        return nullcontext() if self._compiled else side_by_side(self.device)
 
     def _run(self, x: Tensor, y: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
@@ -166,12 +174,13 @@ class _Graph:
         side.wait_stream(torch.cuda.current_stream(step.device))
         with torch.cuda.stream(side):
             for _ in range(_WARMUP_STEPS):
-                step._run(self.x, self.y)
+                with step.parts():
+                    step._run(self.x, self.y)
         torch.cuda.current_stream(step.device).wait_stream(side)
         # Gradients made during capture live in the graph's memory: replays overwrite them, never add to old ones.
         step.optimizer.zero_grad(set_to_none=True)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph), step.parts():
             step._run(self.x, self.y)
         before.restore(step)
 
