@@ -12,7 +12,7 @@ import typer
 from sphynx.cli.bench_options import parse_backends
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.train import DataSize, KnownData, StreamOption, open_known
+from sphynx.cli.train import DataSize, KnownData, KnownStream, open_known
 from sphynx.errors import InputError, SphynxError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def check(
         str, typer.Option("--private", help="Ask about each image privately as well, with ReLUs by gmw, gc or gmw,gc.")
     ] = "",
     image_size: DataSize = None,
-    stream: StreamOption = False,
+    stream: KnownStream = None,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Draw each map's values, range and bound beside the ring: an .svg.")
     ] = None,

@@ -10,7 +10,7 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table, short
-from sphynx.cli.train import DataSize, StreamOption, open_known
+from sphynx.cli.train import DataSize, KnownStream, open_known
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def compile_run(
         int, typer.Option("--link-bits", help="With --weight-bits: of a weight inside a chain of maps, 4 to 16.")
     ] = 7,
     image_size: DataSize = None,
-    stream: StreamOption = False,
+    stream: KnownStream = None,
     as_json: Json = False,
 ) -> None:
     """Fold, fuse and quantise a trained network. program.json is public, weights.safetensors is the server's secret.
