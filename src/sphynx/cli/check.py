@@ -68,10 +68,10 @@ def check(
     folder = program_path(compiled)
     program = load_program(folder)
     weights = load_weights(folder, program)
-    known = recorded_source(folder / FILE) or recorded_source(folder.parent / CARD)  # the latter: of a model by name
-    opened = open_known(data, image_size, stream, known, where=compiled)
     path = model_path(run) if run else None
     network, normalisation = (None, None) if path is None else (load_model(path), load_normalisation(path))
+    known = recorded_source(folder / FILE) or recorded_source(folder.parent / CARD)  # the latter: of a model by name
+    opened = open_known(data, image_size, stream, known, where=compiled)
     every = opened.test if split == "test" else opened.train
     if isinstance(every, StreamedSet) and not images:
         raise InputError(
