@@ -12,6 +12,7 @@ import typer
 from sphynx.cli.bench_options import parse_backends
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.output_files import figure_file
 from sphynx.cli.train import DataSize, KnownData, KnownStream, open_known
 from sphynx.errors import InputError, SphynxError
 
@@ -37,7 +38,12 @@ def check(
     image_size: DataSize = None,
     stream: KnownStream = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", help="Draw each map's values, range and bound beside the ring: an .svg.")
+        Path | None,
+        typer.Option(
+            "--figure",
+            help="Draw each map's values, range and bound beside the ring: a .svg, .png or .pdf file.",
+            callback=figure_file(".svg", ".png", ".pdf"),
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
