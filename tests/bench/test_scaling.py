@@ -38,7 +38,7 @@ def test_untrained_networks_have_a_trained_ones_ring(tmp_path: Path) -> None:
 
 
 def test_other_sizes_are_planned() -> None:
-    design = private_models._untrained_design("153.6k")
+    design = private_models.untrained_design("153.6k")
     assert (design.channels, design.depth) == (15, 10)
 
 
@@ -61,10 +61,11 @@ def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "seconds" in figure.read_text() and "R²" in figure.read_text()
 
 
-@pytest.mark.parametrize("sizes", ["25.6k", "25.6k,", "25.6k, 25.6K"])
-def test_one_size_makes_no_line(sizes: str) -> None:
-    with pytest.raises(InputError, match="one size"):
+@pytest.mark.parametrize("sizes", ["", "25.6k", "25.6k,", "25.6k, 25.6K", "25.6k,25600", "25.6k,25.5k"])
+def test_one_count_of_relus_makes_no_line(sizes: str) -> None:
+    with pytest.raises(InputError, match="not two sizes") as caught:
         CliRunner().invoke(app, ["bench", "scaling", "--sizes", sizes], catch_exceptions=False)
+    assert "25.6k,51.2k" in caught.value.remedy
 
 
 def test_a_file_that_cannot_be_written_is_named_before_measuring(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from sphynx.network.build import build_network
 from sphynx.network.model import save_model, save_normalisation
 from sphynx.space.design import Design
 from sphynx.space.published import SPHYNX
+from sphynx.space.reference import Vgg11Design
 from sphynx.space.tally import Shape
-from tests.program.onnx_models import plain_cnn, write
+from tests.program.onnx_models import Maker, plain_cnn, write
 
 
 class Ran(NamedTuple):
@@ -149,6 +150,28 @@ def test_an_onnx_network_needs_data_and_statistics_that_fit(
 ) -> None:
     refused = sphynx("compile", str(write(plain_cnn(), tmp_path / "mine.onnx")), "-o", "compiled", *flags)
     assert refused.code == 2 and message in " ".join(refused.err.split())
+
+
+@pytest.mark.parametrize("fault", ["no onnx", "a layer that cannot be compiled", "no output", "no run", "max pools"])
+def test_a_bad_network_is_refused_before_data_are_opened(
+    fault: str, sphynx: Sphynx, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("sphynx.data.open.open_any", lambda spec, **_: opened.append(spec))
+    make, file = Maker(), tmp_path / "mine.onnx"
+    if fault == "no onnx":
+        file.write_bytes(b"not a network")
+    elif fault == "a layer that cannot be compiled":
+        write(make.model(make.node("Softmax", make.conv("x", 1, 2))), file)
+    elif fault == "no output":  # found only by walking the graph
+        write(make.model(make.conv("x", 1, 2)), file)
+    elif fault == "no run":
+        (run_folder / "model.safetensors").unlink()
+    else:
+        save_model(run_folder, build_network(Vgg11Design(2, Shape(1, 32, 32), 10, hidden=2, pool="max")))
+    network = file if file.exists() else run_folder
+    refused = sphynx("compile", str(network), "-o", "compiled", "--calibrate", "digits")
+    assert refused.code == 2 and "remedy" in refused.err and not opened, refused.err
 
 
 def test_a_run_has_its_own_statistics(sphynx: Sphynx, run_folder: Path) -> None:

@@ -60,7 +60,10 @@ def test_the_papers_values_alone(
 ) -> None:
     words = ("reproduce", "all", "--no-run", "--scale", "full", "-o", str(tmp_path), "--results", str(RESULTS))
     assert run(monkeypatch, *words) == 0
-    assert "not run yet" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "not run yet" in shown
+    for estimate in ("Estimates: online latency", "SAFENet's"):
+        assert shown.count(estimate) == 1  # by itself, and not again below its experiment
     figures, tables = ({file.stem for file in tmp_path.glob(f"*.{kind}")} for kind in ("svg", "json"))
     assert len(figures) == 14 and tables - figures == {"latency-estimates"} and figures <= tables
 

@@ -196,9 +196,27 @@ def test_later_commands_find_the_data_again(stream: tuple[str, ...], sphynx: Sph
     Path("../photos").rename("../moved")
     lost = sphynx("check", "compiled")
     assert lost.code == 2 and "made with cannot be opened" in lost.err and "--data DATA" in lost.err
-    assert sphynx("check", "compiled", "--data", "../moved", "--image-size", "4").code == 0
     Path("compiled/data.json").unlink()
     assert "does not say which data" in sphynx("check", "compiled").err
+
+
+@pytest.mark.parametrize("stream", [(), ("--stream",)], ids=["in memory", "streamed"])
+def test_size_and_streaming_stay_where_other_data_are_named(stream: tuple[str, ...], sphynx: Sphynx) -> None:
+    for split, n in (("train", 16), ("val", 4)):
+        write_classes(Path("photos", split), ("a", "b", "c"), n=n, size=6)
+    flags = ("--data", "photos", "--image-size", "4", *stream)
+    assert sphynx("train", "design.json", *flags, *FAST, "--epochs", "1", "--out", "run").code == 0
+    Path("photos").rename("moved")
+    moved = ("--data", "moved", "--json")
+    evaluated = sphynx("eval", "run", "--device", "cpu", *moved)
+    assert evaluated.code == 0 and json.loads(evaluated.out)["images"] == 12, evaluated.err
+    assert sphynx("compile", "run", "-o", "compiled", "--calibrate", "moved", "--weight-bits", "8").code == 0
+    everything = sphynx("check", "compiled", *moved)
+    assert everything.code == (2 if stream else 0) and ("--images 1000" in everything.err) == bool(stream)
+    assert sphynx("check", "compiled", *moved, "--no-stream").code == 0
+    assert "3x5x5" in sphynx("eval", "run", "--device", "cpu", *moved, "--image-size", "5").err
+    if stream:
+        assert "--no-stream" in sphynx("check", "compiled", "--data", "digits").err
 
 
 def test_data(sphynx: Sphynx) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sphynx.core import Prg, _native, cpu_features
+from tests.core.aes_vectors import FIPS_197_128
 
 SP800_KEY = "2b7e151628aed2a6abf7158809cf4f3c"
 SP800_PLAIN = (
@@ -36,19 +37,7 @@ def encrypt(key: str, plain: str) -> str:
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize(
     ("key", "plain", "cipher"),
-    [
-        (
-            "2b7e151628aed2a6abf7158809cf4f3c",
-            "3243f6a8885a308d313198a2e0370734",
-            "3925841d02dc09fbdc118597196a0b32",
-        ),
-        (
-            "000102030405060708090a0b0c0d0e0f",
-            "00112233445566778899aabbccddeeff",
-            "69c4e0d86a7b0430d8cdb78070b4c55a",
-        ),
-        (SP800_KEY, SP800_PLAIN, SP800_ECB),
-    ],
+    [*FIPS_197_128, (SP800_KEY, SP800_PLAIN, SP800_ECB)],
 )
 def test_ecb_vectors(key: str, plain: str, cipher: str) -> None:
     assert encrypt(key, plain) == cipher

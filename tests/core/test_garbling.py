@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sphynx.core import Prg, garbling, ot
 from sphynx.core.bits import plane_words, slice_bits, unslice_bits
+from tests.core.aes_vectors import FIPS_197_128
 
 KEY = bytes(range(16))
 
@@ -54,14 +55,14 @@ def test_relu_over_the_whole_ring(case: tuple[int, int, int, list[tuple[int, int
 
 
 @pytest.mark.usefixtures("path")
-def test_garbled_aes_gives_the_fips_197_ciphertext() -> None:
+def test_garbled_aes_gives_the_fips_197_ciphertexts() -> None:
     circuit = garbling.Circuit.read_bristol(garbling.Circuit.aes128().write_bristol())
     assert circuit.input_widths == [128, 128]
-    key = np.unpackbits(np.arange(16, dtype=np.uint8), bitorder="little")
-    plain = np.unpackbits(np.arange(16, dtype=np.uint8) * 0x11, bitorder="little")
-    planes = np.concatenate([key, plain]).astype(np.uint64).reshape(-1, 1)
-    bits = (run_garbled(circuit, planes, 1) & np.uint64(1)).astype(np.uint8).reshape(-1)
-    assert np.packbits(bits, bitorder="little").tobytes().hex() == "69c4e0d86a7b0430d8cdb78070b4c55a"
+    for key, plain, cipher in FIPS_197_128:
+        inputs = np.frombuffer(bytes.fromhex(key + plain), np.uint8)
+        planes = np.unpackbits(inputs, bitorder="little").astype(np.uint64).reshape(-1, 1)
+        bits = (run_garbled(circuit, planes, 1) & np.uint64(1)).astype(np.uint8).reshape(-1)
+        assert np.packbits(bits, bitorder="little").tobytes().hex() == cipher
 
 
 @settings(max_examples=30, deadline=None)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from sphynx.core import garbling
+from tests.core.aes_vectors import FIPS_197_128, FIPS_197_256
 from tests.core.test_garbling import run_garbled
 
 VARIABLE = "SPHYNX_BRISTOL_CIRCUITS"
@@ -50,36 +51,7 @@ def outputs_of(circuit: garbling.Circuit, instances: Sequence[Sequence[int]]) ->
     return [list(outputs) for outputs in zip(*values, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("name", "vectors"),
-    [
-        (
-            "aes_128.txt",  # FIPS 197, appendices B and C.1
-            [
-                (
-                    "2b7e151628aed2a6abf7158809cf4f3c",
-                    "3243f6a8885a308d313198a2e0370734",
-                    "3925841d02dc09fbdc118597196a0b32",
-                ),
-                (
-                    "000102030405060708090a0b0c0d0e0f",
-                    "00112233445566778899aabbccddeeff",
-                    "69c4e0d86a7b0430d8cdb78070b4c55a",
-                ),
-            ],
-        ),
-        (
-            "aes_256.txt",  # appendix C.3
-            [
-                (
-                    "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
-                    "00112233445566778899aabbccddeeff",
-                    "8ea2b7ca516745bfeafc49904b496089",
-                )
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "vectors"), [("aes_128.txt", FIPS_197_128), ("aes_256.txt", FIPS_197_256)])
 def test_aes(name: str, vectors: list[tuple[str, str, str]]) -> None:
     """The first wire is the lowest bit of the last byte: hexadecimal as it is printed is the integer."""
     outputs = outputs_of(published(name), [(int(key, 16), int(plain, 16)) for key, plain, _ in vectors])

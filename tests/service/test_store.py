@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sphynx.errors import InputError
-from sphynx.service.ledger import BundleRefusedError
+from sphynx.service.ledger import BundleRefusedError, Entry
 from sphynx.service.store import BUNDLES, LEDGER, Store, StoreFullError
 from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program
 
@@ -55,6 +55,45 @@ def test_a_new_bundle_is_not_read_back(tmp_path: Path) -> None:
         for path in (tmp_path / BUNDLES).iterdir():
             path.write_bytes(b"only the second is read")
         assert store.take(first.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == first.bundle_id
+        with pytest.raises(BundleRefusedError):
+            store.take(second.bundle_id, owner=OWNER, program=PROGRAM)
+
+
+def test_new_bundles_of_many_clients_stay_in_memory_up_to_a_limit(tmp_path: Path) -> None:
+    entries = [some_entry(owner=f"{number:064x}") for number in range(4)]
+    size_bytes = some_bundle(entries[0]).bytes
+
+    def is_read(entry: Entry) -> bool:
+        try:
+            return store.take(entry.bundle_id, owner=entry.owner, program=PROGRAM).bundle_id != entry.bundle_id
+        except BundleRefusedError:
+            return True
+
+    with Store(tmp_path, quota_bytes=QUOTA, memory_bytes=3 * size_bytes) as store:
+        for entry in entries:
+            put(store, entry)
+        for path in (tmp_path / BUNDLES).iterdir():
+            path.write_bytes(b"not a bundle")
+        assert [is_read(entry) for entry in entries] == [False, False, False, True]
+        assert all(store.ledger.state(entry.bundle_id) == "burned" for entry in entries)
+        large, small = some_entry(), some_entry()
+        put(store, large, 350)  # there is room again, for one of any size
+        put(store, small)
+        for path in (tmp_path / BUNDLES).iterdir():
+            path.write_bytes(b"not a bundle")
+        assert [is_read(entry) for entry in (large, small)] == [False, True]
+
+
+def test_one_that_is_asked_for_takes_the_place_of_others(tmp_path: Path) -> None:
+    first, second, third = entries = [some_entry() for _ in range(3)]
+    with Store(tmp_path, quota_bytes=QUOTA, memory_bytes=2 * some_bundle(first).bytes) as store:
+        for entry in entries:
+            put(store, entry)
+        store.preload(third.bundle_id)
+        for path in (tmp_path / BUNDLES).iterdir():
+            path.write_bytes(b"not a bundle")
+        for entry in (third, first):
+            store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
         with pytest.raises(BundleRefusedError):
             store.take(second.bundle_id, owner=OWNER, program=PROGRAM)
 

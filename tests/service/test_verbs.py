@@ -45,13 +45,13 @@ def test_keys_from_init_to_revoke(tmp_path: Path) -> None:
 def test_addresses_and_sizes() -> None:
     assert parse_address("127.0.0.1:7443") == ("127.0.0.1", 7443)
     assert parse_address("[::1]:0") == ("::1", 0)
-    assert [parse_bytes(text) for text in ("500M", "16G", "1234")] == [500 << 20, 16 << 30, 1234]
+    assert [parse_bytes(text, "--quota") for text in ("500M", "16G", "1234")] == [500 << 20, 16 << 30, 1234]
     for wrong in ("7443", "host:", "host:x", "host:70000"):
         with pytest.raises(InputError, match="HOST:PORT"):
             parse_address(wrong)
     for wrong in ("", "G", "-1G", "many"):
         with pytest.raises(InputError, match="not a size"):
-            parse_bytes(wrong)
+            parse_bytes(wrong, "--quota")
 
 
 def test_an_inference_prints_its_labels_and_what_it_took(scene: Scene) -> None:

@@ -7,7 +7,6 @@ The channel is the caller's choice (`open_channel`), so that the same benchmark 
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import socket
 import time
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.bench.process_use import peak_memory_bytes
-from sphynx.errors import SphynxError
+from sphynx.bench.workers import told_by, values_of, workers
 from sphynx.program.files import load_program
 from sphynx.program.link import Link
 from sphynx.program.weights import load_weights
@@ -31,7 +30,7 @@ from sphynx.protocol.channel import Channel, Record
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.relu import Backend
-from sphynx.protocol.stream import ConnectionLostError, SocketStream
+from sphynx.protocol.stream import SocketStream
 
 OpenChannel = Callable[[socket.socket, Role, Link | None], Channel]
 CONNECT_SECONDS = 600.0  # the server prepares its weights before it listens
@@ -83,48 +82,12 @@ class Measured:
 def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> tuple[Measured, Measured]:
     """(server's, client's) measurements. `details["equal_to_oracle"]` of the client's says whether every logit of
     every inference is the expected one."""
-    spawn = multiprocessing.get_context("spawn")
-    server_end, server_told = spawn.Pipe()
-    client_end, client_told = spawn.Pipe()
-    server = spawn.Process(target=report_to, args=(server_told, _serve, job), daemon=True)
-    client = spawn.Process(target=report_to, args=(client_told, _ask, job, pixels, expected), daemon=True)
-    server.start()
-    client.start()
-    server_told.close()
-    client_told.close()
-    try:
+    with workers((_serve, job), (_ask, job, pixels, expected)) as (server_end, client_end):
         outcome, value = told_by(server_end)
-        client_end.send(value)
+        client_end.send(value)  # the port, where the server got so far; else the client ends as well
         told = [told_by(server_end), told_by(client_end)] if outcome == "done" else [(outcome, value)]
-    finally:
-        for process in (server, client):
-            process.join(timeout=10)
-            if process.is_alive():
-                process.terminate()
-    # Where one party fails, the other only sees a lost connection.
-    failures = [str(value) for outcome, value in told if outcome == "failed"]
-    failures.sort(key=lambda text: ConnectionLostError.__name__ in text)
-    if failures:
-        raise SphynxError(failures[0], where="bench private", remedy="Run it again with --repeat 1 and one model.")
-    (_, served), (_, asked) = told
+    served, asked = values_of(told, where="bench private", remedy="Run it again with --repeat 1 and one model.")
     return served, asked
-
-
-def told_by(end: Connection) -> tuple[str, Any]:
-    try:
-        outcome, value = end.recv()
-        return outcome, value
-    except EOFError:
-        return "failed", "the process ended without a word (was it killed for its memory?)"
-
-
-def report_to(told: Connection, work: Callable[..., Any], *arguments: Any) -> None:
-    try:
-        told.send(("done", work(told, *arguments)))
-    except Exception as error:  # the parent shows it
-        told.send(("failed", f"{type(error).__name__}: {error}"))
-    finally:
-        told.close()
 
 
 def _serve(told: Connection, job: Job) -> Measured:

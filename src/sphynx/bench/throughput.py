@@ -1,9 +1,9 @@
 """Sustained private inferences per second, the offline phase included: the rows of `sphynx bench throughput`.
 
-One server process and one process for each client (throughput_clients.py). `inferences_per_s` sums the clients' own
-rates, each to the end of its last inference. Seconds are medians over all clients' inferences; `latency_s` is from
-nothing to the logits, offline and online, with all waiting for the other clients in it. CPU seconds are per inference.
-Every client has a link of its own.
+One server process and one process for each client (throughput_clients.py). `inferences_per_s` counts all clients'
+inferences over one window, `seconds` long: from the first client's start to the end of the last inference of all.
+Latencies are medians over all clients' inferences; `latency_s` is from nothing to the logits, offline and online, with
+all waiting for the other clients in it. CPU seconds are per inference. Every client has a link of its own.
 
 What serves and what asks is the caller's (`Serve`), so that this measures the service that users run.
 """
@@ -67,10 +67,11 @@ def _row(server: ServerUse, clients: list[Asked]) -> dict[str, Any]:
     latencies = [seconds for client in clients for seconds in client.latencies_s]
     offline = [seconds for client in clients for seconds in client.offline_s]
     online = [seconds for client in clients for seconds in client.online_s]
+    window_s = max(client.end_s for client in clients) - min(client.start_s for client in clients)
     return {
-        "seconds": max(client.end_s for client in clients) - min(client.start_s for client in clients),
+        "seconds": window_s,
         "inferences": len(latencies),
-        "inferences_per_s": sum(client.inferences_per_s for client in clients),
+        "inferences_per_s": len(latencies) / window_s,
         "latency_s": statistics.median(latencies),
         "latency_p95_s": p95(latencies),
         "offline_s": statistics.median(offline),

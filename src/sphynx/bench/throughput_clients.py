@@ -7,22 +7,19 @@ a client has none.
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.bench.private_parties import report_to, told_by
 from sphynx.bench.process_use import cpu_seconds_of, peak_memory_bytes_of
-from sphynx.errors import SphynxError
+from sphynx.bench.workers import told_by, values_of, workers
 from sphynx.protocol.relu import Backend
-
-JOIN_SECONDS = 10.0
 
 
 class Answer(Protocol):
@@ -87,41 +84,16 @@ def run_clients(
     serving: Serving, count: int, backend: Backend, pixels: NDArray[np.uint8], expected: NDArray[np.int64],
     seconds: float,
 ) -> tuple[ServerUse, list[Asked]]:  # fmt: skip
-    spawn = multiprocessing.get_context("spawn")
-    ends, processes = [], []
-    try:
-        for number in range(count):
-            end, told = spawn.Pipe()
-            work = (_ask, serving, number, backend, pixels, expected, seconds)
-            process = spawn.Process(target=report_to, args=(told, *work), daemon=True)
-            process.start()
-            told.close()
-            ends.append(end)
-            processes.append(process)
-        _values([told_by(end) for end in ends])  # all have their session, and have asked once
+    values = partial(values_of, where="bench throughput", remedy="Run it again with one model and --clients 1.")
+    with workers(*((_ask, serving, number, backend, pixels, expected, seconds) for number in range(count))) as ends:
+        values(map(told_by, ends))  # all have their session, and have asked once
         before_s = cpu_seconds_of(serving.pid)
         for end in ends:
             end.send("go")
-        clients: list[Asked] = _values([told_by(end) for end in ends])
+        clients: list[Asked] = values(map(told_by, ends))
         after_s = cpu_seconds_of(serving.pid)
-    except BaseException:
-        for process in processes:
-            process.terminate()  # the others wait for a word that will not come
-        raise
-    finally:
-        for process in processes:
-            process.join(timeout=JOIN_SECONDS)
-            if process.is_alive():
-                process.terminate()
     cpu_s = None if before_s is None or after_s is None else after_s - before_s
     return ServerUse(cpu_s, peak_memory_bytes_of(serving.pid)), clients
-
-
-def _values(told: list[tuple[str, Any]]) -> list[Any]:
-    failures = [str(value) for outcome, value in told if outcome == "failed"]
-    if failures:
-        raise SphynxError(failures[0], where="bench throughput", remedy="Run it again with one model and --clients 1.")
-    return [value for _, value in told]
 
 
 def _ask(

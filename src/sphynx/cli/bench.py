@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from sphynx.cli.bench_options import Out, hand_out
+from sphynx.cli.bench_options import hand_out
 from sphynx.cli.bench_private import private
 from sphynx.cli.bench_scaling import scaling
 from sphynx.cli.bench_throughput import throughput
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import print_table
+from sphynx.cli.output_files import Out
 from sphynx.errors import InputError
 
 app = typer.Typer(help="Measure speed beside bounds and peers.", no_args_is_help=True, rich_markup_mode=None)

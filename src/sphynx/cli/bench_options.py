@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,23 +31,6 @@ UntrainedStack = Annotated[
 ]
 
 
-def _writable(out: Path | None) -> Path | None:
-    """Before anything is measured, which may take long."""
-    if out is None:
-        return None
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        possible = not out.is_dir() and os.access(out if out.exists() else out.parent, os.W_OK)
-    except OSError:
-        possible = False
-    if not possible:
-        raise InputError("it cannot be written", where=str(out), remedy="Name another file: -o FILE.")
-    return out
-
-
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="A file for all numbers, as JSON.", callback=_writable)]
-
-
 def tell(part: str) -> None:
     typer.echo(part, err=True)
 
@@ -67,10 +49,15 @@ def links_for(text: str) -> dict[str, Link | None]:
     return {each.name: None if each.name == "loopback" else each for each in parse_links(text)}
 
 
+def sizes_in(text: str) -> list[str]:
+    """Of untrained networks, each a number of ReLUs as its user wrote it."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def models_for(programs: list[str] | None, untrained: str, conv_stack: str, folder: Path) -> list[Model]:
     """Untrained networks are compiled into the folder."""
     stack = conv_stack_for(conv_stack)
-    names = [name.strip() for name in untrained.split(",") if name.strip()]
+    names = sizes_in(untrained)
     if not programs and not names:
         raise InputError("there is nothing to measure", remedy="Name compiled folders, or use --untrained 25.6k.")
     from sphynx.bench.private_models import compiled_model, untrained_model

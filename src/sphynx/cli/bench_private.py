@@ -11,6 +11,7 @@ import typer
 from sphynx.cli import bench_options as opt
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import print_table
+from sphynx.cli.output_files import Out
 
 Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Medians are over this many inferences.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Without TLS: the cost of the protocol alone.")]
@@ -25,7 +26,7 @@ def private(
     batch: Annotated[int, typer.Option("--batch", min=1, help="Images per inference.")] = 1,
     conv_stack: opt.UntrainedStack = "single",
     plain: Plain = False,
-    out: opt.Out = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Measure private inference between two processes on this machine, beside the same network in the clear.

@@ -11,7 +11,8 @@ import typer
 from sphynx.cli import bench_options as opt
 from sphynx.cli.bench_private import Repeat, measured, print_rows
 from sphynx.cli.design_options import Json
-from sphynx.cli.output import print_table
+from sphynx.cli.output import count, print_table
+from sphynx.cli.output_files import Out, figure_file
 from sphynx.errors import InputError
 
 
@@ -23,8 +24,11 @@ def scaling(
     link: opt.Links = "loopback",
     repeat: Repeat = 5,
     conv_stack: opt.UntrainedStack = "single",
-    figure: Annotated[Path | None, typer.Option("--figure", help="Draw it: a .svg or .png file.")] = None,
-    out: opt.Out = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", help="Draw it: a .svg or .png file.", callback=figure_file(".svg", ".png")),
+    ] = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Measure private inference over ReLU counts, and fit lines: seconds = a + b x ReLUs.
@@ -38,8 +42,7 @@ def scaling(
 
       sphynx bench scaling --sizes 10k,20k,40k --relu gmw --link lan --repeat 3
     """
-    if len({size.strip().lower() for size in sizes.split(",")} - {""}) < 2:
-        raise InputError(f"{sizes!r} is one size", where="--sizes", remedy="A line needs two or more: 25.6k,51.2k.")
+    _require_two_counts(sizes)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
         results = measured(None, sizes, relu, link, repeat, conv_stack, Path(temporary))
     from sphynx.bench.scaling import fits
@@ -54,6 +57,20 @@ def scaling(
         print_rows("sphynx bench scaling", results)
         _print_fits(results["fits"])
     opt.require_exact(results["rows"], "bench scaling")
+
+
+def _require_two_counts(sizes: str) -> None:
+    """Through one number of ReLUs no line can be fitted; two sizes may well be planned as networks of one number."""
+    from sphynx.bench.private_models import untrained_design
+    from sphynx.space.account import relu_count
+
+    relus = {size: relu_count(untrained_design(size)) for size in opt.sizes_in(sizes)}
+    if len(set(relus.values())) < 2:
+        found = ", ".join(f"{size} has {count(number)} ReLUs" for size, number in relus.items())
+        raise InputError(
+            f"these are not two sizes: {found or 'none'}", where="--sizes",
+            remedy="A line needs networks of two or more ReLU counts: 25.6k,51.2k.",
+        )  # fmt: skip
 
 
 def _print_fits(found: list[dict[str, Any]]) -> None:

@@ -13,6 +13,7 @@ import typer
 from sphynx.cli import bench_options as opt
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import print_table
+from sphynx.cli.output_files import Out
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def throughput(
     link: opt.Links = "loopback",
     seconds: Annotated[float, typer.Option("--seconds", min=0, help="Each row takes this long or a bit more.")] = 20.0,
     conv_stack: opt.UntrainedStack = "single",
-    out: opt.Out = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Measure how many private inferences per second a server on this machine sustains, everything included.

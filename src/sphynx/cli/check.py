@@ -12,7 +12,8 @@ import typer
 from sphynx.cli.bench_options import parse_backends
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.train import DataSize, KnownData, StreamOption, open_known
+from sphynx.cli.output_files import figure_file
+from sphynx.cli.train import DataSize, KnownData, KnownStream, open_known
 from sphynx.errors import InputError, SphynxError
 
 if TYPE_CHECKING:
@@ -35,9 +36,14 @@ def check(
         str, typer.Option("--private", help="Ask about each image privately as well, with ReLUs by gmw, gc or gmw,gc.")
     ] = "",
     image_size: DataSize = None,
-    stream: StreamOption = False,
+    stream: KnownStream = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", help="Draw each map's values, range and bound beside the ring: an .svg.")
+        Path | None,
+        typer.Option(
+            "--figure",
+            help="Draw each map's values, range and bound beside the ring: a .svg, .png or .pdf file.",
+            callback=figure_file(".svg", ".png", ".pdf"),
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -68,10 +74,10 @@ def check(
     folder = program_path(compiled)
     program = load_program(folder)
     weights = load_weights(folder, program)
-    known = recorded_source(folder / FILE) or recorded_source(folder.parent / CARD)  # the latter: of a model by name
-    opened = open_known(data, image_size, stream, known, where=compiled)
     path = model_path(run) if run else None
     network, normalisation = (None, None) if path is None else (load_model(path), load_normalisation(path))
+    known = recorded_source(folder / FILE) or recorded_source(folder.parent / CARD)  # the latter: of a model by name
+    opened = open_known(data, image_size, stream, known, where=compiled)
     every = opened.test if split == "test" else opened.train
     if isinstance(every, StreamedSet) and not images:
         raise InputError(

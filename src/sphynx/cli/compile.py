@@ -10,14 +10,19 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table, short
-from sphynx.cli.train import DataSize, StreamOption, open_known
+from sphynx.cli.train import DataSize, KnownStream, open_known
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sphynx.data.images import Data
     from sphynx.data.stream import StreamedData
     from sphynx.program.ir import Linear, Program
     from sphynx.program.quantise import Precision, Quantised
+
+    # A network that was read and can be compiled; data may take long to open, so they are opened after that.
+    Compiles = Callable[[Data | StreamedData], Quantised]
 
 
 def compile_run(
@@ -45,7 +50,7 @@ def compile_run(
         int, typer.Option("--link-bits", help="With --weight-bits: of a weight inside a chain of maps, 4 to 16.")
     ] = 7,
     image_size: DataSize = None,
-    stream: StreamOption = False,
+    stream: KnownStream = None,
     as_json: Json = False,
 ) -> None:
     """Fold, fuse and quantise a trained network. program.json is public, weights.safetensors is the server's secret.
@@ -67,20 +72,15 @@ def compile_run(
 
     precision = None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits)
     if Path(run).suffix.lower() == ".onnx":
-        if not calibrate:
-            raise InputError(
-                "an ONNX file does not say what it was trained on", where=run,
-                remedy="Give the training data: --calibrate DATA.",
-            )  # fmt: skip
-        data = open_known(calibrate, image_size, stream, None, where=run)
-        compiled = _compile_onnx(Path(run), data, mean, std, precision)
+        known, compiles = None, _read_onnx(Path(run), mean, std, precision)
     elif mean or std:
         raise InputError(
             "a trained run has its own", where="--mean, --std", remedy="Leave them out: they are for ONNX networks."
         )
     else:
-        data = open_known(calibrate, image_size, stream, trained_on(model_path(run)), where=run, flag="--calibrate")
-        compiled = _compile_trained(run, data, precision)
+        known, compiles = trained_on(model_path(run)), _read_trained(run, precision)
+    data = open_known(calibrate, image_size, stream, known, where=run, flag="--calibrate")
+    compiled = compiles(data)
     save_compiled(out, compiled)
     save_source(out, data.source)
     program = compiled.program
@@ -122,20 +122,27 @@ def compile_run(
     )
 
 
-def _compile_trained(run: str, data: Data | StreamedData, precision: Precision | None) -> Quantised:
+def _read_trained(run: str, precision: Precision | None) -> Compiles:
+    from sphynx.network.build import as_designed
     from sphynx.network.model import load_model, load_normalisation
     from sphynx.program.compile import calibration_images, compile_network
+    from sphynx.program.trace import trace
     from sphynx.space.shipped import model_path
     from sphynx.train.loop import check_fit
 
     path = model_path(run)
-    network = load_model(path)
-    check_fit(network.design, data)
-    images, names = calibration_images(data.train), data.train.class_names
-    return compile_network(network, *load_normalisation(path), images, precision, class_names=names)
+    network, (mean, std) = as_designed(load_model(path)), load_normalisation(path)
+    trace(network, mean, std, outline=True)
+
+    def compiles(data: Data | StreamedData) -> Quantised:
+        check_fit(network.design, data)
+        images, names = calibration_images(data.train), data.train.class_names
+        return compile_network(network, mean, std, images, precision, class_names=names)
+
+    return compiles
 
 
-def _compile_onnx(path: Path, data: Data | StreamedData, mean: str, std: str, precision: Precision | None) -> Quantised:
+def _read_onnx(path: Path, mean: str, std: str, precision: Precision | None) -> Compiles:
     from sphynx.program.compile import calibration_images, compile_walk
     from sphynx.program.onnx_network import read_network
 
@@ -144,15 +151,13 @@ def _compile_onnx(path: Path, data: Data | StreamedData, mean: str, std: str, pr
     means, deviations = _per_channel(mean or "0", channels, "--mean"), _per_channel(std or "1", channels, "--std")
     if min(deviations) <= 0:
         raise InputError("a deviation is not positive", where="--std", remedy="Give what the network was trained with.")
-    return compile_walk(
-        network.trace,
-        means,
-        deviations,
-        calibration_images(data.train),
-        precision,
-        class_names=data.train.class_names,
-        name=network.name,
-    )
+    network.trace(means, deviations, outline=True)
+
+    def compiles(data: Data | StreamedData) -> Quantised:
+        images, names = calibration_images(data.train), data.train.class_names
+        return compile_walk(network.trace, means, deviations, images, precision, class_names=names, name=network.name)
+
+    return compiles
 
 
 def _per_channel(text: str, channels: int, flag: str) -> tuple[float, ...]:

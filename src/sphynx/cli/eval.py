@@ -8,7 +8,7 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.train import DataSize, DeviceOption, KnownData, RunArgument, StreamOption, open_known
+from sphynx.cli.train import DataSize, DeviceOption, KnownData, KnownStream, RunArgument, open_known
 from sphynx.errors import InputError
 
 
@@ -18,7 +18,7 @@ def evaluate(
     split: Annotated[str, typer.Option("--split", help="test or train.")] = "test",
     device: DeviceOption = "auto",
     image_size: DataSize = None,
-    stream: StreamOption = False,
+    stream: KnownStream = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate a trained network in fp32, with the normalisation it was trained with.

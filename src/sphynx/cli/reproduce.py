@@ -99,7 +99,7 @@ def reproduce(
             figure = out / f"{experiment.name}.svg"
             figure.write_text(draw_outcomes(experiment, chosen, outcomes).to_svg())
             if not as_json:
-                _print(experiment, chosen, outcomes, figure)
+                _print(experiment, chosen, outcomes, figure, with_estimates=name != ALL)  # all has printed them
     if as_json and made:
         print_json(made if name == ALL else made[0])
 
@@ -133,7 +133,9 @@ def _list(as_json: bool) -> None:
     )
 
 
-def _print(experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure: Path) -> None:
+def _print(
+    experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure: Path, *, with_estimates: bool
+) -> None:
     with_beta = any(outcome.row.beta is not None for outcome in outcomes)
     columns = ["series", "network", ">paper %", ">ours %", *([">paper beta", ">our beta"] if with_beta else [])]
     columns += ["ran", ">ReLUs", "made", "note"]
@@ -149,7 +151,8 @@ def _print(experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure
             rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])
     print_table(experiment.title, columns, rows, note=f"{scale.meaning}.")
     print_saving(scale, outcomes)
-    print_latency_estimates(experiment.name)
+    if with_estimates:
+        print_latency_estimates(experiment.name)
     typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
     for note in experiment.notes:
         typer.echo(f"- {note}")

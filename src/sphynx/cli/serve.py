@@ -27,6 +27,9 @@ def serve(
         int | None, typer.Option("--workers", min=1, help="Preparations, and inferences, at once (one per core).")
     ] = None,
     quota: Annotated[str, typer.Option("--quota", help="Disk for bundles, e.g. 500M or 16G.")] = "16G",
+    memory: Annotated[
+        str, typer.Option("--memory", help="Memory for new bundles, so that they are not read back.")
+    ] = "512M",
     pool: Annotated[int, typer.Option("--pool", min=1, max=256, help="Bundles that a client may keep ready.")] = 16,
     hourly: Annotated[int, typer.Option("--hourly", min=1, help="Images per hour and client.")] = 3600,
     connections: Annotated[int, typer.Option("--connections", min=1, help="Clients connected at once.")] = 64,
@@ -67,7 +70,8 @@ def serve(
     defaults = Limits()
     limits = Limits(
         workers=workers or defaults.workers,
-        quota_bytes=parse_bytes(quota),
+        quota_bytes=parse_bytes(quota, "--quota"),
+        memory_bytes=parse_bytes(memory, "--memory"),
         bundles_per_client=pool,
         images_per_hour=hourly,
         connections=connections,
@@ -83,7 +87,9 @@ def serve(
     events = EventLog(sys.stderr)
     weights_hash = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     kept = folder / "bundles" if folder == Path(compiled) else Path("bundles") / compiled
-    with Store(state or kept, quota_bytes=limits.quota_bytes, weights_hash=weights_hash) as store:
+    with Store(
+        state or kept, quota_bytes=limits.quota_bytes, memory_bytes=limits.memory_bytes, weights_hash=weights_hash
+    ) as store:
         server = Server(model, store, keys=keys, host=host, port=port, limits=limits, events=events, link=emulated)
         monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)
 
@@ -113,8 +119,8 @@ def parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def parse_bytes(text: str) -> int:
+def parse_bytes(text: str, flag: str) -> int:
     number, unit = (text[:-1], UNITS[text[-1]]) if text[-1:] in UNITS else (text, 1)
     if not number.isdecimal():
-        raise InputError(f"{text!r} is not a size", where="--quota", remedy="Write it as 500M or 16G.")
+        raise InputError(f"{text!r} is not a size", where=flag, remedy="Write it as 500M or 16G.")
     return int(number) * unit

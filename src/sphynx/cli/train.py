@@ -28,6 +28,12 @@ KnownData = Annotated[
     typer.Option("--data", help="A name from `sphynx data ls`, or a path. [default: the data it was made with]"),
 ]
 StreamOption = Annotated[bool, typer.Option("--stream", help="Read images from the folder while training (ImageNet).")]
+KnownStream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--no-stream", help="Read images from the folder while they are used. [default: as it was made]"
+    ),
+]
 
 
 @with_recipe_flags
@@ -106,24 +112,38 @@ def train(
 
 
 def open_known(
-    given: str, image_size: int | None, stream: bool, known: DataSource | None, *, where: str, flag: str = "--data"
+    given: str,
+    image_size: int | None,
+    stream: bool | None,
+    known: DataSource | None,
+    *,
+    where: str,
+    flag: str = "--data",
 ) -> Data | StreamedData:
-    """What the command names, else the data that the run or the compiled program was made with."""
+    """The data that the command names, else those that the run or the compiled program was made with.
+
+    Size and streaming are the recorded ones for both, unless the command says otherwise: data that were moved are
+    still to be made into the images that the network takes.
+    """
     from sphynx.data.open import open_any
     from sphynx.data.source import DataSource
 
     if not given and known is None:
         raise InputError("it does not say which data it was made with", where=where, remedy=f"Name them: {flag} DATA.")
-    source = DataSource(given) if given or known is None else known
+    source = known or DataSource(given)
+    streamed = source.stream if stream is None else stream
     try:
-        return open_any(source.spec, image_size=image_size or source.image_size, stream=stream or source.stream)
+        return open_any(given or source.spec, image_size=image_size or source.image_size, stream=streamed)
     except InputError as error:
-        if given:
-            raise
-        raise InputError(
-            f"the data it was made with cannot be opened: {error.what}", where=error.where or where,
-            remedy=f"Name them: {flag} DATA. {error.remedy}",
-        ) from None  # fmt: skip
+        if not given:
+            raise InputError(
+                f"the data it was made with cannot be opened: {error.what}", where=error.where or where,
+                remedy=f"Name them: {flag} DATA. {error.remedy}",
+            ) from None  # fmt: skip
+        if streamed and stream is None:
+            remedy = f"{error.remedy} It was made with streamed images; to open others: --no-stream."
+            raise InputError(error.what, where=error.where, remedy=remedy) from None
+        raise
 
 
 def resume_command() -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -24,7 +26,7 @@ _REMEDY = "Keep both files of one compiled folder together, or compile the netwo
 
 def save_weights(folder: Path, program: Program, weights: Mapping[str, Array]) -> None:
     temporary = folder / (WEIGHTS + ".new")
-    metadata = {"program": program.content_hash, "content": _content_hash(weights)}
+    metadata = {"program": program.content_hash, "content": content_hash(weights)}
     arrays = {name: np.ascontiguousarray(array) for name, array in weights.items()}
     try:
         temporary.touch(mode=0o600)  # never readable by others, not even while it is written
@@ -57,15 +59,18 @@ def load_weights(path: Path, program: Program) -> dict[str, Array]:
         found = weights.get(name)
         if found is None or found.shape != shape or str(found.dtype) not in kinds:
             raise InputError(f"{name} is missing or not {' or '.join(kinds)} {shape}", where=str(file), remedy=_REMEDY)
-    if metadata.get("content") != _content_hash(weights):
+    if metadata.get("content") != content_hash(weights):
         raise InputError("its content does not match its hash: it was damaged", where=str(file), remedy=_REMEDY)
     return weights
 
 
-def _content_hash(weights: Mapping[str, Array]) -> str:
+def content_hash(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> str:
+    """Of named arrays, and of what is said about them."""
     digest = hashlib.sha256()
-    for name in sorted(weights):
-        array = np.ascontiguousarray(weights[name])
+    for key, value in sorted((metadata or {}).items()):
+        digest.update(f"{key}={value}\n".encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
         digest.update(array.data)
     return digest.hexdigest()

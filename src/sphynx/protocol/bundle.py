@@ -9,7 +9,6 @@ file is code.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from safetensors.numpy import save_file
 
 from sphynx.errors import InputError
 from sphynx.program.ir import Program
+from sphynx.program.weights import content_hash
 from sphynx.protocol.relu import Arrays, Backend
 
 Role = Literal["server", "client"]
@@ -94,7 +94,7 @@ class Bundle:
             "backend": self.backend,
             "batch": str(self.batch),
         }
-        metadata["content"] = _content_hash(metadata, self.arrays)
+        metadata["content"] = content_hash(self.arrays, metadata)  # a half cannot pass for another
         try:
             temporary.unlink(missing_ok=True)
             temporary.touch(mode=0o600, exist_ok=False)
@@ -135,7 +135,7 @@ def load_bundle(path: Path) -> Bundle:
         raise InputError(f"its format is {metadata.get('format')!r}, not {FORMAT}", where=str(path), remedy=_REMEDY)
     if any(str(array.dtype) not in _KINDS for array in arrays.values()):
         raise InputError("it holds numbers of another kind", where=str(path), remedy=_REMEDY)
-    if content != _content_hash(metadata, arrays):
+    if content != content_hash(arrays, metadata):
         raise InputError("its content does not match its hash: it was damaged", where=str(path), remedy=_REMEDY)
     try:
         return Bundle(
@@ -148,15 +148,3 @@ def load_bundle(path: Path) -> Bundle:
         )
     except (KeyError, ValueError):
         raise InputError("its metadata are incomplete", where=str(path), remedy=_REMEDY) from None
-
-
-def _content_hash(metadata: dict[str, str], arrays: Arrays) -> str:
-    """Also over the metadata, so that a half cannot pass for another."""
-    digest = hashlib.sha256()
-    for key in sorted(metadata):
-        digest.update(f"{key}={metadata[key]}\n".encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        digest.update(array.data)
-    return digest.hexdigest()

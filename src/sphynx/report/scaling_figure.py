@@ -37,7 +37,7 @@ def save_scaling(results: Mapping[str, Any], path: Path) -> None:
     """SVG, or PNG by the file's name."""
     drawing = scaling_chart(results).alone()
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".png":
+    if path.suffix.lower() == ".png":
         drawing.save_png(path)
     else:
         path.write_text(drawing.to_svg())

@@ -15,9 +15,10 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -81,10 +82,10 @@ class RunFolder:
 
     def keep_metrics(self, rows: list[dict[str, Any]]) -> None:
         """Replaces the metrics: a resumed run drops the rows of epochs after its checkpoint."""
-        self._write(METRICS, "".join(json.dumps(row) + "\n" for row in rows).encode())
+        self._write_text(METRICS, "".join(json.dumps(row) + "\n" for row in rows))
 
     def write_json(self, name: str, value: Any) -> None:
-        self._write(name, (json.dumps(value, indent=2) + "\n").encode())
+        self._write_text(name, json.dumps(value, indent=2) + "\n")
 
     def read_json(self, name: str) -> Any:
         path = self.path / name
@@ -96,12 +97,8 @@ class RunFolder:
             raise InputError(f"it is not JSON ({error})", where=str(path), remedy="Run the stage again.") from None
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
-        temporary = self.path / (CHECKPOINT + ".new")
-        with temporary.open("wb") as file:
-            torch.save({"format": FORMAT, "belongs_to": self.belongs_to, "state": dict(state)}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        self._rename(temporary, CHECKPOINT)
+        saved = {"format": FORMAT, "belongs_to": self.belongs_to, "state": dict(state)}
+        self._write(CHECKPOINT, partial(torch.save, saved))
 
     def load_checkpoint(self) -> dict[str, Any] | None:
         """The state last saved, its tensors on the CPU; None where nothing was saved."""
@@ -128,10 +125,13 @@ class RunFolder:
         state: dict[str, Any] = saved["state"]
         return state
 
-    def _write(self, name: str, content: bytes) -> None:
+    def _write_text(self, name: str, text: str) -> None:
+        self._write(name, lambda file: file.write(text.encode()))
+
+    def _write(self, name: str, fill: Callable[[BinaryIO], object]) -> None:
         temporary = self.path / (name + ".new")
         with temporary.open("wb") as file:
-            file.write(content)
+            fill(file)
             file.flush()
             os.fsync(file.fileno())
         self._rename(temporary, name)

@@ -32,6 +32,7 @@ class Limits:
     images_per_hour: int = 3600  # of one client
     batch: int = 16
     quota_bytes: int = 16 << 30
+    memory_bytes: int = 512 << 20  # for bundles, beside their files; a server's half has some 90 bytes for each ReLU
     bundle_lifetime_s: float = 7 * 86_400.0
     handshake_s: float = 10.0
     message_s: float = 60.0  # for a message that is due

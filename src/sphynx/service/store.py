@@ -5,9 +5,10 @@
     FOLDER/bundles/ID       what is ready, one file each
 
 `take` loads a bundle, burns it durably and only then returns it: there is no way to one without burning it. Its file is
-deleted at once, by a thread: the disk takes longer to free a large file than an inference should wait. One bundle at a
-time stays in memory as well, a new one or one that was asked for, so that it need not be read back. A file without a
-ready row is swept away at start, and all are if the server's weights are others now.
+deleted at once, by a thread: the disk takes longer to free a large file than an inference should wait. New bundles, and
+those that were asked for, stay in memory as well, so that they need not be read back: one of any size, and more as far
+as `memory_bytes` goes. A file without a ready row is swept away at start, and all are if the server's weights are
+others now.
 """
 
 from __future__ import annotations
@@ -33,12 +34,19 @@ class StoreFullError(SphynxError):
 
 class Store:
     def __init__(
-        self, folder: Path, *, quota_bytes: int, weights_hash: str = "", clock: Callable[[], float] = time.time
+        self,
+        folder: Path,
+        *,
+        quota_bytes: int,
+        memory_bytes: int = 0,
+        weights_hash: str = "",
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """`weights_hash` is the server's; a client has no weights."""
-        self._folder, self._quota_bytes = folder, quota_bytes
+        self._folder, self._quota_bytes, self._memory_bytes = folder, quota_bytes, memory_bytes
         self._changing = threading.Lock()
-        self._at_hand: Bundle | None = None
+        self._at_hand: dict[bytes, Bundle] = {}
+        self._at_hand_bytes = 0
         self._handing = threading.Lock()
         self._deletions: list[threading.Thread] = []
         try:
@@ -68,7 +76,7 @@ class Store:
             raise
 
     def close(self) -> None:
-        self._at_hand = None
+        self._at_hand.clear()
         self._finish_deletions()
         self.ledger.close()
         os.close(self._lock)
@@ -101,8 +109,8 @@ class Store:
                 self._make_room(bundle.bytes)
                 bundle.save(path)
             with self._handing:  # before it may be taken: one that is burned must not stay
-                if self._at_hand is None:  # an older one will be wanted first
-                    self._at_hand = bundle
+                if self._fits(bundle):  # else not: the older ones will be wanted first
+                    self._keep_at_hand(bundle)
             self.ledger.make_ready(
                 bundle.bundle_id,
                 size_bytes=path.stat().st_size,
@@ -114,13 +122,15 @@ class Store:
             raise
 
     def preload(self, bundle_id: bytes) -> None:
-        """Into memory, one at a time: reading a large file and checking its hash is then no part of `take`."""
+        """Into memory, in place of others: reading a large file and checking its hash is then no part of `take`."""
         with self._handing:
-            if self._at_hand is not None and self._at_hand.bundle_id == bundle_id:
+            if bundle_id in self._at_hand:
                 return
         bundle = load_bundle(self._path(bundle_id))
         with self._handing:
-            self._at_hand = bundle
+            while not self._fits(bundle):
+                self._drop(next(reversed(self._at_hand)))
+            self._keep_at_hand(bundle)
 
     def take(self, bundle_id: bytes, *, owner: str, program: str) -> Bundle:
         """The bundle, burned. Whatever goes wrong from here on, it cannot be taken again."""
@@ -160,13 +170,22 @@ class Store:
             )
 
     def _let_go(self, bundle_id: bytes) -> Bundle | None:
-        """The bundle at hand, if it is this one; it is then no longer at hand."""
+        """The bundle, if it is at hand; it is then no longer."""
         with self._handing:
-            at_hand = self._at_hand
-            if at_hand is None or at_hand.bundle_id != bundle_id:
-                return None
-            self._at_hand = None
-            return at_hand
+            return self._drop(bundle_id)
+
+    def _fits(self, bundle: Bundle) -> bool:
+        return not self._at_hand or self._at_hand_bytes + bundle.bytes <= self._memory_bytes
+
+    def _keep_at_hand(self, bundle: Bundle) -> None:
+        self._drop(bundle.bundle_id)
+        self._at_hand[bundle.bundle_id] = bundle
+        self._at_hand_bytes += bundle.bytes
+
+    def _drop(self, bundle_id: bytes) -> Bundle | None:
+        bundle = self._at_hand.pop(bundle_id, None)
+        self._at_hand_bytes -= bundle.bytes if bundle else 0
+        return bundle
 
     def _start_deletion(self, path: Path) -> None:
         thread = threading.Thread(target=path.unlink, kwargs={"missing_ok": True}, name="sphynx-deletion")

@@ -69,20 +69,12 @@ class Tally:
 
     def max_pool(self, x: Shape, kernel: int, *, stride: int, padding: int = 0) -> Shape:
         """A k x k maximum takes k*k - 1 comparisons (windows at the border are counted whole)."""
-        out = Shape(
-            x.channels,
-            windows(x.height, kernel, stride, padding),
-            windows(x.width, kernel, stride, padding),
-        )
+        out = _pooled(x, kernel, stride, padding)
         self.comparisons += out.size * (kernel * kernel - 1)
         return out
 
     def average_pool(self, x: Shape, kernel: int, *, stride: int, padding: int = 0) -> Shape:
-        out = Shape(
-            x.channels,
-            windows(x.height, kernel, stride, padding),
-            windows(x.width, kernel, stride, padding),
-        )
+        out = _pooled(x, kernel, stride, padding)
         self.macs += out.size * kernel * kernel
         return out
 
@@ -109,6 +101,10 @@ class Tally:
             self.parameters - earlier.parameters,
             self.macs - earlier.macs,
         )
+
+
+def _pooled(x: Shape, kernel: int, stride: int, padding: int) -> Shape:
+    return Shape(x.channels, *(windows(length, kernel, stride, padding) for length in x[1:]))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,47 @@
+"""Files that verbs write when long work is done. Whether they can be written is found out before it begins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sphynx.errors import InputError
+
+
+def _writable(path: Path, flag: str) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        possible = not path.is_dir() and os.access(path if path.exists() else path.parent, os.W_OK)
+    except OSError:
+        possible = False
+    if not possible:
+        raise InputError("it cannot be written", where=str(path), remedy=f"Name another file: {flag} FILE.")
+    return path
+
+
+def _numbers(path: Path | None) -> Path | None:
+    return None if path is None else _writable(path, "-o")
+
+
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="A file for all numbers, as JSON.", callback=_numbers)]
+
+
+def figure_file(*suffixes: str) -> Callable[[Path | None], Path | None]:
+    """The callback of a --figure whose format is told by the file's name."""
+
+    def checked(path: Path | None) -> Path | None:
+        if path is None:
+            return None
+        if path.suffix.lower() not in suffixes:
+            raise InputError(
+                f"its name ends in none of {', '.join(suffixes)}",
+                where=f"--figure {path}",
+                remedy=f"The ending says the format: --figure {path.stem or 'figure'}{suffixes[0]}.",
+            )
+        return _writable(path, "--figure")
+
+    return checked

@@ -1,0 +1,48 @@
+"""Processes of a benchmark: what they tell, how they fail, and that none outlives it."""
+
+import multiprocessing
+import os
+from multiprocessing.connection import Connection
+
+import pytest
+
+from sphynx.bench.workers import told_by, values_of, workers
+from sphynx.errors import SphynxError
+from sphynx.protocol.stream import ConnectionLostError
+
+MENDING = {"where": "bench", "remedy": "Run it again."}
+
+
+def double(told: Connection) -> int:
+    return 2 * int(told.recv())
+
+
+def fail(_told: Connection) -> None:
+    raise ValueError("the reason")
+
+
+def lose(_told: Connection) -> None:
+    raise ConnectionLostError("the other side is gone", remedy="Look there.")
+
+
+def die(_told: Connection) -> None:
+    os._exit(9)
+
+
+def test_each_gets_its_own_words() -> None:
+    with workers((double,), (double,)) as ends:
+        for number, end in enumerate(ends, 1):
+            end.send(number)
+        assert values_of(map(told_by, ends), **MENDING) == [2, 4]
+    assert multiprocessing.active_children() == []
+
+
+def test_the_reason_is_shown_rather_than_what_followed_from_it() -> None:
+    with pytest.raises(SphynxError, match="ValueError: the reason"), workers((lose,), (fail,)) as ends:
+        values_of(map(told_by, ends), **MENDING)
+
+
+def test_one_that_dies_is_noticed_and_none_is_left_waiting() -> None:
+    with pytest.raises(SphynxError, match="without a word"), workers((double,), (die,)) as ends:
+        values_of([told_by(ends[1])], **MENDING)
+    assert multiprocessing.active_children() == []
