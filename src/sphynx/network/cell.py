@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from sphynx.network.lanes import Part, start
+from sphynx.network.lanes import Part, pass_on, start
 from sphynx.network.operations import FactorizedReduction, build_operation, pointwise
 from sphynx.space.design import Design
 from sphynx.space.genotype import INPUT_NODES
@@ -80,7 +80,7 @@ class Cell(nn.Module):
         operation = self.edges[number]
         # A skip at stride 1 is never dropped, so that each node always receives something where one is present.
         if isinstance(operation, nn.Identity):
-            return Part(x)
+            return pass_on(x)
         if keep is None:
             return start(operation, x)
         return start(lambda x, keep: operation(x) * keep, x, keep[number])

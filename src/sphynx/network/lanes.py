@@ -8,9 +8,12 @@ by itself: autograd runs an operation's gradient on the stream of its forward pa
         first, second = start(part, x), start(other, x)
         y = first.join() + second.join()
 
-Outside of `side_by_side`, and without a GPU, `start` computes at once. What crosses between streams is marked as used
-by both (`record_stream`): the allocator then does not hand its memory to another tensor before both are done, during a
-capture not before it ends.
+Outside of `side_by_side`, and without a GPU, `start` computes at once. Two things must not happen between streams. The
+allocator must not hand memory on that another stream still reads: what crosses is marked as used by both
+(`record_stream`), and stays during a capture. And nothing may be changed in place that another stream still reads:
+autograd adds gradients in place into a tensor whose last owner it is, though kernels in another lane may not have read
+it yet. A sum gives both of its terms the same gradient tensor, so a term that is only handed on gets one of its own
+(`pass_on`).
 """
 
 from __future__ import annotations
@@ -18,13 +21,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle
+from typing import Any
 
 import torch
 from torch import Tensor
 
 LANES = 8  # as many as the driver runs at once unless it is told otherwise (CUDA_DEVICE_MAX_CONNECTIONS)
 
-_lanes: Iterator[torch.cuda.Stream] | None = None
+
+class _Lanes:
+    def __init__(self, device: torch.device) -> None:
+        self._streams = [torch.cuda.Stream(device) for _ in range(LANES)]  # type: ignore[no-untyped-call]  # torch's own
+        self._turn = cycle(self._streams)
+        self.used: set[torch.cuda.Stream] = set()
+
+    def next(self) -> torch.cuda.Stream:
+        lane = next(self._turn)
+        self.used.add(lane)
+        return lane
+
+
+_lanes: _Lanes | None = None
 
 
 class Part:
@@ -45,7 +62,7 @@ def start(operation: Callable[..., Tensor], *inputs: Tensor | None) -> Part:
     """Every tensor of this step that `operation` reads must be among its inputs; weights need not."""
     if _lanes is None:
         return Part(operation(*inputs))
-    lane = next(_lanes)
+    lane = _lanes.next()
     lane.wait_stream(torch.cuda.current_stream(lane.device))
     for tensor in inputs:
         if tensor is not None:
@@ -54,14 +71,30 @@ def start(operation: Callable[..., Tensor], *inputs: Tensor | None) -> Part:
         return Part(operation(*inputs), lane)
 
 
+def pass_on(x: Tensor) -> Part:
+    """A part that does nothing: x itself."""
+    return Part(x if _lanes is None else _OwnGradient.apply(x))  # type: ignore[no-untyped-call]  # torch's own
+
+
+class _OwnGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0].clone()
+
+
 @contextmanager
 def side_by_side(device: torch.device) -> Iterator[None]:
     global _lanes
-    streams = [torch.cuda.Stream(device) for _ in range(LANES)]  # type: ignore[no-untyped-call]  # torch's own
-    before, _lanes = _lanes, cycle(streams)
+    before, _lanes = _lanes, _Lanes(device)
+    lanes = _lanes
     try:
         yield
     finally:
         _lanes = before
-        for stream in streams:  # a capture ends only when all of its streams have come back
+        # A capture ends only when all of its streams have come back, and must not wait for one that never took part.
+        for stream in lanes.used:
             torch.cuda.current_stream(device).wait_stream(stream)

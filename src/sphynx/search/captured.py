@@ -9,6 +9,7 @@ then starts from zero, as it would have.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
@@ -21,19 +22,25 @@ Step = Callable[..., Tensor]  # of tensors; what it returns is overwritten by th
 
 
 class CapturedStep:
-    def __init__(self, step: Step, inputs: Sequence[Tensor], state: Callable[[], list[Tensor]]) -> None:
+    def __init__(
+        self, step: Step, inputs: Sequence[Tensor], state: Callable[[], list[Tensor]], *, lanes: bool = False
+    ) -> None:
         device = inputs[0].device
+
+        def parts() -> AbstractContextManager[None]:
+            return side_by_side(device) if lanes else nullcontext()
+
         self._inputs = [x.clone() for x in inputs]
         before = [(tensor, tensor.detach().clone()) for tensor in state()]
         side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
             for _ in range(WARMUP_STEPS):
-                with side_by_side(device):
+                with parts():
                     step(*self._inputs)
         torch.cuda.current_stream(device).wait_stream(side)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph), side_by_side(device):
+        with torch.cuda.graph(self._graph), parts():
             self._result = step(*self._inputs)
         known = {id(tensor) for tensor, _ in before}
         with torch.no_grad():
@@ -53,15 +60,15 @@ class CapturedStep:
 class Captures:
     """Runs steps, each by its key's graph; as they are where graphs are off."""
 
-    def __init__(self, enabled: bool) -> None:
-        self._enabled = enabled
+    def __init__(self, enabled: bool, *, lanes: bool = False) -> None:
+        self._enabled, self._lanes = enabled, lanes
         self._steps: dict[object, CapturedStep] = {}
 
     def run(self, key: object, step: Step, inputs: Sequence[Tensor], state: Callable[[], list[Tensor]]) -> Tensor:
         if not self._enabled:
             return step(*inputs)
         if key not in self._steps:
-            self._steps[key] = CapturedStep(step, inputs, state)
+            self._steps[key] = CapturedStep(step, inputs, state, lanes=self._lanes)
         return self._steps[key](*inputs)
 
 

@@ -17,7 +17,7 @@ Schedule = Literal["cosine", "step", "warmup-cosine"]
 Distillation = Literal["none", "squared", "kl"]
 Precision = Literal["fp32", "bf16", "auto"]
 MemoryFormat = Literal["auto", "contiguous", "channels_last"]
-Acceleration = Literal["auto", "eager", "graph", "compile"]
+Acceleration = Literal["auto", "eager", "graph", "lanes", "compile"]
 
 
 def setting(default: Any, meaning: str) -> Any:

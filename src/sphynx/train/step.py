@@ -3,9 +3,9 @@
 Learning rate and drop probability are device tensors, which a captured graph reads anew; loss, hits and the first step
 with a NaN are summed on the device and read once per epoch.
 
-    graph      the whole step (forward, backward, clipping, update, sums) is captured once and replayed, independent
-               parts side by side (`network.lanes`)
-    compile    captured as well, with the network's blocks compiled before (`network.regions`), on one stream
+    graph      the whole step (forward, backward, clipping, update, sums) is captured once and replayed
+    lanes      the same, with independent parts of the network side by side (`network.lanes`)
+    compile    the same on one stream, with the network's blocks compiled before (`network.regions`)
     eager      operation by operation; CPU, and several processes
 """
 
@@ -57,8 +57,8 @@ class Step:
         how = "eager" if eager else recipe.acceleration
         self._graph: _Graph | None = None
         self._captures = device.type == "cuda" and how != "eager"
-        self._compiled = how == "compile" and self._captures
-        if self._compiled:
+        self._lanes = how == "lanes"
+        if how == "compile" and self._captures:
             compile_regions(module)
         if device.type == "cuda":
             torch.backends.cudnn.benchmark = True  # shapes never change: measure the convolutions once
@@ -106,8 +106,8 @@ class Step:
             self.average.load_state_dict(state["average"])
 
     def parts(self) -> AbstractContextManager[None]:
-        """How independent parts of the captured step run. A compiled block is one part: it knows no streams."""
-        return nullcontext() if self._compiled else side_by_side(self.device)
+        """How independent parts of a captured step run."""
+        return side_by_side(self.device) if self._lanes else nullcontext()
 
     def _run(self, x: Tensor, y: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
