@@ -95,7 +95,7 @@ def _limb_mac_rate() -> float:
 
 
 def _step_seconds() -> float:
-    """By the wall clock, as many threads as the server takes; the mean of a convolution and a pool."""
+    """The mean of a convolution, on as many threads as the server takes, and a pool."""
     shape = SHORT_CONVOLUTION
     conv = RingConv(shape, SMALL_RING, np.ones((shape.out_channels, shape.in_channels, 1, 1), np.int32))
     image = np.ones((1, shape.in_channels, shape.height, shape.width), np.uint32)
@@ -104,6 +104,5 @@ def _step_seconds() -> float:
     def convolution() -> None:
         np.add(total, conv(image[0]), out=total)
 
-    cores = available_cores()
     steps = (convolution, lambda: pool_share(SHORT_POOL, image))
-    return sum(best_seconds(step, 20 * REPEATS, threads=max(cores, 2)) for step in steps) / len(steps)
+    return sum(best_seconds(step, 20 * REPEATS, threads=available_cores()) for step in steps) / len(steps)

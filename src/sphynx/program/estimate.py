@@ -2,8 +2,8 @@
 
 Both parties share one machine, as in `sphynx bench private`; on two machines the offline phase is up to twice as fast.
 
-    offline    of each layer the linear map, then the ReLUs: the longest of sending up, sending down and all work of both
-               parties on all cores. Requests run ahead of their answers, so these three go on at the same time; only
+    offline    of each layer the linear map, then the ReLUs: the longest of sending up, of sending down and of both
+               parties' work on all cores. Requests run ahead of their answers, so these three go on at once; only
                of the first layer, which has none before it, are they added.
     online     of each layer the server's linear map on all cores, with what the start of a convolution costs; then
                gc     both parties' work on all cores and all bytes through TLS, or the labels' transfer where that
