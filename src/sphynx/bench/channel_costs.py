@@ -1,15 +1,19 @@
 """What a message and a byte cost between two processes of this machine, over the channel that private inference uses.
 
-A message is a one-way one of a GMW layer (their mean size), timed by the wall clock from the sender's call to the
-receiver's return: framing, TLS, system calls, and the wait until the other process runs. Each party goes through some
-memory before it sends, which is taken off again, because messages come between convolutions and find cold caches. A
-byte is timed by the CPU time of both parties in a long stream. The best of several: other work only slows them down.
+A message is one of a GMW layer (their mean size), timed by the wall clock from the call that sends to the return with
+what the other party sent at the same time: framing, TLS, system calls, and the wait until the other process runs.
+Beside it the server convolves on another thread, as it does during a ReLU layer (`ServerPass.ahead` in
+protocol/linear.py): where cores are few, a message waits for its turn. A byte is timed by the CPU time of both parties
+in a long stream. Medians.
 """
 
 from __future__ import annotations
 
+import statistics
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -18,13 +22,15 @@ import numpy as np
 
 from sphynx.bench.private_parties import OpenChannel, accepted, connected, run_pair
 from sphynx.bench.relu_work import F, K, W
+from sphynx.core.conv_shape import ConvShape
 from sphynx.core.gmw import ReluShape, online_messages
+from sphynx.core.ring import RingConv
 from sphynx.protocol.channel import Channel
 
-TURNS, EXCHANGES = 20, 8
+TURNS, LAYERS = 20, 8
 LAYER_RELUS = 5120  # of the 25.6K-ReLU network
-SWEPT_BYTES = 1 << 20  # a core's second-level cache
 STREAM_MESSAGE_BYTES, STREAM_MESSAGES = 1 << 20, 16
+CONVOLUTION = ConvShape.square(80, (8, 8), 80, 5, padding=2)
 
 
 @dataclass(frozen=True)
@@ -61,57 +67,63 @@ def _message_sizes() -> tuple[int, ...]:
 def _serve(told: Connection, open_channel: OpenChannel) -> _Seen:
     channel = accepted(told, open_channel, None)
 
-    def answer(message: bytes, before: Callable[[], None]) -> None:
-        channel.receive(len(message))
-        before()
-        channel.send(message)
-
     def take() -> None:
         for _ in range(STREAM_MESSAGES):
             channel.receive(STREAM_MESSAGE_BYTES)
 
-    return _measured(channel, answer, take)
+    return _measured(channel, take, beside=_convolving())
 
 
 def _ask(told: Connection, open_channel: OpenChannel) -> _Seen:
-    channel = connected(told, open_channel, None)
-
-    def ask(message: bytes, before: Callable[[], None]) -> None:
-        before()
-        channel.send(message)
-        channel.receive(len(message))
+    channel, message = connected(told, open_channel, None), bytes(STREAM_MESSAGE_BYTES)
 
     def give() -> None:
-        stream = bytes(STREAM_MESSAGE_BYTES)
         for _ in range(STREAM_MESSAGES):
-            channel.send(stream)
+            channel.send(message)
 
-    return _measured(channel, ask, give)
+    return _measured(channel, give, beside=nullcontext())
 
 
-def _measured(
-    channel: Channel, exchange: Callable[[bytes, Callable[[], None]], None], stream: Callable[[], None]
-) -> _Seen:
-    messages = [bytes(size) for size in _message_sizes()] * EXCHANGES
-    memory = np.ones(SWEPT_BYTES // 8, np.uint64)
-    swept_s = 0.0
-
-    def sweep() -> None:
-        nonlocal swept_s
-        started = time.perf_counter()
-        memory.sum()
-        swept_s += time.perf_counter() - started
-
-    message_s = stream_cpu_s = float("inf")
+def _measured(channel: Channel, stream: Callable[[], None], *, beside: AbstractContextManager[None]) -> _Seen:
+    messages = [bytes(size) for size in _message_sizes()] * LAYERS
+    message_s, stream_cpu_s = [], []
+    with beside:
+        for _ in range(TURNS):
+            started = time.perf_counter()
+            for message in messages:
+                _exchange(channel, message)
+            message_s.append((time.perf_counter() - started) / len(messages))
     for _ in range(TURNS):
-        started, swept_s = time.perf_counter(), 0.0
-        for message in messages:
-            exchange(message, sweep)
-        # The other party goes through as much memory, in the same time.
-        message_s = min(message_s, (time.perf_counter() - started - 2 * swept_s) / (2 * len(messages)))
+        _exchange(channel, b".")
         started = time.process_time()
         stream()
-        stream_cpu_s = min(stream_cpu_s, time.process_time() - started)
-        exchange(b".", lambda: None)
+        stream_cpu_s.append(time.process_time() - started)
     channel.close()
-    return _Seen(message_s, stream_cpu_s)
+    return _Seen(statistics.median(message_s), statistics.median(stream_cpu_s))
+
+
+def _exchange(channel: Channel, message: bytes) -> None:
+    channel.send(message)
+    channel.receive(len(message))
+
+
+@contextmanager
+def _convolving() -> Iterator[None]:
+    """On a thread of its own, without pause."""
+    shape = CONVOLUTION
+    kernel = (shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width)
+    convolve = RingConv(shape, K, np.ones(kernel, np.int32))
+    image = np.ones((shape.in_channels, shape.height, shape.width), np.uint32)
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            convolve(image, 1)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

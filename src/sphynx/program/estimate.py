@@ -84,20 +84,20 @@ class Rates:
         return self.gc if backend == "gc" else self.gmw
 
 
-# Measured: one core of a 2-core Neoverse-N1 at 2.5 GHz, CPU time, the best of three runs of
-# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; other work was on the machine (load 6).
+# Measured: a 2-core Neoverse-N1 at 2.5 GHz at rest (load below 0.7), medians of seven runs of
+# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; spreads are below 8 %, of ReLUs offline 15 %.
 REFERENCE = Rates(
     "one core of a Neoverse-N1",
     1,
-    gc=ReluSeconds(85e-9, 21e-9, 0.5e-3),
-    gmw=ReluSeconds(96e-9, 1.2e-9, 0.3e-3),
+    gc=ReluSeconds(90e-9, 18.6e-9, 14.8e-6),
+    gmw=ReluSeconds(92.2e-9, 0.965e-9, 281e-6),
     ot_bytes=3.875,
-    limb_macs_per_s=48.8e9,
-    step_s=70e-6,
-    message_s=200e-6,
-    byte_s=2.4e-9,
-    he_small=HeSeconds(14.3e-6, 264e-6, 103e-6, 600e-6, 323e-6),
-    he_large=HeSeconds(35.2e-6, 659e-6, 258e-6, 1580e-6, 900e-6),
+    limb_macs_per_s=54.5e9,
+    step_s=52.3e-6,
+    message_s=278e-6,
+    byte_s=2.56e-9,
+    he_small=HeSeconds(13.6e-6, 251e-6, 97.9e-6, 587e-6, 322e-6),
+    he_large=HeSeconds(35.4e-6, 635e-6, 246e-6, 1535e-6, 890e-6),
 )
 
 
