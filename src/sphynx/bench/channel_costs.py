@@ -94,9 +94,9 @@ def _measured(channel: Channel, stream: Callable[[], None], *, beside: AbstractC
                 _exchange(channel, message)
             message_s.append((time.perf_counter() - started) / len(messages))
     for _ in range(TURNS):
-        _exchange(channel, b".")
         started = time.process_time()
         stream()
+        _exchange(channel, b".")  # the last byte has arrived
         stream_cpu_s.append(time.process_time() - started)
     channel.close()
     return _Seen(statistics.median(message_s), statistics.median(stream_cpu_s))
