@@ -1,12 +1,20 @@
-"""Every row of docs/results.md is what its run's file under results/ says."""
+"""Every row of docs/results.md is what its run's file under results/ says; estimates explain the measured latencies."""
 
 import json
 import re
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
+from sphynx.bench.private_models import UNTRAINED_PRECISION, untrained_design
+from sphynx.program.estimate import REFERENCE, Backend, LayerTime, estimate
+from sphynx.program.files import load_program
+from sphynx.program.latency import design_estimate
+from sphynx.program.link import LINKS
 from sphynx.space.files import account_of_any, load_any_design
+from sphynx.space.shipped import program_path
 
 ROOT = Path(__file__).parents[1]
 ROWS = re.findall(r"^\| `([\w.-]+)` \|(.+)\|$", (ROOT / "docs/results.md").read_text(), re.MULTILINE)
@@ -73,6 +81,37 @@ def test_private_rows_trace_to_their_benchmarks() -> None:
         ):
             digits = len(shown.partition(".")[2])
             assert float(shown) == pytest.approx(value, abs=0.51 * 10**-digits), (model, backend, link, shown)
+
+
+ESTIMATE_TOLERANCE = 0.25
+
+
+@lru_cache
+def _estimated(model: str, backend: Backend, link: str) -> LayerTime:
+    """On the two cores of the reference machine; of a network that does not come with Sphynx by its shapes."""
+    rates = replace(REFERENCE, cores=2)
+    if model.startswith("sphynx-"):
+        return estimate(load_program(program_path(model)), rates, LINKS[link], backend).total
+    design = untrained_design(model.split()[0], "single")
+    return design_estimate(design, rates, LINKS[link], backend, UNTRAINED_PRECISION).total
+
+
+@pytest.mark.parametrize("name", ["loopback", "lan-wan", "scaling"])
+def test_estimates_explain_what_was_measured(name: str) -> None:
+    for row in json.loads((ROOT / f"results/private/{name}.json").read_text())["rows"]:
+        found = _estimated(row["model"], row["relu_backend"], row["link"])
+        case = (row["model"], row["relu_backend"], row["link"])
+        assert found.online_seconds == pytest.approx(row["online_s"], rel=ESTIMATE_TOLERANCE), case
+        assert found.offline_seconds == pytest.approx(row["offline_s"], rel=ESTIMATE_TOLERANCE), case
+
+
+def test_estimates_in_the_docs_are_those_of_the_reference_rates() -> None:
+    for name in ("loopback", "lan-wan"):
+        for row in json.loads((ROOT / f"results/private/{name}.json").read_text())["rows"]:
+            found = _estimated(row["model"], row["relu_backend"], row["link"])
+            times = (found.online_seconds, row["online_s"], found.offline_seconds, row["offline_s"])
+            shown = _numbers_of_row(f"{row['model']}, {row['relu_backend']}, {row['link']}")
+            assert shown == pytest.approx([1e3 * seconds for seconds in times], abs=0.51)
 
 
 def _numbers_of_row(heading: str) -> list[float]:

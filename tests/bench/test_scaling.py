@@ -38,7 +38,7 @@ def test_untrained_networks_have_a_trained_ones_ring(tmp_path: Path) -> None:
 
 
 def test_other_sizes_are_planned() -> None:
-    design = private_models.untrained_design("153.6k")
+    design = private_models.untrained_design("153.6k", "single")
     assert (design.channels, design.depth) == (15, 10)
 
 

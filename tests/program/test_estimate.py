@@ -1,12 +1,14 @@
 """Estimates against counting by hand, and what they must do when the link, the machine or the program changes."""
 
+import json
+import math
 from dataclasses import replace
 
 import pytest
 
 from sphynx.errors import InputError
 from sphynx.program.cost import square_cost, total_cost
-from sphynx.program.estimate import REFERENCE, Rates, estimate
+from sphynx.program.estimate import BACKENDS, REFERENCE, Backend, Rates, estimate
 from sphynx.program.latency import largest_within
 from sphynx.program.link import LINKS, Link, parse_link, parse_links, parse_seconds
 from sphynx.space.design import Design
@@ -17,16 +19,33 @@ from tests.program.programs import small_program
 FREE = Link(0.0, float("inf"), "free")
 
 
-def test_messages_cost_half_round_trips_and_bytes_their_transfer() -> None:
+@pytest.mark.parametrize(("backend", "relu_messages"), [("gc", 2), ("gmw", 3 + 5)])
+def test_messages_cost_half_round_trips_and_their_host(backend: Backend, relu_messages: int) -> None:
     program = small_program()
-    for backend, messages in (("gc", 2), ("gmw", 3 + 5)):
-        here = estimate(program, REFERENCE, FREE, backend).total  # type: ignore[arg-type]  # a parameter
-        far = estimate(program, REFERENCE, Link(1.0, 1e6, "far"), backend).total  # type: ignore[arg-type]
-        squares = square_cost(12, 36, 9, 4).square_messages
-        trips = 1 + (messages + squares) / 2
-        assert far.online_seconds - here.online_seconds == pytest.approx(trips + 8 * far.online_bytes / 1e6)
-        hops = 1  # `link` feeds a linear map
-        assert far.offline_seconds - here.offline_seconds == pytest.approx(3 + hops + 8 * far.offline_bytes / 1e6)
+    messages = 2 + relu_messages + square_cost(12, 36, 9, 4).square_messages  # 2: the image and the logits
+    here = estimate(program, REFERENCE, FREE, backend).total
+    far = estimate(program, REFERENCE, Link(1.0, math.inf, "far"), backend).total
+    assert far.online_seconds - here.online_seconds == pytest.approx(messages / 2)
+    hops = 1  # `link` feeds a linear map
+    assert far.offline_seconds - here.offline_seconds == pytest.approx(3 + hops)
+    slow_host = replace(REFERENCE, message_s=REFERENCE.message_s + 1.0)
+    assert estimate(program, slow_host, FREE, backend).total.online_seconds - here.online_seconds == pytest.approx(
+        messages
+    )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_bytes_cost_their_transfer_and_their_encryption(backend: Backend) -> None:
+    program, narrow = small_program(), Link(0.0, 1e3, "narrow")
+    found, idle = estimate(program, REFERENCE, narrow, backend).total, replace(REFERENCE, cores=10**9)
+    assert found.online_seconds == pytest.approx(8 * found.online_bytes / 1e3, rel=0.01)
+    layers = estimate(program, idle, narrow, backend).layers
+    assert layers[0].offline_seconds == pytest.approx(8 * layers[0].offline_bytes / 1e3)  # nothing before it
+    for layer in layers[1:]:  # sending up and down go on at the same time
+        assert layer.offline_seconds <= 8 * layer.offline_bytes / 1e3
+    slow = replace(REFERENCE, byte_s=1.0)
+    assert estimate(program, slow, FREE, backend).total.online_seconds == pytest.approx(found.online_bytes, rel=0.01)
+    assert estimate(program, slow, FREE, backend).total.offline_seconds == pytest.approx(found.offline_bytes, rel=0.01)
 
 
 def test_offline_bytes_are_the_costs() -> None:
@@ -37,7 +56,7 @@ def test_offline_bytes_are_the_costs() -> None:
     assert cost.squares == 12 and found.online_bytes > cost.gc_online_bytes + cost.square_online_bytes
 
 
-def test_twice_the_cores_halve_the_work() -> None:
+def test_twice_the_cores_halve_the_offline_work() -> None:
     one, two = (estimate(small_program(), replace(REFERENCE, cores=cores), FREE, "gc").total for cores in (1, 2))
     assert one.offline_seconds == pytest.approx(2 * two.offline_seconds)
 
@@ -49,6 +68,11 @@ def test_few_messages_win_on_long_links_few_bytes_on_narrow_ones() -> None:
 
 def test_rates_survive_their_file() -> None:
     assert Rates.from_json(REFERENCE.to_json()) == REFERENCE
+
+
+def test_what_is_not_limited_is_null_in_json() -> None:
+    found = estimate(small_program(), REFERENCE, LINKS["loopback"], "gc").to_json()
+    assert json.loads(json.dumps(found, allow_nan=False))["link"]["bits_per_s"] is None
 
 
 def test_links_and_times_are_read() -> None:

@@ -1,4 +1,6 @@
-"""This machine's rates for `sphynx estimate`: the core's micro-benchmarks on one core, kept in the user's cache."""
+"""This machine's rates for `sphynx estimate`, kept in the user's cache: the core's micro-benchmarks on one core, both
+parties' work on ReLUs, and what the channel between two processes costs. Each is measured by itself.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +11,38 @@ from pathlib import Path
 
 import numpy as np
 
+from sphynx.bench.channel_costs import channel_costs
 from sphynx.bench.clock import best_seconds
 from sphynx.bench.core_ring import ring_seconds
 from sphynx.bench.core_rlwe import INPUTS, primitive_times
-from sphynx.bench.core_symmetric import DEFAULT_OT_PARAMETER, garbling_rates, ot_rates
+from sphynx.bench.core_symmetric import DEFAULT_OT_PARAMETER, ot_rates
 from sphynx.bench.machine import available_cores
-from sphynx.core import gmw, rlwe
+from sphynx.bench.private_parties import OpenChannel
+from sphynx.bench.relu_work import relu_seconds
+from sphynx.core import rlwe
 from sphynx.core.conv_shape import ConvShape
+from sphynx.core.ring import RingConv
 from sphynx.program.estimate import HeSeconds, Rates
+from sphynx.program.ir import Pool
+from sphynx.protocol.linear import pool_share
 
-REPEATS = 3
+REPEATS = 5
 SMALL_RING, LARGE_RING = 32, 64
-RELUS = gmw.ReluShape(26, 32, 8, 5120)  # one layer of the 25.6K-ReLU network
 CONVOLUTION = ConvShape.square(20, (16, 16), 20, 5, padding=2)
+SHORT_CONVOLUTION = ConvShape.square(3, (16, 16), 20, 1)  # its 15,360 MACs take a few microseconds
+SHORT_POOL = Pool("", "", tuple((row, row + 1) for row in range(16)), (1,) * 16, ((0, 2),), (1,))
 
 
-def load_rates(*, recalibrate: bool = False) -> Rates:
-    """Measured once, a few seconds, and kept; a file that cannot be used is measured again."""
+def kept_rates() -> Rates | None:
+    """What was measured before, if it can be used."""
+    try:
+        return Rates.from_json(json.loads(rates_file().read_text()))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep_rates(rates: Rates) -> None:
     file = rates_file()
-    if not recalibrate:
-        try:
-            return Rates.from_json(json.loads(file.read_text()))
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-    rates = measure_rates()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary = file.with_suffix(".new")
@@ -40,7 +50,6 @@ def load_rates(*, recalibrate: bool = False) -> Rates:
         temporary.replace(file)
     except OSError:
         pass  # a home that cannot be written costs the measurement again, nothing else
-    return rates
 
 
 def rates_file() -> Path:
@@ -48,18 +57,19 @@ def rates_file() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "sphynx" / f"rates-{platform.node()}.json"
 
 
-def measure_rates() -> Rates:
-    garbling = garbling_rates(1, REPEATS)
-    extension = ot_rates(DEFAULT_OT_PARAMETER, 1, REPEATS)
+def measure_rates(open_channel: OpenChannel) -> Rates:
+    """A few seconds."""
+    channel = channel_costs(open_channel)
     return Rates(
         machine=f"{platform.node()} ({platform.machine()})",
         cores=available_cores(),
-        garble_ands_per_s=garbling["garble_ands_per_s"],
-        evaluate_ands_per_s=garbling["evaluate_ands_per_s"],
-        ots_per_s=extension["ot_per_s"],
-        ot_bytes=extension["ot_bytes_each"],
-        gmw_relus_per_s=_gmw_rate(),
+        gc=relu_seconds("gc", REPEATS),
+        gmw=relu_seconds("gmw", REPEATS),
+        ot_bytes=ot_rates(DEFAULT_OT_PARAMETER, 1, 1)["ot_bytes_each"],
         limb_macs_per_s=_limb_mac_rate(),
+        step_s=_step_seconds(),
+        message_s=channel.message_s,
+        byte_s=channel.byte_s,
         he_small=_he_seconds(SMALL_RING),
         he_large=_he_seconds(LARGE_RING),
     )
@@ -84,26 +94,15 @@ def _limb_mac_rate() -> float:
     return macs * SMALL_RING / 8 / ring_seconds(CONVOLUTION, SMALL_RING, weights, REPEATS)[0]
 
 
-def _gmw_rate() -> float:
-    """The server's local work for one layer; all-zero material takes as long as any."""
-    shape, words = RELUS, RELUS.words
-    tree = shape.tree()
-    material = gmw.Material(
-        np.zeros((shape.w, words), np.uint64),
-        np.zeros((5, tree.inner_count, words), np.uint64),
-        np.zeros((3, words), np.uint64),
-        np.zeros((6, shape.count), np.uint64),
-    )
-    masks, alpha = np.zeros((shape.w, words), np.uint64), np.zeros(shape.count, np.uint64)
-    x = np.random.default_rng(1).integers(0, 1 << shape.w, shape.count, np.uint64)
-    reshare = np.zeros(-(-shape.count * shape.k // 8), np.uint8)
+def _step_seconds() -> float:
+    """The mean of a convolution, on as many threads as the server takes, and a pool."""
+    shape = SHORT_CONVOLUTION
+    conv = RingConv(shape, SMALL_RING, np.ones((shape.out_channels, shape.in_channels, 1, 1), np.int32))
+    image = np.ones((1, shape.in_channels, shape.height, shape.width), np.uint32)
+    total = np.zeros((shape.out_channels, shape.out_height, shape.out_width), np.uint32)
 
-    def layer() -> None:
-        server = gmw.ReluServer(shape, material, masks, alpha, x)
-        server.leaf_message()
-        for level in range(server.level_count):
-            server.close(level, server.open(level))
-        planes, _ = server.final_message()
-        server.finish(planes, reshare)
+    def convolution() -> None:
+        np.add(total, conv(image[0]), out=total)
 
-    return shape.count / best_seconds(layer, REPEATS)
+    steps = (convolution, lambda: pool_share(SHORT_POOL, image))
+    return sum(best_seconds(step, 20 * REPEATS, threads=available_cores()) for step in steps) / len(steps)

@@ -75,7 +75,7 @@ def compiled_model(folder_or_name: str) -> Model:
 
 def untrained_model(name: str, conv_stack: ConvStack, folder: Path) -> Model:
     """`name` is a number of ReLUs such as 51.2k."""
-    design = replace(untrained_design(name), conv_stack=conv_stack, name=f"{name} {conv_stack}")
+    design = untrained_design(name, conv_stack)
     torch.manual_seed(0)
     network = build_network(design).double()
     pixels = np.random.default_rng(0).integers(0, 256, (CALIBRATION_IMAGES, *design.image)).astype(np.uint8)
@@ -84,10 +84,12 @@ def untrained_model(name: str, conv_stack: ConvStack, folder: Path) -> Model:
     return Model(design.name, folder, design)
 
 
-def untrained_design(name: str) -> Design:
+def untrained_design(name: str, conv_stack: ConvStack) -> Design:
     channels, depth, reduce_positions = UNTRAINED.get(name.lower(), (5, 5, (0, 1)))
     design = Design(SPHYNX, channels, depth, reduce_positions)
-    return design if name.lower() in UNTRAINED else plan(design, parse_relu_budget(name), PLAN_TOLERANCE).chosen.design
+    if name.lower() not in UNTRAINED:
+        design = plan(design, parse_relu_budget(name), PLAN_TOLERANCE).chosen.design
+    return replace(design, conv_stack=conv_stack, name=f"{name} {conv_stack}")
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ from sphynx.protocol.relu import Backend
 from sphynx.protocol.stream import SocketStream
 
 OpenChannel = Callable[[socket.socket, Role, Link | None], Channel]
+Result = TypeVar("Result")
+Party = Callable[[Connection], Result]
 CONNECT_SECONDS = 600.0  # the server prepares its weights before it listens
 
 
@@ -82,12 +84,33 @@ class Measured:
 def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> tuple[Measured, Measured]:
     """(server's, client's) measurements. `details["equal_to_oracle"]` of the client's says whether every logit of
     every inference is the expected one."""
-    with workers((_serve, job), (_ask, job, pixels, expected)) as (server_end, client_end):
+    ask = partial(_ask, job=job, pixels=pixels, expected=expected)
+    return run_pair(
+        partial(_serve, job=job), ask, where="bench private", remedy="Run it again with --repeat 1 and one model."
+    )
+
+
+def run_pair(serve: Party[Result], ask: Party[Result], *, where: str, remedy: str) -> tuple[Result, Result]:
+    """What the two return, each in a process of its own; the first is `accepted`, the second `connected`."""
+    with workers((serve,), (ask,)) as (server_end, client_end):
         outcome, value = told_by(server_end)
         client_end.send(value)  # the port, where the server got so far; else the client ends as well
         told = [told_by(server_end), told_by(client_end)] if outcome == "done" else [(outcome, value)]
-    served, asked = values_of(told, where="bench private", remedy="Run it again with --repeat 1 and one model.")
+    served, asked = values_of(told, where=where, remedy=remedy)
     return served, asked
+
+
+def accepted(told: Connection, open_channel: OpenChannel, link: Link | None) -> Channel:
+    """The server's end, once the other process has been told the port and has connected."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        told.send(("done", listener.getsockname()[1]))
+        listener.settimeout(CONNECT_SECONDS)
+        return open_channel(listener.accept()[0], "server", link)
+
+
+def connected(told: Connection, open_channel: OpenChannel, link: Link | None) -> Channel:
+    """The client's end."""
+    return open_channel(socket.create_connection(("127.0.0.1", told.recv())), "client", link)
 
 
 def _serve(told: Connection, job: Job) -> Measured:
@@ -95,10 +118,7 @@ def _serve(told: Connection, job: Job) -> Measured:
     started = time.monotonic()
     model = ServerModel(program, load_weights(job.folder, program))
     details = {"model_s": time.monotonic() - started, "prepared_bytes": model.prepared_bytes}
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        told.send(("done", listener.getsockname()[1]))
-        listener.settimeout(CONNECT_SECONDS)
-        channel = job.open_channel(listener.accept()[0], "server", job.link)
+    channel = accepted(told, job.open_channel, job.link)
     party = InferenceServer(model, channel)
     measured = Measured(details=details)
     for run in range(job.repeats + 1):
@@ -115,8 +135,7 @@ def _serve(told: Connection, job: Job) -> Measured:
 
 def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> Measured:
     program = load_program(job.folder)
-    sock = socket.create_connection(("127.0.0.1", told.recv()))
-    channel = job.open_channel(sock, "client", job.link)
+    channel = connected(told, job.open_channel, job.link)
     party = InferenceClient(program, channel)
     measured, equal = Measured(), True
     for run in range(job.repeats + 1):

@@ -64,7 +64,7 @@ def _require_two_counts(sizes: str) -> None:
     from sphynx.bench.private_models import untrained_design
     from sphynx.space.account import relu_count
 
-    relus = {size: relu_count(untrained_design(size)) for size in opt.sizes_in(sizes)}
+    relus = {size: relu_count(untrained_design(size, "single")) for size in opt.sizes_in(sizes)}
     if len(set(relus.values())) < 2:
         found = ", ".join(f"{size} has {count(number)} ReLUs" for size, number in relus.items())
         raise InputError(

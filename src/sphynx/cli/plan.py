@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli import design_options as opt
-from sphynx.cli.estimate import LinkOption, ReluOption, chosen_backend
+from sphynx.cli.estimate import LinkOption, ReluOption, chosen_backend, machine_rates
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.errors import InputError
 
@@ -101,12 +101,11 @@ def plan(
 def _within_latency(
     template: Design, budget: str, tolerance: float, link: str, relu: str
 ) -> tuple[int, PlanList, Estimate]:
-    from sphynx.bench.calibrate import load_rates
     from sphynx.program.latency import largest_within
     from sphynx.program.link import parse_link, parse_seconds
 
     seconds, parsed, backend = parse_seconds(budget), parse_link(link), chosen_backend(relu)
-    return largest_within(template, seconds, tolerance, load_rates(), parsed, backend)
+    return largest_within(template, seconds, tolerance, machine_rates(), parsed, backend)
 
 
 def print_plans(plans: PlanList, budget: int, tolerance: str) -> None:

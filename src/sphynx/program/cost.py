@@ -31,18 +31,22 @@ class LayerCost:
     """Of one linear map, and of the nonlinearity that reads it where there is one."""
 
     macs: int = 0
+    convolutions: int = 0
     he_products: int = 0
     he_uploads: int = 0
     he_replies: int = 0
     he_upload_bytes: int = 0
     he_reply_bytes: int = 0
+    he_messages: int = 0
     relus: int = 0
     gc_ands: int = 0
     gc_table_bytes: int = 0  # offline
     gc_ots: int = 0  # offline: one for each of the client's input wires
     gc_online_bytes: int = 0
     gmw_ots: int = 0
+    gmw_down_ots: int = 0  # of them those whose message the server sends
     gmw_offline_ring_bytes: int = 0  # beside the OTs
+    gmw_correction_bytes: int = 0  # of them those that the server sends
     gmw_online_bytes: int = 0
     gmw_messages: int = 0
     squares: int = 0
@@ -93,6 +97,7 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
     ands = (w - 1) + (w - 1 - f) + (k - 1)
     shape = ReluShape(w, k, f, relus)
     tree, row = shape.tree(), PLANE_BITS * shape.words
+    corrections = packed_bytes(row * GMW_CONVERTED_BITS, k)
     return LayerCost(
         relus=relus,
         gc_ands=relus * ands,
@@ -100,7 +105,9 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
         gc_ots=relus * (w + k),
         gc_online_bytes=relus * w * LABEL_BYTES + row * k // 8,
         gmw_ots=row * (w + 2 * (tree.inner_count + 1) + GMW_CONVERTED_BITS),
-        gmw_offline_ring_bytes=packed_bytes(row * GMW_CONVERTED_BITS, k) + packed_bytes(relus, k),
+        gmw_down_ots=row * (tree.inner_count + 1),
+        gmw_offline_ring_bytes=corrections + packed_bytes(relus, k),
+        gmw_correction_bytes=corrections,
         gmw_online_bytes=online_messages(shape).online_bytes,
         gmw_messages=3 + tree.level_count,
     )
@@ -147,15 +154,18 @@ def _linear_cost(
     shapes = tuple(conv_shape(term, program.shapes[term.source], step.shape) for term in step.terms)
     plan = _plan(params.n, params.upload_bytes, params.reply_bytes(0), shapes)
     needed = {(term.source, term.shift, layout) for term, layout in zip(step.terms, plan.layouts, strict=True)}
-    uploads = sum(layout.ciphertexts for _, _, layout in needed - uploaded)
+    new = needed - uploaded
+    uploads = sum(layout.ciphertexts for _, _, layout in new)
     uploaded |= needed
     return LayerCost(
         macs=sum(step.shape.size * s.in_channels * s.kernel_height * s.kernel_width for s in shapes),
+        convolutions=len(shapes),
         he_products=plan.products,
         he_uploads=uploads,
         he_replies=plan.replies,
         he_upload_bytes=uploads * params.upload_bytes,
         he_reply_bytes=rlwe.reply_bytes(params, plan),
+        he_messages=len(new) + 1,
     )
 
 

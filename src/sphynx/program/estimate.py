@@ -1,8 +1,18 @@
 """How long one private inference takes, offline and online: a program's public costs on a machine and a link. No torch.
 
-Both parties have the same machine and work one after the other; messages wait for the link; nothing overlaps. Work is
-divided by the cores. Round trips: offline one per hop of a chain and two for OT, online half of one per message of the
-ReLU protocols and one for the input and the logits. Set-up (TLS, base OT, keys) is left out: it is paid once a session.
+Both parties share one machine, as in `sphynx bench private`; on two machines the offline phase is up to twice as fast.
+
+    offline    of each layer the linear map, then the ReLUs: the longest of sending up, of sending down and of both
+               parties' work on all cores. Requests run ahead of their answers, so these three go on at once; only
+               of the first layer, which has none before it, are they added.
+    online     of each layer the server's linear map on all cores, with what the start of a convolution costs; then
+               gc     both parties' work on all cores and all bytes through TLS, or the labels' transfer where that
+                      takes longer: labels are evaluated while the next ones are on their way
+               gmw    both parties' work and all bytes, one after the other
+
+A message costs the hosts' work, online also half a round trip. Round trips offline: one per hop of a chain, one for the
+masks and two for OT. A link's times are added to those of this machine's own loopback, which are in the rates. Set-up
+(TLS handshake, base OT, keys) is left out: it is paid once a session.
 
 `REFERENCE` serves where no machine was measured: to compare two forms of one map, never to promise a time.
 """
@@ -14,12 +24,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from sphynx.program.cost import LayerCost, layer_costs, packed_bytes
-from sphynx.program.ir import Program, Relu
+from sphynx.program.ir import Pool, Program, Relu
 from sphynx.program.link import Link
 
 Backend = Literal["gc", "gmw"]
 BACKENDS: tuple[Backend, ...] = ("gc", "gmw")
-GC_MESSAGES = 2  # labels down, colour bits up
+GC_MESSAGES = 2  # online: labels down, colour bits up
+OFFLINE_MESSAGES: dict[Backend, int] = {"gc": 2, "gmw": 4}  # of a layer of ReLUs
 SMALL_DEGREE_BITS = 48  # rings up to here fit polynomials of degree 4096
 
 
@@ -35,17 +46,27 @@ class HeSeconds:
 
 
 @dataclass(frozen=True)
+class ReluSeconds:
+    """Both parties' work, CPU seconds: for each unit (gc: AND gate, gmw: OT), and online for each layer beside."""
+
+    offline: float
+    online: float
+    online_layer: float
+
+
+@dataclass(frozen=True)
 class Rates:
     """One core's speed, and how many cores there are."""
 
     machine: str
     cores: int
-    garble_ands_per_s: float
-    evaluate_ands_per_s: float
-    ots_per_s: float
+    gc: ReluSeconds
+    gmw: ReluSeconds
     ot_bytes: float  # each
-    gmw_relus_per_s: float  # the local work of one party
     limb_macs_per_s: float  # ring convolution: a multiplication of a weight with one byte of an element
+    step_s: float  # a convolution's or a pool's cost at any size: the host's call, threads that start
+    message_s: float  # one way over TLS on this machine, from the sender's call to the receiver's return, without bytes
+    byte_s: float  # through TLS, both parties' work
     he_small: HeSeconds  # degree 4096
     he_large: HeSeconds  # degree 8192
 
@@ -55,23 +76,28 @@ class Rates:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Rates:
         """Raises TypeError or KeyError where this is not what `to_json` wrote."""
-        parts = {key: HeSeconds(**data[key]) for key in ("he_small", "he_large")}
+        parts: dict[str, Any] = {key: HeSeconds(**data[key]) for key in ("he_small", "he_large")}
+        parts |= {key: ReluSeconds(**data[key]) for key in BACKENDS}
         return cls(**{**data, **parts})
 
+    def relu(self, backend: Backend) -> ReluSeconds:
+        return self.gc if backend == "gc" else self.gmw
 
-# Measured: one core of a 2-core Neoverse-N1 at 2.5 GHz, CPU time, the best of three runs of
-# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; other work was on the machine (load 6).
+
+# Measured: a 2-core Neoverse-N1 at 2.5 GHz at rest (load below 0.7), medians of seven runs of
+# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; spreads are below 8 %, of ReLUs up to 20 %.
 REFERENCE = Rates(
     "one core of a Neoverse-N1",
     1,
-    garble_ands_per_s=34.8e6,
-    evaluate_ands_per_s=73.5e6,
-    ots_per_s=21.8e6,
+    gc=ReluSeconds(96.4e-9, 18.8e-9, 0.0),
+    gmw=ReluSeconds(93.1e-9, 0.998e-9, 275e-6),
     ot_bytes=3.875,
-    gmw_relus_per_s=14.4e6,
-    limb_macs_per_s=48.8e9,
-    he_small=HeSeconds(14.3e-6, 264e-6, 103e-6, 600e-6, 323e-6),
-    he_large=HeSeconds(35.2e-6, 659e-6, 258e-6, 1580e-6, 900e-6),
+    limb_macs_per_s=54.5e9,
+    step_s=52.1e-6,
+    message_s=283e-6,
+    byte_s=2.61e-9,
+    he_small=HeSeconds(13.5e-6, 252e-6, 98e-6, 590e-6, 323e-6),
+    he_large=HeSeconds(35.5e-6, 632e-6, 246e-6, 1540e-6, 890e-6),
 )
 
 
@@ -103,7 +129,7 @@ class Estimate:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "total": asdict(self.total)}
+        return {**asdict(self), "link": self.link.to_json(), "total": asdict(self.total)}
 
 
 def estimate(program: Program, rates: Rates, link: Link, backend: Backend | None = None) -> Estimate:
@@ -112,7 +138,7 @@ def estimate(program: Program, rates: Rates, link: Link, backend: Backend | None
         both = (estimate(program, rates, link, backend) for backend in BACKENDS)
         return min(both, key=lambda found: found.total.online_seconds)
     layers = tuple(layer_times(program, dict(layer_costs(program)), rates, link, backend))
-    return Estimate(backend, link, (*layers, _ends(program, link)))
+    return Estimate(backend, link, (*layers, _ends(program, rates, link)))
 
 
 def layer_times(
@@ -121,32 +147,50 @@ def layer_times(
     """Of those linear maps whose costs are given."""
     limbs = -(-program.ring_bits // 8)
     links = {step.name for step in program.linears if not step.range_bits}
+    first = next(program.linears).name
+    he = rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large
     for name, cost in costs.items():
-        he = _he_seconds(cost, rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large)
-        he_bytes = cost.he_upload_bytes + cost.he_reply_bytes
-        offline = he / rates.cores + link.transfer_s(he_bytes)
+        relu_work = relu_units(cost, backend) * rates.relu(backend).offline
+        relu_messages = OFFLINE_MESSAGES[backend] if cost.relus else 0
+        steps = (
+            _Step(_he_seconds(cost, he), cost.he_messages, cost.he_upload_bytes, cost.he_reply_bytes),
+            _Step(relu_work, relu_messages, *_relu_offline_bytes(cost, rates, backend)),
+        )
+        offline = sum(step.seconds(rates, link, overlaps=name != first) for step in steps)
         offline += link.round_trip_s if name in links else 0.0
-        online = cost.macs * limbs / rates.limb_macs_per_s / rates.cores
-        material_bytes, online_bytes = _nonlinear_bytes(cost, rates, backend)
-        if cost.relus:
-            offline += _relu_offline(cost, rates, backend)
-            online += _relu_online(cost, rates, backend)
-        offline += link.transfer_s(material_bytes)
-        online += link.transfer_s(online_bytes) + _messages(cost, backend) * link.round_trip_s / 2
-        yield LayerTime(name, offline, online, he_bytes + material_bytes, online_bytes)
+        online = cost.macs * limbs / rates.limb_macs_per_s / rates.cores + cost.convolutions * rates.step_s
+        online += _nonlinear_online(cost, rates, link, backend)
+        offline_bytes = sum(step.up_bytes + step.down_bytes for step in steps)
+        yield LayerTime(name, offline, online, offline_bytes, _online_bytes(cost, backend))
 
 
-def _ends(program: Program, link: Link) -> LayerTime:
-    """The masked image up, the logits' share down; offline the round trips that no layer has to itself."""
+@dataclass(frozen=True)
+class _Step:
+    """Offline, of one layer: both parties' work, and what goes up and down."""
+
+    work: float
+    messages: int
+    up_bytes: float
+    down_bytes: float
+
+    def seconds(self, rates: Rates, link: Link, *, overlaps: bool) -> float:
+        work = self.work + self.messages * rates.message_s + (self.up_bytes + self.down_bytes) * rates.byte_s
+        parts = (work / rates.cores, link.transfer_s(self.up_bytes), link.transfer_s(self.down_bytes))
+        return max(parts) if overlaps else sum(parts)
+
+
+def _ends(program: Program, rates: Rates, link: Link) -> LayerTime:
+    """The masked image up, the logits' share down, and pools; offline the round trips that no layer has to itself."""
     online_bytes = sum(
         packed_bytes(size, program.ring_bits) for size in (program.image.size, program.logits.shape.size)
     )
     has_relus = any(isinstance(step, Relu) for step in program.steps)
     offline_trips = 1 + 2 * has_relus
+    host = 2 * rates.message_s + sum(isinstance(step, Pool) for step in program.steps) * rates.step_s
     return LayerTime(
         "input and logits",
         offline_trips * link.round_trip_s,
-        link.round_trip_s + link.transfer_s(online_bytes),
+        link.round_trip_s + link.transfer_s(online_bytes) + host + online_bytes * rates.byte_s,
         0.0,
         online_bytes,
     )
@@ -160,26 +204,33 @@ def _he_seconds(cost: LayerCost, he: HeSeconds) -> float:
     )
 
 
-def _nonlinear_bytes(cost: LayerCost, rates: Rates, backend: Backend) -> tuple[float, float]:
-    """(offline, online)."""
+def relu_units(cost: LayerCost, backend: Backend) -> int:
+    return cost.gc_ands if backend == "gc" else cost.gmw_ots
+
+
+def _relu_offline_bytes(cost: LayerCost, rates: Rates, backend: Backend) -> tuple[float, float]:
+    """(up, down)."""
     if backend == "gc":
-        return cost.gc_table_bytes + cost.gc_ots * rates.ot_bytes, cost.gc_online_bytes + cost.square_online_bytes
-    offline_bytes = cost.gmw_ots * rates.ot_bytes + cost.gmw_offline_ring_bytes
-    return offline_bytes, cost.gmw_online_bytes + cost.square_online_bytes
+        return cost.gc_ots * rates.ot_bytes, cost.gc_table_bytes
+    down_bytes = cost.gmw_down_ots * rates.ot_bytes + cost.gmw_correction_bytes
+    return cost.gmw_ots * rates.ot_bytes + cost.gmw_offline_ring_bytes - down_bytes, down_bytes
 
 
-def _relu_offline(cost: LayerCost, rates: Rates, backend: Backend) -> float:
+def _online_bytes(cost: LayerCost, backend: Backend) -> int:
+    return cost.square_online_bytes + (cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes)
+
+
+def _nonlinear_online(cost: LayerCost, rates: Rates, link: Link, backend: Backend) -> float:
+    online_bytes = _online_bytes(cost, backend)
+    sealed, transfer = online_bytes * rates.byte_s, link.transfer_s(online_bytes)
+    seconds = _messages(cost, backend) * (rates.message_s + link.round_trip_s / 2)
+    if not cost.relus:
+        return seconds + sealed + transfer
+    relu = rates.relu(backend)
+    work = relu_units(cost, backend) * relu.online
     if backend == "gc":
-        work = cost.gc_ands / rates.garble_ands_per_s + cost.gc_ots / rates.ots_per_s
-    else:
-        work = cost.gmw_ots / rates.ots_per_s
-    return work / rates.cores
-
-
-def _relu_online(cost: LayerCost, rates: Rates, backend: Backend) -> float:
-    if backend == "gc":
-        return cost.gc_ands / rates.evaluate_ands_per_s / rates.cores
-    return 2 * cost.relus / rates.gmw_relus_per_s / rates.cores  # one party waits for the other
+        return seconds + relu.online_layer + max(work / rates.cores + sealed, transfer)
+    return seconds + relu.online_layer + work + sealed + transfer
 
 
 def _messages(cost: LayerCost, backend: Backend) -> int:

@@ -1,9 +1,14 @@
-"""What lies between the two parties: a round trip and a bandwidth each way, by name or as the user writes them."""
+"""What lies between the two parties: a round trip and a bandwidth each way, by name or as the user writes them.
+
+Both are what the link adds to two processes on one machine: loopback adds nothing.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from sphynx.errors import InputError
 
@@ -17,11 +22,16 @@ class Link:
     def transfer_s(self, nbytes: float) -> float:
         return 8 * nbytes / self.bits_per_s
 
+    def to_json(self) -> dict[str, Any]:
+        """JSON has no infinity: null where the bandwidth is not limited."""
+        limited = math.isfinite(self.bits_per_s)
+        return {**asdict(self), "bits_per_s": self.bits_per_s if limited else None}
+
 
 LINKS = {
     link.name: link
     for link in (
-        Link(50e-6, 10e9, "loopback"),
+        Link(0.0, math.inf, "loopback"),
         Link(0.5e-3, 1e9, "lan"),  # two machines in one data centre
         Link(40e-3, 100e6, "wan"),  # a client at home, a server on its continent
     )

@@ -71,9 +71,7 @@ class Searcher:
 
     def __init__(self, strategy: Strategy, shared: SharedWeights) -> None:
         self.strategy, self.shared = strategy, shared
-        self._captures = Captures(
-            shared.recipe.cuda_graphs and shared.device.type == "cuda", lanes=shared.recipe.lanes
-        )
+        self._captures = Captures(shared.recipe.cuda_graphs and shared.device.type == "cuda", lanes=shared.recipe.lanes)
 
     def start_epoch(self, epoch: int) -> None:
         self.shared.start_epoch(epoch)
