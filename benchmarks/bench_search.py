@@ -16,6 +16,7 @@ exceeds what the order of additions explains.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import os
 import sys
@@ -108,6 +109,7 @@ def placement_row(
 
 def _how(recipe: SearchRecipe | LocationRecipe) -> str:
     how = ("bf16" if recipe.autocast else "fp32") + (", graph" if recipe.cuda_graphs else ", eager")
+    how += ", lanes" if recipe.cuda_graphs and recipe.lanes else ""
     return how + (", tensor cores" if recipe.tensor_cores else "")
 
 
@@ -143,7 +145,7 @@ def graph_difference(make: Any, steps: int) -> tuple[float, str]:
 
 
 def check_graphs(
-    data: Data, design: Design, steps: int, device: torch.device, tensor_cores: bool, as_json: bool
+    data: Data, design: Design, steps: int, device: torch.device, settings: dict[str, bool], as_json: bool
 ) -> bool:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with it
     torch.use_deterministic_algorithms(True, warn_only=True)
@@ -151,16 +153,16 @@ def check_graphs(
     found = {}
     for strategy in CAPTURED:
         recipe = load_recipe("paper", {"depth": design.depth, "batch_size": 16, "pc_warmup": 0.0, "epochs": 2,
-                                       "tensor_cores": tensor_cores})  # fmt: skip
+                                       **settings})  # fmt: skip
 
         def make_search(graphs: bool, strategy: str = strategy, recipe: SearchRecipe = recipe) -> Any:
-            settings = dataclasses.replace(recipe, cuda_graphs=graphs)
-            return prepare_search(data, strategy, settings, seed=0, device=device)
+            captured = dataclasses.replace(recipe, cuda_graphs=graphs)
+            return prepare_search(data, strategy, captured, seed=0, device=device)
 
         found[f"search {strategy}"] = graph_difference(make_search, steps)
 
     def make_placement(graphs: bool) -> Any:
-        recipe = load_location_recipe("paper", {"batch_size": 16, "cuda_graphs": graphs, "tensor_cores": tensor_cores})
+        recipe = load_location_recipe("paper", {"batch_size": 16, "cuda_graphs": graphs, **settings})
         return prepare_placement(design, data, recipe, placements(design.depth, 2, "paper"), seed=0, device=device)
 
     found["placement"] = graph_difference(make_placement, 3 * steps)
@@ -188,15 +190,16 @@ def main() -> None:
         if device.type != "cuda":
             sys.exit("error: CUDA graphs need a GPU\n  remedy: run this on a machine with one.")
         design = paper_design(5, 5, 100)
-        same = check_graphs(measure.random_data(2000), design, 8, device, options.tensor_cores, options.json)
+        same = check_graphs(measure.random_data(2000), design, 8, device, settings_of(options), options.json)
         sys.exit(0 if same else 1)
     ceilings = measure.ceilings_of(device)
-    rows = list(
-        search_rows(
-            options.strategies, options.recipe, device, ceilings, quick=options.quick, tensor_cores=options.tensor_cores
-        )
-    )
+    settings = settings_of(options)
+    rows = list(search_rows(options.strategies, options.recipe, device, ceilings, settings, quick=options.quick))
     measure.print_rows(rows, ceilings, device, options.json)
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, bool]:
+    return {"tensor_cores": options.tensor_cores, "lanes": options.lanes}
 
 
 def search_rows(
@@ -204,13 +207,13 @@ def search_rows(
     recipe_name: str,
     device: torch.device,
     ceilings: measure.Ceilings,
+    settings: dict[str, bool],
     *,
     quick: bool,
-    tensor_cores: bool,
 ) -> Iterator[dict[str, Any]]:
     effort = measure.QUICK_EFFORT if quick else measure.GPU_EFFORT
     data = measure.random_data(256 if quick else 50_000)
-    common = {"tensor_cores": tensor_cores, **({"batch_size": 8} if quick else {})}
+    common = {**settings, **({"batch_size": 8} if quick else {})}
     recipe = load_recipe(recipe_name, {**common, **({"depth": 3, "channels": 1} if quick else {})})
     location = load_location_recipe(recipe_name, common)
     for strategy in strategies:

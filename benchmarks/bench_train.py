@@ -21,7 +21,7 @@ from typing import Any
 
 import measure
 import torch
-from bench_search import paper_design, search_rows
+from bench_search import paper_design, search_rows, settings_of
 
 from sphynx.data.images import Data
 from sphynx.space.files import AnyDesign
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["train", "search"], help="leave the other part out")
     parser.add_argument("--batch", type=int, nargs="+", help="of the training rows (default: 96 512)")
     parser.add_argument("--strategies", nargs="*", default=SEARCHES, help=f"default: {' '.join(SEARCHES)}")
-    parser.add_argument("--acceleration", default="auto", help="training: auto, eager, graph, compile")
+    parser.add_argument("--acceleration", default="auto", help="training: auto, eager, graph, lanes, compile")
     parser.add_argument("--precision", default="auto", help="training: auto, fp32, bf16")
     parser.add_argument("--memory-format", default="auto", help="training: auto, contiguous, channels_last")
     a = parser.parse_args()
@@ -90,7 +90,7 @@ def main() -> None:
     if a.only != "search":
         parts.append(training_rows(batch_sizes, overrides, device, ceilings, quick=a.quick))
     if a.only != "train":
-        parts.append(search_rows(a.strategies, "paper", device, ceilings, quick=a.quick, tensor_cores=a.tensor_cores))
+        parts.append(search_rows(a.strategies, "paper", device, ceilings, settings_of(a), quick=a.quick))
     rows = []
     started = time.perf_counter()
     for part in parts:

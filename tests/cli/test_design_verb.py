@@ -69,6 +69,11 @@ def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path
     assert evaluated["accuracy"] == again["accuracies"][0]
 
 
+def test_three_reduce_cells_are_placed(tmp_path: Path) -> None:
+    designed = json.loads(run(*TINY, "--reduce-cells", "3", "--compare", "none", "-o", str(tmp_path / "run"), "--json"))
+    assert len(designed["reduce_positions"]) == 3 and designed["relus"] == 320
+
+
 def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
     words = [*TINY, "--fixed", "--compare", "none", "-o", str(tmp_path / "run")]
     stopped = subprocess.run(
@@ -89,6 +94,8 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
         (["--search", "--cells", "darts-v2"], "both given and searched"),
         (["--fixed", "--reduce-at", "0,1"], "both fixed and given"),
         (["--reduce-at", "0,9"], "outside 0"),
+        (["--reduce-at", "0,1", "--reduce-cells", "3"], "for the search that places them"),
+        (["--reduce-cells", "9"], "9 reduce cells cannot be placed"),
         (["--candidates", "some"], "no candidates"),
         (["--set", "epochs=3"], "names no value"),
         (["--set", "training.speed=3"], "unknown key"),

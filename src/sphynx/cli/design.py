@@ -43,8 +43,11 @@ def design(
     cells: Cells = "sphynx",
     fixed: Annotated[bool, typer.Option("--fixed", help="Reduce cells at D/3 and 2D/3, without a search.")] = False,
     reduce_at: Annotated[str, typer.Option("--reduce-at", help="Reduce cells at these positions, such as 0,1.")] = "",
+    reduce_cells: Annotated[
+        int | None, typer.Option("--reduce-cells", min=1, help="How many reduce cells the search places. [2]")
+    ] = None,
     candidates: Annotated[
-        str, typer.Option("--candidates", help="all: C(D, 2) placements. paper: positions up to 2D/3.")
+        str, typer.Option("--candidates", help="all: C(D, n) placements. paper: positions up to 2D/3.")
     ] = "paper",
     recipe: Annotated[str, typer.Option("--recipe", help="Of the training; auto suits it to the data.")] = AUTO,
     compare: Annotated[
@@ -95,7 +98,8 @@ def design(
     pipeline = Pipeline(
         _order(
             images, relu_budget=relu_budget, tolerance=tolerance, stem=stem, conv_stack=conv_stack, cells=cells,
-            strategy=strategy if search else "", placement=_placement(fixed, reduce_at), candidates=candidates,
+            strategy=strategy if search else "", placement=_placement(fixed, reduce_at, reduce_cells),
+            reduce_cells=reduce_cells, candidates=candidates,
             recipes=(search_recipe, location_recipe, recipe, compare), settings=settings or [],
             seed=seed, seeds=seeds, time_budget=time_budget,
         ),
@@ -112,14 +116,14 @@ def design(
 
 def _order(
     data: Data, *, relu_budget: str, tolerance: str, stem: str, conv_stack: str, cells: str, strategy: str,
-    placement: Literal["search", "fixed"] | tuple[int, ...], candidates: str, recipes: tuple[str, str, str, str],
-    settings: list[str], seed: int, seeds: int, time_budget: str,
+    placement: Literal["search", "fixed"] | tuple[int, ...], reduce_cells: int | None, candidates: str,
+    recipes: tuple[str, str, str, str], settings: list[str], seed: int, seeds: int, time_budget: str,
 ) -> Order:  # fmt: skip
     from sphynx.search.location import load_location_recipe
     from sphynx.search.recipe import load_recipe as load_search_recipe
     from sphynx.search.strategies import STRATEGIES
     from sphynx.space.planner import parse_percentage, parse_relu_budget
-    from sphynx.train.pipeline import Order, recipe_for
+    from sphynx.train.pipeline import REDUCE_CELLS, Order, recipe_for
     from sphynx.train.recipe import load_recipe
     from sphynx.train.timing import parse_duration
 
@@ -140,6 +144,7 @@ def _order(
         genotype=cells_for(cells),
         strategy=strategy,
         placement=placement,
+        reduce_cells=reduce_cells or REDUCE_CELLS,
         candidates=candidates,  # type: ignore[arg-type]  # checked above
         search=load_search_recipe(search, changes["cells"]),
         location=load_location_recipe(location, changes["placement"]),
@@ -151,7 +156,12 @@ def _order(
     )
 
 
-def _placement(fixed: bool, reduce_at: str) -> Literal["search", "fixed"] | tuple[int, ...]:
+def _placement(fixed: bool, reduce_at: str, reduce_cells: int | None) -> Literal["search", "fixed"] | tuple[int, ...]:
+    if (fixed or reduce_at) and reduce_cells is not None:
+        raise InputError(
+            "the number of reduce cells is for the search that places them", where="--reduce-cells",
+            remedy="Give --reduce-cells without --fixed and --reduce-at.",
+        )  # fmt: skip
     if fixed and reduce_at:
         raise InputError("reduce cells are both fixed and given", remedy="Give --fixed or --reduce-at.")
     if reduce_at:

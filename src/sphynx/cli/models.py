@@ -73,7 +73,7 @@ def pack_run(
     ] = None,
     folder: Folder = None,
 ) -> None:
-    """Pack a finished run as a model: weights in half precision, and a card with what the run wrote down.
+    """Pack a finished run as a model: weights in eight bits, and a card with what the run wrote down.
 
     Example:
 

@@ -1,8 +1,8 @@
 """A trained network as files: design.json says what it is, model.safetensors holds its weights, normalisation.json the
 mean and deviation of the channels (in units of the pixel range) that its inputs are normalised by, and the class names.
 
-The auxiliary head serves training only and is not kept. A file's metadata names the design it belongs to. Weights may
-be kept in half precision (see `save_model`); a loaded network is in single precision always.
+The auxiliary head serves training only and is not kept. A file's metadata names the design it belongs to. Kernels may
+be kept as bytes, or in half precision (older files); a loaded network is in single precision always.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import Tensor
 
 from sphynx.data.images import DataFace, Statistics
 from sphynx.data.source import DataSource, recorded_source
@@ -25,6 +26,7 @@ from sphynx.space.shipped import CARD
 MODEL, DESIGN, NORMALISATION = "model.safetensors", "design.json", "normalisation.json"
 CONFIGURATION, RESULT = "config.json", "result.json"
 _AUXILIARY = "auxiliary."
+_SCALE, _LARGEST_BYTE = ".scale", 127
 
 
 def design_fingerprint(design: AnyDesign) -> str:
@@ -35,24 +37,40 @@ def design_fingerprint(design: AnyDesign) -> str:
     return fingerprint(described)
 
 
-def save_model(folder: Path, network: AnyNetwork, *, half_precision: bool = False) -> None:
-    """In half precision only what is large: batch norm's vectors stay as they are, whose range is wider."""
+def save_model(folder: Path, network: AnyNetwork, *, compact: bool = False) -> None:
+    """`compact`: kernels as bytes, with a scale for each of their outputs; all vectors stay as they are."""
     weights = {
-        name: (tensor.half() if half_precision and tensor.ndim > 1 else tensor).detach().cpu().contiguous()
+        name: tensor.detach().cpu().contiguous()
         for name, tensor in network.state_dict().items()
         if not name.startswith(_AUXILIARY)
     }
-    for name, tensor in weights.items():
-        if half_precision and not tensor.isfinite().all():
-            raise InputError(
-                f"{name} holds numbers that half precision cannot",
-                where=str(folder),
-                remedy="Train it again, with more weight decay or a lower learning rate.",
-            )
+    if compact:
+        _make_compact(weights, folder)
     temporary = folder / (MODEL + ".new")
     save_file(weights, temporary, {"design": design_fingerprint(network.design)})
     temporary.replace(folder / MODEL)
     save_design(network.design, folder / DESIGN)
+
+
+def _make_compact(weights: dict[str, Tensor], folder: Path) -> None:
+    for name, kernel in [(name, tensor) for name, tensor in weights.items() if tensor.ndim > 1]:
+        if not kernel.isfinite().all():
+            raise InputError(
+                f"{name} holds numbers that are not finite",
+                where=str(folder),
+                remedy="Train it again, with a lower learning rate.",
+            )
+        largest = kernel.flatten(1).abs().amax(1)
+        scale = torch.where(largest > 0, largest, 1.0) / _LARGEST_BYTE
+        by_output = scale.view(-1, *[1] * (kernel.ndim - 1))
+        weights[name] = (kernel / by_output).round().to(torch.int8)
+        weights[name + _SCALE] = scale
+
+
+def _make_full(weights: dict[str, Tensor]) -> None:
+    for name in [name for name, tensor in weights.items() if tensor.dtype == torch.int8]:
+        scale = weights.pop(name + _SCALE)
+        weights[name] = weights[name] * scale.view(-1, *[1] * (weights[name].ndim - 1))
 
 
 def load_model(path: Path) -> AnyNetwork:
@@ -75,8 +93,9 @@ def load_model(path: Path) -> AnyNetwork:
             remedy="Keep both files of one run together.",
         )
     try:
+        _make_full(weights)
         network.load_state_dict(weights)
-    except RuntimeError as error:
+    except (KeyError, RuntimeError) as error:
         raise InputError(
             f"the weights do not fit the design ({error})", where=str(file), remedy="Train it again."
         ) from error

@@ -2,7 +2,7 @@
 
     network = sphynx.network.load("sphynx-cifar100-25k")
 
-    pretrained/NAME/   model.safetensors (half precision)   design.json   normalisation.json (with the class names)
+    pretrained/NAME/   model.safetensors (8-bit kernels)   design.json   normalisation.json (with the class names)
                        card.json: how it was trained, how good it is, where it comes from
 
 A card's numbers are those that the run itself wrote down; nothing is measured when it is packed.
@@ -31,7 +31,7 @@ from sphynx.network.model import (
 from sphynx.space.files import account_of_any
 from sphynx.space.shipped import CARD, FORMAT, SHIPPED, folder_of, read_object
 
-MAX_BYTES = 8_000_000  # of one model's weights: they travel with the package
+MAX_BYTES = 16_000_000  # of one model's weights: they travel with the package
 
 
 def load(name: str, folder: Path = SHIPPED) -> AnyNetwork:
@@ -52,12 +52,12 @@ def pack(run: Path, name: str, folder: Path = SHIPPED, evaluation: Mapping[str, 
     temporary = folder / f".{name}.new"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    save_model(temporary, network, half_precision=True)
+    save_model(temporary, network, compact=True)
     size = (temporary / MODEL).stat().st_size
     if size > MAX_BYTES:
         shutil.rmtree(temporary)
         raise InputError(
-            f"its weights take {size:,} bytes in half precision, more than {MAX_BYTES:,}",
+            f"its weights take {size:,} bytes, more than {MAX_BYTES:,}",
             where=str(run),
             remedy="Only small models travel with the package.",
         )

@@ -58,7 +58,7 @@ from sphynx.train.timing import (
     training_epoch_seconds,
 )
 
-REDUCE_CELLS = 2
+REDUCE_CELLS = 2  # the paper's number
 FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
 LEAST_EPOCHS = {"cells": 2, "placement": 2, "training": 3, "comparison": 3}
 RANDOM, PUBLISHED = "random cells", "published cells"
@@ -79,6 +79,7 @@ class Order:
     genotype: Genotype = SPHYNX  # where no cells are searched
     strategy: str = ""  # of a cell search; empty: none
     placement: Literal["search", "fixed"] | Placement = "search"
+    reduce_cells: int = REDUCE_CELLS  # how many are placed by a search
     candidates: Candidates = "paper"
     seed: int = 0
     seeds: int = 1
@@ -115,7 +116,7 @@ class Pipeline:
         self.design = self.plans.chosen.design  # reduce cells at D/3, 2D/3 until they are placed
         self.places: tuple[Placement, ...] = ()
         if order.placement == "search":
-            self.places = placements(self.design.depth, REDUCE_CELLS, order.candidates)
+            self.places = placements(self.design.depth, order.reduce_cells, order.candidates)
         elif order.placement != "fixed":
             self.design = dataclasses.replace(self.design, reduce_positions=order.placement)
         self.stages = Stages(out, {**order.to_json(), "data": data.identity()}, resume=resume)
