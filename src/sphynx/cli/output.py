@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
+
+NAME_WIDTH = 24
 
 
 def print_json(value: Any) -> None:
@@ -19,9 +21,13 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold", caption=note, caption_justify="left")
-    for column in columns:
+    rows = list(rows)
+    whole = min(max((len(row[0]) for row in rows), default=0), NAME_WIDTH)  # names are looked for, so keep them whole
+    for number, column in enumerate(columns):
         right = column.startswith(">")
-        table.add_column(column.removeprefix(">"), justify="right" if right else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if right else "left"
+        width = 0 if number else whole
+        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold", min_width=width)
     for row in rows:
         table.add_row(*row)
     # Piped output keeps its lines whole: a program or a pager reads it, not a narrow screen.
