@@ -9,9 +9,9 @@ An epoch goes once over both halves of CIFAR-100's 50,000 training images; the i
 steps run in bf16, captured as CUDA graphs where the strategy allows it. The floor (`measure`) counts the networks
 as designed, without widths that are rounded up for the hardware.
 
-`--check-graphs` runs the same few steps twice from the same state, eagerly and captured, in fp32 with deterministic
-kernels, and prints the largest difference of any weight, architecture parameter or loss; it exits with 1 where that
-exceeds what the order of additions explains.
+`--check-graphs` runs the same few steps of search, placement and training twice from the same state, eagerly and
+captured (`--lanes`: over several streams), in fp32 with deterministic kernels, and prints the largest difference of any
+weight, architecture parameter or loss; it exits with 1 where that exceeds what the order of additions explains.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import os
 import sys
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import measure
@@ -39,7 +40,9 @@ from sphynx.search.strategies import STRATEGIES
 from sphynx.space.design import Design
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
-from sphynx.train.processes import pick_device
+from sphynx.train.loop import Job, make_batches, prepare_training
+from sphynx.train.processes import Processes, pick_device
+from sphynx.train.recipe import load_recipe as load_training_recipe
 
 CAPTURED = ("darts", "darts-2nd", "pc-darts", "gaea")  # they compute everything in every step: one graph serves
 SAMPLED_STEPS = 6  # that a floor is averaged over, where steps draw what they compute
@@ -132,7 +135,25 @@ def graph_difference(make: Any, steps: int) -> tuple[float, str]:
         learner.start_epoch(0)
         losses = [float(learner.step(*pair)) for pair in islice(endless(halves), steps)]
         ends.append(dict(state_tensors({"state": learner.state_dict(), "loss": torch.tensor(losses)})))
-    eager, captured = ends
+    return largest_difference(*ends)
+
+
+def training_difference(design: Design, data: Data, steps: int, device: torch.device, how: str) -> tuple[float, str]:
+    """The same of training steps."""
+    ends = []
+    for acceleration in ("eager", how):
+        recipe = load_training_recipe("fast", {"precision": "fp32", "acceleration": acceleration, "batch_size": 64})
+        job = Job(design, data, recipe, Path(), processes=Processes(device))
+        network, step = prepare_training(job)
+        network.train()
+        for batch in islice(make_batches(data.train, job), steps):
+            step(*batch)
+        ends.append(dict(state_tensors({"network": network.state_dict(), "loss": torch.tensor(step.read()[0])})))
+    return largest_difference(*ends)
+
+
+def largest_difference(eager: dict[str, torch.Tensor], captured: dict[str, torch.Tensor]) -> tuple[float, str]:
+    """Relative to each tensor's largest magnitude (at least 1), and where it is."""
     if eager.keys() != captured.keys():
         return float("inf"), ", ".join(sorted(eager.keys() ^ captured.keys())[:3])
     worst, where = 0.0, "-"
@@ -166,6 +187,8 @@ def check_graphs(
         return prepare_placement(design, data, recipe, placements(design.depth, 2, "paper"), seed=0, device=device)
 
     found["placement"] = graph_difference(make_placement, 3 * steps)
+    how = "lanes" if settings["lanes"] else "graph"
+    found["training"] = training_difference(design, data, steps, device, how)
     good = {what: difference <= TOLERANCE for what, (difference, _) in found.items()}
     if as_json:
         print_json({what: {"difference": d, "where": w, "good": good[what]} for what, (d, w) in found.items()})
