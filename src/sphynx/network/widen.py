@@ -59,11 +59,11 @@ def _pairs(narrow: SphynxNetwork, wide: SphynxNetwork) -> Iterator[tuple[Tensor,
         if name.endswith(".output.0.weight"):  # it reads the joined nodes, each of them padded
             yield (
                 part.unflatten(1, (nodes, -1)),
-                _corner(whole.unflatten(1, (nodes, -1)), part.unflatten(1, (nodes, -1))),
+                corner(whole.unflatten(1, (nodes, -1)), part.unflatten(1, (nodes, -1))),
             )
         else:
-            yield part, _corner(whole, part)
+            yield part, corner(whole, part)
 
 
-def _corner(whole: Tensor, part: Tensor) -> Tensor:
+def corner(whole: Tensor, part: Tensor) -> Tensor:
     return whole[tuple(slice(length) for length in part.shape)]

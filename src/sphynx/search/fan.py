@@ -50,13 +50,16 @@ class StackedConvolution(nn.Module):
 
 
 class StackedReduction(nn.Module):
-    """The skip at stride 2: factorized reductions of all targets, the even and the odd halves stacked each."""
+    """The skip at stride 2: factorized reductions of all targets, the even and the odd halves stacked each.
 
-    def __init__(self, channels: int, targets: int) -> None:
+    Of `padded` channels the first `channels` are given out, and zeros for the others.
+    """
+
+    def __init__(self, channels: int, targets: int, padded: int) -> None:
         super().__init__()
-        self.targets = targets
-        self.even = _initial(targets, channels // 2, channels, 1, 1)
-        self.odd = _initial(targets, channels - channels // 2, channels, 1, 1)
+        self.targets, self.zeros = targets, padded - channels
+        self.even = _initial(targets, channels // 2, padded, 1, 1)
+        self.odd = _initial(targets, channels - channels // 2, padded, 1, 1)
 
     def forward(self, x: Tensor, target: int | None = None) -> Tensor:
         shifted = functional.pad(x, (0, x.shape[-1] % 2, 0, x.shape[-2] % 2))[:, :, 1:, 1:]
@@ -66,10 +69,15 @@ class StackedReduction(nn.Module):
             for half, weight in ((x, self.even), (shifted, self.odd))
             if weight.shape[1] > 0
         ]
-        return normalise(torch.cat(halves, dim=2).flatten(1, 2))
+        whole = torch.cat(halves, dim=2)
+        if self.zeros:
+            whole = functional.pad(whole, (0, 0, 0, 0, 0, self.zeros))
+        return normalise(whole.flatten(1, 2))
 
 
 class Fan(nn.Module):
+    """`padded` is the width it is built with, at least `channels` (see `wide_supernet`); partial channels have none."""
+
     shuffle: Tensor
 
     def __init__(
@@ -81,9 +89,11 @@ class Fan(nn.Module):
         stride: int,
         conv_stack: ConvStack = "paper",
         channel_divisor: int = 1,
+        padded: int | None = None,
     ) -> None:
         super().__init__()
         self.candidates, self.targets, self.stride = candidates, targets, stride
+        real, channels = max(1, channels // channel_divisor), padded or channels
         self.part = max(1, channels // channel_divisor)
         self.partial = self.part < channels
         self.modules_by_operation = nn.ModuleDict()
@@ -93,7 +103,7 @@ class Fan(nn.Module):
                     operation, self.part, targets, stride=stride, conv_stack=conv_stack
                 )
             elif operation == "skip" and stride == 2:
-                self.modules_by_operation[operation] = StackedReduction(self.part, targets)
+                self.modules_by_operation[operation] = StackedReduction(real, targets, self.part)
         self.register_buffer("shuffle", _shuffled(channels, channel_divisor), persistent=False)
 
     def mix(self, x: Tensor, weights: Tensor, edges: Tensor | None) -> Tensor:

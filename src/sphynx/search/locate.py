@@ -25,7 +25,6 @@ from sphynx.space.design import Design
 from sphynx.space.files import save_design
 
 FORMAT = "sphynx-location/1"
-TENSOR_CORE_WIDTH = 8
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def prepare_placement(
     """A placement search before its first step."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        networks, stem = candidate_networks(design, placements, TENSOR_CORE_WIDTH if recipe.tensor_cores else 1)
+        networks, stem = candidate_networks(design, placements, recipe.channel_multiple)
     networks.to(device)
     lay_out(networks, recipe.memory_format)
     halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)

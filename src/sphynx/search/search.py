@@ -34,6 +34,7 @@ from sphynx.search.strategies.strategy import Strategy
 from sphynx.search.supernet import Supernet
 from sphynx.search.weight_settings import lay_out
 from sphynx.search.weights import SharedWeights
+from sphynx.search.wide_supernet import widened_supernet
 from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.published import SPHYNX
@@ -176,7 +177,7 @@ def prepare_search(
 def _supernet(data: Data, strategy: str, recipe: SearchRecipe, seed: int) -> Supernet:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Supernet(
+        narrow = Supernet(
             Design(
                 SPHYNX, recipe.channels, recipe.depth, default_reduce_positions(recipe.depth),
                 Shape(*data.train.shape), data.classes, conv_stack=recipe.conv_stack,
@@ -184,6 +185,7 @@ def _supernet(data: Data, strategy: str, recipe: SearchRecipe, seed: int) -> Sup
             CellSpace(recipe.nodes),
             channel_divisor=channel_divisor(strategy, recipe),
         )  # fmt: skip
+        return widened_supernet(narrow, recipe.channel_multiple)
 
 
 def _chosen(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from sphynx.network.builder import build_stem
+from sphynx.network.builder import build_stem, round_up
 from sphynx.network.cell import build_inputs
 from sphynx.network.lanes import Part, start
 from sphynx.network.operations import pointwise
@@ -24,16 +24,22 @@ from sphynx.space.genotype import INPUT_NODES
 
 
 class Supernet(nn.Module):
-    def __init__(self, skeleton: Design, space: CellSpace, *, channel_divisor: int = 1) -> None:
+    """`channel_multiple` rounds every width up, for hardware that wants it; `wide_supernet` fills such a supernet."""
+
+    def __init__(
+        self, skeleton: Design, space: CellSpace, *, channel_divisor: int = 1, channel_multiple: int = 1
+    ) -> None:
         super().__init__()
         self.skeleton, self.space = skeleton, space
-        self.stem = build_stem(skeleton, 1)
+        self.channel_divisor = channel_divisor
+        self.stem = build_stem(skeleton, channel_multiple)
         self.kinds = [_kind(skeleton, position) for position in range(skeleton.depth)]
         self.cells = nn.ModuleList()
-        older = newer = skeleton.feature_map.channels
+        older = newer = round_up(skeleton.feature_map.channels, channel_multiple)
         for position in range(skeleton.depth):
-            self.cells.append(SupernetCell(skeleton, position, older, newer, space, channel_divisor))
-            older, newer = newer, skeleton.cell_channels(position)
+            padded = round_up(skeleton.cell_channels(position), channel_multiple)
+            self.cells.append(SupernetCell(skeleton, position, older, newer, space, channel_divisor, padded))
+            older, newer = newer, padded
         self.head = nn.Linear(newer, skeleton.classes)
         _use_batch_statistics(self)
 
@@ -60,13 +66,18 @@ class SupernetCell(nn.Module):
         channels_newer: int,
         space: CellSpace,
         channel_divisor: int,
+        padded: int,
     ) -> None:
         super().__init__()
         channels = skeleton.cell_channels(position)
         self.kind = _kind(skeleton, position)
         self.space = space
         self.input_older, self.input_newer = build_inputs(
-            channels_older, channels_newer, channels, older_is_larger=skeleton.older_input_is_larger(position)
+            channels_older,
+            channels_newer,
+            channels,
+            older_is_larger=skeleton.older_input_is_larger(position),
+            padded=padded,
         )
         # The targets of node s, in order; the last intermediate node has none.
         self.targets = [[t for t in space.intermediates if t > s] for s in range(space.intermediates[-1])]
@@ -78,12 +89,13 @@ class SupernetCell(nn.Module):
                 stride=2 if self.kind == "reduce" and source < INPUT_NODES else 1,
                 conv_stack=skeleton.conv_stack,
                 channel_divisor=channel_divisor,
+                padded=padded,
             )
             for source, targets in enumerate(self.targets)
         )
         order = [space.edge_number(s, t) for s, targets in enumerate(self.targets) for t in targets]
         self.register_buffer("by_source", torch.tensor(order), persistent=False)
-        self.output = pointwise(len(space.intermediates) * channels, channels, affine=False)
+        self.output = pointwise(len(space.intermediates) * padded, padded, affine=False)
         self.activation = nn.ReLU()
 
     def forward(self, older: Tensor, newer: Tensor, mixture: Mixture) -> Tensor:

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+TENSOR_CORE_WIDTH = 8
+
 
 @dataclass(frozen=True)
 class WeightSettings:
@@ -28,7 +30,7 @@ class WeightSettings:
     autocast: bool = False  # bf16, on a GPU
     cuda_graphs: bool = False  # a step is captured once and replayed, one graph per choice that it makes
     lanes: bool = False  # independent parts of a captured step on CUDA streams of their own (`network.lanes`)
-    tensor_cores: bool = False  # channels last in memory; placement's networks in widths that are multiples of 8
+    tensor_cores: bool = False  # channels last in memory, widths that are multiples of 8
 
     def faults(self) -> list[str]:
         return self.not_above_zero("epochs", "batch_size", "learning_rate", "gradient_clip")
@@ -38,6 +40,10 @@ class WeightSettings:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def channel_multiple(self) -> int:
+        return TENSOR_CORE_WIDTH if self.tensor_cores else 1
 
     @property
     def memory_format(self) -> torch.memory_format:
