@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from sphynx.bench.workers import told_by, values_of, workers
+from sphynx.bench.workers import tell, told_by, values_of, workers
 from sphynx.errors import SphynxError
 from sphynx.protocol.stream import ConnectionLostError
 
@@ -29,6 +29,11 @@ def die(_told: Connection) -> None:
     os._exit(9)
 
 
+def die_without_reading(told: Connection) -> None:
+    told.poll(None)
+    os._exit(9)
+
+
 def test_each_gets_its_own_words() -> None:
     with workers((double,), (double,)) as ends:
         for number, end in enumerate(ends, 1):
@@ -46,3 +51,14 @@ def test_one_that_dies_is_noticed_and_none_is_left_waiting() -> None:
     with pytest.raises(SphynxError, match="without a word"), workers((double,), (die,)) as ends:
         values_of([told_by(ends[1])], **MENDING)
     assert multiprocessing.active_children() == []
+
+
+def test_one_that_dies_before_or_after_it_is_sent_a_word_is_noticed_alike() -> None:
+    """The pipe then breaks, or is reset, where it otherwise only ends."""
+    with pytest.raises(SphynxError, match="without a word"), workers((die_without_reading,)) as (end,):
+        tell(end, "unread")
+        values_of([told_by(end)], **MENDING)
+    with pytest.raises(SphynxError, match="without a word"), workers((die,)) as (end,):
+        end.poll(None)
+        tell(end, "too late")
+        values_of([told_by(end)], **MENDING)

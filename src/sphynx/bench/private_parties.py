@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.bench.process_use import peak_memory_bytes
-from sphynx.bench.workers import told_by, values_of, workers
+from sphynx.bench.workers import tell, told_by, values_of, workers
 from sphynx.program.files import load_program
 from sphynx.program.link import Link
 from sphynx.program.weights import load_weights
@@ -94,7 +94,7 @@ def run_pair(serve: Party[Result], ask: Party[Result], *, where: str, remedy: st
     """What the two return, each in a process of its own; the first is `accepted`, the second `connected`."""
     with workers((serve,), (ask,)) as (server_end, client_end):
         outcome, value = told_by(server_end)
-        client_end.send(value)  # the port, where the server got so far; else the client ends as well
+        tell(client_end, value)  # the port, where the server got so far; else the client ends as well
         told = [told_by(server_end), told_by(client_end)] if outcome == "done" else [(outcome, value)]
     served, asked = values_of(told, where=where, remedy=remedy)
     return served, asked

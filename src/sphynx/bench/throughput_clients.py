@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.bench.process_use import cpu_seconds_of, peak_memory_bytes_of
-from sphynx.bench.workers import told_by, values_of, workers
+from sphynx.bench.workers import tell, told_by, values_of, workers
 from sphynx.protocol.relu import Backend
 
 
@@ -89,7 +89,7 @@ def run_clients(
         values(map(told_by, ends))  # all have their session, and have asked once
         before_s = cpu_seconds_of(serving.pid)
         for end in ends:
-            end.send("go")
+            tell(end, "go")
         clients: list[Asked] = values(map(told_by, ends))
         after_s = cpu_seconds_of(serving.pid)
     cpu_s = None if before_s is None or after_s is None else after_s - before_s

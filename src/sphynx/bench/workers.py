@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -44,11 +44,17 @@ def workers(*work: tuple[Any, ...]) -> Iterator[list[Connection]]:
                 process.terminate()
 
 
+def tell(end: Connection, word: Any) -> None:
+    """One that is gone hears nothing; `told_by` says so."""
+    with suppress(OSError):
+        end.send(word)
+
+
 def told_by(end: Connection) -> Told:
     try:
         outcome, value = end.recv()
         return outcome, value
-    except EOFError:
+    except (EOFError, OSError):  # the latter where it had not yet read what it was sent
         return "failed", "the process ended without a word (was it killed for its memory?)"
 
 
