@@ -86,11 +86,12 @@ def test_packing_refuses(packed: tuple[Path, Path]) -> None:
     assert model_names(models) == ["stripes"]
 
 
-def test_a_kernel_that_is_not_finite_is_refused(packed: tuple[Path, Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["head.weight", "head.bias"])
+def test_weights_that_are_not_finite_are_refused(name: str, packed: tuple[Path, Path], tmp_path: Path) -> None:
     network = load_model(packed[0])
     with torch.no_grad():
-        network.head.weight[0, 0] = math.inf
-    with pytest.raises(InputError, match=r"head\.weight holds numbers that are not finite"):
+        network.get_parameter(name).view(-1)[0] = math.inf
+    with pytest.raises(InputError, match=rf"{name} holds numbers that are not finite"):
         sphynx.network.model.save_model(tmp_path, network, compact=True)
 
 

@@ -53,13 +53,14 @@ def save_model(folder: Path, network: AnyNetwork, *, compact: bool = False) -> N
 
 
 def _make_compact(weights: dict[str, Tensor], folder: Path) -> None:
-    for name, kernel in [(name, tensor) for name, tensor in weights.items() if tensor.ndim > 1]:
-        if not kernel.isfinite().all():
+    for name, tensor in weights.items():
+        if not tensor.isfinite().all():
             raise InputError(
                 f"{name} holds numbers that are not finite",
                 where=str(folder),
                 remedy="Train it again, with a lower learning rate.",
             )
+    for name, kernel in [(name, tensor) for name, tensor in weights.items() if tensor.ndim > 1]:
         largest = kernel.flatten(1).abs().amax(1)
         scale = torch.where(largest > 0, largest, 1.0) / _LARGEST_BYTE
         by_output = scale.view(-1, *[1] * (kernel.ndim - 1))
