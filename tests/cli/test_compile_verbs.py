@@ -85,6 +85,7 @@ def test_estimate_of_a_compiled_program(
     near, far = json.loads(lan.out), json.loads(wan.out)
     assert near["rates"] == far["rates"]  # measured once, then kept
     assert near["total"]["online_seconds"] < far["total"]["online_seconds"]
+    monkeypatch.setitem(sys.modules, "sphynx.service.local", None)  # as where `cryptography` is not installed
     assert "offline, ms" in sphynx("estimate", "compiled", "--relu", "gmw").out
     assert sphynx("estimate", "compiled", "--relu", "fhe").code == 2
     assert sphynx("estimate", "compiled", "--link", "modem").code == 2
