@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from sphynx.errors import InputError
+from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.service.ledger import BundleRefusedError, Entry
 from sphynx.service.store import BUNDLES, LEDGER, Store, StoreFullError
 from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program
@@ -116,6 +117,49 @@ def test_a_bundle_that_is_taken_at_once_does_not_stay_in_memory(
         put(store, second)
         (tmp_path / BUNDLES / second.bundle_id.hex()).write_bytes(b"not read: the second is at hand")
         assert store.take(second.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == second.bundle_id
+
+
+@pytest.mark.parametrize("end", ["take", "discard"])
+@pytest.mark.parametrize("ledger_knows", [True, False])
+def test_a_bundle_that_is_spent_while_it_is_preloaded_does_not_stay_in_memory(
+    end: str, ledger_knows: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another thread. What stayed would keep later ones out of memory, and its secrets in it."""
+    first, second, third = (some_entry() for _ in range(3))
+
+    def spend() -> None:
+        if end == "take":
+            store.take(second.bundle_id, owner=OWNER, program=PROGRAM)
+        else:
+            store.discard(second.bundle_id)
+
+    def read_then_spend(path: Path) -> Bundle:
+        bundle = load_bundle(path)
+        monkeypatch.undo()
+        spend()
+        return bundle
+
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        put(store, first)
+        put(store, second)  # not at hand: the first is
+        change = {"take": "burn", "discard": "discard"}[end]
+        written = getattr(store.ledger, change)
+
+        def preload_then_write(*arguments: Any, **facts: Any) -> None:
+            store.preload(second.bundle_id)
+            written(*arguments, **facts)
+
+        if ledger_knows:  # before what was read is kept
+            monkeypatch.setattr("sphynx.service.store.load_bundle", read_then_spend)
+            store.preload(second.bundle_id)
+        else:
+            monkeypatch.setattr(store.ledger, change, preload_then_write)
+            spend()
+            monkeypatch.undo()
+        store.take(first.bundle_id, owner=OWNER, program=PROGRAM)
+        put(store, third)
+        (tmp_path / BUNDLES / third.bundle_id.hex()).write_bytes(b"not read: the third is at hand")
+        assert store.take(third.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == third.bundle_id
 
 
 def test_a_discarded_bundle_is_not_at_hand(tmp_path: Path) -> None:

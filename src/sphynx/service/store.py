@@ -131,6 +131,8 @@ class Store:
             while not self._fits(bundle):
                 self._drop(next(reversed(self._at_hand)))
             self._keep_at_hand(bundle)
+        if self.ledger.state(bundle_id) != "ready":  # burned or discarded while it was read
+            self._let_go(bundle_id)
 
     def take(self, bundle_id: bytes, *, owner: str, program: str) -> Bundle:
         """The bundle, burned. Whatever goes wrong from here on, it cannot be taken again."""
@@ -143,6 +145,7 @@ class Store:
             self.discard(bundle_id)
             raise BundleRefusedError(error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy=error.remedy) from None
         self.ledger.burn(bundle_id, owner=owner, program=program)
+        self._let_go(bundle_id)  # a `preload` may have read it meanwhile
         self._start_deletion(path)
         if bundle.bundle_id != bundle_id or bundle.program_hash != program:
             raise BundleRefusedError(
@@ -151,8 +154,8 @@ class Store:
         return bundle
 
     def discard(self, bundle_id: bytes) -> None:
-        self._let_go(bundle_id)
         self.ledger.discard(bundle_id)
+        self._let_go(bundle_id)
         self._path(bundle_id).unlink(missing_ok=True)
 
     def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
