@@ -24,11 +24,12 @@ def test_without_graphs_a_step_runs_as_it_is() -> None:
 
 
 @needs_cuda
+@pytest.mark.parametrize("lanes", [False, True])
 @pytest.mark.parametrize("strategy", ["darts", "darts-2nd", "pc-darts", "gaea"])
-def test_a_captured_search_is_the_eager_one(strategy: str, tmp_path: Path) -> None:
+def test_a_captured_search_is_the_eager_one(strategy: str, lanes: bool, tmp_path: Path) -> None:
     values = {**RECIPE.to_json(), "architecture_learning_rate": 0.01}
     eager = search_cells(small_data(), strategy, SearchRecipe(**values), tmp_path / "e", device="cuda", quiet=True)
-    values["cuda_graphs"] = True
+    values |= {"cuda_graphs": True, "lanes": lanes}
     graph = search_cells(small_data(), strategy, SearchRecipe(**values), tmp_path / "g", device="cuda", quiet=True)
     ours, theirs = ((tmp_path / name / "strengths.json").read_text() for name in "eg")
     assert graph.epochs == eager.epochs
