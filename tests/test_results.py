@@ -114,6 +114,19 @@ def test_estimates_in_the_docs_are_those_of_the_reference_rates() -> None:
             assert shown == pytest.approx([1e3 * seconds for seconds in times], abs=0.51)
 
 
+def test_estimated_bytes_in_the_docs_are_those_counted() -> None:
+    text = " ".join((ROOT / "docs/compiler.md").read_text().split())
+    found = re.search(
+        r"by GMW ([\d.]+) KB, .+? counts ([\d.]+) KB .+? offline ([\d.]+) MB where it counts ([\d.]+)\.", text
+    )
+    rows = json.loads((ROOT / "results/private/loopback.json").read_text())["rows"]
+    (row,) = (r for r in rows if (r["model"], r["relu_backend"]) == ("sphynx-cifar100-25k", "gmw"))
+    estimated = _estimated("sphynx-cifar100-25k", "gmw", "loopback")
+    online_kb = (estimated.online_bytes / 1e3, row["online_bytes"] / 1e3)
+    offline_mb = (estimated.offline_bytes / 1e6, row["offline_bytes"] / 1e6)
+    assert found and [float(shown) for shown in found.groups()] == pytest.approx([*online_kb, *offline_mb], abs=0.051)
+
+
 def _numbers_of_row(heading: str) -> list[float]:
     (row,) = re.findall(rf"^\| {re.escape(heading)} \|(.+)\|$", (ROOT / "docs/results.md").read_text(), re.MULTILINE)
     return [float(value) for value in row.split("|")]
