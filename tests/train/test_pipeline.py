@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from sphynx.data.images import ImageSet, make_data
 from sphynx.errors import InputError
 from sphynx.network.model import load_model
 from sphynx.run.interrupt import InterruptedWorkError
@@ -121,6 +122,18 @@ def test_published_cells_need_no_search_and_given_places_no_placement(tmp_path: 
     assert result["reduce_positions"] == [0, 2] and result["placed_by"] == "given"
     assert [row["cells"] for row in result["comparison"]["rows"]] == ["published cells", "random cells"]
     assert "cells" not in result["minutes"] and "placement" not in result["minutes"]
+
+
+def test_reduce_cells_stay_within_the_budget(tmp_path: Path) -> None:
+    """Images of 4x4 can be halved twice; a third reduce cell leaves one pixel as it is, with four times the ReLUs."""
+    with pytest.raises(InputError, match="with 3 reduce cells the network has at least 96 ReLUs, the budget is 48"):
+        pipeline(tmp_path, reduce_cells=3, candidates="all")
+    assert not list(tmp_path.iterdir())
+    large = torch.zeros(6, 1, 28, 28, dtype=torch.uint8)  # 28, 14, 7, 4: the third adds three tenths to what follows
+    images = ImageSet(large, torch.arange(6) % 3, ("a", "b", "c"))
+    asked = order(relu_budget=28 * 28 * 7, reduce_cells=3, candidates="all")
+    late = Pipeline(asked, make_data("large", images, images, where="large"), tmp_path, device=CPU)
+    assert late.design.depth == 7 and {place[-1] for place in late.places} == {6}
 
 
 def test_a_comparison_by_another_recipe_trains_the_network_by_it_too(tmp_path: Path) -> None:

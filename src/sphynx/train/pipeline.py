@@ -116,7 +116,7 @@ class Pipeline:
         self.design = self.plans.chosen.design  # reduce cells at D/3, 2D/3 until they are placed
         self.places: tuple[Placement, ...] = ()
         if order.placement == "search":
-            self.places = placements(self.design.depth, order.reduce_cells, order.candidates)
+            self.places = self._places_within_budget()
         elif order.placement != "fixed":
             self.design = dataclasses.replace(self.design, reduce_positions=order.placement)
         self.stages = Stages(out, {**order.to_json(), "data": data.identity()}, resume=resume)
@@ -130,6 +130,23 @@ class Pipeline:
             conv_stack=order.conv_stack,
         )  # fmt: skip
         return plan_budget(template, order.relu_budget, order.tolerance)
+
+    def _places_within_budget(self) -> tuple[Placement, ...]:
+        """The plan has two reduce cells. One more leaves its ReLUs as they are only where the size is even there: 7
+        pixels become 4, and one stays one, with four times the channels."""
+        order = self.order
+        counts = {
+            place: relu_count(dataclasses.replace(self.design, reduce_positions=place))
+            for place in placements(self.design.depth, order.reduce_cells, order.candidates)
+        }
+        within = tuple(place for place, relus in counts.items() if relus <= order.relu_budget * (1 + order.tolerance))
+        if not within:
+            raise InputError(
+                f"with {order.reduce_cells} reduce cells the network has at least {min(counts.values()):,} ReLUs, "
+                f"the budget is {order.relu_budget:,}",
+                remedy="Take fewer reduce cells, or images whose size can be halved as often.",
+            )
+        return within
 
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""
