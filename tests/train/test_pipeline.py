@@ -134,6 +134,7 @@ def test_reduce_cells_stay_within_the_budget(tmp_path: Path) -> None:
     asked = order(relu_budget=28 * 28 * 7, reduce_cells=3, candidates="all")
     late = Pipeline(asked, make_data("large", images, images, where="large"), tmp_path, device=CPU)
     assert late.design.depth == 7 and {place[-1] for place in late.places} == {6}
+    assert late.design.reduce_positions in late.places  # it is timed before it is placed
 
 
 def test_a_comparison_by_another_recipe_trains_the_network_by_it_too(tmp_path: Path) -> None:

@@ -113,10 +113,12 @@ class Pipeline:
     ) -> None:  # fmt: skip
         self.order, self.data, self.out, self.device = order, data, out, device
         self.resume_command, self.quiet = resume_command, quiet
-        self.design = self.plans.chosen.design  # reduce cells at D/3, 2D/3 until they are placed
+        self.design = self.plans.chosen.design  # two reduce cells, at D/3, 2D/3, until they are placed
         self.places: tuple[Placement, ...] = ()
         if order.placement == "search":
             self.places = self._places_within_budget()
+            if order.reduce_cells != len(self.design.reduce_positions):  # what is timed is as wide as what is trained
+                self.design = dataclasses.replace(self.design, reduce_positions=self.places[0])
         elif order.placement != "fixed":
             self.design = dataclasses.replace(self.design, reduce_positions=order.placement)
         self.stages = Stages(out, {**order.to_json(), "data": data.identity()}, resume=resume)
