@@ -224,8 +224,8 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
         for (std::size_t weight_limb = 0; weight_limb < weight_limbs; ++weight_limb) {
             const int base_shift = static_cast<int>(weight_limb) * weight_limb_bits_;
             if (base_shift >= ring_bits) break;
-            const std::int8_t* weights =
-                weights_.data() + (output_tile * weight_limbs + weight_limb) * groups_ * kGroupBytes * kOutputs;
+            const std::int8_t* weights = weights_.data() + (output_tile * weight_limbs + weight_limb) *
+                                                               groups_ * kGroupBytes * kOutputs;
             // Limbs above these do not reach the ring when they meet this weight limb.
             const int reaching = std::min(kLimbs, (ring_bits - base_shift + kBits - 1) / kBits);
             for (const Segment& segment : segments_) {
