@@ -27,9 +27,8 @@ void tile_of(const std::int8_t* all_weights, const Run* runs, std::size_t run_co
         if (left == 2) Kernel::template add<2>(weights, columns, at, sum);
         if (left == 3) Kernel::template add<3>(weights, columns, at, sum);
     }
-    unrolled<kColumns>([&](auto c) __attribute__((always_inline)) {
-        Kernel::store(sums + c * Kernel::kOutputs, sum[c]);
-    });
+    unrolled<kColumns>(
+        [&](auto c) __attribute__((always_inline)) { Kernel::store(sums + c * Kernel::kOutputs, sum[c]); });
 }
 
 // A tile whose column count is known at run time.
