@@ -67,6 +67,38 @@ std::vector<FieldRun> field_runs(const ConvShape& shape, const std::int32_t* wei
     return runs;
 }
 
+// The runs of a tile of pixels, without what lies outside the image for all of them: there a plane is zero.
+std::vector<Run> cut_to_image(const ConvShape& shape, const std::vector<FieldRun>& runs,
+                              std::int64_t pixel_bytes, std::size_t first_pixel, std::size_t last_pixel) {
+    const auto width = static_cast<std::size_t>(shape.out_width);
+    const auto first_y = static_cast<std::int64_t>(first_pixel / width) * shape.stride,
+               last_y = static_cast<std::int64_t>(last_pixel / width) * shape.stride;
+    const bool one_row = first_y == last_y;
+    const auto first_x = static_cast<std::int64_t>(one_row ? first_pixel % width : 0) * shape.stride,
+               last_x = static_cast<std::int64_t>(one_row ? last_pixel % width : width - 1) * shape.stride;
+    // Of a row of the field, what is in the image for the last pixel's start and for the first one's end.
+    const std::int64_t begin = (shape.pad_left - last_x) * pixel_bytes,
+                       end = (shape.pad_left + shape.width - first_x) * pixel_bytes;
+    std::vector<Run> cut;
+    for (const FieldRun& part : runs) {
+        Run run = part.run;
+        const std::int64_t field_row = std::int64_t{part.kernel_row} * shape.dilation;
+        const std::int64_t at = run.offset_bytes - field_row * shape.field_width() * pixel_bytes;
+        const auto groups_to = [&](std::int64_t byte) {  // whole ones before it
+            return static_cast<std::int32_t>(
+                std::clamp<std::int64_t>((byte - at) / kGroupBytes, 0, part.run.groups));
+        };
+        const std::int64_t row = field_row - shape.pad_top;
+        const bool inside = last_y + row >= 0 && first_y + row < shape.height;
+        const std::int32_t skipped = groups_to(begin), kept = groups_to(end + kGroupBytes - 1) - skipped;
+        run.offset_bytes += skipped * kGroupBytes;
+        run.first_group += skipped;
+        run.groups = inside ? std::max(kept, 0) : 0;
+        cut.push_back(run);
+    }
+    return cut;
+}
+
 // The weight of output m at an element of a kernel row, zero between dilated taps and past the run's end.
 std::int32_t weight_at(const ConvShape& shape, const std::int32_t* weights, int m, int row,
                        std::size_t element) {
@@ -157,10 +189,7 @@ Conv::LimbPath::LimbPath(const ConvShape& shape, int ring_bits, const std::int32
             }
         }
     }
-    for (const FieldRun& part : cut) {
-        runs_.push_back(part.run);
-        run_rows_.push_back(std::int64_t{part.kernel_row} * shape.dilation);
-    }
+    for (const FieldRun& part : cut) runs_.push_back(part.run);
     for (int y = 0; y < shape.out_height; ++y) {
         for (int x = 0; x < shape.out_width; ++x) {
             const std::size_t pixel = static_cast<std::size_t>(y) * shape.stride * shape.field_width() +
@@ -168,33 +197,14 @@ Conv::LimbPath::LimbPath(const ConvShape& shape, int ring_bits, const std::int32
             pixel_offsets_.push_back(pixel * shape.in_channels * element_bytes);
         }
     }
-}
-
-void Conv::LimbPath::cut_to_image(const ConvShape& shape, std::size_t first_pixel, std::size_t last_pixel,
-                                  std::vector<Run>& cut) const {
-    const auto width = static_cast<std::size_t>(shape.out_width);
-    const auto first_y = static_cast<std::int64_t>(first_pixel / width) * shape.stride,
-               last_y = static_cast<std::int64_t>(last_pixel / width) * shape.stride;
-    const bool one_row = first_y == last_y;
-    const auto first_x = static_cast<std::int64_t>(one_row ? first_pixel % width : 0) * shape.stride,
-               last_x = static_cast<std::int64_t>(one_row ? last_pixel % width : width - 1) * shape.stride;
-    const std::int64_t pixel_bytes = std::int64_t{shape.in_channels} * limb_bytes(kernel_.form);
-    // Of a row of the field, what is in the image for the last pixel's start and for the first one's end.
-    const std::int64_t begin = (shape.pad_left - last_x) * pixel_bytes,
-                       end = (shape.pad_left + shape.width - first_x) * pixel_bytes;
-    for (std::size_t r = 0; r < runs_.size(); ++r) {
-        const Run& run = runs_[r];
-        cut[r] = {run.offset_bytes, 0, run.first_group};
-        const std::int64_t row = run_rows_[r] - shape.pad_top;
-        if (last_y + row < 0 || first_y + row >= shape.height) continue;
-        const std::int64_t at = run.offset_bytes - run_rows_[r] * shape.field_width() * pixel_bytes;
-        const auto groups_to = [&](std::int64_t byte) {  // whole ones before it
-            return std::clamp<std::int64_t>((byte - at) / kGroupBytes, 0, run.groups);
-        };
-        const std::int64_t skipped = groups_to(begin), last = groups_to(end + kGroupBytes - 1);
-        cut[r].offset_bytes += static_cast<std::int32_t>(skipped * kGroupBytes);
-        cut[r].first_group += static_cast<std::int32_t>(skipped);
-        cut[r].groups = static_cast<std::int32_t>(std::max<std::int64_t>(last - skipped, 0));
+    const auto per_tile = static_cast<std::size_t>(kMaxColumns / limb_count(kernel.form, ring_bits));
+    const auto pixel_bytes = static_cast<std::int64_t>(shape.in_channels * element_bytes);
+    for (std::size_t first = 0; first < pixel_offsets_.size(); first += per_tile) {
+        const std::size_t last = std::min(first + per_tile, pixel_offsets_.size()) - 1;
+        const std::vector<Run> runs = cut_to_image(shape, cut, pixel_bytes, first, last);
+        const bool whole = std::equal(runs.begin(), runs.end(), runs_.begin());
+        tile_runs_.push_back(whole ? 0 : runs_.size());
+        if (!whole) runs_.insert(runs_.end(), runs.begin(), runs.end());
     }
 }
 
@@ -208,7 +218,6 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
     const T mask = static_cast<T>(~std::uint64_t{0} >> (64 - ring_bits));
     const std::size_t area = pixel_offsets_.size(), pixel_tiles = (area + kPixels - 1) / kPixels;
     const auto weight_limbs = static_cast<std::size_t>(weight_limbs_);
-    std::vector<Run> runs(runs_.size());
     std::size_t output_tile = first_task / pixel_tiles, first_pixel = first_task % pixel_tiles * kPixels;
     for (std::size_t task = first_task; task < last_task; ++task) {
         const std::size_t pixels = std::min(kPixels, area - first_pixel);
@@ -218,7 +227,7 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
             const std::uint8_t* at = planes + pixel_offsets_[first_pixel + std::min(p, pixels - 1)];
             for (std::size_t l = 0; l < kLimbs; ++l, at += plane_bytes) columns[l * kPixels + p] = at;
         }
-        cut_to_image(shape, first_pixel, first_pixel + pixels - 1, runs);
+        const Run* runs = runs_.data() + tile_runs_[first_pixel / kPixels];
         T totals[kPixels][kOutputs];
         bool empty = true;  // no totals yet
         for (std::size_t weight_limb = 0; weight_limb < weight_limbs; ++weight_limb) {
@@ -230,7 +239,7 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
             const int reaching = std::min(kLimbs, (ring_bits - base_shift + kBits - 1) / kBits);
             for (const Segment& segment : segments_) {
                 std::int32_t sums[kLimbs][kPixels][kOutputs];
-                kernel_.tile(weights, runs.data() + segment.first_run, segment.run_count, columns,
+                kernel_.tile(weights, runs + segment.first_run, segment.run_count, columns,
                              static_cast<int>(kPixels) * reaching, sums[0][0]);
                 for (int l = reaching; l < kLimbs; ++l) std::memset(sums[l], 0, sizeof sums[l]);
                 for (std::size_t p = 0; p < kPixels; ++p) {

@@ -31,9 +31,6 @@ class Conv::LimbPath final : public Path {
         int groups;  // in these runs
     };
 
-    // A tile's runs without what lies outside the image for all of its pixels, where a plane is zero.
-    void cut_to_image(const ConvShape& shape, std::size_t first_pixel, std::size_t last_pixel,
-                      std::vector<Run>& cut) const;
     template <class T>
     void convolve(const ConvShape& shape, int ring_bits, const T* in, unsigned threads, T* out) const;
     // A range of tiles, each of kOutputs channels by kMaxColumns / kLimbs output pixels.
@@ -50,8 +47,8 @@ class Conv::LimbPath final : public Path {
     const DotKernel& kernel_;
     int weight_limb_bits_ = 8;
     int weight_limbs_ = 1;
-    std::vector<Run> runs_;
-    std::vector<std::int64_t> run_rows_;  // of the field, for each run
+    std::vector<Run> runs_;               // whole ones, then as border tiles of pixels have them
+    std::vector<std::size_t> tile_runs_;  // where each tile of pixels has its first run
     std::vector<Segment> segments_;
     std::vector<std::size_t> pixel_offsets_;  // where each output pixel's field starts in a plane
     std::size_t groups_ = 0;                  // in all runs
