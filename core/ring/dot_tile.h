@@ -23,6 +23,7 @@ void tile_of(const std::int8_t* all_weights, const Run* runs, std::size_t run_co
         const std::int8_t* weights = all_weights + runs[r].first_group * kGroupWeights;
         for (; left >= 4; left -= 4, at += kStepBytes, weights += 4 * kGroupWeights)
             Kernel::template add<4>(weights, columns, at, sum);
+        if (left == 0) continue;
         if (left == 1) Kernel::template add<1>(weights, columns, at, sum);
         if (left == 2) Kernel::template add<2>(weights, columns, at, sum);
         if (left == 3) Kernel::template add<3>(weights, columns, at, sum);

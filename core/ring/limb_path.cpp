@@ -240,7 +240,7 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
             for (const Segment& segment : segments_) {
                 std::int32_t sums[kLimbs][kPixels][kOutputs];
                 kernel_.tile(weights, runs + segment.first_run, segment.run_count, columns,
-                             static_cast<int>(kPixels) * reaching, sums[0][0]);
+                             static_cast<int>(kPixels) * reaching, &sums[0][0][0]);
                 for (int l = reaching; l < kLimbs; ++l) std::memset(sums[l], 0, sizeof sums[l]);
                 for (std::size_t p = 0; p < kPixels; ++p) {
                     T combined[kOutputs] = {};
