@@ -13,6 +13,12 @@ namespace sphynx {
 // The cores that this process may use (its affinity mask, not the machine's total).
 unsigned available_cores();
 
+// As many of `threads` (0: available_cores()) as get at least `least` of the work each.
+inline unsigned threads_worth(unsigned threads, std::size_t work, std::size_t least) {
+    const std::size_t worth = std::max<std::size_t>(work / least, 1);
+    return static_cast<unsigned>(std::min<std::size_t>(worth, threads ? threads : available_cores()));
+}
+
 // Calls work(begin, end) for disjoint ranges that cover [0, count); every range but the last is a multiple of
 // `grain` long. threads = 0 takes available_cores(). The first exception of any worker is rethrown here.
 template <class Work>

@@ -20,6 +20,8 @@ inline constexpr int kMaxColumns = 8;
 struct Run {
     std::int32_t offset_bytes;  // from the column's pointer
     std::int32_t groups;
+    std::int32_t first_group;  // of its weights
+    bool operator==(const Run&) const = default;
 };
 
 struct DotKernel {

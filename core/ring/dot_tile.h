@@ -12,20 +12,21 @@
 namespace sphynx::ring {
 
 template <class Kernel, int kColumns>
-void tile_of(const std::int8_t* weights, const Run* runs, std::size_t run_count,
+void tile_of(const std::int8_t* all_weights, const Run* runs, std::size_t run_count,
              const std::uint8_t* const* columns, std::int32_t* sums) {
+    constexpr std::ptrdiff_t kGroupWeights = std::ptrdiff_t{kGroupBytes} * Kernel::kOutputs;
     typename Kernel::Sum sum[kColumns];
     unrolled<kColumns>([&](auto c) __attribute__((always_inline)) { sum[c] = Kernel::zero(); });
     for (std::size_t r = 0; r < run_count; ++r) {
         std::ptrdiff_t at = runs[r].offset_bytes;
         int left = runs[r].groups;
-        for (; left >= 4; left -= 4, at += kStepBytes, weights += 16 * Kernel::kOutputs)
+        const std::int8_t* weights = all_weights + runs[r].first_group * kGroupWeights;
+        for (; left >= 4; left -= 4, at += kStepBytes, weights += 4 * kGroupWeights)
             Kernel::template add<4>(weights, columns, at, sum);
         if (left == 0) continue;
         if (left == 1) Kernel::template add<1>(weights, columns, at, sum);
         if (left == 2) Kernel::template add<2>(weights, columns, at, sum);
         if (left == 3) Kernel::template add<3>(weights, columns, at, sum);
-        weights += 4 * left * Kernel::kOutputs;
     }
     unrolled<kColumns>(
         [&](auto c) __attribute__((always_inline)) { Kernel::store(sums + c * Kernel::kOutputs, sum[c]); });

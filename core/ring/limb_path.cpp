@@ -10,8 +10,8 @@ namespace sphynx::ring {
 
 namespace {
 
-// Least work for a thread of its own: filling rows and multiplying tiles of less are over before it starts.
-constexpr std::size_t kGrainRows = 16, kGrainTiles = 64;
+// Least work for a thread of its own, about 0.1 ms: less is over before a second thread has started.
+constexpr std::size_t kPlaneBytesPerThread = std::size_t{1} << 17, kProductsPerThread = std::size_t{1} << 23;
 
 // A run of the receptive field and what it holds: kernel row, and the first element counted in channels from
 // the row's start.
@@ -46,7 +46,7 @@ std::vector<FieldRun> field_runs(const ConvShape& shape, const std::int32_t* wei
             if (start < 0) return;
             const std::size_t offset =
                 (static_cast<std::size_t>(row) * shape.dilation * shape.field_width() + start) * pixel_bytes;
-            runs.push_back({{static_cast<std::int32_t>(offset), groups_for((stop - start) * pixel_bytes)},
+            runs.push_back({{static_cast<std::int32_t>(offset), groups_for((stop - start) * pixel_bytes), 0},
                             row,
                             static_cast<std::size_t>(start) * shape.in_channels});
         };
@@ -65,6 +65,38 @@ std::vector<FieldRun> field_runs(const ConvShape& shape, const std::int32_t* wei
         flush();
     }
     return runs;
+}
+
+// The runs of a tile of pixels, without what lies outside the image for all of them: there a plane is zero.
+std::vector<Run> cut_to_image(const ConvShape& shape, const std::vector<FieldRun>& runs,
+                              std::int64_t pixel_bytes, std::size_t first_pixel, std::size_t last_pixel) {
+    const auto width = static_cast<std::size_t>(shape.out_width);
+    const auto first_y = static_cast<std::int64_t>(first_pixel / width) * shape.stride,
+               last_y = static_cast<std::int64_t>(last_pixel / width) * shape.stride;
+    const bool one_row = first_y == last_y;
+    const auto first_x = static_cast<std::int64_t>(one_row ? first_pixel % width : 0) * shape.stride,
+               last_x = static_cast<std::int64_t>(one_row ? last_pixel % width : width - 1) * shape.stride;
+    // Of a row of the field, what is in the image for the last pixel's start and for the first one's end.
+    const std::int64_t begin = (shape.pad_left - last_x) * pixel_bytes,
+                       end = (shape.pad_left + shape.width - first_x) * pixel_bytes;
+    std::vector<Run> cut;
+    for (const FieldRun& part : runs) {
+        Run run = part.run;
+        const std::int64_t field_row = std::int64_t{part.kernel_row} * shape.dilation;
+        const std::int64_t at = run.offset_bytes - field_row * shape.field_width() * pixel_bytes;
+        const auto groups_to = [&](std::int64_t byte) {  // whole ones before it
+            return static_cast<std::int32_t>(
+                std::clamp<std::int64_t>((byte - at) / kGroupBytes, 0, part.run.groups));
+        };
+        const std::int64_t row = field_row - shape.pad_top;
+        const bool inside = last_y + row >= 0 && first_y + row < shape.height;
+        const std::int32_t skipped = groups_to(begin), kept = groups_to(end + kGroupBytes - 1) - skipped;
+        run.offset_bytes += skipped * kGroupBytes;
+        run.first_group += skipped;
+        run.groups = inside ? std::max(kept, 0) : 0;
+        cut.push_back(run);
+    }
+    return cut;
 }
 
 // The weight of output m at an element of a kernel row, zero between dilated taps and past the run's end.
@@ -116,15 +148,16 @@ Conv::LimbPath::LimbPath(const ConvShape& shape, int ring_bits, const std::int32
     std::vector<FieldRun> cut;
     for (FieldRun whole : field) {
         while (whole.run.groups > 0) {
-            if (segments_.empty() || static_cast<int>(segments_.back().groups) == max_groups) {
-                segments_.push_back({cut.size(), 0, groups_, 0});
+            if (segments_.empty() || segments_.back().groups == max_groups) {
+                segments_.push_back({cut.size(), 0, 0});
             }
             Segment& segment = segments_.back();
             FieldRun part = whole;
-            part.run.groups = std::min(whole.run.groups, max_groups - static_cast<int>(segment.groups));
+            part.run.groups = std::min(whole.run.groups, max_groups - segment.groups);
+            part.run.first_group = static_cast<std::int32_t>(groups_);
             cut.push_back(part);
             segment.run_count += 1;
-            segment.groups += static_cast<std::size_t>(part.run.groups);
+            segment.groups += part.run.groups;
             groups_ += static_cast<std::size_t>(part.run.groups);
             whole.run.groups -= part.run.groups;
             whole.run.offset_bytes += part.run.groups * kGroupBytes;
@@ -164,6 +197,15 @@ Conv::LimbPath::LimbPath(const ConvShape& shape, int ring_bits, const std::int32
             pixel_offsets_.push_back(pixel * shape.in_channels * element_bytes);
         }
     }
+    const auto per_tile = static_cast<std::size_t>(kMaxColumns / limb_count(kernel.form, ring_bits));
+    const auto pixel_bytes = static_cast<std::int64_t>(shape.in_channels * element_bytes);
+    for (std::size_t first = 0; first < pixel_offsets_.size(); first += per_tile) {
+        const std::size_t last = std::min(first + per_tile, pixel_offsets_.size()) - 1;
+        const std::vector<Run> runs = cut_to_image(shape, cut, pixel_bytes, first, last);
+        const bool whole = std::equal(runs.begin(), runs.end(), runs_.begin());
+        tile_runs_.push_back(whole ? 0 : runs_.size());
+        if (!whole) runs_.insert(runs_.end(), runs.begin(), runs.end());
+    }
 }
 
 // Limb count and width are template arguments so that a pixel's totals stay in registers and shifts are
@@ -183,26 +225,29 @@ void Conv::LimbPath::tiles(const ConvShape& shape, int ring_bits, const std::uin
         for (std::size_t p = 0; p < kPixels; ++p) {
             // A tile that is not full repeats its last pixel and drops the result.
             const std::uint8_t* at = planes + pixel_offsets_[first_pixel + std::min(p, pixels - 1)];
-            for (int l = 0; l < kLimbs; ++l, at += plane_bytes) columns[p * kLimbs + l] = at;
+            for (std::size_t l = 0; l < kLimbs; ++l, at += plane_bytes) columns[l * kPixels + p] = at;
         }
+        const Run* runs = runs_.data() + tile_runs_[first_pixel / kPixels];
         T totals[kPixels][kOutputs];
         bool empty = true;  // no totals yet
         for (std::size_t weight_limb = 0; weight_limb < weight_limbs; ++weight_limb) {
             const int base_shift = static_cast<int>(weight_limb) * weight_limb_bits_;
             if (base_shift >= ring_bits) break;
-            const std::size_t first_group = (output_tile * weight_limbs + weight_limb) * groups_;
+            const std::int8_t* weights = weights_.data() + (output_tile * weight_limbs + weight_limb) *
+                                                               groups_ * kGroupBytes * kOutputs;
+            // Limbs above these do not reach the ring when they meet this weight limb.
+            const int reaching = std::min(kLimbs, (ring_bits - base_shift + kBits - 1) / kBits);
             for (const Segment& segment : segments_) {
-                const std::int8_t* weights =
-                    weights_.data() + (first_group + segment.groups_before) * kGroupBytes * kOutputs;
-                std::int32_t sums[kPixels * kLimbs * kOutputs];
-                kernel_.tile(weights, runs_.data() + segment.first_run, segment.run_count, columns,
-                             static_cast<int>(kPixels) * kLimbs, sums);
+                std::int32_t sums[kLimbs][kPixels][kOutputs];
+                kernel_.tile(weights, runs + segment.first_run, segment.run_count, columns,
+                             static_cast<int>(kPixels) * reaching, &sums[0][0][0]);
+                for (int l = reaching; l < kLimbs; ++l) std::memset(sums[l], 0, sizeof sums[l]);
                 for (std::size_t p = 0; p < kPixels; ++p) {
-                    const std::int32_t* from = sums + static_cast<int>(p) * kLimbs * kOutputs;
                     T combined[kOutputs] = {};
                     std::uint32_t upper[kOutputs] = {};
 #pragma GCC unroll 8
-                    for (int l = 0; l < kLimbs; ++l, from += kOutputs) {
+                    for (int l = 0; l < kLimbs; ++l) {
+                        const std::int32_t* from = sums[l][p];
                         // Sign extension to T, then a shift that drops what lies above the ring. Limbs from
                         // bit 32 on only reach the upper half: 32-bit lanes, twice as many at a time.
                         for (int o = 0; o < kOutputs; ++o) {
@@ -257,7 +302,8 @@ void Conv::LimbPath::convolve(const ConvShape& shape, int ring_bits, const T* in
     const std::size_t all_bytes = static_cast<std::size_t>(limbs) * plane_bytes + kStepBytes;
     const std::unique_ptr<std::uint8_t[]> planes(new std::uint8_t[all_bytes]);
     std::memset(planes.get() + all_bytes - kStepBytes, 0, kStepBytes);
-    parallel_ranges(static_cast<std::size_t>(shape.field_height()), kGrainRows, threads,
+    parallel_ranges(static_cast<std::size_t>(shape.field_height()), 1,
+                    threads_worth(threads, all_bytes, kPlaneBytesPerThread),
                     [&](std::size_t begin, std::size_t end) {
                         fill_planes(shape, kernel_.form, limbs, in, begin, end, planes.get(), plane_bytes);
                     });
@@ -269,7 +315,8 @@ void Conv::LimbPath::convolve(const ConvShape& shape, int ring_bits, const T* in
     const std::size_t pixel_tiles = (pixel_offsets_.size() + per_tile - 1) / per_tile;
     const auto output_tiles =
         static_cast<std::size_t>((shape.out_channels + kernel_.outputs - 1) / kernel_.outputs);
-    parallel_ranges(output_tiles * pixel_tiles, kGrainTiles, threads,
+    const std::size_t products = weights_.size() * pixel_tiles * kMaxColumns;
+    parallel_ranges(output_tiles * pixel_tiles, 1, threads_worth(threads, products, kProductsPerThread),
                     [&](std::size_t begin, std::size_t end) {
                         (this->*tiles)(shape, ring_bits, planes.get(), plane_bytes, begin, end, out);
                     });

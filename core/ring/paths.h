@@ -28,7 +28,7 @@ class Conv::LimbPath final : public Path {
     // Runs whose 32-bit sums cannot overflow (or may, because the result is modulo 2^32).
     struct Segment {
         std::size_t first_run, run_count;
-        std::size_t groups_before, groups;  // in all runs before, in these
+        int groups;  // in these runs
     };
 
     template <class T>
@@ -47,7 +47,8 @@ class Conv::LimbPath final : public Path {
     const DotKernel& kernel_;
     int weight_limb_bits_ = 8;
     int weight_limbs_ = 1;
-    std::vector<Run> runs_;
+    std::vector<Run> runs_;               // whole ones, then as border tiles of pixels have them
+    std::vector<std::size_t> tile_runs_;  // where each tile of pixels has its first run
     std::vector<Segment> segments_;
     std::vector<std::size_t> pixel_offsets_;  // where each output pixel's field starts in a plane
     std::size_t groups_ = 0;                  // in all runs

@@ -19,11 +19,11 @@ void emulated_tile(const std::int8_t* weights, const Run* runs, std::size_t run_
                    const std::uint8_t* const* columns, int column_count, std::int32_t* sums) {
     std::fill(sums, sums + column_count * kOutputs, 0);
     for (std::size_t r = 0; r < run_count; ++r) {
-        for (int group = 0; group < runs[r].groups; ++group, weights += 4 * kOutputs) {
+        for (int group = 0; group < runs[r].groups; ++group) {
             for (int c = 0; c < column_count; ++c) {
                 const std::uint8_t* x = columns[c] + runs[r].offset_bytes + 4 * group;
                 for (int o = 0; o < kOutputs; ++o) {
-                    const std::int8_t* w = weights + 4 * o;
+                    const std::int8_t* w = weights + 4 * ((runs[r].first_group + group) * kOutputs + o);
                     std::uint32_t sum = static_cast<std::uint32_t>(sums[c * kOutputs + o]);
                     for (int b = 0; b < 4; b += limb_bytes(kForm)) {
                         std::int32_t left = x[b], right = w[b];
@@ -112,7 +112,9 @@ void check_all() {
         {300, 1, 1, 10, 1, 1, 1, 1, 1, 1, 0, 0}, {4, 7, 7, 6, 1, 1, 3, 3, 2, 1, -1, -1},
         {19, 5, 9, 3, 3, 3, 5, 9, 1, 1, 1, 1},   {2, 4, 4, 3, 3, 3, 9, 9, 1, 3, 5, 6},
         {16, 5, 3, 17, 1, 3, 5, 3, 1, 1, 0, 1},  {7, 6, 6, 8, 9, 9, 6, 6, 1, 1, 4, 4},
-        {2, 3, 3, 2, 2, 2, 2, 2, 1, 1, -8, 30},
+        {2, 3, 3, 2, 2, 2, 2, 2, 1, 1, -8, 30},  {6, 4, 4, 9, 5, 5, 4, 4, 1, 1, 2, 2},
+        {5, 8, 1, 9, 7, 2, 4, 4, 2, 1, 3, 7},    {3, 1, 8, 9, 1, 7, 4, 4, 2, 1, 6, 3},
+        {3, 2, 3, 4, 3, 3, 7, 5, 1, 2, 3, 4},
     };
     unsigned threads = 1;
     for (const ConvShape& shape : shapes) {

@@ -11,6 +11,8 @@ using namespace sphynx;
 
 int main() {
     CHECK(available_cores() >= 1);
+    CHECK(threads_worth(8, 0, 10) == 1 && threads_worth(8, 19, 10) == 1 && threads_worth(8, 20, 10) == 2);
+    CHECK(threads_worth(2, 1000, 10) == 2 && threads_worth(0, 10000000, 1) == available_cores());
     for (const unsigned threads : {0u, 1u, 2u, 7u, 100000u}) {
         for (const std::size_t count : {0, 1, 63, 64, 65, 1000}) {
             std::vector<std::atomic<int>> seen(count);

@@ -11,7 +11,9 @@ from sphynx.space.tally import Shape
 POOLS = {
     "average": Pool("p", INPUT, ((0, 2), (0, 3), (1, 4), (2, 4)), (3, 2, 2, 3), ((0, 2), (0, 3), (1, 3)), (3, 2, 3)),
     "global": Pool("p", INPUT, ((0, 4),), (1,), ((0, 3),), (1,)),
-    "crop": Pool("p", INPUT, ((3, 4),), (1,), ((0, 1), (2, 3)), (1, 1)),
+    "crop": Pool("p", INPUT, ((3, 4),), (1,), ((1, 2), (2, 3)), (1, 1)),
+    "scaled crop": Pool("p", INPUT, ((1, 2), (2, 3)), (2, 5), ((0, 1),), (1,)),
+    "every second": Pool("p", INPUT, ((3, 4),), (1,), ((0, 1), (2, 3)), (1, 1)),
     "large factors": Pool("p", INPUT, ((0, 4), (1, 2)), (65536, 1), ((0, 3),), (65535,)),
 }
 

@@ -18,7 +18,7 @@ from sphynx.protocol.channel import Channel
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service import keys
 from sphynx.service.credentials import FreshContext, client_context, server_context
-from sphynx.service.tls import SLICE_BYTES, HandshakeError, TlsStream, slices
+from sphynx.service.tls import RECORD_BYTES, SLICE_BYTES, HandshakeError, TlsStream, slices
 
 
 def connect(server_keys: Path, client_keys: Path, host: str = "localhost") -> tuple[TlsStream, TlsStream]:
@@ -140,6 +140,19 @@ def test_a_readable_private_key_and_missing_files_are_refused(authority: Path, t
     (copy / "revoked.pem").unlink()
     with pytest.raises(InputError, match=r"there is no revoked\.pem"):
         client_context(copy)
+
+
+def test_a_message_of_several_records_is_one_write(authority: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, client = connect(authority / "server", authority / "alice")
+    written: list[int] = []
+    hand_over = server._hand_over
+    monkeypatch.setattr(server, "_hand_over", lambda sealed: (written.append(len(sealed)), hand_over(sealed)))
+    message = os.urandom(5 * RECORD_BYTES)
+    Channel(server).send(message)
+    assert len(written) == 1
+    assert Channel(client).receive(len(message)) == message
+    server.close()
+    client.close()
 
 
 @given(st.lists(st.integers(0, 3 * SLICE_BYTES), max_size=5), st.integers(0, 1000))

@@ -42,7 +42,6 @@ from sphynx.protocol.linear import (
     Words,
     answer_masks,
     draw_mask,
-    pool_share,
     ring_mask,
     upload_masks,
 )
@@ -74,17 +73,15 @@ class InferenceServer:
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
         shares = {s.name: bundle.array(_share_name(s.name), shapes[s.name], model.dtype) for s in program.linears}
         layers = activation_layers(program, bundle.batch)
-        following = _linears_after(program)
+        following = _linear_after(program)
         with channel.section("online", INPUT):
             linears = ServerPass(model, shares, _received(channel, program, shapes[INPUT]).astype(model.dtype))
         tensors = linears.tensors
         with ThreadPoolExecutor(1, "sphynx-ahead") as worker:
             for step in program.steps:
                 with channel.section("online", step.name):
-                    if isinstance(step, Linear):
-                        tensors[step.name] = linears.finish(step)
-                    elif isinstance(step, Pool):
-                        tensors[step.name] = pool_share(step, tensors[step.source])
+                    if isinstance(step, Linear | Pool):
+                        linears.finish(step)
                     else:
                         x = tensors[step.source].astype(np.uint64).reshape(-1) & ring_mask(program)
                         material = bundle.part(_material_name(step.name))
@@ -177,14 +174,14 @@ class InferenceClient:
             return keys, set_up_client(channel, self._prg)
 
 
-def _linears_after(program: Program) -> dict[str, list[Linear]]:
-    """For each activation the linear maps up to the next one."""
-    following: dict[str, list[Linear]] = {}
-    current: list[Linear] = []
+def _linear_after(program: Program) -> dict[str, list[Linear | Pool]]:
+    """For each activation the linear maps and pools up to the next one."""
+    following: dict[str, list[Linear | Pool]] = {}
+    current: list[Linear | Pool] = []
     for step in program.steps:
-        if isinstance(step, Linear):
+        if isinstance(step, Linear | Pool):
             current.append(step)
-        elif isinstance(step, Relu | Square):
+        else:
             current = following[step.name] = []
     return following
 

@@ -81,15 +81,22 @@ class ServerPass:
         self._totals = {name: share.copy() for name, share in shares.items()}
         self._left = {step.name: dict(enumerate(step.terms)) for step in model.program.linears}
 
-    def ahead(self, steps: Sequence[Linear]) -> None:
+    def ahead(self, steps: Sequence[Linear | Pool]) -> None:
         """On one thread: the exchange has the others."""
         for step in steps:
-            self._add_known(step, threads=1)
+            if isinstance(step, Linear):
+                self._add_known(step, threads=1)
+            elif step.source in self.tensors:
+                self.finish(step)
 
-    def finish(self, step: Linear) -> Ring:
-        self._add_known(step, self._model.threads)
-        assert not self._left[step.name]
-        return self._totals[step.name]
+    def finish(self, step: Linear | Pool) -> None:
+        """Puts the result among the tensors."""
+        if isinstance(step, Linear):
+            self._add_known(step, self._model.threads)
+            assert not self._left[step.name]
+            self.tensors[step.name] = self._totals[step.name]
+        elif step.name not in self.tensors:
+            self.tensors[step.name] = pool_share(step, self.tensors[step.source])
 
     def _add_known(self, step: Linear, threads: int) -> None:
         left = self._left[step.name]
@@ -127,19 +134,27 @@ def pool_share(step: Pool, share: Ring) -> Ring:
 
 
 def _window_sums(share: Ring, axis: int, windows: Sequence[tuple[int, int]], factors: Sequence[int]) -> Ring:
-    """By differences of running sums, which wrap around as the ring does."""
-    kind = share.dtype.type
-    first, last = np.array(windows).T
-    if (last - first == 1).all():
-        sums = share.take(first, axis)
+    """A crop is a view of the share: nobody writes into a tensor that is known."""
+    begin, end = windows[0][0], windows[-1][1]
+    if list(windows) == [(at, at + 1) for at in range(begin, end)]:
+        sums: Ring = share[(slice(None),) * axis + (slice(begin, end),)]
     else:
-        nothing = np.zeros_like(share.take([0], axis))
-        running = np.concatenate([nothing, share.cumsum(axis, kind)], axis)
-        sums = running.take(last, axis) - running.take(first, axis)
+        sums = _sums_by_differences(share, axis, windows)
+    if set(factors) == {1}:
+        return sums
     along = [1] * share.ndim
     along[axis] = -1
-    scaled: Ring = sums * np.array(factors, kind).reshape(along)
+    scaled: Ring = sums * np.array(factors, share.dtype).reshape(along)
     return scaled
+
+
+def _sums_by_differences(share: Ring, axis: int, windows: Sequence[tuple[int, int]]) -> Ring:
+    """Differences of running sums, which wrap around as the ring does."""
+    first, last = np.array(windows).T
+    nothing = np.zeros_like(share.take([0], axis))
+    running = np.concatenate([nothing, share.cumsum(axis, share.dtype.type)], axis)
+    sums: Ring = running.take(last, axis) - running.take(first, axis)
+    return sums
 
 
 def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer, images: int) -> dict[str, Ring]:

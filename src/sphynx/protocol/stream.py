@@ -62,6 +62,8 @@ class SocketStream:
         self._failure: str | None = None
         self._closing = False
         self._writer: threading.Thread | None = None
+        self._readable = select.poll()
+        self._readable.register(sock, select.POLLIN)
 
     def send(self, parts: list[Buffer]) -> None:
         with self._sending:
@@ -161,9 +163,7 @@ class SocketStream:
 
     def _wait_readable(self, deadline: float) -> None:
         left_s = deadline - time.monotonic()
-        poll = select.poll()
-        poll.register(self._sock, select.POLLIN)
-        if left_s <= 0 or not poll.poll(1000 * left_s):
+        if left_s <= 0 or not self._readable.poll(1000 * left_s):
             raise lost("the peer did not answer in time")
 
     def _has_room(self) -> bool:

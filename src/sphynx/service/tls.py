@@ -77,8 +77,16 @@ class TlsStream(SocketStream):
         return cls(sock, tls, timeout_s=timeout_s, link=link)
 
     def _seal(self, parts: list[Buffer]) -> Iterator[list[Buffer]]:
+        sealed: list[Buffer] = []
+        plain_bytes = 0
         for plain in slices(parts):
-            yield [self._tls.seal(plain)]
+            sealed.append(self._tls.seal(plain))
+            plain_bytes += len(plain)
+            if plain_bytes >= SLICE_BYTES:
+                yield sealed
+                sealed, plain_bytes = [], 0
+        if sealed:
+            yield sealed
 
     def _fill(self, view: memoryview) -> int | None:
         while True:
@@ -100,6 +108,7 @@ class TlsState:
             self._incoming, self._outgoing, server_side=server_side, server_hostname=server_hostname
         )
         self._lock = threading.Lock()
+        self._ended = False  # the peer said that it sends no more
 
     def peer(self) -> Peer:
         der = self._object.getpeercert(binary_form=True) or b""
@@ -142,6 +151,8 @@ class TlsState:
         """As many plain bytes as are there: None if none are, 0 after the peer's last."""
         filled = 0
         with self._lock:
+            if not self._ended and not self._incoming.pending and not self._object.pending():
+                return None  # known without asking: being refused is an exception, and most messages are waited for
             try:
                 while filled < len(view):
                     count = self._object.read(len(view) - filled, view[filled:])
@@ -151,6 +162,7 @@ class TlsState:
             except ssl.SSLWantReadError:
                 return filled or None
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                self._ended = True
                 return filled
             except ssl.SSLError as error:
                 raise HandshakeError(_reason(error), where="TLS", remedy=_HANDSHAKE_REMEDY) from None
