@@ -20,6 +20,18 @@ sys.path.insert(0, str(Path(__file__).parent))
 from convolution_oracle import convolution, random_weights
 
 
+def test_multiplications_are_those_of_pixels() -> None:
+    """Of ones with ones each output counts its own."""
+    for shape in (
+        ConvShape.square(3, (7, 9), 2, 5, padding=2),
+        replace(ConvShape.square(2, (4, 4), 3, 5, padding=4), dilation=2, out_height=4, out_width=4),
+        ConvShape(1, 8, 8, 1, 3, 2, 4, 4, 2, 1, -1, 0),
+    ):
+        kernel = (shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width)
+        image = np.ones((shape.in_channels, shape.height, shape.width), np.uint32)
+        assert RingConv(shape, 32, np.ones(kernel, np.int32))(image, 1).sum() == shape.multiplications
+
+
 @st.composite
 def conv_shapes(draw: st.DrawFn) -> ConvShape:
     stride, dilation = draw(st.integers(1, 3)), draw(st.integers(1, 3))

@@ -90,8 +90,7 @@ def _he_seconds(ring_bits: int) -> HeSeconds:
 def _limb_mac_rate() -> float:
     kernel = (CONVOLUTION.out_channels, CONVOLUTION.in_channels, CONVOLUTION.kernel_height, CONVOLUTION.kernel_width)
     weights = np.random.default_rng(0).integers(-128, 128, kernel).astype(np.int32)
-    macs = weights.size * CONVOLUTION.out_height * CONVOLUTION.out_width
-    return macs * SMALL_RING / 8 / ring_seconds(CONVOLUTION, SMALL_RING, weights, REPEATS)[0]
+    return CONVOLUTION.multiplications * SMALL_RING / 8 / ring_seconds(CONVOLUTION, SMALL_RING, weights, REPEATS)[0]
 
 
 def _step_seconds() -> float:

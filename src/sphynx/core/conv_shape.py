@@ -43,6 +43,17 @@ class ConvShape:
                 f"{', '.join(faults)} must be at least 1", where=str(self), remedy="correct the layer's shape"
             )
 
+    @property
+    def multiplications(self) -> int:
+        """Without those of padding, which the ring convolution skips."""
+        rows = self._taps_on_image(self.out_height, self.kernel_height, self.height, self.pad_top)
+        columns = self._taps_on_image(self.out_width, self.kernel_width, self.width, self.pad_left)
+        return self.out_channels * self.in_channels * rows * columns
+
+    def _taps_on_image(self, outputs: int, kernel: int, length: int, pad: int) -> int:
+        first = (self.stride * output - pad for output in range(outputs))
+        return sum(0 <= start + self.dilation * tap < length for start in first for tap in range(kernel))
+
     @classmethod
     def square(
         cls,

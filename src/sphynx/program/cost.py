@@ -31,6 +31,7 @@ class LayerCost:
     """Of one linear map, and of the nonlinearity that reads it where there is one."""
 
     macs: int = 0
+    ring_macs: int = 0  # of them those that the ring convolution makes: none of padding
     convolutions: int = 0
     he_products: int = 0
     he_uploads: int = 0
@@ -159,6 +160,7 @@ def _linear_cost(
     uploaded |= needed
     return LayerCost(
         macs=sum(step.shape.size * s.in_channels * s.kernel_height * s.kernel_width for s in shapes),
+        ring_macs=sum(shape.multiplications for shape in shapes),
         convolutions=len(shapes),
         he_products=plan.products,
         he_uploads=uploads,

@@ -84,20 +84,20 @@ class Rates:
         return self.gc if backend == "gc" else self.gmw
 
 
-# Measured: a 2-core Neoverse-N1 at 2.5 GHz at rest (load below 0.7), medians of seven runs of
-# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; spreads are below 8 %, of ReLUs up to 20 %.
+# Measured: a 2-core Neoverse-N1 at 2.5 GHz with nothing else to do, medians of five runs of
+# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; spreads are below 8 %, of gc's offline work 15 %.
 REFERENCE = Rates(
     "one core of a Neoverse-N1",
     1,
-    gc=ReluSeconds(96.4e-9, 18.8e-9, 0.0),
-    gmw=ReluSeconds(93.1e-9, 0.998e-9, 275e-6),
+    gc=ReluSeconds(97.7e-9, 19.0e-9, 0.0),
+    gmw=ReluSeconds(106e-9, 0.951e-9, 295e-6),
     ot_bytes=3.875,
-    limb_macs_per_s=54.5e9,
-    step_s=52.1e-6,
-    message_s=283e-6,
-    byte_s=2.61e-9,
-    he_small=HeSeconds(13.5e-6, 252e-6, 98e-6, 590e-6, 323e-6),
-    he_large=HeSeconds(35.5e-6, 632e-6, 246e-6, 1540e-6, 890e-6),
+    limb_macs_per_s=51.0e9,
+    step_s=26.3e-6,
+    message_s=240e-6,
+    byte_s=2.27e-9,
+    he_small=HeSeconds(13.5e-6, 251e-6, 98e-6, 589e-6, 322e-6),
+    he_large=HeSeconds(33.9e-6, 636e-6, 246e-6, 1540e-6, 888e-6),
 )
 
 
@@ -158,7 +158,7 @@ def layer_times(
         )
         offline = sum(step.seconds(rates, link, overlaps=name != first) for step in steps)
         offline += link.round_trip_s if name in links else 0.0
-        online = cost.macs * limbs / rates.limb_macs_per_s / rates.cores + cost.convolutions * rates.step_s
+        online = cost.ring_macs * limbs / rates.limb_macs_per_s / rates.cores + cost.convolutions * rates.step_s
         online += _nonlinear_online(cost, rates, link, backend)
         offline_bytes = sum(step.up_bytes + step.down_bytes for step in steps)
         yield LayerTime(name, offline, online, offline_bytes, _online_bytes(cost, backend))
