@@ -95,6 +95,15 @@ def test_weights_that_are_not_finite_are_refused(name: str, packed: tuple[Path, 
         sphynx.network.model.save_model(tmp_path, network, compact=True)
 
 
+def test_what_is_refused_leaves_nothing_behind(
+    packed: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sphynx.network.pretrained, "MAX_BYTES", 10)
+    with pytest.raises(InputError, match="more than 10"):
+        pack(packed[0], "large", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_kernel_of_zeros_stays_one(packed: tuple[Path, Path], tmp_path: Path) -> None:
     network = load_model(packed[0])
     with torch.no_grad():

@@ -82,7 +82,7 @@ class _OwnGradient(torch.autograd.Function):
         return x.view_as(x)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ARG004
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ARG004 - torch passes it
         return gradients[0].clone()
 
 

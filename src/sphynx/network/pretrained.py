@@ -52,18 +52,20 @@ def pack(run: Path, name: str, folder: Path = SHIPPED, evaluation: Mapping[str, 
     temporary = folder / f".{name}.new"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    save_model(temporary, network, compact=True)
-    size = (temporary / MODEL).stat().st_size
-    if size > MAX_BYTES:
-        shutil.rmtree(temporary)
-        raise InputError(
-            f"its weights take {size:,} bytes, more than {MAX_BYTES:,}",
-            where=str(run),
-            remedy="Only small models travel with the package.",
-        )
-    shutil.copyfile(run / NORMALISATION, temporary / NORMALISATION)
-    (temporary / CARD).write_text(json.dumps(card, indent=2) + "\n")
-    return temporary.rename(target)
+    try:
+        save_model(temporary, network, compact=True)
+        size = (temporary / MODEL).stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(
+                f"its weights take {size:,} bytes, more than {MAX_BYTES:,}",
+                where=str(run),
+                remedy="Only small models travel with the package.",
+            )
+        shutil.copyfile(run / NORMALISATION, temporary / NORMALISATION)
+        (temporary / CARD).write_text(json.dumps(card, indent=2) + "\n")
+        return temporary.rename(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)  # what was refused leaves nothing behind
 
 
 def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -7,10 +7,10 @@ or Adam with weight decay. Training the wide network trains the narrow one, step
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sphynx.network.builder import SphynxNetwork
 
@@ -19,12 +19,17 @@ def widened(network: SphynxNetwork, multiple: int) -> SphynxNetwork:
     if multiple == network.channel_multiple:
         return network
     wide = _like(network, multiple)
-    with torch.no_grad():
-        for parameter in wide.parameters():
-            parameter.zero_()
-        for part, whole in _pairs(network, wide):
-            whole.copy_(part)
+    embed(wide, _pairs(network, wide))
     return wide
+
+
+@torch.no_grad()
+def embed(wide: nn.Module, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
+    """Of (narrow tensor, the part of the wide one's that holds it); all other weights become zero."""
+    for parameter in wide.parameters():
+        parameter.zero_()
+    for part, whole in pairs:
+        whole.copy_(part)
 
 
 def narrowed(wide: SphynxNetwork) -> SphynxNetwork:

@@ -113,7 +113,9 @@ class SupernetCell(nn.Module):
             edges = torch.split(mixture.edges.index_select(0, self.by_source), sizes)
 
         def mix(source: int) -> Part:
-            return start(self.fans[source].mix, nodes[source], weights[source], edges[source])  # type: ignore[arg-type]
+            fan = self.fans[source]
+            assert isinstance(fan, Fan)
+            return start(fan.mix, nodes[source], weights[source], edges[source])
 
         # Both inputs reach every intermediate node; each of these is complete once the one before it was mixed. It is
         # summed apart from the later ones, so that it lies in one piece: convolutions would copy it each time.

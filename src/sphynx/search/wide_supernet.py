@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor
 
-from sphynx.network.widen import corner
+from sphynx.network.widen import corner, embed
 from sphynx.search.fan import StackedConvolution
 from sphynx.search.supernet import Supernet
 
@@ -20,11 +19,7 @@ def widened_supernet(narrow: Supernet, multiple: int) -> Supernet:
     if narrow.channel_divisor > 1 or multiple == 1:
         return narrow
     wide = Supernet(narrow.skeleton, narrow.space, channel_multiple=multiple)
-    with torch.no_grad():
-        for parameter in wide.parameters():
-            parameter.zero_()
-        for part, whole in _pairs(narrow, wide):
-            whole.copy_(part)
+    embed(wide, _pairs(narrow, wide))
     return wide
 
 
