@@ -48,6 +48,21 @@ def test_kl_distillation_is_hintons() -> None:
     assert abs(float(same)) < 1e-6
 
 
+def test_standardised_distillation_is_kl_of_z_scores_and_ignores_scale_and_shift() -> None:
+    settings = recipe(distillation="standardised", distillation_temperature=2.0)
+    scores = [(x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True, correction=0) for x in (STUDENT, TEACHER)]
+    expected = distillation_loss(scores[0], scores[1], recipe(distillation="kl", distillation_temperature=2.0))
+    torch.testing.assert_close(distillation_loss(STUDENT, TEACHER, settings), expected)
+    torch.testing.assert_close(distillation_loss(5 * STUDENT + 3, TEACHER / 7 - 1, settings), expected)
+
+
+def test_standardised_distillation_of_equal_logits_has_a_finite_gradient() -> None:
+    student = torch.zeros(2, 3, requires_grad=True)
+    distillation_loss(student, TEACHER[:2], recipe(distillation="standardised")).backward()
+    assert student.grad is not None
+    assert student.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_auxiliary_head_adds_its_share(smoothing: float) -> None:
     network = SphynxNetwork(DESIGN, auxiliary=True)

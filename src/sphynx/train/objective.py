@@ -4,7 +4,8 @@
 
 The paper's distillation (Ba & Caruana 2014) is d = ||s - t||^2: summed over the classes as its formula is written
 (`distillation_reduction = "mean"` averages over the classes instead), averaged over the batch. "kl" is Hinton's
-T^2 KL(softmax(t / T) || softmax(s / T)). The paper does not say whether the auxiliary loss stays beside distillation;
+T^2 KL(softmax(t / T) || softmax(s / T)), and "standardised" the same of z-scores, each image's logits less their mean
+over their deviation (Sun et al. 2024): a student need not match how sure its teacher is, only how it ranks. The paper does not say whether the auxiliary loss stays beside distillation;
 here it stays, and `auxiliary_weight = 0` removes it. Label smoothing applies to the cross-entropies only.
 `label_weight` l = 0 leaves the teacher's term alone. Student and teacher read the very same tensor x, augmented and
 mixed up: d needs no labels and is defined for mixed images as for any others, while CE takes the mixed labels.
@@ -21,6 +22,8 @@ from torch.nn import functional
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.lanes import start
 from sphynx.train.recipe import Recipe
+
+_LEAST_VARIANCE = 1e-12  # of logits that are all equal, as a head of zeros gives them
 
 
 class Objective(nn.Module):
@@ -65,6 +68,8 @@ def distillation_loss(student: Tensor, teacher: Tensor, recipe: Recipe) -> Tenso
     if recipe.distillation == "squared":
         squares = (student - teacher).square()
         return (squares.sum(1) if recipe.distillation_reduction == "sum" else squares.mean(1)).mean()
+    if recipe.distillation == "standardised":
+        student, teacher = _z_scores(student), _z_scores(teacher)
     temperature = recipe.distillation_temperature
     return temperature**2 * functional.kl_div(
         functional.log_softmax(student / temperature, dim=1),
@@ -72,3 +77,8 @@ def distillation_loss(student: Tensor, teacher: Tensor, recipe: Recipe) -> Tenso
         log_target=True,
         reduction="batchmean",
     )
+
+
+def _z_scores(logits: Tensor) -> Tensor:
+    centred = logits - logits.mean(1, keepdim=True)
+    return centred / centred.square().mean(1, keepdim=True).add(_LEAST_VARIANCE).sqrt()
