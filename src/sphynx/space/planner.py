@@ -95,6 +95,11 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
     )
 
 
+def least_relus(template: Design) -> int:
+    """Of the smallest network that `plan` can list."""
+    return relu_count(_with_size(template, _min_channels(template), MIN_DEPTH))
+
+
 def _lopsidedness(design: Design) -> float:
     return abs(math.log(design.channels / design.depth))
 
