@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from sphynx.bench.workers import tell, told_by, values_of, workers
+from sphynx.bench.workers import tell, told_by, told_by_all, values_of, workers
 from sphynx.errors import SphynxError
 from sphynx.protocol.stream import ConnectionLostError
 
@@ -18,6 +18,11 @@ def double(told: Connection) -> int:
 
 
 def fail(_told: Connection) -> None:
+    raise ValueError("the reason")
+
+
+def fail_once_told(told: Connection) -> None:
+    told.recv()
     raise ValueError("the reason")
 
 
@@ -62,3 +67,19 @@ def test_one_that_dies_before_or_after_it_is_sent_a_word_is_noticed_alike() -> N
         end.poll(None)
         tell(end, "too late")
         values_of([told_by(end)], **MENDING)
+
+
+def test_all_are_heard_until_one_fails() -> None:
+    with workers((double,), (double,)) as ends:
+        for number, end in enumerate(ends, 1):
+            end.send(number)
+        assert told_by_all(ends) == [("done", 2), ("done", 4)]
+    with pytest.raises(SphynxError, match="ValueError: the reason"), workers((double,), (fail,)) as ends:
+        values_of(told_by_all(ends), **MENDING)  # the first waits for a number
+
+
+def test_after_a_lost_connection_the_reason_is_waited_for() -> None:
+    with pytest.raises(SphynxError, match="ValueError: the reason"), workers((fail_once_told,), (lose,)) as ends:
+        ends[1].poll(None)
+        ends[0].send("fail")
+        values_of(told_by_all(ends), **MENDING)

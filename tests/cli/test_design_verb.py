@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from sphynx.cli.main import app
 from sphynx.errors import InputError
+from tests.data.layouts import write_classes
 
 # 320 ReLUs: C = 1, D = 5 on images of 8x8. One epoch of everything, in few large batches.
 TINY = [
@@ -74,6 +75,20 @@ def test_three_reduce_cells_are_placed(tmp_path: Path) -> None:
     assert len(designed["reduce_positions"]) == 3 and designed["relus"] == 320
 
 
+def test_places_given_by_hand_stay_within_the_budget(tmp_path: Path) -> None:
+    """9, 5, 3 pixels: 81, 100, 144 ReLUs per channel. 325 with reduce cells at D/3 and 2D/3, as the plan counts."""
+    write_classes(tmp_path / "images", n=10, size=9)
+    words = [
+        "design", "--data", str(tmp_path / "images"), "--relu-budget", "325", "--device", "cpu", "--recipe", "smoke",
+        "--set", "training.epochs=1", "--compare", "none", "-o", str(tmp_path / "run"), "--json",
+    ]  # fmt: skip
+    with pytest.raises(InputError, match=r"at 0,1 .* has 388 ReLUs, the budget is 325") as refused:
+        run(*words, "--reduce-at", "0,1")
+    assert "--reduce-cells 2" in refused.value.remedy and not (tmp_path / "run").exists()
+    designed = json.loads(run(*words, "--reduce-at", "1,2"))
+    assert designed["relus"] == 325 and designed["reduce_positions"] == [1, 2]
+
+
 def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
     words = [*TINY, "--fixed", "--compare", "none", "-o", str(tmp_path / "run")]
     stopped = subprocess.run(
@@ -94,6 +109,7 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
         (["--search", "--cells", "darts-v2"], "both given and searched"),
         (["--fixed", "--reduce-at", "0,1"], "both fixed and given"),
         (["--reduce-at", "0,9"], "outside 0"),
+        (["--reduce-at", "0,1,2,3"], "has 704 ReLUs, the budget is 320"),  # one pixel stays one
         (["--reduce-at", "0,1", "--reduce-cells", "3"], "for the search that places them"),
         (["--reduce-cells", "9"], "9 reduce cells cannot be placed"),
         (["--candidates", "some"], "no candidates"),

@@ -78,6 +78,14 @@ def test_reference_networks_get_pools_that_compile_unless_asked(tmp_path: Path) 
     assert "Use average or max" in sphynx("show", "resnet18", "--pool", "median", cwd=tmp_path).stderr
 
 
+def test_designs_and_pictures_go_into_new_folders(tmp_path: Path) -> None:
+    odd = ("--image-size", "33", "--tolerance", "0.05")
+    planned = sphynx("plan", "--relu-budget", "5k", *odd, "-o", "new/plan/design.json", cwd=tmp_path)
+    assert planned.returncode == 0 and "within 5% of 5,000" in planned.stdout, planned.stderr
+    assert sphynx("show", "new/plan", "-o", "other/design.json", "--svg", "new/svg", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "other/design.json").read_text() == (tmp_path / "new/plan/design.json").read_text()
+
+
 @pytest.mark.parametrize(("table", "rows"), [("relu-counts", 60), ("parameters", 6)])
 def test_reproduce(table: str, rows: int, tmp_path: Path) -> None:
     printed = json.loads(sphynx("reproduce", table, "--json", "-o", "counts", cwd=tmp_path).stdout)
@@ -127,6 +135,12 @@ def bad_genotype(**change: object) -> str:
         (["show", "sphynx", "--reduce-at", "0,9"], "reduce position 9 is outside"),
         (["show", "sphynx", "--reduce-at", "1,1"], "reduce position 1 is given twice"),
         (["show", "sphynx", "--reduce-at", "a"], "not positions"),
+        (["show", "resnet18", "-C", "0"], "width, classes and image sizes"),
+        (["show", "resnet18", "--svg", "pictures"], "only a network of Sphynx cells is drawn"),
+        (["show", "sphynx", "--svg", "cycle.json"], "cycle.json: it is not a folder"),
+        (["show", "sphynx", "-o", "cycle.json/design.json"], "design.json: it cannot be written"),
+        (["plan", "--relu-budget", "50k", "-o", "."], "it cannot be written"),
+        (["show", "."], "the folder holds no design.json"),
         (["show", "nothing-like-this"], "no published genotype"),
         (["show", "absent.json"], "no such file"),
         (["show", "unknown.json"], "unknown operation 'fly'"),

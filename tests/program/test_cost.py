@@ -15,7 +15,7 @@ def test_gc_counts_are_those_of_the_worked_example() -> None:
     cost = relu_cost(64, 34, 40, 8)
     assert cost.gc_ands == 64 * (33 + 25 + 39)
     assert cost.gc_online_bytes == 64 * (16 * 34 + 5)
-    assert cost.gmw_messages == 3 + 6
+    assert cost.gc_messages == 2 and cost.gmw_messages == 3 + 6
 
 
 def test_a_range_that_truncation_uses_up_counts_as_a_wider_one() -> None:
@@ -30,6 +30,6 @@ def test_a_program_is_the_sum_of_its_maps() -> None:
     assert list(costs) == ["first", "link", "second", "logits"]
     assert costs["first"].macs == 3 * 25 * 2 * 6
     assert costs["second"].macs == 2 * 6 * (3 * 9 + 2)
-    assert costs["first"].relus == 75 and costs["link"].gc_ands == 0
+    assert costs["first"].relus == 75 and costs["link"].gc_ands == costs["link"].gc_messages == 0
     assert all(cost.he_products >= 1 and cost.he_replies >= 1 for cost in costs.values())
     assert total_cost(program).macs == sum(cost.macs for cost in costs.values())

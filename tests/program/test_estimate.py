@@ -9,9 +9,9 @@ import pytest
 from sphynx.errors import InputError
 from sphynx.program.cost import square_cost, total_cost
 from sphynx.program.estimate import BACKENDS, REFERENCE, Backend, Rates, estimate
-from sphynx.program.latency import largest_within
+from sphynx.program.latency import design_estimate, largest_within
 from sphynx.program.link import LINKS, Link, parse_link, parse_links, parse_seconds
-from sphynx.space.design import Design
+from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
 from tests.program.programs import small_program
@@ -97,6 +97,26 @@ def test_more_time_allows_more_relus() -> None:
     assert budgets[0] < budgets[1]
     with pytest.raises(InputError, match="no network fits"):
         largest_within(template, 1e-6, 0.05, REFERENCE, LINKS["lan"], "gc")
+
+
+def test_a_latency_budget_between_the_networks_of_a_large_image() -> None:
+    """At 96x96 there is one of 9,216 ReLUs for each C * D; between the first few no budget has a network."""
+    template = Design(SPHYNX, 2, 3, (1, 2), Shape(3, 96, 96), 10, conv_stack="single")
+
+    def online(channels: int, depth: int) -> float:
+        places = default_reduce_positions(depth)
+        design = replace(template, channels=channels, depth=depth, reduce_positions=places)
+        return design_estimate(design, REFERENCE, LINKS["lan"], "gmw").total.online_seconds
+
+    def largest(seconds: float, tolerance: float = 0.05) -> tuple[int, int]:
+        chosen = largest_within(template, seconds, tolerance, REFERENCE, LINKS["lan"], "gmw")[1].chosen.design
+        return chosen.channels, chosen.depth
+
+    assert largest(online(1, 3)) == (1, 3)
+    assert largest(online(1, 4)) == (1, 4)
+    assert online(2, 3) < online(1, 5) and largest(online(2, 3)) == (2, 3)  # more ReLUs than the deeper one, and faster
+    with pytest.raises(InputError, match=r"0\.0% is too little"):
+        largest(online(1, 3), tolerance=0.0)
 
 
 def test_links_are_written_with_commas() -> None:

@@ -89,7 +89,7 @@ def test_gc_bytes_are_those_stated(w: int, k: int, f: int, count: int) -> None:
     sizes = relu_gc.messages(layer.shape)
     online, offline = run.server.record.total("online"), run.server.record.total("offline")
     assert online == mirrored(run.client.record.total("online"), online.rounds)
-    assert online.rounds == 1
+    assert online.rounds == 1 and relu_cost(count, w, k, f).gc_messages == 2 * online.rounds
     assert online.sent_bytes == sum(sizes.labels) + HEADER_BYTES * len(sizes.labels)
     assert online.received_bytes == sizes.colours + HEADER_BYTES
     assert offline.sent_bytes == sum(sizes.tables) + HEADER_BYTES * len(sizes.tables)

@@ -75,7 +75,16 @@ def test_the_list_is_complete(budget: int, tolerance: float, stem: str) -> None:
 def test_a_budget_nothing_meets_names_the_nearest() -> None:
     with pytest.raises(InputError, match="give 10 ReLUs") as caught:
         plan(CIFAR, 10, 0.05)
-    assert "3,072 (C=1, D=3)" in caught.value.remedy
+    assert "3,072 (C=1, D=3): take it as the budget." in caught.value.remedy  # no tolerance reaches it
+
+
+@pytest.mark.parametrize(("size", "budget"), [(32, 3_600), (33, 4_000), (96, 50_000), (7, 100)])
+def test_the_tolerance_that_is_named_is_enough(size: int, budget: int) -> None:
+    template = Design(SPHYNX, 5, 5, (0, 1), image=Shape(3, size, size))
+    with pytest.raises(InputError, match="no channels and depth") as caught:
+        plan(template, budget, 0.0)
+    named = caught.value.remedy.split("--tolerance ")[1].rstrip(".")
+    assert plan(template, budget, parse_percentage(named)).plans
 
 
 def test_counts_match_the_account() -> None:

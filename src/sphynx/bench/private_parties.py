@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.bench.process_use import peak_memory_bytes
-from sphynx.bench.workers import tell, told_by, values_of, workers
+from sphynx.bench.workers import tell, told_by, told_by_all, values_of, workers
 from sphynx.program.files import load_program
 from sphynx.program.link import Link
 from sphynx.program.weights import load_weights
@@ -91,12 +91,18 @@ def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]
 
 
 def run_pair(serve: Party[Result], ask: Party[Result], *, where: str, remedy: str) -> tuple[Result, Result]:
-    """What the two return, each in a process of its own; the first is `accepted`, the second `connected`."""
+    """What the two return, each in a process of its own; the first is `accepted`, the second `connected`.
+
+    Where one fails, the other is ended at once: a server would wait long for a client that never connects.
+    """
+    values = partial(values_of, where=where, remedy=remedy)
     with workers((serve,), (ask,)) as (server_end, client_end):
-        outcome, value = told_by(server_end)
-        tell(client_end, value)  # the port, where the server got so far; else the client ends as well
-        told = [told_by(server_end), told_by(client_end)] if outcome == "done" else [(outcome, value)]
-    served, asked = values_of(told, where=where, remedy=remedy)
+        wait([server_end, client_end])
+        if client_end.poll():  # before it is told the port it has nothing to say but that it failed
+            values([told_by(client_end)])
+        (port,) = values([told_by(server_end)])
+        tell(client_end, port)
+        served, asked = values(told_by_all([server_end, client_end]))
     return served, asked
 
 

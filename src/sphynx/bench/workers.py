@@ -7,9 +7,9 @@ returns is sent so too; where it fails, ("failed", why) is sent instead.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from sphynx.errors import SphynxError
@@ -58,14 +58,35 @@ def told_by(end: Connection) -> Told:
         return "failed", "the process ended without a word (was it killed for its memory?)"
 
 
+def told_by_all(ends: Sequence[Connection]) -> list[Told]:
+    """A word of each, in their order; where one fails, what was told until then, as the others may wait for it in vain.
+
+    A lost connection only follows from a failure: the one that failed then has a while to say why.
+    """
+    told: dict[Connection, Told] = {}
+    while len(told) < len(ends):
+        failures = [str(value) for outcome, value in told.values() if outcome == "failed"]
+        if not all(map(_is_lost_connection, failures)):
+            break
+        ready = wait([end for end in ends if end not in told], timeout=JOIN_SECONDS if failures else None)
+        if not ready:
+            break
+        told |= {end: told_by(end) for end in ends if end in ready}
+    return [told[end] for end in ends if end in told]
+
+
 def values_of(told: Iterable[Told], *, where: str, remedy: str) -> list[Any]:
     """Or the failure. Where one process fails, those that talk to it only see a lost connection: it goes first."""
     told = list(told)
     failures = [str(value) for outcome, value in told if outcome == "failed"]
-    failures.sort(key=lambda text: ConnectionLostError.__name__ in text)
+    failures.sort(key=_is_lost_connection)
     if failures:
         raise SphynxError(failures[0], where=where, remedy=remedy)
     return [value for _, value in told]
+
+
+def _is_lost_connection(why: str) -> bool:
+    return ConnectionLostError.__name__ in why
 
 
 def _report_to(told: Connection, work: Callable[..., Any], *arguments: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -95,15 +96,17 @@ def design(
     chosen_device = pick_device(device)
     refuse_old_run(out, resume)
     images = open_data(data, image_size=image_size)
+    order = _order(
+        images, relu_budget=relu_budget, tolerance=tolerance, stem=stem, conv_stack=conv_stack, cells=cells,
+        strategy=strategy if search else "", placement=_placement(fixed, reduce_at, reduce_cells),
+        reduce_cells=reduce_cells, candidates=candidates,
+        recipes=(search_recipe, location_recipe, recipe, compare), settings=settings or [],
+        seed=seed, seeds=seeds, time_budget=time_budget,
+    )  # fmt: skip
+    _refuse_places_over_budget(order, images)
     pipeline = Pipeline(
-        _order(
-            images, relu_budget=relu_budget, tolerance=tolerance, stem=stem, conv_stack=conv_stack, cells=cells,
-            strategy=strategy if search else "", placement=_placement(fixed, reduce_at, reduce_cells),
-            reduce_cells=reduce_cells, candidates=candidates,
-            recipes=(search_recipe, location_recipe, recipe, compare), settings=settings or [],
-            seed=seed, seeds=seeds, time_budget=time_budget,
-        ),
-        images, out, device=chosen_device, resume=resume == "auto", resume_command=resume_command(), quiet=as_json,
+        order, images, out, device=chosen_device, resume=resume == "auto", resume_command=resume_command(),
+        quiet=as_json,
     )  # fmt: skip
     if as_json:
         estimates = [estimate.to_json() for estimate in pipeline.schedule()]
@@ -167,6 +170,31 @@ def _placement(fixed: bool, reduce_at: str, reduce_cells: int | None) -> Literal
     if reduce_at:
         return parse_positions(reduce_at)
     return "fixed" if fixed else "search"
+
+
+def _refuse_places_over_budget(order: Order, data: Data) -> None:
+    """Places given by hand. The plan counts ReLUs with reduce cells at D/3 and 2D/3; where a size is odd, 33 pixels
+    become 17 with four times the channels, so that earlier or more of them make a larger network."""
+    from sphynx.space.account import relu_count
+    from sphynx.space.design import Design
+    from sphynx.space.planner import plan
+    from sphynx.space.tally import Shape
+
+    places = order.placement
+    if isinstance(places, str):
+        return
+    template = Design(
+        order.genotype, 2, 3, (), Shape(*data.train.shape), data.classes, stem=order.stem, conv_stack=order.conv_stack
+    )
+    planned = plan(template, order.relu_budget, order.tolerance).chosen.design
+    relus = relu_count(dataclasses.replace(planned, reduce_positions=places))
+    if relus > order.relu_budget * (1 + order.tolerance):
+        raise InputError(
+            f"with reduce cells at {','.join(map(str, places))} the network (C={planned.channels}, D={planned.depth}) "
+            f"has {relus:,} ReLUs, the budget is {order.relu_budget:,}", where="--reduce-at",
+            remedy=f"Reduce later or less often, let --reduce-cells {len(places)} place them within the budget, "
+            "or take images whose size can be halved as often.",
+        )  # fmt: skip
 
 
 def _by_stage(settings: list[str]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Files that verbs write when long work is done. Whether they can be written is found out before it begins."""
+"""Files and folders that verbs write when their work is done. Whether they can be is found out before it begins."""
 
 from __future__ import annotations
 
@@ -23,11 +23,19 @@ def _writable(path: Path, flag: str) -> Path:
     return path
 
 
-def _numbers(path: Path | None) -> Path | None:
+def out_file(path: Path | None) -> Path | None:
+    """The callback of an --out that is a file."""
     return None if path is None else _writable(path, "-o")
 
 
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="A file for all numbers, as JSON.", callback=_numbers)]
+def picture_folder(path: Path | None) -> Path | None:
+    """The callback of an --svg."""
+    if path is not None and path.exists() and not path.is_dir():
+        raise InputError("it is not a folder", where=str(path), remedy="Name another one: --svg FOLDER.")
+    return path
+
+
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="A file for all numbers, as JSON.", callback=out_file)]
 
 
 def figure_file(*suffixes: str) -> Callable[[Path | None], Path | None]:

@@ -10,6 +10,7 @@ import typer
 from sphynx.cli import design_options as opt
 from sphynx.cli.estimate import LinkOption, ReluOption, chosen_backend, machine_rates
 from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def plan(
     balancing: opt.Balancing = "relu",
     conv_stack: opt.ConvStack = "paper",
     convolution: opt.Convolution = "vanilla",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the chosen design.json here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the chosen design.json here.", callback=out_file)
+    ] = None,
     as_json: opt.Json = False,
 ) -> None:
     """List every (channels, depth) within tolerance of a ReLU budget and choose one.
@@ -109,9 +112,11 @@ def _within_latency(
 
 
 def print_plans(plans: PlanList, budget: int, tolerance: str) -> None:
-    chosen = plans.chosen.design
+    from sphynx.space.planner import parse_percentage
+
+    chosen, within = plans.chosen.design, f"{100 * parse_percentage(tolerance):g}%"
     print_table(
-        f"Networks within {tolerance} of {count(budget)} ReLUs, {chosen.image} images, {chosen.classes} classes",
+        f"Networks within {within} of {count(budget)} ReLUs, {chosen.image} images, {chosen.classes} classes",
         ["", ">C", ">D", ">ReLUs", ">off", ">parameters", ">MACs"],
         (
             [

@@ -9,6 +9,8 @@ import typer
 
 from sphynx.cli import design_options as opt
 from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.cli.output_files import out_file, picture_folder
+from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.space.design import Design
@@ -42,8 +44,12 @@ def show(
     balancing: opt.Balancing = "relu",
     conv_stack: opt.ConvStack = "paper",
     convolution: opt.Convolution = "vanilla",
-    svg: Annotated[Path | None, typer.Option("--svg", help="Draw cells and skeleton into this folder.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the design.json here.")] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", help="Draw cells and skeleton into this folder.", callback=picture_folder)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the design.json here.", callback=out_file)
+    ] = None,
     as_json: opt.Json = False,
 ) -> None:
     """Show a design: its layers with shapes, ReLUs, parameters and MACs; its cells and its skeleton as SVG.
@@ -65,16 +71,20 @@ def show(
 
     design: AnyDesign | None = _design_file(what)
     if design is None and what in REFERENCES:
-        design = _reference(what, channels or 64, image_size, image_channels, classes, stem, pool)
+        design = _reference(what, 64 if channels is None else channels, image_size, image_channels, classes, stem, pool)
     if design is None:
         design = opt.design_for(
-            cells=what, channels=channels if channels is not None else 5, depth=depth,
+            cells=what, channels=5 if channels is None else channels, depth=depth,
             reduce_positions=None if reduce_at is None else opt.parse_positions(reduce_at),
             image_size=image_size, image_channels=image_channels, classes=classes, stem=stem,
             balancing=balancing, conv_stack=conv_stack, convolution=convolution,
         )  # fmt: skip
     account = account_of_any(design)
-    written = _draw(design, svg) if svg is not None and isinstance(design, Design) else []
+    written: list[Path] = []
+    if svg is not None:
+        if not isinstance(design, Design):
+            raise InputError("only a network of Sphynx cells is drawn", where="--svg", remedy="Leave --svg out.")
+        written += _draw(design, svg)
     if out is not None:
         save_design(design, out)
         written.append(out)
@@ -135,11 +145,14 @@ def _design_file(what: str) -> AnyDesign | None:
     """The design in a file, if `what` is a file, a run or a model with one; a genotype file is not."""
     from sphynx.space.files import is_design, load_any_design
     from sphynx.space.genotype import read_json
+    from sphynx.space.published import GENOTYPES
     from sphynx.space.shipped import model_names, model_path
 
     path = model_path(what) if what in model_names() else Path(what)
     if path.is_dir():
         path = path / "design.json"
+        if not path.is_file() and what not in (*REFERENCES, *GENOTYPES):
+            raise InputError("the folder holds no design.json", where=what, remedy="Give a run folder, or a file.")
     return load_any_design(path) if path.is_file() and is_design(read_json(path)) else None
 
 

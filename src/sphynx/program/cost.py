@@ -22,6 +22,7 @@ from sphynx.program.ir import Linear, Program, Relu, Square, Term
 from sphynx.space.tally import Shape
 
 LABEL_BYTES, AND_BYTES = 16, 32
+GC_MESSAGES = 2  # online: labels down, in as many frames as they take, and colour bits up
 PLANE_BITS = 64  # bits of many ReLUs travel as planes of whole words
 GMW_CONVERTED_BITS = 5  # of each ReLU, made additive offline by a product with a ring element
 
@@ -44,6 +45,7 @@ class LayerCost:
     gc_table_bytes: int = 0  # offline
     gc_ots: int = 0  # offline: one for each of the client's input wires
     gc_online_bytes: int = 0
+    gc_messages: int = 0  # online, as are gmw_messages: those waited for, one after the other
     gmw_ots: int = 0
     gmw_down_ots: int = 0  # of them those whose message the server sends
     gmw_offline_ring_bytes: int = 0  # beside the OTs
@@ -105,6 +107,7 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
         gc_table_bytes=relus * ands * AND_BYTES,
         gc_ots=relus * (w + k),
         gc_online_bytes=relus * w * LABEL_BYTES + row * k // 8,
+        gc_messages=GC_MESSAGES,
         gmw_ots=row * (w + 2 * (tree.inner_count + 1) + GMW_CONVERTED_BITS),
         gmw_down_ots=row * (tree.inner_count + 1),
         gmw_offline_ring_bytes=corrections + packed_bytes(relus, k),

@@ -29,7 +29,6 @@ from sphynx.program.link import Link
 
 Backend = Literal["gc", "gmw"]
 BACKENDS: tuple[Backend, ...] = ("gc", "gmw")
-GC_MESSAGES = 2  # online: labels down, colour bits up
 OFFLINE_MESSAGES: dict[Backend, int] = {"gc": 2, "gmw": 4}  # of a layer of ReLUs
 SMALL_DEGREE_BITS = 48  # rings up to here fit polynomials of degree 4096
 
@@ -234,5 +233,4 @@ def _nonlinear_online(cost: LayerCost, rates: Rates, link: Link, backend: Backen
 
 
 def _messages(cost: LayerCost, backend: Backend) -> int:
-    relu_messages = 0 if not cost.relus else GC_MESSAGES if backend == "gc" else cost.gmw_messages
-    return relu_messages + cost.square_messages
+    return cost.square_messages + (cost.gc_messages if backend == "gc" else cost.gmw_messages)

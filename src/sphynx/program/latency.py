@@ -7,6 +7,7 @@ the compiler chooses for most cells; choose.py weighs every joint of a network t
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import cache
 
 import torch
 
@@ -18,9 +19,10 @@ from sphynx.program.quantise import Precision
 from sphynx.program.trace import trace
 from sphynx.program.widths import guess_bits, guess_program
 from sphynx.space.design import Design
-from sphynx.space.planner import PlanList, plan
+from sphynx.space.planner import PlanList, least_relus, plan
 
 _DOUBLED = 7  # steps of a tenth
+LEAST_TOLERANCE = 0.01  # with less, few of the budgets have a network, and the first that has one may be huge
 BUDGETS = tuple(round(500 * 1.1**step) for step in range(110))  # 500 to 16 million ReLUs, a tenth apart
 
 
@@ -48,21 +50,50 @@ def largest_within(
     """The largest ReLU budget whose chosen network fits, its plans, and the estimate of the chosen one.
 
     Doubled from the smallest until it no longer fits, then halved in between: no network is built that is much larger.
+    Up to twice what was found is tried as well: a wider and shallower network has more ReLUs and may be faster.
     """
-    found: tuple[int, PlanList, Estimate] | None = None
-    low, high = 0, len(BUDGETS)
+    if tolerance < LEAST_TOLERANCE:
+        raise InputError(
+            f"{tolerance:.1%} is too little beside a latency budget", where="--tolerance",
+            remedy=f"Budgets a tenth apart are tried: allow at least {LEAST_TOLERANCE:.0%}.",
+        )  # fmt: skip
+    too_slow: list[Design] = []
+
+    @cache
+    def planned(step: int) -> PlanList | None:
+        """None where no network has about so many ReLUs: a large image leaves gaps."""
+        try:
+            return plan(template, BUDGETS[step], tolerance)
+        except InputError:
+            return None
+
+    @cache
+    def fitting(step: int) -> tuple[int, PlanList, Estimate] | None:
+        plans = planned(step)
+        if plans is None:
+            return None
+        design = plans.chosen.design
+        if any(design.channels >= slow.channels and design.depth >= slow.depth for slow in too_slow):
+            return None
+        estimated = design_estimate(design, rates, link, backend)
+        if estimated.total.online_seconds <= online_seconds:
+            return BUDGETS[step], plans, estimated
+        too_slow.append(design)
+        return None
+
+    found, least = None, least_relus(template)
+    low, high = sum(budget * (1 + tolerance) < least for budget in BUDGETS), len(BUDGETS)
     while low < high:
         middle = min(low + _DOUBLED, (low + high) // 2)
-        try:
-            plans = plan(template, BUDGETS[middle], tolerance)
-        except InputError:
-            low = middle + 1  # no network has about this many ReLUs: the smallest budgets of a large image
+        below = next((step for step in range(middle, low - 1, -1) if planned(step)), None)
+        if below is not None and not fitting(below):
+            high = below
             continue
-        estimated = design_estimate(plans.chosen.design, rates, link, backend)
-        if estimated.total.online_seconds <= online_seconds:
-            found, low = (BUDGETS[middle], plans, estimated), middle + 1
-        else:
-            high = middle
+        low = middle + 1
+        if below is not None:
+            found = fitting(below)
+    for step in range(low, min(low + _DOUBLED, len(BUDGETS))):
+        found = fitting(step) or found
     if found is None:
         raise InputError(
             f"no network fits {1e3 * online_seconds:g} ms online over {link.name}",

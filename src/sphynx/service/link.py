@@ -19,7 +19,6 @@ from sphynx.service.session import MAX_PING_BYTES, Ping
 ROUND_TRIPS = 5
 SIZES = (1 << 16, MAX_PING_BYTES)  # the larger only where the smaller goes too fast to be timed
 ENOUGH_S = 0.1
-GC_MESSAGES = 2
 
 
 def measure_link(channel: Channel) -> Link:
@@ -38,7 +37,7 @@ def online_link_seconds(program: Program, backend: Backend, link: Link, batch: i
     messages = online_bytes = 0
     for _, cost in activation_costs(program, batch):
         if cost.relus:
-            messages += GC_MESSAGES if backend == "gc" else cost.gmw_messages
+            messages += cost.gc_messages if backend == "gc" else cost.gmw_messages
             online_bytes += cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes
     return messages * link.round_trip_s / 2 + 8 * online_bytes / link.bits_per_s
 

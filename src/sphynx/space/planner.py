@@ -1,8 +1,8 @@
 """From a ReLU budget to channels and depth: every (C, D) within tolerance, and a default choice with its reason.
 
-With ReLU balancing a network has exactly H0*W0*C*D ReLUs (plus the ImageNet stem's), so the candidates can be listed
-outright. The paper found accuracy nearly flat across them (69.38 +- 0.23 % at 50K on CIFAR-100); its own choices are
-C >= 5 and, up to 10 cells, depth before width, and so is the default here.
+With ReLU balancing a network has exactly H0*W0*C*D ReLUs (plus the ImageNet stem's; more where a size is odd), so the
+candidates can be listed outright. The paper found accuracy nearly flat across them (69.38 +- 0.23 % at 50K on
+CIFAR-100); its own choices are C >= 5 and, up to 10 cells, depth before width, and so is the default here.
 """
 
 from __future__ import annotations
@@ -65,18 +65,20 @@ class PlanList:
 def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
     """Every (C, D) whose ReLU count is within `tolerance` of the budget; `template` gives all the rest.
 
-    Reduce cells stand at D/3 and 2D/3 here: their places do not change the ReLU count, and are searched for later.
+    Reduce cells stand at D/3 and 2D/3 here, and are placed later: that does not change the ReLU count where every size
+    can be halved exactly.
     """
     plans = [
         _plan_of(_with_size(template, channels, depth)) for channels, depth in _sizes(template, relu_budget, tolerance)
     ]
     if not plans:
         nearest = min(_neighbours(template, relu_budget), key=lambda p: abs(p.relus - relu_budget))
+        percent = 100 * abs(nearest.relus - relu_budget) // relu_budget + 1
         raise InputError(
             f"no channels and depth ({MIN_DEPTH} to {MAX_DEPTH} cells) give {relu_budget:,} ReLUs "
             f"within {tolerance:.1%} on {template.image} images",
             remedy=f"The nearest is {nearest.relus:,} (C={nearest.design.channels}, D={nearest.design.depth}): "
-            "take it as the budget, or raise --tolerance.",
+            f"take it as the budget{f', or give --tolerance {percent}%' if percent < 100 else ''}.",
         )
     within = [p for p in plans if p.design.channels >= PAPER_MIN_CHANNELS and p.design.depth in PAPER_DEPTHS]
     if within:
@@ -93,6 +95,11 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
         f"C={best.design.channels}, D={best.design.depth}: {why}; "
         "the paper measured accuracy to be nearly flat across the choices.",
     )
+
+
+def least_relus(template: Design) -> int:
+    """Of the smallest network that `plan` can list."""
+    return relu_count(_with_size(template, _min_channels(template), MIN_DEPTH))
 
 
 def _lopsidedness(design: Design) -> float:

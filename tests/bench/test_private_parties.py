@@ -1,0 +1,72 @@
+"""A server and a client process of a benchmark: whichever fails, the other does not wait for it."""
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pytest
+
+from sphynx.bench.private_parties import accepted, connected, plain_channel, run_pair
+from sphynx.errors import SphynxError
+
+MENDING = {"where": "bench", "remedy": "Run it again."}
+
+
+def serve(told: Connection) -> bytes:
+    channel = accepted(told, plain_channel, None)
+    channel.send(b"down")
+    return channel.receive(2)
+
+
+def ask(told: Connection) -> bytes:
+    channel = connected(told, plain_channel, None)
+    channel.send(b"up")
+    return channel.receive(4)
+
+
+def prepare_for_long(told: Connection) -> None:
+    told.poll(None)  # the server is told nothing: until it is ended
+
+
+def fail(_told: Connection) -> None:
+    raise ValueError("the reason")
+
+
+def fail_once_told(told: Connection) -> None:
+    told.recv()
+    raise ValueError("the reason")
+
+
+def fail_once_connected(told: Connection) -> None:
+    _channel = connected(told, plain_channel, None)
+    raise ValueError("the reason")
+
+
+def die_once_told(told: Connection) -> None:
+    told.recv()
+    os._exit(9)
+
+
+def test_both_return_what_they_saw() -> None:
+    assert run_pair(serve, ask, **MENDING) == (b"up", b"down")
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "why"),
+    [
+        (fail, ask, "ValueError: the reason"),
+        (prepare_for_long, fail, "ValueError: the reason"),  # before the server listens
+        (serve, fail_once_told, "ValueError: the reason"),  # while it waits for the client to connect
+        (serve, die_once_told, "without a word"),
+        (serve, fail_once_connected, "ValueError: the reason"),  # the server only sees a lost connection
+    ],
+)
+def test_one_that_fails_is_named_and_the_other_is_ended(
+    server: Callable[[Connection], Any], client: Callable[[Connection], Any], why: str
+) -> None:
+    with pytest.raises(SphynxError, match=why):
+        run_pair(server, client, **MENDING)
+    assert multiprocessing.active_children() == []
