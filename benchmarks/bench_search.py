@@ -10,8 +10,9 @@ steps run in bf16, captured as CUDA graphs where the strategy allows it. The flo
 as designed, without widths that are rounded up for the hardware.
 
 `--check-graphs` runs the same few steps of search, placement and training twice from the same state, eagerly and
-captured (`--lanes`: over several streams), in fp32 with deterministic kernels, and prints the largest difference of any
-weight, architecture parameter or loss; it exits with 1 where that exceeds what the order of additions explains.
+captured (`--lanes`: the cell searches over several streams), in fp32 with deterministic kernels, and prints the largest
+difference of any weight, architecture parameter or loss; it exits with 1 where that exceeds what the order of additions
+explains.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def placement_row(
 
 def _how(recipe: SearchRecipe | LocationRecipe) -> str:
     how = ("bf16" if recipe.autocast else "fp32") + (", graph" if recipe.cuda_graphs else ", eager")
-    how += ", lanes" if recipe.cuda_graphs and recipe.lanes else ""
+    how += ", lanes" if recipe.cuda_graphs and isinstance(recipe, SearchRecipe) and recipe.lanes else ""
     return how + (", tensor cores" if recipe.tensor_cores else "")
 
 
@@ -138,14 +139,15 @@ def graph_difference(make: Any, steps: int) -> tuple[float, str]:
     return largest_difference(*ends)
 
 
-def training_difference(design: Design, data: Data, steps: int, device: torch.device, how: str) -> tuple[float, str]:
+def training_difference(design: Design, data: Data, steps: int, device: torch.device) -> tuple[float, str]:
     """The same of training steps."""
     ends = []
-    for acceleration in ("eager", how):
+    for acceleration in ("eager", "graph"):
         recipe = load_training_recipe("fast", {"precision": "fp32", "acceleration": acceleration, "batch_size": 64})
         job = Job(design, data, recipe, Path(), processes=Processes(device))
         network, step = prepare_training(job)
         network.train()
+        torch.backends.cudnn.benchmark = False  # training turns it on; timings would choose other kernels each time
         for batch in islice(make_batches(data.train, job), steps):
             step(*batch)
         ends.append(dict(state_tensors({"network": network.state_dict(), "loss": torch.tensor(step.read()[0])})))
@@ -183,12 +185,11 @@ def check_graphs(
         found[f"search {strategy}"] = graph_difference(make_search, steps)
 
     def make_placement(graphs: bool) -> Any:
-        recipe = load_location_recipe("paper", {"batch_size": 16, "cuda_graphs": graphs, **settings})
+        recipe = load_location_recipe("paper", {"batch_size": 16, "cuda_graphs": graphs, **of_both(settings)})
         return prepare_placement(design, data, recipe, placements(design.depth, 2, "paper"), seed=0, device=device)
 
     found["placement"] = graph_difference(make_placement, 3 * steps)
-    how = "lanes" if settings["lanes"] else "graph"
-    found["training"] = training_difference(design, data, steps, device, how)
+    found["training"] = training_difference(design, data, steps, device)
     good = {what: difference <= TOLERANCE for what, (difference, _) in found.items()}
     if as_json:
         print_json({what: {"difference": d, "where": w, "good": good[what]} for what, (d, w) in found.items()})
@@ -222,7 +223,13 @@ def main() -> None:
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, bool]:
+    """Of a cell search."""
     return {"tensor_cores": options.tensor_cores, "lanes": options.lanes}
+
+
+def of_both(settings: dict[str, bool]) -> dict[str, bool]:
+    """Those of them that a placement search has too."""
+    return {name: value for name, value in settings.items() if name != "lanes"}
 
 
 def search_rows(
@@ -236,9 +243,9 @@ def search_rows(
 ) -> Iterator[dict[str, Any]]:
     effort = measure.QUICK_EFFORT if quick else measure.GPU_EFFORT
     data = measure.random_data(256 if quick else 50_000)
-    common = {**settings, **({"batch_size": 8} if quick else {})}
-    recipe = load_recipe(recipe_name, {**common, **({"depth": 3, "channels": 1} if quick else {})})
-    location = load_location_recipe(recipe_name, common)
+    small = {"batch_size": 8} if quick else {}
+    recipe = load_recipe(recipe_name, {**settings, **small, **({"depth": 3, "channels": 1} if quick else {})})
+    location = load_location_recipe(recipe_name, {**of_both(settings), **small})
     for strategy in strategies:
         yield search_row(strategy, data, recipe, device, effort, ceilings)
     channels, depth = (1, 3) if quick else (5, 5)

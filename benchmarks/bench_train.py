@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["train", "search"], help="leave the other part out")
     parser.add_argument("--batch", type=int, nargs="+", help="of the training rows (default: 96 512)")
     parser.add_argument("--strategies", nargs="*", default=SEARCHES, help=f"default: {' '.join(SEARCHES)}")
-    parser.add_argument("--acceleration", default="auto", help="training: auto, eager, graph, lanes, compile")
+    parser.add_argument("--acceleration", default="auto", help="training: auto, eager, graph, compile")
     parser.add_argument("--precision", default="auto", help="training: auto, fp32, bf16")
     parser.add_argument("--memory-format", default="auto", help="training: auto, contiguous, channels_last")
     a = parser.parse_args()

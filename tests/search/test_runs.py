@@ -220,3 +220,18 @@ def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:
     design = Design(SPHYNX, 1, 3, (0, 1), Shape(3, 32, 32), 100)
     with pytest.raises(InputError, match="classes"):
         locate.locate(design, small_data(), PLACES, placements(3), tmp_path, quiet=True)
+
+
+def test_evaluation_mixes_the_classes_of_a_sorted_set() -> None:
+    """A supernet normalises by the batch: of a folder in its own order each batch would hold a class or two."""
+    labels = torch.arange(10).repeat_interleave(400)
+    pixels = torch.arange(4000).to(torch.uint8).view(-1, 1, 1, 1).expand(-1, 3, 2, 2).contiguous()
+    sorted_set = ImageSet(pixels, labels, tuple("abcdefghij"))
+    halves = epochs.Halves(
+        make_data("sorted", sorted_set, sorted_set, where="sorted"), 32, flip=False, crop=False, seed=3, device="cpu"
+    )
+    batches = list(halves.evaluation())
+    assert all(len(y.unique()) == 10 for _, y in batches)
+    assert torch.equal(torch.cat([y for _, y in batches]).sort().values, torch.arange(10).repeat_interleave(200))
+    again = torch.cat([y for _, y in halves.evaluation()])
+    assert torch.equal(again, torch.cat([y for _, y in batches]))

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from sphynx.network.cell import Cell
-from sphynx.network.lanes import Part, start
 from sphynx.network.operations import batch_norm
 from sphynx.space.design import Design
 
@@ -58,12 +57,12 @@ class SphynxNetwork(nn.Module):
     def forward_with_auxiliary(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         older, newer = self.stem(x)
         keep = self._keep(newer) if self.training and self.drops_paths else None
-        auxiliary: Part | None = None
+        auxiliary_logits = None
         for position, cell in enumerate(self.cells):
             older, newer = newer, cell(older, newer, None if keep is None else keep[position])
             if position == self.auxiliary_position and self.auxiliary is not None and self.training:
-                auxiliary = start(self.auxiliary, newer)
-        return self.head(newer.mean(dim=(2, 3))), None if auxiliary is None else auxiliary.join()
+                auxiliary_logits = self.auxiliary(newer)
+        return self.head(newer.mean(dim=(2, 3))), auxiliary_logits
 
     def _keep(self, x: Tensor) -> Tensor:
         """(cells, edges, batch, 1, 1, 1): 0 with probability `drop_path`, else its inverse survival rate.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from sphynx.network.lanes import Part, pass_on, start
 from sphynx.network.operations import FactorizedReduction, build_operation, pointwise
 from sphynx.space.design import Design
 from sphynx.space.genotype import INPUT_NODES
@@ -58,29 +57,17 @@ class Cell(nn.Module):
         self.activation = nn.ReLU()
 
     def forward(self, older: Tensor, newer: Tensor, keep: Tensor | None = None) -> Tensor:
-        """`keep` (edges, batch, 1, 1, 1) scales each edge per sample: drop-path.
-
-        An edge starts as soon as its source is there: on a GPU they may run side by side.
-        """
-        inputs = [start(self.input_older, older), start(self.input_newer, newer)]
-        edges: dict[int, Part] = {}
-        nodes: list[Tensor] = []
-        for node in range(INPUT_NODES + len(self.edges) // 2):
-            if node < INPUT_NODES:
-                nodes.append(inputs[node].join())
-            else:
-                number = 2 * (node - INPUT_NODES)
-                nodes.append(edges[number].join() + edges[number + 1].join())
-            for number, source in enumerate(self.sources):
-                if source == node:
-                    edges[number] = self._start_edge(number, nodes[node], keep)
+        """`keep` (edges, batch, 1, 1, 1) scales each edge per sample: drop-path."""
+        nodes = [self.input_older(older), self.input_newer(newer)]
+        for number in range(0, len(self.edges), 2):
+            first, second = (self._edge(edge, nodes, keep) for edge in (number, number + 1))
+            nodes.append(first + second)
         return self.activation(self.output(torch.cat(nodes[INPUT_NODES:], dim=1)))  # type: ignore[no-any-return]
 
-    def _start_edge(self, number: int, x: Tensor, keep: Tensor | None) -> Part:
+    def _edge(self, number: int, nodes: list[Tensor], keep: Tensor | None) -> Tensor:
         operation = self.edges[number]
+        x: Tensor = operation(nodes[self.sources[number]])
         # A skip at stride 1 is never dropped, so that each node always receives something where one is present.
-        if isinstance(operation, nn.Identity):
-            return pass_on(x)
-        if keep is None:
-            return start(operation, x)
-        return start(lambda x, keep: operation(x) * keep, x, keep[number])
+        if keep is None or isinstance(operation, nn.Identity):
+            return x
+        return x * keep[number]

@@ -38,7 +38,9 @@ class Halves:
                 remedy="Use more images.",
             )
         self._data, self.device = data, torch.device(device)
-        first, self._second = data.train.halves(seed)
+        first, second = data.train.halves(seed)
+        order = torch.Generator().manual_seed(seed)
+        self._mixed = second.subset(torch.randperm(len(second), generator=order))
         augmentation = Augmentation(crop=crop, flip=flip and data.mirrored)
 
         def batches(images: ImageSet, own_seed: int) -> Batches:
@@ -47,7 +49,7 @@ class Halves:
                 mean=data.mean, std=data.std, seed=own_seed,
             )  # fmt: skip
 
-        self._train, self._held_out = batches(first, 2 * seed), batches(self._second, 2 * seed + 1)
+        self._train, self._held_out = batches(first, 2 * seed), batches(second, 2 * seed + 1)
         self.steps = min(len(self._train), len(self._held_out))
 
     def pairs(self, epoch: int) -> Iterator[tuple[Batch, Batch]]:
@@ -59,9 +61,13 @@ class Halves:
         return _epoch_of(self._held_out, 2 * epoch + 1)
 
     def evaluation(self) -> Iterator[Batch]:
-        """The held-out half as it is."""
+        """The held-out half, not augmented, in one order that mixes its classes.
+
+        A supernet normalises by the statistics of the batch: one of only two classes, as a folder of images in its own
+        order would give, is unlike any that it was trained on.
+        """
         return plain_batches(
-            self._second, EVALUATION_BATCH, device=self.device, mean=self._data.mean, std=self._data.std
+            self._mixed, EVALUATION_BATCH, device=self.device, mean=self._data.mean, std=self._data.std
         )
 
 

@@ -110,7 +110,7 @@ class PlacementSearch:
         own = [recipe.optimiser(weights[: len(weights) - len(common)], self.learning_rate) for weights in self.weights]
         of_shared = [recipe.optimiser(common, self.learning_rate)] if common else []
         self.optimisers = [[optimiser, *of_shared] for optimiser in own]
-        self._captures = Captures(recipe.cuda_graphs and self.device.type == "cuda", lanes=recipe.lanes)
+        self._captures = Captures(recipe.cuda_graphs and self.device.type == "cuda")
         # beta stays on the host: see `gumbel`.
         self.beta = nn.Parameter(recipe.beta_init * torch.randn(len(networks), generator=generator))
         self.running_losses = RunningLosses(len(networks)) if recipe.estimator == "losses" else None

@@ -29,7 +29,6 @@ class WeightSettings:
     crop: bool = True
     autocast: bool = False  # bf16, on a GPU
     cuda_graphs: bool = False  # a step is captured once and replayed, one graph per choice that it makes
-    lanes: bool = False  # independent parts of a captured step on CUDA streams of their own (`network.lanes`)
     tensor_cores: bool = False  # channels last in memory, widths that are multiples of 8
 
     def faults(self) -> list[str]:

@@ -5,22 +5,20 @@
 The paper's distillation (Ba & Caruana 2014) is d = ||s - t||^2: summed over the classes as its formula is written
 (`distillation_reduction = "mean"` averages over the classes instead), averaged over the batch. "kl" is Hinton's
 T^2 KL(softmax(t / T) || softmax(s / T)), and "standardised" the same of z-scores, each image's logits less their mean
-over their deviation (Sun et al. 2024): a student need not match how sure its teacher is, only how it ranks. The paper does not say whether the auxiliary loss stays beside distillation;
-here it stays, and `auxiliary_weight = 0` removes it. Label smoothing applies to the cross-entropies only.
+over their deviation (Sun et al. 2024): a student need not match how sure its teacher is, only how it ranks. The paper
+does not say whether the auxiliary loss stays beside distillation; here it stays, and `auxiliary_weight = 0` removes it.
+Label smoothing applies to the cross-entropies only.
 `label_weight` l = 0 leaves the teacher's term alone. Student and teacher read the very same tensor x, augmented and
 mixed up: d needs no labels and is defined for mixed images as for any others, while CE takes the mixed labels.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sphynx.network.builder import SphynxNetwork
-from sphynx.network.lanes import start
 from sphynx.train.recipe import Recipe
 
 _LEAST_VARIANCE = 1e-12  # of logits that are all equal, as a head of zeros gives them
@@ -37,7 +35,6 @@ class Objective(nn.Module):
         self._teacher = [] if teacher is None else [teacher.eval().requires_grad_(False)]
 
     def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        targets = [start(partial(_without_gradients, teacher), x) for teacher in self._teacher]
         logits, auxiliary = self._logits(x)
         terms = []
         if self.recipe.label_weight > 0:
@@ -45,8 +42,10 @@ class Objective(nn.Module):
             if auxiliary is not None:
                 labels = labels + self.recipe.auxiliary_weight * self._cross_entropy(auxiliary, y)
             terms.append(self.recipe.label_weight * labels)
-        for target in targets:
-            terms.append(self.recipe.distillation_weight * distillation_loss(logits, target.join(), self.recipe))
+        for teacher in self._teacher:
+            with torch.no_grad():
+                target = teacher(x).float()
+            terms.append(self.recipe.distillation_weight * distillation_loss(logits, target, self.recipe))
         return sum(terms[1:], terms[0]), logits
 
     def _logits(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -57,11 +56,6 @@ class Objective(nn.Module):
 
     def _cross_entropy(self, logits: Tensor, y: Tensor) -> Tensor:
         return functional.cross_entropy(logits, y, label_smoothing=self.recipe.label_smoothing)
-
-
-@torch.no_grad()
-def _without_gradients(teacher: nn.Module, x: Tensor) -> Tensor:
-    return teacher(x).float()  # type: ignore[no-any-return]  # modules are untyped
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, recipe: Recipe) -> Tensor:

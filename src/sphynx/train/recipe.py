@@ -17,7 +17,7 @@ Schedule = Literal["cosine", "step", "warmup-cosine"]
 Distillation = Literal["none", "squared", "kl", "standardised"]
 Precision = Literal["fp32", "bf16", "auto"]
 MemoryFormat = Literal["auto", "contiguous", "channels_last"]
-Acceleration = Literal["auto", "eager", "graph", "lanes", "compile"]
+Acceleration = Literal["auto", "eager", "graph", "compile"]
 
 
 def setting(default: Any, meaning: str) -> Any:
@@ -49,7 +49,7 @@ class Recipe:
     mixup: float = setting(0.0, "parameter of the Beta distribution; 0 = none")
     ema: float = setting(0.0, "decay of the weights' moving average, which is then evaluated and kept; 0 = none")
     held_out: float = setting(0.0, "share of the training images held out to watch accuracy on")
-    distillation: Distillation = setting("none", "squared error of logits, or KL divergence of them or of their z-scores")
+    distillation: Distillation = setting("none", "squared error of logits, KL divergence of them or of their z-scores")
     distillation_weight: float = setting(1.0, "of the distillation term")
     distillation_reduction: Literal["sum", "mean"] = setting("sum", "squared: over the classes (paper's formula: sum)")
     distillation_temperature: float = setting(4.0, "kl, standardised: of both softmaxes")

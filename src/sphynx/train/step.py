@@ -4,8 +4,7 @@ Learning rate and drop probability are device tensors, which a captured graph re
 with a NaN are summed on the device and read once per epoch.
 
     graph      the whole step (forward, backward, clipping, update, sums) is captured once and replayed
-    lanes      the same, with independent parts of the network side by side (`network.lanes`)
-    compile    the same on one stream, with the network's blocks compiled before (`network.regions`)
+    compile    the same, with the network's blocks compiled before (`network.regions`)
     eager      operation by operation; CPU, and several processes
 """
 
@@ -13,14 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sphynx.network.backend import fast_convolutions
-from sphynx.network.lanes import side_by_side
 from sphynx.network.regions import compile_regions
 from sphynx.train.average import Average
 from sphynx.train.recipe import Recipe
@@ -57,7 +54,6 @@ class Step:
         how = "eager" if eager else recipe.acceleration
         self._graph: _Graph | None = None
         self._captures = device.type == "cuda" and how != "eager"
-        self._lanes = how == "lanes"
         if how == "compile" and self._captures:
             compile_regions(module)
         if device.type == "cuda":
@@ -104,10 +100,6 @@ class Step:
             getattr(self, name).copy_(state[name])
         if self.average is not None:
             self.average.load_state_dict(state["average"])
-
-    def parts(self) -> AbstractContextManager[None]:
-        """How independent parts of a captured step run."""
-        return side_by_side(self.device) if self._lanes else nullcontext()
 
     def _run(self, x: Tensor, y: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
@@ -174,13 +166,12 @@ class _Graph:
         side.wait_stream(torch.cuda.current_stream(step.device))
         with torch.cuda.stream(side):
             for _ in range(_WARMUP_STEPS):
-                with step.parts():
-                    step._run(self.x, self.y)
+                step._run(self.x, self.y)
         torch.cuda.current_stream(step.device).wait_stream(side)
         # Gradients made during capture live in the graph's memory: replays overwrite them, never add to old ones.
         step.optimizer.zero_grad(set_to_none=True)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph), step.parts():
+        with torch.cuda.graph(self.graph):
             step._run(self.x, self.y)
         before.restore(step)
 

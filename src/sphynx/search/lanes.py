@@ -1,6 +1,6 @@
-"""Independent parts of a network side by side on a GPU: each part in a lane, a CUDA stream of its own.
+"""Independent parts of a supernet side by side on a GPU: each part in a lane, a CUDA stream of its own.
 
-The kernels of a narrow network are too small to fill a GPU, and a step captured on one stream is as long as all of
+The kernels of a narrow supernet are too small to fill a GPU, and a step captured on one stream is as long as all of
 them in a row. Captured over several streams, a CUDA graph keeps only the dependencies that are there. Backward follows
 by itself: autograd runs an operation's gradient on the stream of its forward pass and orders the streams.
 
@@ -8,12 +8,11 @@ by itself: autograd runs an operation's gradient on the stream of its forward pa
         first, second = start(part, x), start(other, x)
         y = first.join() + second.join()
 
-Outside of `side_by_side`, and without a GPU, `start` computes at once. Two things must not happen between streams. The
-allocator must not hand memory on that another stream still reads: what crosses is marked as used by both
-(`record_stream`), and stays during a capture. And nothing may be changed in place that another stream still reads:
-autograd adds gradients in place into a tensor whose last owner it is, though kernels in another lane may not have read
-it yet. A sum gives both of its terms the same gradient tensor, so a term that is only handed on gets one of its own
-(`pass_on`).
+Outside of `side_by_side`, and without a GPU, `start` computes at once. The allocator must not hand memory on that
+another stream still reads: what crosses is marked as used by both (`record_stream`), and stays during a capture.
+
+Only supernets run so: their captured steps equal eager ones bit for bit (`bench_search.py --check-graphs --lanes`).
+Finished networks, whose skip edges hand one gradient tensor to several readers, did not on an H200.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -69,21 +67,6 @@ def start(operation: Callable[..., Tensor], *inputs: Tensor | None) -> Part:
             tensor.record_stream(lane)
     with torch.cuda.stream(lane):
         return Part(operation(*inputs), lane)
-
-
-def pass_on(x: Tensor) -> Part:
-    """A part that does nothing: x itself."""
-    return Part(x if _lanes is None else _OwnGradient.apply(x))  # type: ignore[no-untyped-call]  # torch's own
-
-
-class _OwnGradient(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:  # noqa: ARG004 - torch passes it
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ARG004 - torch passes it
-        return gradients[0].clone()
 
 
 @contextmanager
