@@ -15,12 +15,16 @@ from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.stages import Stages
 from sphynx.search.location import load_location_recipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
+from sphynx.space.design import Design
 from sphynx.space.files import load_design
-from sphynx.space.genotype import load_genotype
+from sphynx.space.genotype import Genotype, load_genotype
+from sphynx.space.published import SPHYNX
 from sphynx.train import pipeline as module
 from sphynx.train.comparison import Row, gain
-from sphynx.train.pipeline import Order, Pipeline, recipe_for, with_epochs
+from sphynx.train.order import Order, recipe_for, with_epochs
+from sphynx.train.pipeline import Pipeline
 from sphynx.train.recipe import load_recipe
+from sphynx.train.retraining import retrainer
 from sphynx.train.timing import MARGIN, Estimate, fit, parse_duration
 from tests.train.small import data
 
@@ -70,7 +74,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp("whole")
-    pipeline(out).run()
+    pipeline(out, rivals=1).run()
     torch.set_num_threads(before)
     return out
 
@@ -80,6 +84,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("estimate", "training_epoch_seconds", 1),
         ("cells", "search_cells", 1),
+        ("ranking", "rank", 1),
         ("placement", "locate", 1),
         ("training", "train_seeds", 1),
         ("comparison", "train_seeds", 3),  # after the network's own training and that of the random cells
@@ -99,17 +104,45 @@ def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
     with monkeypatch.context() as patch:
         patch.setattr(module, function, interrupted)
         with pytest.raises(InterruptedWorkError) as stopped:
-            pipeline(tmp_path).run()
+            pipeline(tmp_path, rivals=1).run()
     assert "--resume auto" in stopped.value.remedy
     log = json.loads((tmp_path / "stages.json").read_text())["stages"]
     assert list(log)[-1] == stage and not log[stage]["finished"]
     assert all(log[name]["finished"] for name in list(log)[:-1])
 
-    pipeline(tmp_path, resume=True).run()
+    pipeline(tmp_path, rivals=1, resume=True).run()
     results = [json.loads((out / "result.json").read_text()) for out in (whole, tmp_path)]
     assert _without_times(results[0]) == _without_times(results[1])
     one, other = (load_model(out).state_dict() for out in (whole, tmp_path))
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_found_cells_must_beat_the_published_and_random_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trainings are real; which of them wins is not left to three images."""
+    seen: list[Genotype] = []
+
+    def second_is_best(*words: Any, **named: Any) -> Any:
+        real = retrainer(*words, **named)
+
+        def retrain(design: Design) -> float:
+            seen.append(design.genotype)
+            return real(design) + 10 * (len(seen) == 2)
+
+        return retrain
+
+    monkeypatch.setattr(module, "retrainer", second_is_best)
+    asked = pipeline(tmp_path, rivals=2, training=dataclasses.replace(TRAINING, epochs=16))
+    result = asked.run()
+    assert [estimate.stage for estimate in asked.schedule()] == ["cells", "ranking", *STAGES[1:]]
+    assert len(seen) == 4 and seen[1] == SPHYNX and len(set(seen)) == 4
+    held_out = [entry["held_out"] for entry in result["ranking"]]
+    assert held_out == sorted(held_out, reverse=True) and len(held_out) == 4
+    assert result["ranking"][0]["cells"] == result["cells"] == "published cells"
+    assert load_design(tmp_path / "design.json").genotype == SPHYNX
+    assert [row["cells"] for row in result["comparison"]["rows"]] == ["published cells", "random cells"]
+    runs = [json.loads(file.read_text()) for file in tmp_path.glob("ranking/*/config.json")]
+    assert {run["recipe"]["epochs"] for run in runs} == {2}
+    assert all(run["data"]["name"].endswith(", held out") for run in runs)
 
 
 def _without_times(result: dict[str, Any]) -> dict[str, Any]:

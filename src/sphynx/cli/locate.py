@@ -56,6 +56,8 @@ def locate(
     from sphynx.space.design import default_reduce_positions
     from sphynx.space.files import load_design, save_design
     from sphynx.train.processes import pick_device
+    from sphynx.train.recipe import load_recipe
+    from sphynx.train.retraining import retrainer
 
     start = load_design(design)
     if fixed:
@@ -69,6 +71,7 @@ def locate(
     if candidates not in ("all", "paper"):
         raise InputError(f"{candidates!r} are no candidates", where="--candidates", remedy="Use all or paper.")
     chosen_recipe = load_location_recipe(recipe, parse_settings(settings or []))
+    trained_by = load_recipe(exhaustive) if exhaustive else None
     places = placements(start.depth, reduce_cells, candidates)  # type: ignore[arg-type]  # checked above
     refuse_old_run(out, resume)
     images, chosen_device = open_data(data, image_size=image_size), pick_device(device)
@@ -76,10 +79,8 @@ def locate(
         start, images, chosen_recipe, places, out, seed=seed, device=chosen_device, resume=resume_command(),
         quiet=as_json,
     )  # fmt: skip
-    if exhaustive:
-        from sphynx.cli.retraining import retrainer
-
-        retrain = retrainer(images, exhaustive, out / "exhaustive", seed=seed, device=chosen_device, quiet=as_json)
+    if trained_by is not None:
+        retrain = retrainer(images, trained_by, out / "exhaustive", seed=seed, device=chosen_device, quiet=as_json)
         result = with_exhaustive(result, start, retrain, out)
     draw_location(result, out / "figures" / "location.svg")
     if as_json:

@@ -33,7 +33,7 @@ def plan(
     classes: opt.Classes = 100,
     stem: opt.StemOption = "auto",
     balancing: opt.Balancing = "relu",
-    conv_stack: opt.ConvStack = "paper",
+    conv_stack: opt.ConvStack = "single",
     convolution: opt.Convolution = "vanilla",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the chosen design.json here.", callback=out_file)
@@ -50,7 +50,7 @@ def plan(
 
       sphynx plan --relu-budget 1k --image-size 8 --image-channels 1 --classes 10 -o design.json
 
-      sphynx plan --latency-budget 500ms --link wan --conv-stack single
+      sphynx plan --latency-budget 500ms --link wan
     """
     from sphynx.space.files import save_design
     from sphynx.space.planner import parse_percentage, parse_relu_budget

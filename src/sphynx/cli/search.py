@@ -126,11 +126,12 @@ def _prices(pairs: list[str]) -> dict[str, float]:
 
 def _retrain(data: Data, recipe: SearchRecipe, training: str, out: Path, **where: Any) -> Callable[[Genotype], float]:
     """Networks as deep and wide as the supernet."""
-    from sphynx.cli.retraining import retrainer
     from sphynx.space.design import Design, default_reduce_positions
     from sphynx.space.tally import Shape
+    from sphynx.train.recipe import load_recipe
+    from sphynx.train.retraining import retrainer
 
-    train = retrainer(data, training, out / "rank", **where)
+    train = retrainer(data, load_recipe(training), out / "rank", **where)
 
     def retrain(genotype: Genotype) -> float:
         positions = default_reduce_positions(recipe.depth)

@@ -42,7 +42,7 @@ def show(
         ),
     ] = "average",
     balancing: opt.Balancing = "relu",
-    conv_stack: opt.ConvStack = "paper",
+    conv_stack: opt.ConvStack = "single",
     convolution: opt.Convolution = "vanilla",
     svg: Annotated[
         Path | None, typer.Option("--svg", help="Draw cells and skeleton into this folder.", callback=picture_folder)

@@ -1,11 +1,14 @@
-"""From a data set and a ReLU budget to a trained network: plan, estimate, cells, placement, training, comparison.
+"""From a data set and a ReLU budget to a trained network: plan, estimate, cells and their ranking, placement, training,
+comparison.
 
     out/genotype.json  design.json  model.safetensors  normalisation.json   the network (of the first seed)
     out/result.json    accuracies beside random and published cells         out/stages.json   what is finished
-    out/cells  out/placement  out/training/seed-N  out/comparison/*/seed-N  each stage's own runs
+    out/cells  out/ranking  out/placement  out/training/seed-N  out/comparison/*/seed-N   each stage's own runs
 
-Cells and placement learn from the two halves of the training images. Nothing here is chosen by a number that was
-measured on test images: a network meets them once, when its training has ended.
+Cells and placement learn from the two halves of the training images. A search can end in cells that are worse than
+random ones, so that what it found is ranked beside some of those and the published ones, by short trainings on part of
+the training images that are scored on the rest. Nothing here is chosen by a number that was measured on test images: a
+network meets them once, when its training has ended.
 """
 
 from __future__ import annotations
@@ -15,10 +18,9 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -32,23 +34,23 @@ from sphynx.run.progress import duration
 from sphynx.run.stages import Stages
 from sphynx.search.cellspace import CellSpace
 from sphynx.search.locate import locate
-from sphynx.search.location import Candidates, LocationRecipe, Placement, placements
-from sphynx.search.ranking import random_cells
-from sphynx.search.recipe import SearchRecipe
+from sphynx.search.location import Placement, placements
+from sphynx.search.ranking import random_cells, rank
 from sphynx.search.search import search_cells
 from sphynx.space.account import relu_count
-from sphynx.space.design import Design, Stem, default_reduce_positions
+from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype, genotype_from_json
-from sphynx.space.operations import ConvStack
 from sphynx.space.planner import PlanList
 from sphynx.space.planner import plan as plan_budget
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.comparison import Row, gain, row_of
 from sphynx.train.loop import RESULT, Job
+from sphynx.train.order import Order, with_epochs
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
+from sphynx.train.retraining import HELD_OUT, retrainer
 from sphynx.train.runs import summarise, train_seeds
 from sphynx.train.timing import (
     Estimate,
@@ -58,50 +60,8 @@ from sphynx.train.timing import (
     training_epoch_seconds,
 )
 
-REDUCE_CELLS = 2  # the paper's number
-FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
-LEAST_EPOCHS = {"cells": 2, "placement": 2, "training": 3, "comparison": 3}
+LEAST_EPOCHS = {"cells": 2, "ranking": 2, "placement": 2, "training": 3, "comparison": 3}
 RANDOM, PUBLISHED = "random cells", "published cells"
-
-
-@dataclass(frozen=True)
-class Order:
-    """What is asked for."""
-
-    relu_budget: int
-    search: SearchRecipe
-    location: LocationRecipe
-    training: Recipe
-    comparison: Recipe | None  # of every network of the final table; None: no table
-    tolerance: float = 0.05
-    stem: Stem = "small"
-    conv_stack: ConvStack = "paper"
-    genotype: Genotype = SPHYNX  # where no cells are searched
-    strategy: str = ""  # of a cell search; empty: none
-    placement: Literal["search", "fixed"] | Placement = "search"
-    reduce_cells: int = REDUCE_CELLS  # how many are placed by a search
-    candidates: Candidates = "paper"
-    seed: int = 0
-    seeds: int = 1
-    time_budget: float | None = None  # seconds
-
-    def __post_init__(self) -> None:
-        if self.training.distillation != "none" or (self.comparison and self.comparison.distillation != "none"):
-            raise InputError(
-                "the recipe distils, but no teacher is at hand",
-                remedy="Design without distillation, then: sphynx train DESIGN --teacher auto --distillation squared.",
-            )
-
-    def to_json(self) -> dict[str, Any]:
-        described = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        for name in ("search", "location", "training", "comparison", "genotype"):
-            described[name] = None if described[name] is None else described[name].to_json()
-        return described
-
-
-def recipe_for(data: Data) -> str:
-    """The name of the recipes that suit a data set of this size."""
-    return "small" if len(data.train) <= FEW_IMAGES else "fast"
 
 
 class Pipeline:
@@ -120,7 +80,7 @@ class Pipeline:
             if order.reduce_cells != len(self.design.reduce_positions):  # what is timed is as wide as what is trained
                 self.design = dataclasses.replace(self.design, reduce_positions=self.places[0])
         elif order.placement != "fixed":
-            self.design = dataclasses.replace(self.design, reduce_positions=order.placement)
+            self.design = self._placed_by_hand(order.placement)
         self.stages = Stages(out, {**order.to_json(), "data": data.identity()}, resume=resume)
 
     @cached_property
@@ -150,6 +110,18 @@ class Pipeline:
             )
         return within
 
+    def _placed_by_hand(self, place: Placement) -> Design:
+        design, order = dataclasses.replace(self.design, reduce_positions=place), self.order
+        relus = relu_count(design)
+        if relus > order.relu_budget * (1 + order.tolerance):
+            raise InputError(
+                f"with reduce cells at {','.join(map(str, place))} the network (C={design.channels}, D={design.depth}) "
+                f"has {relus:,} ReLUs, the budget is {order.relu_budget:,}", where="--reduce-at",
+                remedy=f"Reduce later or less often, let --reduce-cells {len(place)} place them within the budget, "
+                "or take images whose size can be halved as often.",
+            )  # fmt: skip
+        return design
+
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""
         try:
@@ -170,6 +142,10 @@ class Pipeline:
         if order.strategy:
             seconds = search_epoch_seconds(self.data, order.strategy, order.search, self.device)
             found.append(_estimate("cells", seconds, order.search.epochs))
+            if order.rivals:
+                seconds = training_epoch_seconds(self._job(self._ranked(order.genotype), order.ranking, "ranking", 0))
+                runs = order.rivals + len((self._own_label(), PUBLISHED))
+                found.append(_estimate("ranking", (1 - HELD_OUT) * seconds, order.ranking.epochs, runs))
         if self.places:
             seconds = placement_epoch_seconds(self.design, self.data, order.location, self.places, self.device)
             found.append(_estimate("placement", seconds, order.location.epochs))
@@ -178,12 +154,13 @@ class Pipeline:
         if order.comparison is not None:
             if order.comparison != order.training:
                 seconds = training_epoch_seconds(self._job(self.design, order.comparison, "training", order.seed))
-            others = len(self._others(self.design)) + (order.comparison != order.training)
+            others = 1 + bool(order.strategy or order.genotype != SPHYNX) + (order.comparison != order.training)
             found.append(_estimate("comparison", seconds, order.comparison.epochs, order.seeds * others))
         if order.time_budget is None:
             return tuple(found)
         shorter = [
             *(["leave out --search"] if order.strategy else []),
+            *(["give --rivals 0"] if order.strategy and order.rivals else []),
             *(["take --fixed places"] if self.places else []),
             *(["take fewer --seeds"] if order.seeds > 1 else []),
             *(["give --compare none"] if order.comparison is not None else []),
@@ -198,11 +175,15 @@ class Pipeline:
         if order.comparison is not None:
             comparison = with_epochs(order.comparison, plan["comparison"].epochs)
 
-        genotype = order.genotype
+        genotype, label, ranking = order.genotype, self._own_label(), []
         if order.strategy:
             self._announce("cells", plan)
             found = self.stages.run("cells", lambda: self._search(plan["cells"].epochs))
             genotype = genotype_from_json(found["genotype"])
+            if order.rivals:
+                self._announce("ranking", plan)
+                ranking = self.stages.run("ranking", lambda: self._rank(genotype, plan["ranking"].epochs))["ranking"]
+                genotype, label = genotype_from_json(ranking[0]["genotype"]), ranking[0]["label"]
         design = dataclasses.replace(self.design, genotype=genotype)
         if self.places:
             self._announce("placement", plan)
@@ -222,8 +203,9 @@ class Pipeline:
             self._announce("comparison", plan)
             compared = self.stages.run("comparison", lambda: self._compare(design, comparison, training))
             own = compared["own"] or trained
-            rows = [row_of(self._own_label(), own), *(row_of(label, s) for label, s in compared["others"].items())]
-        return self._finish(design, training, comparison, trained, rows)
+            rows = [row_of(label, own), *(row_of(other, s) for other, s in compared["others"].items())]
+        cells = {"cells": label, "ranking": [{"cells": r["label"], "held_out": r["accuracy"]} for r in ranking]}
+        return self._finish(design, training, comparison, trained, rows, cells)
 
     def _search(self, epochs: int) -> dict[str, Any]:
         recipe = dataclasses.replace(self.order.search, epochs=epochs)
@@ -231,6 +213,27 @@ class Pipeline:
             self.data, self.order.strategy, recipe, self.out / "cells", seed=self.order.seed, device=self.device,
             resume=self.resume_command, quiet=self.quiet,
         ).to_json()  # fmt: skip
+
+    def _rank(self, genotype: Genotype, epochs: int) -> dict[str, Any]:
+        """Best first."""
+        rivals = random_cells(self._space(genotype), self.order.rivals, self.order.seed)
+        train = retrainer(
+            self.data, with_epochs(self.order.training, epochs), self.out / "ranking", seed=self.order.seed,
+            device=self.device, quiet=self.quiet,
+        )  # fmt: skip
+        ranked = rank(
+            {self._own_label(): genotype, PUBLISHED: SPHYNX, **rivals}, lambda cells: train(self._ranked(cells))
+        )
+        return {"ranking": [entry.to_json() for entry in ranked]}
+
+    def _ranked(self, genotype: Genotype) -> Design:
+        """Cells are ranked before they are placed: at the first candidate, where reduce cells stand early."""
+        positions = self.places[0] if self.places else self.design.reduce_positions
+        return dataclasses.replace(self.design, genotype=genotype, reduce_positions=positions)
+
+    @staticmethod
+    def _space(genotype: Genotype) -> CellSpace:
+        return CellSpace(len(genotype.normal) + 3)
 
     def _place(self, design: Design, epochs: int) -> dict[str, Any]:
         recipe = dataclasses.replace(self.order.location, epochs=epochs)
@@ -266,10 +269,9 @@ class Pipeline:
     def _others(self, design: Design) -> dict[str, list[Design]]:
         """The same plan with other cells; every seed draws random cells of its own."""
         order = self.order
-        space = CellSpace(len(design.genotype.normal) + 3)
-        drawn = random_cells(space, order.seeds, order.seed).values()
+        drawn = random_cells(self._space(design.genotype), order.seeds, order.seed).values()
         others = {RANDOM: [dataclasses.replace(design, genotype=genotype) for genotype in drawn]}
-        if order.strategy or order.genotype != SPHYNX:
+        if design.genotype != SPHYNX:
             others[PUBLISHED] = [dataclasses.replace(design, genotype=SPHYNX)] * order.seeds
         return others
 
@@ -279,8 +281,9 @@ class Pipeline:
         return PUBLISHED if self.order.genotype == SPHYNX else f"given cells ({self.order.genotype.name})"
 
     def _finish(
-        self, design: Design, training: Recipe, comparison: Recipe | None, trained: dict[str, Any], rows: list[Row]
-    ) -> dict[str, Any]:
+        self, design: Design, training: Recipe, comparison: Recipe | None, trained: dict[str, Any], rows: list[Row],
+        cells: dict[str, Any],
+    ) -> dict[str, Any]:  # fmt: skip
         order = self.order
         result = {
             "data": self.data.name,
@@ -291,7 +294,7 @@ class Pipeline:
             "depth": design.depth,
             "reduce_positions": list(design.reduce_positions),
             "placed_by": order.location.method if self.places else "fixed" if order.placement == "fixed" else "given",
-            "cells": self._own_label(),
+            **cells,
             "accuracy": trained["accuracy"],
             "accuracy_std": trained["accuracy_std"],
             "accuracies": trained["accuracies"],
@@ -321,15 +324,6 @@ class Pipeline:
     def _say(self, text: str) -> None:
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
-
-
-def with_epochs(recipe: Recipe, epochs: int) -> Recipe:
-    """The recipe in another number of epochs: warm-up and decays keep their share of it."""
-    share = epochs / recipe.epochs
-    decays = tuple(sorted({max(1, round(epoch * share)) for epoch in recipe.decay_epochs}))
-    return dataclasses.replace(
-        recipe, epochs=epochs, warmup_epochs=recipe.warmup_epochs * share, decay_epochs=decays
-    )  # fmt: skip
 
 
 def _estimate(stage: str, seconds: float, epochs: int, runs: int = 1) -> Estimate:

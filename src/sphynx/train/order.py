@@ -1,0 +1,76 @@
+"""What a design pipeline is asked for: the budget, the recipes of its stages, and what is searched."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sphynx.data.images import Data
+from sphynx.errors import InputError
+from sphynx.search.location import Candidates, LocationRecipe, Placement
+from sphynx.search.recipe import SearchRecipe
+from sphynx.space.design import Stem
+from sphynx.space.genotype import Genotype
+from sphynx.space.operations import ConvStack
+from sphynx.space.published import SPHYNX
+from sphynx.train.recipe import Recipe
+
+REDUCE_CELLS = 2  # the paper's number
+FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
+RANKING_PART, LEAST_RANKING_EPOCHS = 8, 2  # cells are ranked by an eighth of the training
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked for."""
+
+    relu_budget: int
+    search: SearchRecipe
+    location: LocationRecipe
+    training: Recipe
+    comparison: Recipe | None  # of every network of the final table; None: no table
+    tolerance: float = 0.05
+    stem: Stem = "small"
+    conv_stack: ConvStack = "single"
+    genotype: Genotype = SPHYNX  # where no cells are searched
+    strategy: str = ""  # of a cell search; empty: none
+    rivals: int = 0  # random cells that found ones must beat, beside the published ones; 0: found cells are taken
+    placement: Literal["search", "fixed"] | Placement = "search"
+    reduce_cells: int = REDUCE_CELLS  # how many are placed by a search
+    candidates: Candidates = "paper"
+    seed: int = 0
+    seeds: int = 1
+    time_budget: float | None = None  # seconds
+
+    def __post_init__(self) -> None:
+        if self.training.distillation != "none" or (self.comparison and self.comparison.distillation != "none"):
+            raise InputError(
+                "the recipe distils, but no teacher is at hand",
+                remedy="Design without distillation, then: sphynx train DESIGN --teacher auto --distillation squared.",
+            )
+
+    @property
+    def ranking(self) -> Recipe:
+        """Of the short trainings by which cells are ranked."""
+        return with_epochs(self.training, max(LEAST_RANKING_EPOCHS, self.training.epochs // RANKING_PART))
+
+    def to_json(self) -> dict[str, Any]:
+        described = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        for name in ("search", "location", "training", "comparison", "genotype"):
+            described[name] = None if described[name] is None else described[name].to_json()
+        return described
+
+
+def recipe_for(data: Data) -> str:
+    """The name of the recipes that suit a data set of this size."""
+    return "small" if len(data.train) <= FEW_IMAGES else "fast"
+
+
+def with_epochs(recipe: Recipe, epochs: int) -> Recipe:
+    """The recipe in another number of epochs: warm-up and decays keep their share of it."""
+    share = epochs / recipe.epochs
+    decays = tuple(sorted({max(1, round(epoch * share)) for epoch in recipe.decay_epochs}))
+    return dataclasses.replace(
+        recipe, epochs=epochs, warmup_epochs=recipe.warmup_epochs * share, decay_epochs=decays
+    )  # fmt: skip
