@@ -36,6 +36,12 @@ def test_digits_are_scikit_learns() -> None:
     np.testing.assert_array_equal(np.sort(np.round(ours * (16 / 255)), axis=0), theirs)
 
 
+def test_a_size_that_is_not_heeded_is_refused() -> None:
+    assert open_data("digits", image_size=8).train.shape == (1, 8, 8)
+    with pytest.raises(InputError, match="its images are 8x8: only those of folders are resized"):
+        open_data("digits", image_size=32)
+
+
 def test_a_folder_called_digits_is_not_recorded_for_the_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs and compiled programs are often called so."""
     (tmp_path / "digits").mkdir()

@@ -33,7 +33,15 @@ KINDS = "a CIFAR archive, a Tiny-ImageNet folder, idx files, packed .npz parts, 
 def open_data(spec: str, *, image_size: int | None = None) -> Data:
     """`image_size` resizes the images of a folder (shorter side, then the middle square)."""
     source = DataSource(spec) if spec == DIGITS else source_of(spec, image_size=image_size)
-    return replace(_open(spec, image_size), source=source)
+    data = replace(_open(spec, image_size), source=source)
+    size = data.train.shape[1:]
+    if image_size is not None and size != (image_size, image_size):
+        raise InputError(
+            f"its images are {size[0]}x{size[1]}: only those of folders are resized",
+            where=spec,
+            remedy="Leave --image-size out.",
+        )
+    return data
 
 
 def _open(spec: str, image_size: int | None) -> Data:
