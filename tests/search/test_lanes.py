@@ -36,7 +36,7 @@ def test_gradients_over_several_streams_are_those_of_one() -> None:
     several = copy.deepcopy(one)
     x = torch.randn(16, 3, 32, 32, device="cuda", dtype=torch.double)
     shape = (len(space.edges), len(space.candidates))
-    mixtures = {kind: Mixture(weights=torch.rand(shape, device="cuda").softmax(-1)) for kind in KINDS}
+    mixtures = {kind: Mixture(weights=torch.rand(shape, device="cuda").double().softmax(-1)) for kind in KINDS}
     one(x, mixtures).square().mean().backward()
     with side_by_side(x.device):
         several(x, mixtures).square().mean().backward()

@@ -3,6 +3,8 @@
 Convolutions with equal kernels that leave one node for T targets run as one convolution with T times the channels
 (a second convolution as a grouped one); batch norm here has no scale and works channel by channel, so this is exactly
 what T separate operations of `network.operations` would give. Average pooling is the same for all targets: once.
+An operation's share in the mixture is that scale of batch norm, so that neither it nor its gradient takes a pass of
+its own over the maps.
 
 Batch norm always uses the statistics of the batch: an operation's input distribution changes with the mixture, so
 running averages would describe none of them.
@@ -26,8 +28,8 @@ from sphynx.search.lanes import start
 from sphynx.space.operations import ConvStack, convolution_steps, is_convolution
 
 
-def normalise(x: Tensor) -> Tensor:
-    return functional.batch_norm(x, None, None, training=True)
+def normalise(x: Tensor, scale: Tensor | None = None) -> Tensor:
+    return functional.batch_norm(x, None, None, scale, training=True)
 
 
 class StackedConvolution(nn.Module):
@@ -39,13 +41,14 @@ class StackedConvolution(nn.Module):
             _initial(targets * channels, channels, step.kernel, step.kernel) for step in self.steps
         )
 
-    def forward(self, x: Tensor, target: int | None = None) -> Tensor:
-        """(B, T*C, H, W) for all targets, or (B, C, H, W) for one."""
+    def forward(self, x: Tensor, target: int | None = None, scale: Tensor | None = None) -> Tensor:
+        """(B, T*C, H, W) for all targets, or (B, C, H, W) for one; channel by channel times `scale`."""
         for number, (step, weight) in enumerate(zip(self.steps, self.weights, strict=True)):
             groups = 1 if number == 0 or target is not None else self.targets
             if target is not None:
                 weight = weight[target * self.channels : (target + 1) * self.channels]
-            x = normalise(functional.conv2d(x, weight, None, step.stride, step.padding, step.dilation, groups))
+            x = functional.conv2d(x, weight, None, step.stride, step.padding, step.dilation, groups)
+            x = normalise(x, scale if number + 1 == len(self.steps) else None)
         return x
 
 
@@ -61,7 +64,7 @@ class StackedReduction(nn.Module):
         self.even = _initial(targets, channels // 2, padded, 1, 1)
         self.odd = _initial(targets, channels - channels // 2, padded, 1, 1)
 
-    def forward(self, x: Tensor, target: int | None = None) -> Tensor:
+    def forward(self, x: Tensor, target: int | None = None, scale: Tensor | None = None) -> Tensor:
         shifted = functional.pad(x, (0, x.shape[-1] % 2, 0, x.shape[-2] % 2))[:, :, 1:, 1:]
         which = slice(None) if target is None else slice(target, target + 1)
         halves = [
@@ -72,7 +75,7 @@ class StackedReduction(nn.Module):
         whole = torch.cat(halves, dim=2)
         if self.zeros:
             whole = functional.pad(whole, (0, 0, 0, 0, 0, self.zeros))
-        return normalise(whole.flatten(1, 2))
+        return normalise(whole.flatten(1, 2), scale)
 
 
 class Fan(nn.Module):
@@ -125,20 +128,25 @@ class Fan(nn.Module):
         return total
 
     def _weighted(self, operation: str, x: Tensor, weights: Tensor) -> Tensor:
-        y = _by_target(self._operate(operation, x, None), self.part)
+        if operation in self.modules_by_operation:
+            scale = weights.repeat_interleave(self.part)
+            return _by_target(self.modules_by_operation[operation](x, None, scale), self.part)
+        y = _by_target(self._operate(operation, x), self.part)
         return y * weights.to(y.dtype).view(-1, 1, 1, 1)
 
     def one(self, x: Tensor, column: int, target: int) -> Tensor:
         """One operation on one edge; (B, C, H, W)."""
-        y = self._operate(self.candidates[column], x[:, : self.part] if self.partial else x, target)
+        part, operation = x[:, : self.part] if self.partial else x, self.candidates[column]
+        if operation in self.modules_by_operation:
+            y: Tensor = self.modules_by_operation[operation](part, target)
+        else:
+            y = self._operate(operation, part)
         if self.partial:
             y = torch.cat([y, self._around(x[:, self.part :]).to(y.dtype)], dim=1).index_select(1, self.shuffle)
         return y
 
-    def _operate(self, operation: str, x: Tensor, target: int | None) -> Tensor:
-        """(B, T*C, H, W); (B, C, H, W) for one target or where all targets get the same."""
-        if operation in self.modules_by_operation:
-            return self.modules_by_operation[operation](x, target)  # type: ignore[no-any-return]
+    def _operate(self, operation: str, x: Tensor) -> Tensor:
+        """What has no weights and is the same for all targets; (B, C, H, W)."""
         if operation == "skip":
             return x
         if operation == "avg_pool":
