@@ -56,15 +56,15 @@ def run(*words: str) -> str:
 
 def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    shown = run(*TINY, "--search", "-o", str(out))
-    for words in ("C=1, D=5", "Estimate", "searched cells (gdas)", "random cells", "published cells", "the search ",
-                  "Designed:", "no spread is known"):  # fmt: skip
+    shown = run(*TINY, "--search", "--rivals", "1", "-o", str(out))
+    for words in ("C=1, D=5", "Estimate", "Cells, ranked by short trainings", "searched cells (gdas)", "random cells",
+                  "published cells", "Designed:", "no spread is known"):  # fmt: skip
         assert words in " ".join(shown.split()), words
     for name in ("genotype.json", "design.json", "model.safetensors", "result.json", "stages.json"):
         assert (out / name).is_file(), name
     with pytest.raises(InputError, match="holds a run"):
-        run(*TINY, "--search", "-o", str(out))
-    again = json.loads(run(*TINY, "--search", "-o", str(out), "--resume", "auto", "--json"))
+        run(*TINY, "--search", "--rivals", "1", "-o", str(out))
+    again = json.loads(run(*TINY, "--search", "--rivals", "1", "-o", str(out), "--resume", "auto", "--json"))
     assert again["accuracies"] == json.loads((out / "result.json").read_text())["accuracies"]
     evaluated = json.loads(run("eval", str(out), "--data", "digits", "--device", "cpu", "--json"))
     assert evaluated["accuracy"] == again["accuracies"][0]
@@ -84,7 +84,7 @@ def test_places_given_by_hand_stay_within_the_budget(tmp_path: Path) -> None:
     ]  # fmt: skip
     with pytest.raises(InputError, match=r"at 0,1 .* has 388 ReLUs, the budget is 325") as refused:
         run(*words, "--reduce-at", "0,1")
-    assert "--reduce-cells 2" in refused.value.remedy and not (tmp_path / "run").exists()
+    assert "Reduce later" in refused.value.remedy and not (tmp_path / "run").exists()
     designed = json.loads(run(*words, "--reduce-at", "1,2"))
     assert designed["relus"] == 325 and designed["reduce_positions"] == [1, 2]
 
@@ -112,6 +112,7 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
         (["--reduce-at", "0,1,2,3"], "has 704 ReLUs, the budget is 320"),  # one pixel stays one
         (["--reduce-at", "0,1", "--reduce-cells", "3"], "for the search that places them"),
         (["--reduce-cells", "9"], "9 reduce cells cannot be placed"),
+        (["--rivals", "2"], "rivals are for cells that a search found"),
         (["--candidates", "some"], "no candidates"),
         (["--set", "epochs=3"], "names no value"),
         (["--set", "training.speed=3"], "unknown key"),

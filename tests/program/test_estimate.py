@@ -9,9 +9,10 @@ import pytest
 from sphynx.errors import InputError
 from sphynx.program.cost import square_cost, total_cost
 from sphynx.program.estimate import BACKENDS, REFERENCE, Backend, Rates, estimate
-from sphynx.program.latency import design_estimate, largest_within
+from sphynx.program.latency import BUDGETS, design_estimate, largest_within
 from sphynx.program.link import LINKS, Link, parse_link, parse_links, parse_seconds
 from sphynx.space.design import Design, default_reduce_positions
+from sphynx.space.planner import plan
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
 from tests.program.programs import small_program
@@ -117,6 +118,19 @@ def test_a_latency_budget_between_the_networks_of_a_large_image() -> None:
     assert online(2, 3) < online(1, 5) and largest(online(2, 3)) == (2, 3)  # more ReLUs than the deeper one, and faster
     with pytest.raises(InputError, match=r"0\.0% is too little"):
         largest(online(1, 3), tolerance=0.0)
+
+
+def test_a_slow_deep_network_does_not_end_the_search_for_wider_ones() -> None:
+    """Small budgets of 33x33 leave only C = 1 and many cells, which wait for more messages than larger networks do."""
+    template, link = Design(SPHYNX, 2, 3, (1, 2), Shape(3, 33, 33), 10, conv_stack="single"), LINKS["lan"]
+    found = largest_within(template, 0.05, 0.05, REFERENCE, link, "gmw")[1].chosen
+    for budget in (budget for budget in BUDGETS if found.relus < budget <= 2 * found.relus):
+        try:
+            larger = plan(template, budget, 0.05).chosen
+        except InputError:
+            continue
+        if larger.relus > found.relus:
+            assert design_estimate(larger.design, REFERENCE, link, "gmw").total.online_seconds > 0.05
 
 
 def test_links_are_written_with_commas() -> None:

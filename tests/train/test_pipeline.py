@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,7 +21,9 @@ from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published import SPHYNX
 from sphynx.train import pipeline as module
+from sphynx.train import retraining
 from sphynx.train.comparison import Row, gain
+from sphynx.train.loop import DivergedError, Job
 from sphynx.train.order import Order, recipe_for, with_epochs
 from sphynx.train.pipeline import Pipeline
 from sphynx.train.recipe import load_recipe
@@ -80,20 +83,20 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("stage", "function", "nth"),
+    ("stage", "where", "function", "nth"),
     [
-        ("estimate", "training_epoch_seconds", 1),
-        ("cells", "search_cells", 1),
-        ("ranking", "rank", 1),
-        ("placement", "locate", 1),
-        ("training", "train_seeds", 1),
-        ("comparison", "train_seeds", 3),  # after the network's own training and that of the random cells
+        ("estimate", module, "training_epoch_seconds", 1),
+        ("cells", module, "search_cells", 1),
+        ("ranking", retraining, "train_seeds", 2),  # after that of the found cells
+        ("placement", module, "locate", 1),
+        ("training", module, "train_seeds", 1),
+        ("comparison", module, "train_seeds", 2),  # after the network's own training
     ],
 )
 def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
-    tmp_path: Path, whole: Path, stage: str, function: str, nth: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, whole: Path, stage: str, where: ModuleType, function: str, nth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, calls = getattr(module, function), []
+    real, calls = getattr(where, function), []
 
     def interrupted(*words: Any, **named: Any) -> Any:
         calls.append(words)
@@ -102,19 +105,44 @@ def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
         return real(*words, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, function, interrupted)
+        patch.setattr(where, function, interrupted)
         with pytest.raises(InterruptedWorkError) as stopped:
             pipeline(tmp_path, rivals=1).run()
-    assert "--resume auto" in stopped.value.remedy
+    assert stopped.value.remedy == "Continue with: the same command with --resume auto"
+    trained = {file: file.stat().st_mtime_ns for file in tmp_path.glob("ranking/*/result.json")}
+    assert len(trained) == {"estimate": 0, "cells": 0, "ranking": 1}.get(stage, 3)
     log = json.loads((tmp_path / "stages.json").read_text())["stages"]
     assert list(log)[-1] == stage and not log[stage]["finished"]
     assert all(log[name]["finished"] for name in list(log)[:-1])
 
     pipeline(tmp_path, rivals=1, resume=True).run()
+    assert all(file.stat().st_mtime_ns == before for file, before in trained.items())  # none was trained again
     results = [json.loads((out / "result.json").read_text()) for out in (whole, tmp_path)]
     assert _without_times(results[0]) == _without_times(results[1])
     one, other = (load_model(out).state_dict() for out in (whole, tmp_path))
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_cells_that_diverge_have_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = retraining.train_seeds, []
+
+    def diverges_first(job: Job) -> dict[str, Any]:
+        calls.append(job)
+        if len(calls) == 1:
+            raise DivergedError("the loss is not finite", remedy="Lower the rate.")
+        return real(job)
+
+    monkeypatch.setattr(retraining, "train_seeds", diverges_first)
+    result = pipeline(tmp_path, rivals=1, comparison=None).run()
+    assert result["ranking"][-1] == {"cells": "searched cells (gdas)", "held_out": 0.0}
+    assert result["cells"] != "searched cells (gdas)"
+
+
+def test_what_is_compared_with_was_not_ranked(tmp_path: Path) -> None:
+    pipeline(tmp_path, rivals=2, seeds=2).run()
+    ranked = {load_design(file).genotype for file in tmp_path.glob("ranking/*/design.json")}
+    compared = {load_design(file).genotype for file in tmp_path.glob("comparison/random/*/design.json")}
+    assert len(ranked) == 4 and len(compared) == 2 and not ranked & compared
 
 
 def test_found_cells_must_beat_the_published_and_random_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

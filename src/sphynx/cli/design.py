@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sphynx.train.timing import Estimate
 
 AUTO = "auto"
+RIVALS = 3
 
 
 def design(
@@ -42,8 +43,9 @@ def design(
         str, typer.Option("--strategy", help="darts, darts-2nd, pc-darts, gdas, gaea, enas or random.")
     ] = "darts",
     rivals: Annotated[
-        int, typer.Option("--rivals", min=0, help="Random cells that found ones must beat in a short training.")
-    ] = 3,
+        int | None,
+        typer.Option("--rivals", min=0, help="Random cells that found ones must beat in a short training. [3]"),
+    ] = None,
     cells: Cells = "sphynx",
     fixed: Annotated[bool, typer.Option("--fixed", help="Reduce cells at D/3 and 2D/3, without a search.")] = False,
     reduce_at: Annotated[str, typer.Option("--reduce-at", help="Reduce cells at these positions, such as 0,1.")] = "",
@@ -77,7 +79,7 @@ def design(
     """Design a network for a data set: plan, cells, placement of the reduce cells, training, and a comparison.
 
     The published cells are used unless --search is given. Found cells are then ranked beside the published and some
-    random ones, by an eighth of the training on part of the training images; the best on the rest are taken. The table
+    random ones, by short trainings on part of the training images; the best on the rest are taken. The table
     at the end sets the network beside the same plan with random and with published cells, trained by the same recipe
     from as many seeds.
 
@@ -103,8 +105,8 @@ def design(
     images = open_data(data, image_size=image_size)
     order = _order(
         images, relu_budget=relu_budget, tolerance=tolerance, stem=stem, conv_stack=conv_stack, cells=cells,
-        strategy=strategy if search else "", rivals=rivals, placement=_placement(fixed, reduce_at, reduce_cells),
-        reduce_cells=reduce_cells, candidates=candidates,
+        strategy=strategy if search else "", rivals=_rivals(search, rivals),
+        placement=_placement(fixed, reduce_at, reduce_cells), reduce_cells=reduce_cells, candidates=candidates,
         recipes=(search_recipe, location_recipe, recipe, compare), settings=settings or [],
         seed=seed, seeds=seeds, time_budget=time_budget,
     )  # fmt: skip
@@ -154,7 +156,7 @@ def _order(
         placement=placement,
         reduce_cells=reduce_cells or REDUCE_CELLS,
         candidates=candidates,  # type: ignore[arg-type]  # checked above
-        search=load_search_recipe(search, {"conv_stack": conv_stack, **changes["cells"]}),  # as they will be used
+        search=load_search_recipe(search, changes["cells"]),
         location=load_location_recipe(location, changes["placement"]),
         training=trained_by,
         comparison=None if compare == "none" else trained_by if compare == "same" else load_recipe(compare),
@@ -162,6 +164,14 @@ def _order(
         seeds=seeds,
         time_budget=parse_duration(time_budget) if time_budget else None,
     )
+
+
+def _rivals(search: bool, asked: int | None) -> int:
+    if not search and asked is not None:
+        raise InputError(
+            "rivals are for cells that a search found", where="--rivals", remedy="Give --search, or leave it out."
+        )
+    return 0 if not search else RIVALS if asked is None else asked
 
 
 def _placement(fixed: bool, reduce_at: str, reduce_cells: int | None) -> Literal["search", "fixed"] | tuple[int, ...]:

@@ -80,7 +80,10 @@ def locate(
         quiet=as_json,
     )  # fmt: skip
     if trained_by is not None:
-        retrain = retrainer(images, trained_by, out / "exhaustive", seed=seed, device=chosen_device, quiet=as_json)
+        retrain = retrainer(
+            images, trained_by, out / "exhaustive", seed=seed, device=chosen_device, quiet=as_json,
+            resume_command=resume_command(),
+        )  # fmt: skip
         result = with_exhaustive(result, start, retrain, out)
     draw_location(result, out / "figures" / "location.svg")
     if as_json:

@@ -30,8 +30,11 @@ def out_file(path: Path | None) -> Path | None:
 
 def picture_folder(path: Path | None) -> Path | None:
     """The callback of an --svg."""
-    if path is not None and path.exists() and not path.is_dir():
-        raise InputError("it is not a folder", where=str(path), remedy="Name another one: --svg FOLDER.")
+    if path is not None:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            raise InputError("it cannot be a folder", where=str(path), remedy="Name another: --svg FOLDER.") from None
     return path
 
 

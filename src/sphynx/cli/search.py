@@ -84,7 +84,10 @@ def search(
 
     retrain = None
     if rank:
-        retrain = _retrain(images, chosen_recipe, rank, out, seed=seed, device=chosen_device, quiet=as_json)
+        retrain = _retrain(
+            images, chosen_recipe, rank, out, seed=seed, device=chosen_device, quiet=as_json,
+            resume_command=resume_command(),
+        )  # fmt: skip
     summary = search_seeds(
         one, out, range(seed, seed + seeds), retrain=retrain, random_baselines=random_cells,
         baselines_compete=strategy == "random", space=CellSpace(chosen_recipe.nodes),

@@ -92,8 +92,11 @@ def largest_within(
         low = middle + 1
         if below is not None:
             found = fitting(below)
-    for step in range(low, min(low + _DOUBLED, len(BUDGETS))):
-        found = fitting(step) or found
+    step, last = low, low + _DOUBLED
+    while step < min(last, len(BUDGETS)):
+        if fitting(step):
+            found, last = fitting(step), step + 1 + _DOUBLED
+        step += 1
     if found is None:
         raise InputError(
             f"no network fits {1e3 * online_seconds:g} ms online over {link.name}",

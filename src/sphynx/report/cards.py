@@ -141,6 +141,11 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     return Table(columns, rows, [f"[{number}] {note}" for number, note in enumerate(notes, 1)])
 
 
+def _ranking_note(ranking: Sequence[Mapping[str, Any]]) -> list[str]:
+    order = ", ".join(f"{entry['cells']} {_percent(entry['held_out'])}" for entry in ranking)
+    return [f"Ranked before by short trainings, on held-out training images: {order}."] if ranking else []
+
+
 def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     rows = [
         [s.name, s.strategy, str(len(s.held_out)), _percent(100 * s.held_out[-1]) if s.held_out else "-"]
@@ -173,6 +178,7 @@ def design_table(run: DesignRun, present: Mapping[str, Any]) -> Table:
         plan,
         f"Minutes by stage: {stages}.",
         *(f"The first {Gain(**found)}." for found in result["comparison"]["gains"]),
+        *_ranking_note(result.get("ranking") or []),
     ]
     if made := made_elsewhere(run.environments, present):
         notes.append(made.strip())

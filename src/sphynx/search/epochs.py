@@ -39,8 +39,8 @@ class Halves:
             )
         self._data, self.device = data, torch.device(device)
         first, second = data.train.halves(seed)
-        order = torch.Generator().manual_seed(seed)
-        self._mixed = second.subset(torch.randperm(len(second), generator=order))
+        order = torch.randperm(len(second), generator=torch.Generator().manual_seed(seed))
+        self._second = second.subset(order)
         augmentation = Augmentation(crop=crop, flip=flip and data.mirrored)
 
         def batches(images: ImageSet, own_seed: int) -> Batches:
@@ -49,7 +49,7 @@ class Halves:
                 mean=data.mean, std=data.std, seed=own_seed,
             )  # fmt: skip
 
-        self._train, self._held_out = batches(first, 2 * seed), batches(second, 2 * seed + 1)
+        self._train, self._held_out = batches(first, 2 * seed), batches(self._second, 2 * seed + 1)
         self.steps = min(len(self._train), len(self._held_out))
 
     def pairs(self, epoch: int) -> Iterator[tuple[Batch, Batch]]:
@@ -67,7 +67,7 @@ class Halves:
         order would give, is unlike any that it was trained on.
         """
         return plain_batches(
-            self._mixed, EVALUATION_BATCH, device=self.device, mean=self._data.mean, std=self._data.std
+            self._second, EVALUATION_BATCH, device=self.device, mean=self._data.mean, std=self._data.std
         )
 
 

@@ -12,7 +12,7 @@ Outside of `side_by_side`, and without a GPU, `start` computes at once. The allo
 another stream still reads: what crosses is marked as used by both (`record_stream`), and stays during a capture.
 
 Only supernets run so: their captured steps equal eager ones bit for bit (`bench_search.py --check-graphs --lanes`).
-Finished networks, whose skip edges hand one gradient tensor to several readers, did not on an H200.
+Those of placement's finished networks did not on an H200, and why was not found.
 """
 
 from __future__ import annotations

@@ -52,6 +52,10 @@ RESULT = "result.json"
 HELD_OUT_SEED = 0
 
 
+class DivergedError(SphynxError):
+    """The loss or its gradient is no longer finite."""
+
+
 @dataclass(frozen=True)
 class Job:
     design: AnyDesign
@@ -249,10 +253,10 @@ def _restore(state: dict[str, Any], network: nn.Module, step: Step, batches: Epo
     return float(state["seconds"])
 
 
-def _not_a_number(epoch: int, bad_step: int | None, folder: RunFolder, job: Job) -> SphynxError:
+def _not_a_number(epoch: int, bad_step: int | None, folder: RunFolder, job: Job) -> DivergedError:
     step = "" if bad_step is None else f", step {bad_step + 1}"
     kept = f"The checkpoint of epoch {epoch} is kept in {folder.path}. " if epoch else ""
-    return SphynxError(
+    return DivergedError(
         "the loss or its gradient is not a finite number",
         where=f"epoch {epoch + 1}{step}",
         remedy=f"{kept}Lower --learning-rate (now {job.recipe.learning_rate}) or --grad-clip, or use --precision fp32.",

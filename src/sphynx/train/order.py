@@ -18,7 +18,7 @@ from sphynx.train.recipe import Recipe
 
 REDUCE_CELLS = 2  # the paper's number
 FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
-RANKING_PART, LEAST_RANKING_EPOCHS = 8, 2  # cells are ranked by an eighth of the training
+RANKING_PART, LEAST_RANKING_EPOCHS = 8, 2  # cells are ranked by an eighth of the training's epochs
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class Order:
     @property
     def ranking(self) -> Recipe:
         """Of the short trainings by which cells are ranked."""
-        return with_epochs(self.training, max(LEAST_RANKING_EPOCHS, self.training.epochs // RANKING_PART))
+        epochs = max(LEAST_RANKING_EPOCHS, self.training.epochs // RANKING_PART)
+        return with_epochs(self.training, min(epochs, self.training.epochs))
 
     def to_json(self) -> dict[str, Any]:
         described = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

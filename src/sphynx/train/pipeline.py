@@ -117,8 +117,7 @@ class Pipeline:
             raise InputError(
                 f"with reduce cells at {','.join(map(str, place))} the network (C={design.channels}, D={design.depth}) "
                 f"has {relus:,} ReLUs, the budget is {order.relu_budget:,}", where="--reduce-at",
-                remedy=f"Reduce later or less often, let --reduce-cells {len(place)} place them within the budget, "
-                "or take images whose size can be halved as often.",
+                remedy="Reduce later or less often, or take images whose size can be halved as often.",
             )  # fmt: skip
         return design
 
@@ -144,7 +143,7 @@ class Pipeline:
             found.append(_estimate("cells", seconds, order.search.epochs))
             if order.rivals:
                 seconds = training_epoch_seconds(self._job(self._ranked(order.genotype), order.ranking, "ranking", 0))
-                runs = order.rivals + len((self._own_label(), PUBLISHED))
+                runs = len(self._contenders(order.genotype))
                 found.append(_estimate("ranking", (1 - HELD_OUT) * seconds, order.ranking.epochs, runs))
         if self.places:
             seconds = placement_epoch_seconds(self.design, self.data, order.location, self.places, self.device)
@@ -216,15 +215,18 @@ class Pipeline:
 
     def _rank(self, genotype: Genotype, epochs: int) -> dict[str, Any]:
         """Best first."""
-        rivals = random_cells(self._space(genotype), self.order.rivals, self.order.seed)
         train = retrainer(
             self.data, with_epochs(self.order.training, epochs), self.out / "ranking", seed=self.order.seed,
-            device=self.device, quiet=self.quiet,
+            device=self.device, quiet=self.quiet, resume_command=self.resume_command,
         )  # fmt: skip
-        ranked = rank(
-            {self._own_label(): genotype, PUBLISHED: SPHYNX, **rivals}, lambda cells: train(self._ranked(cells))
-        )
+        ranked = rank(self._contenders(genotype), lambda cells: train(self._ranked(cells)))
         return {"ranking": [entry.to_json() for entry in ranked]}
+
+    def _contenders(self, found: Genotype) -> dict[str, Genotype]:
+        """Random ones after those of the comparison: what is compared with must not have lost a ranking."""
+        order = self.order
+        drawn = list(random_cells(self._space(found), order.seeds + order.rivals, order.seed).items())
+        return {self._own_label(): found, PUBLISHED: SPHYNX, **dict(drawn[order.seeds :])}
 
     def _ranked(self, genotype: Genotype) -> Design:
         """Cells are ranked before they are placed: at the first candidate, where reduce cells stand early."""
