@@ -21,6 +21,7 @@ from torch import nn
 from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatches
 from sphynx.data.images import Data, DataFace, ImageSet
 from sphynx.data.source import KEY as DATA_SOURCE
+from sphynx.data.source import PART_FOR_RANKING
 from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import (
@@ -162,7 +163,8 @@ def train(job: Job) -> dict[str, Any]:
         if processes.leads:
             minutes = (seconds_before + time.monotonic() - started) / 60
             result = _finish(job, folder, as_designed(kept), minutes)
-            progress.note(f"test accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
+            scored = "held-out" if job.data.name.endswith(PART_FOR_RANKING) else "test"
+            progress.note(f"{scored} accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
     return result
 
 

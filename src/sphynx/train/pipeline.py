@@ -219,8 +219,14 @@ class Pipeline:
             self.data, with_epochs(self.order.training, epochs), self.out / "ranking", seed=self.order.seed,
             device=self.device, quiet=self.quiet, resume_command=self.resume_command,
         )  # fmt: skip
-        ranked = rank(self._contenders(genotype), lambda cells: train(self._ranked(cells)))
-        return {"ranking": [entry.to_json() for entry in ranked]}
+        contenders = self._contenders(genotype)
+        labels = {cells: label for label, cells in contenders.items()}
+
+        def accuracy(cells: Genotype) -> float:
+            self._say(f"ranking, {labels[cells]}")
+            return train(self._ranked(cells))
+
+        return {"ranking": [entry.to_json() for entry in rank(contenders, accuracy)]}
 
     def _contenders(self, found: Genotype) -> dict[str, Genotype]:
         """Random ones after those of the comparison: what is compared with must not have lost a ranking."""
