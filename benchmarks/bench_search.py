@@ -10,7 +10,7 @@ steps run in bf16, captured as CUDA graphs where the strategy allows it. The flo
 as designed, without widths that are rounded up for the hardware.
 
 `--check-graphs` runs the same few steps of search, placement and training twice from the same state, eagerly and
-captured (`--lanes`: the cell searches over several streams), in fp32 with deterministic kernels, and prints the largest
+captured (cell searches over several streams, unless `--no-lanes`), in fp32 with deterministic kernels, and prints the largest
 difference of any weight, architecture parameter or loss; it exits with 1 where that exceeds what the order of additions
 explains.
 """
@@ -51,7 +51,8 @@ TOLERANCE = 1e-4  # of --check-graphs, relative to the largest magnitude
 
 
 def on_this_device(recipe: Any, device: torch.device, graphs: bool) -> Any:
-    return dataclasses.replace(recipe, autocast=device.type == "cuda", cuda_graphs=graphs and device.type == "cuda")
+    recipe = recipe.resolved(device)
+    return dataclasses.replace(recipe, cuda_graphs=recipe.cuda_graphs and graphs)
 
 
 def endless(halves: Halves) -> Iterator[Any]:
@@ -176,7 +177,7 @@ def check_graphs(
     found = {}
     for strategy in CAPTURED:
         recipe = load_recipe("paper", {"depth": design.depth, "batch_size": 16, "pc_warmup": 0.0, "epochs": 2,
-                                       **settings})  # fmt: skip
+                                       "autocast": False, **settings})  # fmt: skip
 
         def make_search(graphs: bool, strategy: str = strategy, recipe: SearchRecipe = recipe) -> Any:
             captured = dataclasses.replace(recipe, cuda_graphs=graphs)
@@ -185,7 +186,9 @@ def check_graphs(
         found[f"search {strategy}"] = graph_difference(make_search, steps)
 
     def make_placement(graphs: bool) -> Any:
-        recipe = load_location_recipe("paper", {"batch_size": 16, "cuda_graphs": graphs, **of_both(settings)})
+        recipe = load_location_recipe(
+            "paper", {"batch_size": 16, "autocast": False, "cuda_graphs": graphs, **of_both(settings)}
+        )
         return prepare_placement(design, data, recipe, placements(design.depth, 2, "paper"), seed=0, device=device)
 
     found["placement"] = graph_difference(make_placement, 3 * steps)
@@ -224,7 +227,8 @@ def main() -> None:
 
 def settings_of(options: argparse.Namespace) -> dict[str, bool]:
     """Of a cell search."""
-    return {"tensor_cores": options.tensor_cores, "lanes": options.lanes}
+    asked = {"tensor_cores": options.tensor_cores, "lanes": options.lanes}
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def of_both(settings: dict[str, bool]) -> dict[str, bool]:

@@ -167,8 +167,11 @@ def argument_parser(doc: str | None) -> argparse.ArgumentParser:
     """With the flags of every benchmark of epochs."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--tensor-cores", action="store_true", help="searches: channels last, widths of 8")
-    parser.add_argument("--lanes", action="store_true", help="cell searches: independent parts on streams of their own")
+    for flag, meaning in (
+        ("--tensor-cores", "searches: channels last, widths of 8; on for a GPU"),
+        ("--lanes", "cell searches: independent parts on streams of their own; on for a GPU"),
+    ):
+        parser.add_argument(flag, action=argparse.BooleanOptionalAction, help=meaning)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, two steps each")
     parser.add_argument("--json", action="store_true")
     return parser

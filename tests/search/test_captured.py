@@ -27,7 +27,7 @@ def test_without_graphs_a_step_runs_as_it_is() -> None:
 @pytest.mark.parametrize("lanes", [False, True])
 @pytest.mark.parametrize("strategy", ["darts", "darts-2nd", "pc-darts", "gaea"])
 def test_a_captured_search_is_the_eager_one(strategy: str, lanes: bool, tmp_path: Path) -> None:
-    values = {**RECIPE.to_json(), "architecture_learning_rate": 0.01}
+    values = {**RECIPE.to_json(), "architecture_learning_rate": 0.01, "autocast": False, "cuda_graphs": False}
     eager = search_cells(small_data(), strategy, SearchRecipe(**values), tmp_path / "e", device="cuda", quiet=True)
     values |= {"cuda_graphs": True, "lanes": lanes}
     graph = search_cells(small_data(), strategy, SearchRecipe(**values), tmp_path / "g", device="cuda", quiet=True)
@@ -41,8 +41,8 @@ def test_a_captured_search_is_the_eager_one(strategy: str, lanes: bool, tmp_path
 def test_a_captured_placement_is_the_eager_one(tmp_path: Path) -> None:
     found = [
         locate(
-            small_design(), small_data(), LocationRecipe(epochs=3, batch_size=8, cuda_graphs=graphs), placements(3),
-            tmp_path / str(graphs), device="cuda", quiet=True,
+            small_design(), small_data(), LocationRecipe(epochs=3, batch_size=8, autocast=False, cuda_graphs=graphs),
+            placements(3), tmp_path / str(graphs), device="cuda", quiet=True,
         )
         for graphs in (False, True)
     ]  # fmt: skip

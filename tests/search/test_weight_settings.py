@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from sphynx.search.location import LocationRecipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.weight_settings import give_gradients
 
@@ -47,3 +48,18 @@ def test_gradients_of_slices_take_their_weights_layout() -> None:
     assert kernel.grad.stride() == kernel.stride()
     assert torch.equal(kernel.grad, gradients[0])
     assert unused.grad is None
+
+
+def test_how_a_search_runs_is_decided_by_the_device_unless_it_is_said() -> None:
+    said = SearchRecipe(autocast=False, lanes=True)
+    for device, by_device in (("cpu", False), ("cuda", True)):
+        found = said.resolved(device)
+        assert (found.autocast, found.cuda_graphs, found.tensor_cores, found.lanes) == (
+            False,
+            by_device,
+            by_device,
+            True,
+        )
+        assert found.resolved("cpu") == found  # nothing is left open
+        place = LocationRecipe().resolved(device)
+        assert {place.autocast, place.cuda_graphs, place.tensor_cores} == {by_device}

@@ -11,7 +11,7 @@ by itself: autograd runs an operation's gradient on the stream of its forward pa
 Outside of `side_by_side`, and without a GPU, `start` computes at once. The allocator must not hand memory on that
 another stream still reads: what crosses is marked as used by both (`record_stream`), and stays during a capture.
 
-Only supernets run so: their captured steps equal eager ones bit for bit (`bench_search.py --check-graphs --lanes`).
+Only supernets run so: their captured steps equal eager ones bit for bit (`bench_search.py --check-graphs`).
 Those of placement's finished networks did not on an H200, and why was not found.
 """
 

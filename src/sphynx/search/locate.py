@@ -81,6 +81,7 @@ def locate(
     quiet: bool = False,
 ) -> LocationResult:
     """Searches, or continues the search in `out`. The design's own reduce positions play no part."""
+    recipe = recipe.resolved(device)
     require_fit(design, data)
     belongs_to = fingerprint(design.to_json(), data.identity(), recipe.to_json(), [list(p) for p in placements], seed)
     folder = RunFolder(out, belongs_to=belongs_to)
@@ -122,6 +123,7 @@ def prepare_placement(
     device: torch.device | str,
 ) -> tuple[PlacementSearch, Halves, torch.Generator]:
     """A placement search before its first step."""
+    recipe = recipe.resolved(device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         networks, stem = candidate_networks(design, placements, recipe.channel_multiple)

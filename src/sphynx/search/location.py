@@ -103,14 +103,14 @@ class PlacementSearch:
         self.steps, self.done = steps, 0
         common = list(shared.parameters())
         self.device = next(networks[0].parameters()).device
-        self._half = recipe.autocast and self.device.type == "cuda"
+        self._half = bool(recipe.autocast) and self.device.type == "cuda"
         self.learning_rate = torch.tensor(recipe.learning_rate, device=self.device)
         ids = {id(parameter) for parameter in common}
         self.weights = [[*(p for p in network.parameters() if id(p) not in ids), *common] for network in networks]
         own = [recipe.optimiser(weights[: len(weights) - len(common)], self.learning_rate) for weights in self.weights]
         of_shared = [recipe.optimiser(common, self.learning_rate)] if common else []
         self.optimisers = [[optimiser, *of_shared] for optimiser in own]
-        self._captures = Captures(recipe.cuda_graphs and self.device.type == "cuda")
+        self._captures = Captures(bool(recipe.cuda_graphs) and self.device.type == "cuda")
         # beta stays on the host: see `gumbel`.
         self.beta = nn.Parameter(recipe.beta_init * torch.randn(len(networks), generator=generator))
         self.running_losses = RunningLosses(len(networks)) if recipe.estimator == "losses" else None

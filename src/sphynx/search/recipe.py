@@ -24,7 +24,7 @@ class SearchRecipe(WeightSettings):
     channels: int = 5
     nodes: int = 7
     conv_stack: ConvStack = "paper"
-    lanes: bool = False  # independent parts of a captured step on CUDA streams of their own (`lanes`)
+    lanes: bool | None = None  # independent parts of a captured step on CUDA streams of their own; None: as above
     # The architecture parameters (the paper's theta, DARTS's alpha): Adam.
     architecture_learning_rate: float = 3e-4
     architecture_weight_decay: float = 1e-3

@@ -72,7 +72,8 @@ class Searcher:
 
     def __init__(self, strategy: Strategy, shared: SharedWeights) -> None:
         self.strategy, self.shared = strategy, shared
-        self._captures = Captures(shared.recipe.cuda_graphs and shared.device.type == "cuda", lanes=shared.recipe.lanes)
+        captured = bool(shared.recipe.cuda_graphs) and shared.device.type == "cuda"
+        self._captures = Captures(captured, lanes=bool(shared.recipe.lanes))
 
     def start_epoch(self, epoch: int) -> None:
         self.shared.start_epoch(epoch)
@@ -111,6 +112,7 @@ def search_cells(
     quiet: bool = False,
 ) -> SearchResult:
     """Searches, or continues the search in `out`."""
+    recipe = recipe.resolved(device)
     objective = objective or Objective()
     _require_relaxation(strategy, recipe)
     costs = {"operation_costs": dict(objective.operation_costs), "cost_weight": objective.cost_weight}
@@ -166,6 +168,7 @@ def prepare_search(
     objective: Objective | None = None,
 ) -> tuple[Searcher, Halves, torch.Generator]:
     """A search before its first step."""
+    recipe = recipe.resolved(device)
     generator = torch.Generator().manual_seed(seed)
     supernet = _supernet(data, strategy, recipe, seed).to(device)
     lay_out(supernet, recipe.memory_format)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 TENSOR_CORE_WIDTH = 8
+BY_DEVICE = ("autocast", "cuda_graphs", "tensor_cores", "lanes")
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,16 @@ class WeightSettings:
     gradient_clip: float = 5.0
     flip: bool = True  # where a mirrored image keeps its class
     crop: bool = True
-    autocast: bool = False  # bf16, on a GPU
-    cuda_graphs: bool = False  # a step is captured once and replayed, one graph per choice that it makes
-    tensor_cores: bool = False  # channels last in memory, widths that are multiples of 8
+    # How it runs: what is not said (None) is decided by the device, on for a GPU and off elsewhere (`resolved`).
+    autocast: bool | None = None  # bf16, on a GPU
+    cuda_graphs: bool | None = None  # a step is captured once and replayed, one graph per choice that it makes
+    tensor_cores: bool | None = None  # channels last in memory, widths that are multiples of 8
+
+    def resolved(self, device: torch.device | str) -> Self:
+        """The same with nothing left open. All but bf16 change how fast it is, not what it computes."""
+        on_gpu = torch.device(device).type == "cuda"
+        open_ones = (name for name in BY_DEVICE if getattr(self, name, on_gpu) is None)
+        return replace(self, **dict.fromkeys(open_ones, on_gpu))
 
     def faults(self) -> list[str]:
         return self.not_above_zero("epochs", "batch_size", "learning_rate", "gradient_clip")

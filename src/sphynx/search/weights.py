@@ -35,7 +35,7 @@ class SharedWeights:
         self.objective = objective or Objective()
         self.parameters = list(network.parameters())
         self.device = self.parameters[0].device
-        self._half = recipe.autocast and self.device.type == "cuda"
+        self._half = bool(recipe.autocast) and self.device.type == "cuda"
         self.cost = CostTerm(self.objective, network.space, network.cell_counts, self.device)
         self.learning_rate = torch.tensor(recipe.learning_rate, device=self.device)
         self.optimiser = recipe.optimiser(self.parameters, self.learning_rate)
