@@ -10,9 +10,9 @@ steps run in bf16, captured as CUDA graphs where the strategy allows it. The flo
 as designed, without widths that are rounded up for the hardware.
 
 `--check-graphs` runs the same few steps of search, placement and training twice from the same state, eagerly and
-captured (cell searches over several streams, unless `--no-lanes`), in fp32 with deterministic kernels, and prints the largest
-difference of any weight, architecture parameter or loss; it exits with 1 where that exceeds what the order of additions
-explains.
+captured (cell searches over several streams, unless `--no-lanes`), in fp32 with deterministic kernels, and prints the
+largest difference of any weight, architecture parameter or loss; it exits with 1 where that exceeds what the order of
+additions explains.
 """
 
 from __future__ import annotations
