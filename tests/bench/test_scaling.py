@@ -1,6 +1,7 @@
 """Lines through measured rows, and the verb that measures them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,10 @@ from sphynx.bench.scaling import fit_line
 from sphynx.cli.main import app
 from sphynx.errors import InputError
 from sphynx.program.files import load_program
+from sphynx.space.design import Design
+from sphynx.space.files import save_design
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
 
 
 def test_a_line_is_found_again() -> None:
@@ -40,6 +45,14 @@ def test_untrained_networks_have_a_trained_ones_ring(tmp_path: Path) -> None:
 def test_other_sizes_are_planned() -> None:
     design = private_models.untrained_design("153.6k", "single")
     assert (design.channels, design.depth) == (15, 10)
+
+
+def test_a_design_gets_random_weights(tmp_path: Path) -> None:
+    design = Design(SPHYNX, 1, 3, (0, 1), Shape(1, 8, 8), 10, conv_stack="pad_once")
+    save_design(design, tmp_path / "grey.json")
+    model = private_models.untrained_model(str(tmp_path / "grey.json"), "single", tmp_path / "compiled")
+    assert model.design == replace(design, name="grey") and model.name == "grey"  # its stacks are its own
+    assert load_program(model.folder).relu_count == 192
 
 
 def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

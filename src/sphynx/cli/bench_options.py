@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Programs = Annotated[list[str] | None, typer.Argument(help="Compiled folders, or names of models.")]
 Untrained = Annotated[
     str,
-    typer.Option("--untrained", help="Networks of so many ReLUs with random weights: 25.6k,51.2k,102.4k."),
+    typer.Option("--untrained", help="With random weights: numbers of ReLUs, or designs. 25.6k,51.2k,design.json."),
 ]
 ReluBackends = Annotated[str, typer.Option("--relu", help="gc, gmw or both.")]
 Links = Annotated[
@@ -50,7 +50,7 @@ def links_for(text: str) -> dict[str, Link | None]:
 
 
 def sizes_in(text: str) -> list[str]:
-    """Of untrained networks, each a number of ReLUs as its user wrote it."""
+    """Of untrained networks, each a number of ReLUs, or a design's file, as its user wrote it."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
@@ -63,9 +63,9 @@ def models_for(programs: list[str] | None, untrained: str, conv_stack: str, fold
     from sphynx.bench.private_models import compiled_model, untrained_model
 
     models = [compiled_model(program) for program in programs or []]
-    for name in names:
+    for number, name in enumerate(names):
         tell(f"compiling {name}")
-        models.append(untrained_model(name, stack, folder / name))
+        models.append(untrained_model(name, stack, folder / f"untrained-{number}"))
     return models
 
 
