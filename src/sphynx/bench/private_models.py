@@ -1,10 +1,10 @@
 """Which networks `sphynx bench` runs privately, and what they cost in the clear: torch fp32, not fused.
 
 `--untrained` needs no training: a network of so many ReLUs, or of a given design, gets random weights. Private
-inference takes the same time and bytes for any weights of the same widths, so only its accuracy is meaningless. That the
-widths are those of a trained network takes care: batch norm has the statistics of the images, the classifier's rows
-have mean zero, and the bits are those that `sphynx compile` finds for the trained 25.6K and 51.2K networks (rings of 31
-or 32 bits, as there).
+inference takes the same time and bytes for any weights of the same widths, so only its accuracy is meaningless. That
+the widths are those of a trained network takes care: batch norm has the statistics of the images, the classifier's
+rows have mean zero, and the bits are those that `sphynx compile` finds for the trained 25.6K and 51.2K networks (rings
+of 31 or 32 bits, as there).
 """
 
 from __future__ import annotations
