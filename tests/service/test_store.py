@@ -34,6 +34,21 @@ def test_a_bundle_comes_back_once_and_survives_a_restart(tmp_path: Path) -> None
             store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
 
 
+def test_the_file_of_a_taken_bundle_goes_when_its_inference_is_over(tmp_path: Path) -> None:
+    """Freeing it would take time from the inference; it is of no more use meanwhile."""
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        entry = some_entry()
+        put(store, entry)
+        store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+        assert [path.name for path in (tmp_path / BUNDLES).iterdir()] == [entry.bundle_id.hex()]
+        store.delete_spent()
+        assert store.used_bytes == 0  # waits for the deletion
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        put(store, entry := some_entry())
+        store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+    assert not list((tmp_path / BUNDLES).iterdir())
+
+
 def test_a_bundle_in_memory_is_burned_like_any_other(tmp_path: Path) -> None:
     with Store(tmp_path, quota_bytes=QUOTA) as store:
         first, second = some_entry(), some_entry()

@@ -126,10 +126,13 @@ class Client:
         entry = self._entry_for(len(images))
         self._channel.take_record()
         start_s = time.monotonic()
-        bundle = self._store.take(entry.bundle_id, owner=self._server, program=self.program.content_hash)
-        session.send(self._channel, Infer(entry.bundle_id.hex()))
-        logits = self._party.infer(bundle, images)
-        online_seconds = time.monotonic() - start_s
+        try:
+            bundle = self._store.take(entry.bundle_id, owner=self._server, program=self.program.content_hash)
+            session.send(self._channel, Infer(entry.bundle_id.hex()))
+            logits = self._party.infer(bundle, images)
+            online_seconds = time.monotonic() - start_s
+        finally:
+            self._store.delete_spent()
         traffic = self._channel.take_record().total()
         return [
             Prediction(

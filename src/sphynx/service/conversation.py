@@ -168,6 +168,8 @@ class Conversation:
             except BaseException:
                 service.metrics.add("inferences_total", backend=bundle.backend, result="failed")
                 raise
+            finally:
+                service.store.delete_spent()
             took_s = time.monotonic() - start_s
         service.metrics.add("inferences_total", backend=bundle.backend, result="done")
         service.metrics.add("online_seconds_total", took_s)
