@@ -10,8 +10,7 @@ import pytest
 
 from sphynx.bench.private_parties import accepted, connected, plain_channel, run_pair
 from sphynx.errors import SphynxError
-
-MENDING = {"where": "bench", "remedy": "Run it again."}
+from tests.bench.test_workers import MENDING, fail, fail_once_told
 
 
 def serve(told: Connection) -> bytes:
@@ -28,15 +27,6 @@ def ask(told: Connection) -> bytes:
 
 def prepare_for_long(told: Connection) -> None:
     told.poll(None)  # the server is told nothing: until it is ended
-
-
-def fail(_told: Connection) -> None:
-    raise ValueError("the reason")
-
-
-def fail_once_told(told: Connection) -> None:
-    told.recv()
-    raise ValueError("the reason")
 
 
 def fail_once_connected(told: Connection) -> None:

@@ -12,6 +12,7 @@ import torch
 from sphynx.data.images import ImageSet, make_data
 from sphynx.errors import InputError
 from sphynx.network.model import load_model
+from sphynx.report.sources import read_sources
 from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.stages import Stages
 from sphynx.search.location import load_location_recipe
@@ -170,7 +171,10 @@ def test_found_cells_must_beat_the_published_and_random_ones(tmp_path: Path, mon
     assert [row["cells"] for row in result["comparison"]["rows"]] == ["published cells", "random cells"]
     runs = [json.loads(file.read_text()) for file in tmp_path.glob("ranking/*/config.json")]
     assert {run["recipe"]["epochs"] for run in runs} == {2}
-    assert all(run["data"]["name"].endswith(", held out") for run in runs)
+    assert all(run["scored_on"] == "held-out" for run in runs)
+    trained = json.loads((tmp_path / "training" / "seed-0" / "config.json").read_text())
+    assert trained["scored_on"] == "test"
+    assert {run.name.split("/")[1] for run in read_sources([tmp_path]).training} == {"training", "comparison"}
 
 
 def _without_times(result: dict[str, Any]) -> dict[str, Any]:

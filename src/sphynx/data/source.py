@@ -12,8 +12,6 @@ from typing import Any
 
 KEY = "data_source"  # in the JSON of runs
 FILE = "data.json"  # beside a compiled program
-# Ends the name of training data split for a ranking: the accuracy of such a run is not one of test images.
-PART_FOR_RANKING = ", held out"
 
 
 @dataclass(frozen=True)

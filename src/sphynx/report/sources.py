@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sphynx.data.source import PART_FOR_RANKING
 from sphynx.errors import InputError
 from sphynx.run.folder import RunFolder
 from sphynx.run.stages import STAGES
@@ -221,7 +220,7 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
             places = [tuple(place) for place in beta["placements"]]
             by_losses = config["recipe"].get("estimator") == "losses"
             found.placements.append(PlacementRun(name, places, beta["beta_hat"], environment, by_losses))
-    elif not config["data"]["name"].endswith(PART_FOR_RANKING):
+    elif config.get("scored_on", "test") == "test":  # else its accuracy is of a ranking, not of test images
         design = any_design_from_json(config["design"], where=str(folder / CONFIG))
         found.training.append(TrainingRun(name, design, config, run.read_metrics(), environment, result))
 

@@ -11,8 +11,8 @@ by itself: autograd runs an operation's gradient on the stream of its forward pa
 Outside of `side_by_side`, and without a GPU, `start` computes at once. The allocator must not hand memory on that
 another stream still reads: what crosses is marked as used by both (`record_stream`), and stays during a capture.
 
-Only supernets run so: their captured steps equal eager ones bit for bit (`bench_search.py --check-graphs`).
-Those of placement's finished networks did not on an H200, and why was not found.
+Only supernets run so: on an H200 their captured steps equalled eager ones bit for bit, which `bench_search.py
+--check-graphs` compares. Those of placement's finished networks did not, and why was not found.
 """
 
 from __future__ import annotations

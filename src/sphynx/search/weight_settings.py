@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 import torch
@@ -36,8 +36,8 @@ class WeightSettings:
     def resolved(self, device: torch.device | str) -> Self:
         """The same with nothing left open. All but bf16 change how fast it is, not what it computes."""
         on_gpu = torch.device(device).type == "cuda"
-        open_ones = (name for name in BY_DEVICE if getattr(self, name, on_gpu) is None)
-        return replace(self, **dict.fromkeys(open_ones, on_gpu))
+        left_open = [f.name for f in fields(self) if f.name in BY_DEVICE and getattr(self, f.name) is None]
+        return replace(self, **dict.fromkeys(left_open, on_gpu))
 
     def faults(self) -> list[str]:
         return self.not_above_zero("epochs", "batch_size", "learning_rate", "gradient_clip")

@@ -152,6 +152,7 @@ class Store:
         with self._deleting:
             self._spent.append(path)
         if bundle.bundle_id != bundle_id or bundle.program_hash != program:
+            self.delete_spent()
             raise BundleRefusedError(
                 "its file holds another bundle", where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle."
             )
@@ -227,4 +228,5 @@ class Store:
 
 def _delete(paths: list[Path]) -> None:
     for path in paths:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # one that stays must not keep the others; the next start names it
+            path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ import dataclasses
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -21,7 +21,6 @@ from torch import nn
 from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatches
 from sphynx.data.images import Data, DataFace, ImageSet
 from sphynx.data.source import KEY as DATA_SOURCE
-from sphynx.data.source import PART_FOR_RANKING
 from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import (
@@ -70,6 +69,7 @@ class Job:
     processes: Processes = field(default_factory=lambda: Processes(torch.device("cpu")))
     resume_command: str = "the same command with --resume auto"
     tensorboard: bool = False
+    scored_on: Literal["test", "held-out"] = "test"  # what `data.test` is: part of the training images in a ranking
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -163,8 +163,7 @@ def train(job: Job) -> dict[str, Any]:
         if processes.leads:
             minutes = (seconds_before + time.monotonic() - started) / 60
             result = _finish(job, folder, as_designed(kept), minutes)
-            scored = "held-out" if job.data.name.endswith(PART_FOR_RANKING) else "test"
-            progress.note(f"{scored} accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
+            progress.note(f"{job.scored_on} accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
     return result
 
 
@@ -221,6 +220,7 @@ def _describe_run(job: Job, folder: RunFolder) -> None:
         **({} if job.data.source is None else {DATA_SOURCE: job.data.source.to_json()}),
         "recipe": job.recipe.to_json(),
         "seed": job.seed,
+        "scored_on": job.scored_on,
         "teacher": None if job.teacher is None else job.teacher.design.to_json(),
         "belongs_to": job.belongs_to(),
     }

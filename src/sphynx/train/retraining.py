@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 
 from sphynx.data.images import Data
-from sphynx.data.source import PART_FOR_RANKING
 from sphynx.network.model import design_fingerprint
 from sphynx.space.design import Design
 from sphynx.train.loop import DivergedError, Job
@@ -25,12 +24,12 @@ def retrainer(
 ) -> Callable[[Design], float]:
     """From a design to its held-out accuracy. The test images are left out of it; finished trainings are kept."""
     fitted, held_out = data.train.split(HELD_OUT, seed)
-    part = dataclasses.replace(data, name=f"{data.name}{PART_FOR_RANKING}", train=fitted, test=held_out)
+    part = dataclasses.replace(data, name=f"{data.name}, held out", train=fitted, test=held_out)
 
     def retrain(design: Design) -> float:
         job = Job(
             design, part, recipe, out / design_fingerprint(design), seed, resume=True, quiet=quiet,
-            processes=Processes(device), resume_command=resume_command,
+            processes=Processes(device), resume_command=resume_command, scored_on="held-out",
         )  # fmt: skip
         try:
             return float(train_seeds(job)["accuracy"])
