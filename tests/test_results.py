@@ -1,4 +1,4 @@
-"""Every row of docs/results.md is what its run's file under results/ says; estimates explain the measured latencies."""
+"""Every row of docs/results.md and experiments.md is what its file under results/ says; estimates explain latencies."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from sphynx.space.files import account_of_any, load_any_design
 from sphynx.space.shipped import program_path
 
 ROOT = Path(__file__).parents[1]
-ROWS = re.findall(r"^\| `([\w.-]+)` \|(.+)\|$", (ROOT / "docs/results.md").read_text(), re.MULTILINE)
+ROWS = re.findall(r"^\| `([\w.-]+)` \|(.+)\|$", (ROOT / "docs/experiments.md").read_text(), re.MULTILINE)
 
 
 def test_there_are_rows() -> None:
@@ -46,6 +46,26 @@ def test_row_traces_to_its_run(name: str, columns: str, tmp_path: Path) -> None:
     median_seconds = sorted(row["seconds"] for row in metrics)[len(metrics) // 2]
     assert float(seconds) == pytest.approx(median_seconds, abs=0.006)
     assert float(minutes) == pytest.approx(run["result"]["minutes"], abs=0.06)
+
+
+def test_headline_accuracies_are_those_of_the_runs_they_name() -> None:
+    table = (ROOT / "docs/results.md").read_text().partition("## Accuracy on CIFAR-100")[2].partition("###")[0]
+    rows = re.findall(r"^\| [\d.]+K \|(.+)\|$", table, re.MULTILINE)
+    assert len(rows) >= 6
+    for row in rows:
+        *_, what, ours, _ = row.split("|")
+        runs = [
+            json.loads((ROOT / f"results/cifar100/{name}.json").read_text()) for name in re.findall("`(.+?)`", what)
+        ]
+        assert ours.strip() == ", ".join(f"{100 * run['result']['accuracy']:.2f}" for run in runs)
+        (epochs,) = {run["result"]["epochs"] for run in runs}
+        assert f"{epochs} epochs" in what
+
+
+def test_ranking_row_traces_to_its_design() -> None:
+    result = json.loads((ROOT / "results/design/cifar100-25k-gaea.json").read_text())["result"]
+    assert _numbers_of_row("held-out accuracy, %") == [round(100 * row["held_out"], 2) for row in result["ranking"]]
+    assert f"{sum(result['minutes'].values()):.1f} minutes of one H200" in (ROOT / "docs/results.md").read_text()
 
 
 PRIVATE_ROWS = re.findall(
