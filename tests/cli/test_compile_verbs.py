@@ -75,6 +75,15 @@ def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
     assert shown["content_hash"][:16] in again.out  # the same run gives the same program
 
 
+def test_a_model_is_compiled_without_weights(sphynx: Sphynx, run_folder: Path, tmp_path: Path) -> None:
+    made = sphynx("compile", str(run_folder), "-o", "program", "--derivable")
+    assert made.code == 0, made.err
+    assert {file.name for file in Path("program").iterdir()} == {"program.json", "corrections.safetensors"}
+    onnx = str(write(plain_cnn(), tmp_path / "mine.onnx"))
+    refused = sphynx("compile", onnx, "-o", "other", "--calibrate", "digits", "--derivable")
+    assert refused.code == 2 and "--derivable" in refused.err
+
+
 def test_estimate_of_a_compiled_program(
     sphynx: Sphynx, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

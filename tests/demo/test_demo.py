@@ -10,10 +10,8 @@ from PIL import Image
 
 from sphynx.demo.page import COLUMNS, cost_rows, data_url, demo_page
 from sphynx.demo.scenes import SHIPPED_MODEL, Answer, Question, Scene, has_shipped_scene, sample_photographs
-from sphynx.program.files import load_program
-from sphynx.program.weights import load_weights
 from sphynx.service.prediction import Prediction
-from sphynx.space.shipped import load_card, model_names, program_path
+from sphynx.space.shipped import model_names
 
 
 def answer(backend: str, online_seconds: float, *, equal: bool = True) -> Answer:
@@ -60,11 +58,3 @@ def test_pictures_travel_inside_the_page(channels: int) -> None:
 def test_photographs_and_the_shipped_model_are_there() -> None:
     assert len(sample_photographs()) >= 2
     assert has_shipped_scene() and SHIPPED_MODEL in model_names()
-
-
-@pytest.mark.parametrize("name", model_names())
-def test_shipped_programs_belong_to_their_models(name: str) -> None:
-    program = load_program(program_path(name))
-    load_weights(program_path(name), program)  # refuses those of another program
-    assert program.relu_count == load_card(name)["relus"]
-    assert len(program.class_names) == 100

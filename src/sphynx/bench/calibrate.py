@@ -5,7 +5,6 @@ parties' work on ReLUs, and what the channel between two processes costs. Each i
 from __future__ import annotations
 
 import json
-import os
 import platform
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from sphynx.core.ring import RingConv
 from sphynx.program.estimate import HeSeconds, Rates
 from sphynx.program.ir import Pool
 from sphynx.protocol.linear import pool_share
+from sphynx.run.cache import cache_folder
 
 REPEATS = 5
 SMALL_RING, LARGE_RING = 32, 64
@@ -53,8 +53,7 @@ def keep_rates(rates: Rates) -> None:
 
 
 def rates_file() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "sphynx" / f"rates-{platform.node()}.json"
+    return cache_folder() / f"rates-{platform.node()}.json"
 
 
 def measure_rates(open_channel: OpenChannel) -> Rates:

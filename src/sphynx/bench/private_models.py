@@ -25,6 +25,7 @@ from sphynx.bench.machine import available_cores
 from sphynx.errors import SphynxError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import AnyNetwork, build_network
+from sphynx.program.by_name import Tell, compiled_folder
 from sphynx.program.compile import compile_network, save_compiled
 from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
@@ -62,16 +63,17 @@ class Model:
     design: AnyDesign | None
 
 
-def compiled_model(folder_or_name: str) -> Model:
+def compiled_model(folder_or_name: str, tell: Tell) -> Model:
     """A folder of `sphynx compile`, or a model that comes with Sphynx.
 
     A design.json in the folder, or the model's own, says which network to measure in the clear.
     """
-    folder = program_path(folder_or_name)
-    shipped = folder != Path(folder_or_name)
-    file = (folder.parent if shipped else folder) / DESIGN
-    name = folder_or_name if shipped else load_program(folder).name or folder.name
-    return Model(name, folder, load_any_design(file) if file.is_file() else None)
+    public = program_path(folder_or_name)
+    shipped = public != Path(folder_or_name)
+    file = (public.parent if shipped else public) / DESIGN
+    name = folder_or_name if shipped else load_program(public).name or public.name
+    design = load_any_design(file) if file.is_file() else None
+    return Model(name, compiled_folder(folder_or_name, tell), design)
 
 
 def untrained_model(name: str, conv_stack: ConvStack, folder: Path) -> Model:

@@ -62,7 +62,7 @@ def models_for(programs: list[str] | None, untrained: str, conv_stack: str, fold
         raise InputError("there is nothing to measure", remedy="Name compiled folders, or use --untrained 25.6k.")
     from sphynx.bench.private_models import compiled_model, untrained_model
 
-    models = [compiled_model(program) for program in programs or []]
+    models = [compiled_model(program, tell) for program in programs or []]
     for number, name in enumerate(names):
         tell(f"compiling {name}")
         models.append(untrained_model(name, stack, folder / f"untrained-{number}"))

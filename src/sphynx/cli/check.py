@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli.bench_options import parse_backends
+from sphynx.cli.bench_options import parse_backends, tell
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import figure_file
@@ -62,6 +62,7 @@ def check(
     from sphynx.data.source import FILE, recorded_source
     from sphynx.data.stream import StreamedSet
     from sphynx.network.model import load_model, load_normalisation
+    from sphynx.program.by_name import compiled_folder
     from sphynx.program.check import check as check_program
     from sphynx.program.files import load_program
     from sphynx.program.weights import load_weights
@@ -71,12 +72,13 @@ def check(
     if split not in ("test", "train"):
         raise InputError(f"there is no split {split!r}", where="--split", remedy="Use test or train.")
     backends = parse_backends(private, "--private") if private else []
-    folder = program_path(compiled)
+    folder = compiled_folder(compiled, tell)
     program = load_program(folder)
     weights = load_weights(folder, program)
     path = model_path(run) if run else None
     network, normalisation = (None, None) if path is None else (load_model(path), load_normalisation(path))
-    known = recorded_source(folder / FILE) or recorded_source(folder.parent / CARD)  # the latter: of a model by name
+    of_model = program_path(compiled).parent / CARD  # of a model by name
+    known = recorded_source(folder / FILE) or recorded_source(of_model)
     opened = open_known(data, image_size, stream, known, where=compiled)
     every = opened.test if split == "test" else opened.train
     if isinstance(every, StreamedSet) and not images:

@@ -49,6 +49,14 @@ def compile_run(
     link_bits: Annotated[
         int, typer.Option("--link-bits", help="With --weight-bits: of a weight inside a chain of maps, 4 to 16.")
     ] = 7,
+    derivable: Annotated[
+        bool,
+        typer.Option(
+            "--derivable",
+            help="For a model that comes with Sphynx: corrections.safetensors in place of the weights, which are "
+            "derived from it and the model when they are needed.",
+        ),
+    ] = False,
     image_size: DataSize = None,
     stream: KnownStream = None,
     as_json: Json = False,
@@ -61,6 +69,8 @@ def compile_run(
 
       sphynx compile runs/paper/seed-0 --calibrate cifar100 --weight-bits 10 -o compiled/paper
 
+      sphynx compile sphynx-cifar100-25k -o src/sphynx/network/pretrained/sphynx-cifar100-25k/program --derivable
+
       sphynx compile mine.onnx --calibrate cifar10 --mean 0.49,0.48,0.45 --std 0.25,0.24,0.26 -o compiled/mine
     """
     from sphynx.data.source import save_source
@@ -72,6 +82,10 @@ def compile_run(
 
     precision = None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits)
     if Path(run).suffix.lower() == ".onnx":
+        if derivable:
+            raise InputError(
+                "weights are derived of models, not of ONNX files", where="--derivable", remedy="Leave it out."
+            )
         known, compiles = None, _read_onnx(Path(run), mean, std, precision)
     elif mean or std:
         raise InputError(
@@ -81,8 +95,9 @@ def compile_run(
         known, compiles = trained_on(model_path(run)), _read_trained(run, precision)
     data = open_known(calibrate, image_size, stream, known, where=run, flag="--calibrate")
     compiled = compiles(data)
-    save_compiled(out, compiled)
-    save_source(out, data.source)
+    save_compiled(out, compiled, derivable=derivable)
+    if not derivable:  # a model's card says which data it knows
+        save_source(out, data.source)
     program = compiled.program
     if as_json:
         print_json(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import signal
 import sys
 from pathlib import Path
@@ -54,16 +53,16 @@ def serve(
 
       sphynx serve compiled/digits --keys keys/server --listen 0.0.0.0:7443 --workers 8 --quota 100G --pool 32
     """
+    from sphynx.program.by_name import compiled_folder
     from sphynx.program.files import load_program
     from sphynx.program.link import parse_link
-    from sphynx.program.weights import WEIGHTS, load_weights
+    from sphynx.program.weights import content_hash, load_weights
     from sphynx.protocol.linear import ServerModel
     from sphynx.service.admission import Limits
     from sphynx.service.events import EventLog
     from sphynx.service.monitor import Monitor
     from sphynx.service.server import Server
     from sphynx.service.store import Store
-    from sphynx.space.shipped import program_path
 
     host, port = parse_address(listen)
     emulated = parse_link(link) if link else None
@@ -81,11 +80,11 @@ def serve(
         idle_s=idle,
         grace_s=grace,
     )
-    folder = program_path(compiled)
-    program = load_program(folder)
-    model = ServerModel(program, load_weights(folder, program))
     events = EventLog(sys.stderr)
-    weights_hash = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    folder = compiled_folder(compiled, lambda line: events.write("deriving", what=line))
+    program = load_program(folder)
+    weights = load_weights(folder, program)
+    model, weights_hash = ServerModel(program, weights), content_hash(weights)
     kept = folder / "bundles" if folder == Path(compiled) else Path("bundles") / compiled
     with Store(
         state or kept, quota_bytes=limits.quota_bytes, memory_bytes=limits.memory_bytes, weights_hash=weights_hash

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sphynx.errors import InputError, MissingPartError, SphynxError
+from sphynx.run.cache import cache_folder
 
 _CHUNK = 1 << 20
 
@@ -86,7 +87,7 @@ def data_home() -> Path:
     """$SPHYNX_DATA, else the user's cache."""
     if home := os.environ.get("SPHYNX_DATA"):
         return Path(home)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sphynx" / "data"
+    return cache_folder() / "data"
 
 
 def get(name: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from sphynx.data.open import open_data
 from sphynx.errors import MissingPartError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import load_model, load_normalisation
+from sphynx.program.by_name import Tell, compiled_folder
 from sphynx.program.compile import calibration_images, compile_network, save_compiled
 from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
@@ -31,7 +32,7 @@ from sphynx.service.prediction import Prediction
 from sphynx.space.design import Design
 from sphynx.space.planner import plan
 from sphynx.space.published import SPHYNX
-from sphynx.space.shipped import model_names, model_path, program_path
+from sphynx.space.shipped import model_names, model_path
 from sphynx.space.tally import Shape
 from sphynx.train.loop import Job, train
 from sphynx.train.recipe import load_recipe
@@ -42,7 +43,6 @@ PLAINTEXT_REPEATS = 20
 SHIPPED_MODEL = "sphynx-cifar100-25k"
 
 Pixels = NDArray[np.uint8]
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def has_shipped_scene() -> bool:
 
 def shipped_scene(folder: Path, tell: Tell) -> Scene:
     """The CIFAR-100 network that comes with Sphynx, asked about scikit-learn's two photographs."""
-    compiled, run = program_path(SHIPPED_MODEL), model_path(SHIPPED_MODEL)
+    compiled, run = compiled_folder(SHIPPED_MODEL, tell), model_path(SHIPPED_MODEL)
     image = load_program(compiled).image
     questions = [Question(path.stem, read_picture(path, image)) for path in sample_photographs()]
     title = f"A network that comes with Sphynx: {SHIPPED_MODEL}"

@@ -4,6 +4,7 @@
 
     pretrained/NAME/   model.safetensors (8-bit kernels)   design.json   normalisation.json (with the class names)
                        card.json: how it was trained, how good it is, where it comes from
+                       program/: made by `sphynx compile NAME --derivable`, after packing
 
 A card's numbers are those that the run itself wrote down; nothing is measured when it is packed.
 """
@@ -31,7 +32,7 @@ from sphynx.network.model import (
 from sphynx.space.files import account_of_any
 from sphynx.space.shipped import CARD, FORMAT, SHIPPED, folder_of, read_object
 
-MAX_BYTES = 16_000_000  # of one model's weights: they travel with the package
+MAX_BYTES = 24_000_000  # of one model's weights: they travel with the package
 
 
 def load(name: str, folder: Path = SHIPPED) -> AnyNetwork:

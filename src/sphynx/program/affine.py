@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.program.axes import Along, Axis, Fixed, Sliding, composed_axis, places, united
+from sphynx.program.axes import Along, Axis, Fixed, Places, Sliding, composed_axis, places, united
 from sphynx.program.convolve import convolve
 from sphynx.program.ir import Term
 from sphynx.space.tally import Shape
@@ -95,13 +95,18 @@ def compose(node: Node, weights: Floats, window: Window, channels: int) -> Node:
             composed[outer] = composed[outer] if outer in composed else np.zeros(shape)
         flat = np.ascontiguousarray(kernel).reshape(len(kernel), -1)
         for y, x in product(range(window.rows), range(window.columns)):
-            part = (weights[:, :, y, x] @ flat).reshape(len(weights), *kernel.shape[1:])
+            taps = np.ascontiguousarray(weights[:, :, y, x])  # strided, the product would not be BLAS's
+            if not taps.any():
+                continue  # half of a factorized reduction
+            part = (taps @ flat).reshape(len(weights), *kernel.shape[1:])
             for row, column in product(rows, columns):
                 (from_rows, to_rows), (from_columns, to_columns) = row.moves[y], column.moves[x]
-                if len(to_rows) and len(to_columns):
-                    target = composed[Reads(reads.source, reads.channels, row.axis, column.axis)]
-                    moved = part[:, :, from_rows[:, None], from_columns]
-                    target[:, :, to_rows[:, None], to_columns] += row.sign * column.sign * moved
+                target = composed[Reads(reads.source, reads.channels, row.axis, column.axis)]
+                moved = part[_taps(from_rows, from_columns)]
+                if row.sign == column.sign:
+                    target[_taps(to_rows, to_columns)] += moved
+                else:
+                    target[_taps(to_rows, to_columns)] -= moved
     size = (window.height, window.width)
     bias = convolve(node.bias[None], weights, window.term(""), size)[0]
     return Node(Shape(channels, *size), composed, bias)
@@ -116,14 +121,24 @@ def consolidated(kernels: dict[Reads, Floats]) -> dict[Reads, Floats]:
     merged: dict[Reads, Floats] = {}
     for group in groups.values():
         rows, columns = united(reads.rows for reads in group), united(reads.columns for reads in group)
+        if len(group) == 1:
+            merged[group[0]] = kernels[group[0]]
+            continue
         for reads in group:
             whole = replace(reads, rows=rows[reads.rows], columns=columns[reads.columns])
             kernel = kernels[reads]
             if whole not in merged:
                 merged[whole] = np.zeros((*kernel.shape[:2], whole.rows.taps, whole.columns.taps))
-            at_rows, at_columns = places(reads.rows, whole.rows), places(reads.columns, whole.columns)
-            merged[whole][:, :, at_rows[:, None], at_columns] += kernel
+            merged[whole][_taps(places(reads.rows, whole.rows), places(reads.columns, whole.columns))] += kernel
     return merged
+
+
+def _taps(rows: Places, columns: Places) -> tuple[slice, slice, Places, Places]:
+    """The index of all pairs of these rows and columns, in kernels of all channels."""
+    every = slice(None)
+    if isinstance(rows, slice) or isinstance(columns, slice):
+        return every, every, rows, columns
+    return every, every, rows[:, None], columns
 
 
 def ungrouped(weights: Floats, groups: int) -> Floats:

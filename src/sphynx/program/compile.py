@@ -21,7 +21,7 @@ from sphynx.program.files import save_program
 from sphynx.program.fuse import Fused
 from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, measure, quantise
 from sphynx.program.trace import trace
-from sphynx.program.weights import save_weights
+from sphynx.program.weights import WEIGHTS, save_corrections, save_weights
 
 CALIBRATION_IMAGES = 200
 LOGIT_ERROR = 0.01  # what automatic precision allows, relative to the logits' own spread
@@ -120,8 +120,12 @@ def calibration_images(images: ImageSet | StreamedSet, count: int = CALIBRATION_
     return picked
 
 
-def save_compiled(folder: Path, compiled: Quantised) -> None:
-    """The secret first: a folder that has a program also has its weights."""
+def save_compiled(folder: Path, compiled: Quantised, *, derivable: bool = False) -> None:
+    """The secret first: a folder that has a program also has its weights, or from what to derive them (derive.py)."""
     folder.mkdir(parents=True, exist_ok=True)
-    save_weights(folder, compiled.program, compiled.weights)
+    if derivable:
+        save_corrections(folder, compiled.program, compiled.corrections)
+        (folder / WEIGHTS).unlink(missing_ok=True)  # an older program's would be taken for this one's
+    else:
+        save_weights(folder, compiled.program, compiled.weights)
     save_program(folder, compiled.program)

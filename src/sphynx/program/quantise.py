@@ -8,6 +8,8 @@ Calibration images tell how large every tensor gets. Then, map by map in the ord
   links of a chain are not truncated;
 - the integer program runs on the calibration images as far as this map, and the bias takes up the mean error of each
   channel (Nagel et al. 2019): pixels and activations are positive, so rounded weights would shift every sum.
+The program says all of that but the last: `corrections` are what the biases took up, and with them and the program the
+integer weights follow from the fused network (rounding.py).
 Each range is the largest value seen and two bits more, and the ring is as wide as the widest range.
 """
 
@@ -24,6 +26,7 @@ from sphynx.program.convolve import Array, magnitude
 from sphynx.program.fuse import Fused
 from sphynx.program.interpret import BATCH, apply_step, evaluate
 from sphynx.program.ir import INPUT, MAX_RING_BITS, Graph, Linear, Pool, Program, Relu, Square, Step
+from sphynx.program.rounding import corrected, rounded
 
 HEADROOM_BITS = 2
 NEGLIGIBLE_BITS = 2  # rounding noise this many bits below the largest term's does no harm
@@ -58,6 +61,7 @@ class Precision:
 class Quantised:
     program: Program
     weights: dict[str, Array]
+    corrections: dict[str, Array]  # per linear map and channel: what its bias took up, and is in the weights already
     logit_error: float  # on the calibration images: root mean square, over that of the logits around their mean
 
 
@@ -127,7 +131,7 @@ def quantise(
     logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
     spread = float(np.std(measured.logits - measured.logits.mean(axis=0)))
     error = sqrt(float(np.square(logits - measured.logits).mean())) / spread if spread else 0.0
-    return Quantised(program, quantiser.weights, error)
+    return Quantised(program, quantiser.weights, quantiser.corrections, error)
 
 
 class _Quantiser:
@@ -137,6 +141,7 @@ class _Quantiser:
         self.readers = {step.source: step for step in fused.graph.steps if isinstance(step, Relu)}
         self.scales = {INPUT: 0}
         self.weights: dict[str, Array] = {}
+        self.corrections: dict[str, Array] = {}
 
     def step(self, step: Step) -> Step:
         if isinstance(step, Linear):
@@ -155,9 +160,9 @@ class _Quantiser:
         """The tensor with each channel's mean moved to where real numbers have it; the bias takes up the same."""
         wanted = self.sizes[step.name].channel_means * 2.0 ** self.scales[step.name]
         moved = np.rint(wanted + self._half(step) - tensor.mean(axis=(0, 2, 3))).astype(np.int64)
-        self.weights[step.bias_name] += moved[:, None, None]
-        corrected: Array = tensor + moved[:, None, None]
-        return corrected
+        self.corrections[step.name] = moved
+        self.weights[step.bias_name] = corrected(self.weights[step.bias_name], moved)
+        return corrected(tensor, moved)
 
     def _truncation(self, step: Relu) -> int:
         # A map that no calibration image makes positive is measured by its negative values.
@@ -179,18 +184,17 @@ class _Quantiser:
         ]
         scale = max(used, default=0)
         terms = []
-        for number, (term, weight_scale, array) in enumerate(zip(step.terms, weight_scales, arrays, strict=True)):
+        for term, weight_scale in zip(step.terms, weight_scales, strict=True):
             source_scale = self.scales[term.source]
             exponent = scale - source_scale if weight_scale is None else weight_scale
             terms.append(replace(term, shift=scale - source_scale - exponent, weight_scale=exponent))
-            kind = np.int8 if self.precision.weight_bits <= 8 else np.int16
-            self.weights[step.weight_name(number)] = np.rint(array * 2.0**exponent).astype(kind)
-        bias = self.fused.weights[step.bias_name] * 2.0**scale
-        if bits_for(float(np.abs(bias).max())) >= MAX_RING_BITS - HEADROOM_BITS:
+        largest_bias = float(np.abs(self.fused.weights[step.bias_name]).max()) * 2.0**scale
+        if bits_for(largest_bias) >= MAX_RING_BITS - HEADROOM_BITS:
             raise SphynxError("its bias does not fit the widest ring", where=step.name, remedy=_REMEDY)
-        self.weights[step.bias_name] = np.rint(bias).astype(np.int64)
+        scaled = replace(step, terms=tuple(terms), scale=scale)
+        self.weights.update(rounded(scaled, self.fused.weights, self.precision.weight_bits))
         self.scales[step.name] = scale
-        return replace(step, terms=tuple(terms), scale=scale)
+        return scaled
 
     def _weight_scales(self, step: Linear, arrays: list[Array]) -> list[int | None]:
         """Per term; None where all weights are zero."""

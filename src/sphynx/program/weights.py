@@ -1,6 +1,7 @@
 """weights.safetensors: the server's secret. It names the program it belongs to and the hash of its own content.
 
 Weights are int8 or int16, bias maps int64. Reading checks names, kinds and shapes against the program before use.
+corrections.safetensors is a file of the same kind, in place of the weights where they can be derived (derive.py).
 """
 
 from __future__ import annotations
@@ -19,49 +20,68 @@ from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 from sphynx.program.ir import Program
 
-WEIGHTS = "weights.safetensors"
+WEIGHTS, CORRECTIONS = "weights.safetensors", "corrections.safetensors"
+Kinds = tuple[str, ...]  # of numbers, as numpy calls them
 
-_REMEDY = "Keep both files of one compiled folder together, or compile the network again."
+_REMEDY = "Keep the files of one compiled folder together, or compile the network again. A folder in the cache can go."
 
 
 def save_weights(folder: Path, program: Program, weights: Mapping[str, Array]) -> None:
-    temporary = folder / (WEIGHTS + ".new")
-    metadata = {"program": program.content_hash, "content": content_hash(weights)}
-    arrays = {name: np.ascontiguousarray(array) for name, array in weights.items()}
-    try:
-        temporary.touch(mode=0o600)  # never readable by others, not even while it is written
-        save_file(arrays, temporary, metadata)
-        temporary.chmod(0o600)
-        temporary.replace(folder / WEIGHTS)
-    except OSError as error:
-        raise InputError(
-            f"it cannot be written ({error.strerror})", where=str(folder), remedy="Choose another folder."
-        ) from error
+    _save(folder / WEIGHTS, program, weights)
 
 
 def load_weights(path: Path, program: Program) -> dict[str, Array]:
     """From a compiled folder or from the file itself; refuses the weights of another program."""
-    file = path / WEIGHTS if path.is_dir() else path
+    wanted = {
+        name: (("int64",) if name.endswith("/bias") else ("int8", "int16"), shape)
+        for name, shape in program.weight_shapes.items()
+    }
+    return _load(path / WEIGHTS if path.is_dir() else path, program, wanted)
+
+
+def save_corrections(folder: Path, program: Program, corrections: Mapping[str, Array]) -> None:
+    _save(folder / CORRECTIONS, program, corrections)
+
+
+def load_corrections(folder: Path, program: Program) -> dict[str, Array]:
+    wanted = {step.name: (("int64",), (step.shape.channels,)) for step in program.linears}
+    return _load(folder / CORRECTIONS, program, wanted)
+
+
+def _save(file: Path, program: Program, arrays: Mapping[str, Array]) -> None:
+    temporary = file.with_name(file.name + ".new")
+    metadata = {"program": program.content_hash, "content": content_hash(arrays)}
+    try:
+        temporary.touch(mode=0o600)  # never readable by others, not even while it is written
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, temporary, metadata)
+        temporary.chmod(0o600)
+        temporary.replace(file)
+    except OSError as error:
+        raise InputError(
+            f"it cannot be written ({error.strerror})", where=str(file.parent), remedy="Choose another folder."
+        ) from error
+
+
+def _load(file: Path, program: Program, wanted: Mapping[str, tuple[Kinds, tuple[int, ...]]]) -> dict[str, Array]:
     if not file.is_file():
         raise InputError("there is no such file", where=str(file), remedy="Compile the network: sphynx compile --help.")
     try:
         with safe_open(file, framework="np") as opened:
             metadata = opened.metadata() or {}
-            weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dict
+            arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dict
     except (SafetensorError, OSError) as error:
         raise InputError(
             f"it cannot be read: it is damaged or truncated ({error})", where=str(file), remedy=_REMEDY
         ) from error
     if metadata.get("program") != program.content_hash:
-        raise InputError("these are the weights of another program", where=str(file), remedy=_REMEDY)
-    for name, shape in program.weight_shapes.items():
-        kinds = ("int64",) if name.endswith("/bias") else ("int8", "int16")
-        found = weights.get(name)
+        raise InputError("it belongs to another program", where=str(file), remedy=_REMEDY)
+    for name, (kinds, shape) in wanted.items():
+        found = arrays.get(name)
         if found is None or found.shape != shape or str(found.dtype) not in kinds:
             raise InputError(f"{name} is missing or not {' or '.join(kinds)} {shape}", where=str(file), remedy=_REMEDY)
-    if metadata.get("content") != content_hash(weights):
+    if metadata.get("content") != content_hash(arrays):
         raise InputError("its content does not match its hash: it was damaged", where=str(file), remedy=_REMEDY)
-    return weights
+    return arrays
 
 
 def content_hash(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> str:

@@ -1,9 +1,10 @@
 """The trained models that come with Sphynx: their names, cards and folders. Reading their weights is `network`'s part.
 
     sphynx/network/pretrained/NAME/           design.json   model.safetensors   normalisation.json   card.json
-    sphynx/network/pretrained/NAME/program/   the same network compiled: program.json   weights.safetensors
+    sphynx/network/pretrained/NAME/program/   the same network compiled: program.json   corrections.safetensors
 
-Wherever a run folder is asked for, `model_path` also takes a model's name; `program_path` where a compiled one is.
+Wherever a run folder is asked for, `model_path` also takes a model's name; `program_path` where a public program is.
+Where the integer weights are needed too, `program.by_name` derives them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def model_path(run_or_name: str | Path, folder: Path = SHIPPED) -> Path:
 
 
 def program_path(compiled_or_name: str | Path, folder: Path = SHIPPED) -> Path:
-    """Where a compiled network lies that is given as its folder or as a model's name."""
+    """Where a program lies that is given as a compiled folder or as a model's name."""
     path = Path(compiled_or_name)
     return path if path.exists() else folder_of(str(compiled_or_name), folder) / PROGRAM
 

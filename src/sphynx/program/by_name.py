@@ -1,0 +1,83 @@
+"""Compiled networks, weights included, by a model's name. No torch, unless weights are derived.
+
+The package holds a model's program but not its integer weights, which follow from the model (derive.py). They are
+derived when they are first asked for and kept, with a copy of the program, as a compiled folder in the user's cache:
+
+    ~/.cache/sphynx/programs/NAME-HASH/   program.json   weights.safetensors
+
+The hash is that of all files they follow from, and of the version of Sphynx. Where the cache cannot be written they
+last as long as the process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import sphynx
+from sphynx.errors import MissingPartError
+from sphynx.program.files import load_program, save_program
+from sphynx.program.weights import WEIGHTS, save_weights
+from sphynx.run.cache import cache_folder
+from sphynx.space.shipped import SHIPPED, program_path
+
+Tell = Callable[[str], None]
+
+
+def compiled_folder(compiled_or_name: str | Path, tell: Tell, models: Path = SHIPPED) -> Path:
+    """A compiled folder as it is; for a model's name one that has its weights. `tell` hears of what takes seconds."""
+    folder = program_path(compiled_or_name, models)
+    if folder == Path(compiled_or_name) or (folder / WEIGHTS).is_file():
+        return folder
+    model = folder.parent
+    kept = cache_folder() / "programs" / f"{model.name}-{_hash_of_files(model)}"
+    if (kept / WEIGHTS).is_file():
+        return kept
+    tell(f"deriving the integer weights of {model.name}, which takes a few seconds")
+    fresh = _fresh_folder(kept.parent)
+    _derive(model, folder, fresh, kept)
+    try:
+        return fresh.rename(kept)
+    except OSError:
+        if (kept / WEIGHTS).is_file():
+            return kept  # another process was faster; its weights are the same
+        tell(f"{kept.parent} cannot be written: they will be derived again the next time")
+        return fresh
+
+
+def _hash_of_files(model: Path) -> str:
+    digest = hashlib.sha256(sphynx.__version__.encode())
+    for file in sorted(model.rglob("*")):
+        if file.is_file():
+            content = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest.update(f"{file.relative_to(model).as_posix()} {content}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def _fresh_folder(cache: Path) -> Path:
+    """In the cache if that can be written. Readable by its owner only; what is left there goes with the process."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix=".new-", dir=cache)
+    except OSError:
+        folder = tempfile.mkdtemp(prefix="sphynx-program-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _derive(model: Path, folder: Path, out: Path, kept: Path) -> None:
+    try:
+        from sphynx.program.derive import derive_weights  # here: it takes torch, which later starts do without
+    except ModuleNotFoundError as error:
+        raise MissingPartError(
+            f"deriving its weights, which is done once, needs the package {error.name}",
+            where=model.name,
+            remedy=f"pip install 'sphynx[design]', or copy {kept} from a machine that has it.",
+        ) from None
+    program = load_program(folder)
+    save_weights(out, program, derive_weights(model, folder, program))
+    save_program(out, program)

@@ -1,0 +1,51 @@
+"""A model's integer weights from the model itself, its program and its corrections: those that `compile` made of it.
+
+    pretrained/NAME/          the trained network (network/model.py)
+    pretrained/NAME/program/  program.json   corrections.safetensors
+
+No calibration data and nothing to choose: the program says where the network is cut and at which scales it is rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from sphynx.errors import InputError
+from sphynx.network.build import as_designed
+from sphynx.network.model import load_model, load_normalisation
+from sphynx.program.convolve import Array
+from sphynx.program.ir import Graph, Linear, Program, Relu, Step
+from sphynx.program.rounding import integer_weights
+from sphynx.program.trace import trace
+from sphynx.program.weights import load_corrections
+
+
+def derive_weights(model: Path, folder: Path, program: Program) -> dict[str, Array]:
+    """`model` is the folder of the trained network, `folder` that of the program and its corrections."""
+    corrections = load_corrections(folder, program)
+    network = as_designed(load_model(model))
+    with torch.no_grad():
+        # A cut joint is a linear map of its name; no other map has a joint's name.
+        fused = trace(network, *load_normalisation(model), cuts={step.name for step in program.linears})
+    if _structure(fused.graph) != _structure(program):
+        raise InputError(
+            "it was compiled from another network than the model beside it",
+            where=str(folder),
+            remedy=f"Compile the model again: sphynx compile {model} -o {folder} --derivable.",
+        )
+    return integer_weights(fused, program, corrections)
+
+
+def _structure(graph: Graph) -> tuple[Step, ...]:
+    """The steps without what quantisation adds to them."""
+    return tuple(map(_unscaled, graph.steps))
+
+
+def _unscaled(step: Step) -> Step:
+    if isinstance(step, Linear):
+        terms = tuple(replace(term, shift=0, weight_scale=0) for term in step.terms)
+        return replace(step, terms=terms, scale=0, range_bits=0)
+    return replace(step, truncate=0) if isinstance(step, Relu) else step

@@ -1,0 +1,30 @@
+"""Small models as the package has them: a trained network's files, and its program without weights."""
+
+from pathlib import Path
+
+import numpy as np
+
+from sphynx.data.open import open_data
+from sphynx.network.model import load_model, load_normalisation, save_model, save_normalisation
+from sphynx.program.compile import compile_network, save_compiled
+from sphynx.program.quantise import Precision, Quantised
+from sphynx.space.design import Design
+from sphynx.space.operations import ConvStack
+from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
+from tests.program.networks import random_network
+
+
+def save_random_model(folder: Path, stack: ConvStack = "single", *, depth: int = 2, seed: int = 0) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    design = Design(SPHYNX, 2, depth, (1,), Shape(1, 8, 8), 10, conv_stack=stack)
+    save_model(folder, random_network(design, seed).float(), compact=True)
+    save_normalisation(folder, open_data("digits"))
+
+
+def compile_model(folder: Path, precision: Precision = Precision()) -> Quantised:
+    network, (mean, std) = load_model(folder), load_normalisation(folder)
+    images = np.random.default_rng(0).integers(0, 256, (16, *network.design.image)).astype(np.uint8)
+    made = compile_network(network, mean, std, images, precision)
+    save_compiled(folder / "program", made, derivable=True)
+    return made

@@ -1,0 +1,114 @@
+"""A model's name as a compiled folder: derived once, kept, shared by processes, and equal to what its network says."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sphynx.errors import InputError, MissingPartError
+from sphynx.network.model import load_model, load_normalisation
+from sphynx.program.by_name import compiled_folder
+from sphynx.program.files import load_program
+from sphynx.program.interpret import interpret
+from sphynx.program.weights import WEIGHTS, load_weights, save_weights
+from sphynx.service.pictures import read_picture
+from sphynx.space.shipped import SHIPPED, load_card, model_names, model_path
+from tests.program.models import compile_model, save_random_model
+
+LATER_START = """
+import sys
+from pathlib import Path
+from sphynx.program.by_name import compiled_folder
+folder = compiled_folder("small", sys.exit, Path(sys.argv[1]))  # nothing is to be told
+assert (folder / "weights.safetensors").is_file() and "torch" not in sys.modules
+"""
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of models with one in it, and an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "models"
+    save_random_model(folder / "small")
+    compile_model(folder / "small")
+    (folder / "small" / "card.json").write_text("{}")
+    return folder
+
+
+def test_weights_are_derived_once_and_kept(models: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    folder = compiled_folder("small", told.append, models)
+    assert folder.parent == tmp_path / "cache" / "sphynx" / "programs" and len(told) == 1
+    program = load_program(folder)
+    assert program == load_program(models / "small" / "program")
+    load_weights(folder, program)
+    assert (folder / WEIGHTS).stat().st_mode & 0o077 == 0
+    assert list(folder.parent.iterdir()) == [folder]
+    subprocess.run([sys.executable, "-c", LATER_START, str(models)], check=True)
+
+
+def test_another_model_of_the_name_is_derived_anew(models: Path) -> None:
+    before = compiled_folder("small", print, models)
+    save_random_model(models / "small", seed=1)
+    after = compiled_folder("small", print, models)
+    assert before != after
+    assert (before / WEIGHTS).read_bytes() != (after / WEIGHTS).read_bytes()
+
+
+def test_folders_and_models_with_weights_are_taken_as_they_are(models: Path) -> None:
+    program = models / "small" / "program"
+    assert compiled_folder(program, pytest.fail) == program
+    derived = compiled_folder("small", print, models)
+    save_weights(program, load_program(program), load_weights(derived, load_program(program)))
+    assert compiled_folder("small", pytest.fail, models) == program
+    with pytest.raises(InputError, match="no model of that name"):
+        compiled_folder("large", pytest.fail, models)
+
+
+def test_several_at_once_come_to_one_folder(models: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(lambda _: compiled_folder("small", lambda _: None, models), range(4)))
+    (folder,) = found
+    load_weights(folder, load_program(folder))
+
+
+def test_a_cache_that_cannot_be_written_costs_only_time(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    told: list[str] = []
+    folder = compiled_folder("small", told.append, models)
+    load_weights(folder, load_program(folder))
+    assert "cannot be written" in told[-1] and folder.stat().st_mode & 0o077 == 0
+
+
+def test_without_torch_the_remedy_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sphynx.program.derive", None)
+    with pytest.raises(MissingPartError, match="once") as refusal:
+        compiled_folder("small", print, models)
+    assert "sphynx[design]" in refusal.value.remedy and "copy" in refusal.value.remedy
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_shipped_programs_follow_their_models(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """scikit-learn's photographs get the float network's answers."""
+    import sklearn.datasets
+
+    assert not (SHIPPED / name / "program" / WEIGHTS).exists()  # they would double the package
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = compiled_folder(name, print)
+    program = load_program(folder)
+    assert program.relu_count == load_card(name)["relus"] and len(program.class_names) == 100
+    photographs = sorted((Path(sklearn.datasets.__file__).parent / "images").glob("*.jpg"))
+    pixels = np.stack([read_picture(path, program.image) for path in photographs])
+    integers = interpret(program, load_weights(folder, program), pixels) / 2.0**program.logits.scale
+    network, (mean, std) = load_model(model_path(name)), load_normalisation(model_path(name))
+    means, deviations = (torch.tensor(values).view(1, -1, 1, 1) for values in (mean, std))
+    with torch.no_grad():
+        expected = network((torch.from_numpy(pixels) / 255 - means) / deviations).numpy()
+    assert np.abs(integers - expected).max() < 0.1 * expected.std()

@@ -1,0 +1,58 @@
+"""Weights derived from a model, its program and its corrections are those that compiling made, bit for bit."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sphynx.errors import InputError
+from sphynx.program.derive import derive_weights
+from sphynx.program.files import load_program
+from sphynx.program.quantise import Precision
+from sphynx.program.weights import CORRECTIONS, WEIGHTS
+from sphynx.space.operations import ConvStack
+from tests.program.models import compile_model, save_random_model
+
+
+@pytest.mark.parametrize("precision", [Precision(), Precision(12, 10, 11)], ids=["int8", "int16"])
+@pytest.mark.parametrize("stack", ["single", "paper"])
+def test_derived_weights_are_the_compiled_ones(stack: ConvStack, precision: Precision, tmp_path: Path) -> None:
+    save_random_model(tmp_path, stack)
+    made = compile_model(tmp_path, precision)
+    program = load_program(tmp_path / "program")
+    has_chains = any(not step.range_bits for step in program.linears)
+    assert has_chains == (precision == Precision())  # both kinds are derived here: coarse weights make chains cheap
+    assert {file.name for file in (tmp_path / "program").iterdir()} == {"program.json", CORRECTIONS}
+    derived = derive_weights(tmp_path, tmp_path / "program", program)
+    assert derived.keys() == made.weights.keys() == program.weight_shapes.keys()
+    for name, array in made.weights.items():
+        assert derived[name].dtype == array.dtype and np.array_equal(derived[name], array), name
+    assert any(correction.any() for correction in made.corrections.values())
+
+
+def test_weights_of_an_older_program_do_not_stay(tmp_path: Path) -> None:
+    save_random_model(tmp_path)
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / WEIGHTS).write_bytes(b"older")
+    compile_model(tmp_path)
+    assert not (tmp_path / "program" / WEIGHTS).exists()
+
+
+def test_the_program_of_another_network_is_refused(tmp_path: Path) -> None:
+    save_random_model(tmp_path)
+    compile_model(tmp_path)
+    save_random_model(tmp_path, depth=3)
+    with pytest.raises(InputError, match="another network") as refusal:
+        derive_weights(tmp_path, tmp_path / "program", load_program(tmp_path / "program"))
+    assert "--derivable" in refusal.value.remedy
+
+
+def test_damaged_corrections_are_refused(tmp_path: Path) -> None:
+    save_random_model(tmp_path)
+    compile_model(tmp_path)
+    file = tmp_path / "program" / CORRECTIONS
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="does not match its hash"):
+        derive_weights(tmp_path, tmp_path / "program", load_program(tmp_path / "program"))
