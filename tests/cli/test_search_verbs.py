@@ -66,6 +66,15 @@ def test_found_cells_are_ranked_beside_random_ones(tmp_path: Path) -> None:
     assert {entry["label"] for entry in json.loads(shown)["ranking"]} == {"random, seed 0", "random cells 0"}
 
 
+def test_the_supernet_reduces_where_it_is_told(tmp_path: Path) -> None:
+    words = ["search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY]
+    run(*words, "--reduce-at", "1", "-o", str(tmp_path / "cells"))
+    assert json.loads((tmp_path / "cells" / "config.json").read_text())["recipe"]["reduce_at"] == [1]
+    with pytest.raises(InputError, match=r"reduce_at = \[1, 0\]: ascending positions"):
+        run(*words, "--reduce-at", "1,0", "-o", str(tmp_path / "other"))
+    assert not (tmp_path / "other").exists()
+
+
 def test_locate_chooses_a_placement(tmp_path: Path, design: Path) -> None:
     out = tmp_path / "place"
     shown = run(

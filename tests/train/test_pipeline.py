@@ -202,6 +202,29 @@ def test_reduce_cells_stay_within_the_budget(tmp_path: Path) -> None:
     assert late.design.reduce_positions in late.places  # it is timed before it is placed
 
 
+@pytest.mark.parametrize(
+    ("changes", "reduce_at"),
+    [
+        ({}, (0, 1)),
+        ({"reduce_cells": 1}, (0,)),
+        ({"placement": (1, 2)}, (1, 2)),
+        ({"placement": "fixed"}, (1, 2)),
+        ({"placement": (1, 2), "search": load_search_recipe("smoke", {"depth": 6})}, (2, 4)),
+    ],
+)
+def test_the_supernet_reduces_as_its_network_will(
+    tmp_path: Path, changes: dict[str, Any], reduce_at: tuple[int, ...]
+) -> None:
+    assert pipeline(tmp_path, **changes).search_recipe.reduce_positions == reduce_at
+
+
+def test_a_supernet_too_shallow_for_its_network_is_refused_before_any_work(tmp_path: Path) -> None:
+    shallow = load_search_recipe("smoke", {"depth": 1, "reduce_at": []})
+    with pytest.raises(InputError, match="a supernet of depth 1 has no room"):
+        pipeline(tmp_path, search=shallow)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_comparison_by_another_recipe_trains_the_network_by_it_too(tmp_path: Path) -> None:
     longer = dataclasses.replace(TRAINING, epochs=2)
     result = pipeline(tmp_path, strategy="", placement="fixed", training=longer).run()

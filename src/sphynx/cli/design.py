@@ -143,6 +143,11 @@ def _order(
     if strategy and cells != "sphynx":
         raise InputError("cells are both given and searched", remedy="Give --cells or --search.")
     auto, changes = recipe_for(data), _by_stage(settings)
+    if "reduce_at" in changes["cells"]:
+        raise InputError(
+            "the supernet reduces as its network will", where="--set cells.reduce_at",
+            remedy="Give --reduce-at, or search by itself (sphynx search --reduce-at) and design with --cells FILE.",
+        )  # fmt: skip
     search, location, training, compare = (auto if name == AUTO else name for name in recipes)
     trained_by = load_recipe(training, changes["training"])
     return Order(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli.design_options import Json, parse_positions
 from sphynx.cli.output import print_json, print_table
 from sphynx.cli.train import DataSize, DeviceOption, resume_command
 from sphynx.errors import InputError
@@ -34,6 +34,9 @@ def search(
     ] = "darts",
     recipe: Annotated[str, typer.Option("--recipe", help="paper, fast, small, smoke, or a TOML file.")] = "paper",
     nodes: Annotated[int | None, typer.Option("--nodes", help="N: 7 has four intermediate nodes, 5 has two.")] = None,
+    reduce_at: Annotated[
+        str | None, typer.Option("--reduce-at", help="Reduce positions of the supernet, as 0,1. Default: the recipe's.")
+    ] = None,
     settings: SetOption = None,
     seed: Annotated[int, typer.Option("--seed", help="The first seed.")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds: the spread is given.")] = 1,
@@ -71,7 +74,11 @@ def search(
     from sphynx.train.processes import pick_device
 
     values = parse_settings(settings or [])
-    chosen_recipe = load_recipe(recipe, values if nodes is None else {**values, "nodes": nodes})
+    if nodes is not None:
+        values["nodes"] = nodes
+    if reduce_at is not None:
+        values["reduce_at"] = parse_positions(reduce_at)
+    chosen_recipe = load_recipe(recipe, values)
     objective = Objective(operation_costs=_prices(cost or []), cost_weight=cost_weight)
     refuse_old_run(out, resume)
     images, chosen_device = open_data(data, image_size=image_size), pick_device(device)
@@ -128,8 +135,8 @@ def _prices(pairs: list[str]) -> dict[str, float]:
 
 
 def _retrain(data: Data, recipe: SearchRecipe, training: str, out: Path, **where: Any) -> Callable[[Genotype], float]:
-    """Networks as deep and wide as the supernet."""
-    from sphynx.space.design import Design, default_reduce_positions
+    """Networks as deep and wide as the supernet, which reduce where it does."""
+    from sphynx.space.design import Design
     from sphynx.space.tally import Shape
     from sphynx.train.recipe import load_recipe
     from sphynx.train.retraining import retrainer
@@ -137,13 +144,12 @@ def _retrain(data: Data, recipe: SearchRecipe, training: str, out: Path, **where
     train = retrainer(data, load_recipe(training), out / "rank", **where)
 
     def retrain(genotype: Genotype) -> float:
-        positions = default_reduce_positions(recipe.depth)
-        image = Shape(*data.train.shape)
         return train(
             Design(
-                genotype, recipe.channels, recipe.depth, positions, image, data.classes, conv_stack=recipe.conv_stack
+                genotype, recipe.channels, recipe.depth, recipe.reduce_positions, Shape(*data.train.shape),
+                data.classes, conv_stack=recipe.conv_stack,
             )
-        )
+        )  # fmt: skip
 
     return retrain
 

@@ -36,7 +36,9 @@ from sphynx.search.cellspace import CellSpace
 from sphynx.search.locate import locate
 from sphynx.search.location import Placement, placements
 from sphynx.search.ranking import random_cells, rank
+from sphynx.search.recipe import SearchRecipe
 from sphynx.search.search import search_cells
+from sphynx.search.supernet_places import early_places, places_in_another_depth
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.files import save_design
@@ -81,6 +83,7 @@ class Pipeline:
                 self.design = dataclasses.replace(self.design, reduce_positions=self.places[0])
         elif order.placement != "fixed":
             self.design = self._placed_by_hand(order.placement)
+        self.search_recipe = self._at_the_networks_sizes(order.search) if order.strategy else order.search
         self.stages = Stages(out, {**order.to_json(), "data": data.identity()}, resume=resume)
 
     @cached_property
@@ -121,6 +124,14 @@ class Pipeline:
             )  # fmt: skip
         return design
 
+    def _at_the_networks_sizes(self, recipe: SearchRecipe) -> SearchRecipe:
+        """The supernet has as many reduce cells as the network, at its places where these are known already."""
+        if self.places:
+            reduce_at = early_places(recipe.depth, self.order.reduce_cells)
+        else:
+            reduce_at = places_in_another_depth(self.design.reduce_positions, self.design.depth, recipe.depth)
+        return dataclasses.replace(recipe, reduce_at=reduce_at)
+
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""
         try:
@@ -139,7 +150,7 @@ class Pipeline:
     def _estimates(self) -> tuple[Estimate, ...]:
         order, found, started = self.order, [], time.monotonic()
         if order.strategy:
-            seconds = search_epoch_seconds(self.data, order.strategy, order.search, self.device)
+            seconds = search_epoch_seconds(self.data, order.strategy, self.search_recipe, self.device)
             found.append(_estimate("cells", seconds, order.search.epochs))
             if order.rivals:
                 seconds = training_epoch_seconds(self._job(self._ranked(order.genotype), order.ranking, "ranking", 0))
@@ -207,7 +218,7 @@ class Pipeline:
         return self._finish(design, training, comparison, trained, rows, cells)
 
     def _search(self, epochs: int) -> dict[str, Any]:
-        recipe = dataclasses.replace(self.order.search, epochs=epochs)
+        recipe = dataclasses.replace(self.search_recipe, epochs=epochs)
         return search_cells(
             self.data, self.order.strategy, recipe, self.out / "cells", seed=self.order.seed, device=self.device,
             resume=self.resume_command, quiet=self.quiet,
