@@ -114,6 +114,7 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
         (["--reduce-cells", "9"], "9 reduce cells cannot be placed"),
         (["--rivals", "2"], "rivals are for cells that a search found"),
         (["--candidates", "some"], "no candidates"),
+        (["--search", "--set", "cells.reduce_at=[0]"], "the supernet reduces as its network will"),
         (["--set", "epochs=3"], "names no value"),
         (["--set", "training.speed=3"], "unknown key"),
         (["--recipe", "slow"], "no training recipe"),

@@ -15,6 +15,7 @@ from sphynx.cli.search import parse_settings
 from sphynx.errors import InputError
 from sphynx.space.design import Design
 from sphynx.space.files import load_design, save_design
+from sphynx.space.genotype import genotype_from_json, load_genotype
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
 
@@ -64,6 +65,32 @@ def test_found_cells_are_ranked_beside_random_ones(tmp_path: Path) -> None:
         "--rank", str(training), "--random-cells", "1", "--json",
     )  # fmt: skip
     assert {entry["label"] for entry in json.loads(shown)["ranking"]} == {"random, seed 0", "random cells 0"}
+
+
+def test_many_cells_are_ranked_in_rounds(tmp_path: Path) -> None:
+    training = tmp_path / "training.toml"
+    training.write_text("epochs = 4\nbatch_size = 256\nauxiliary_weight = 0.0\n")
+    out = tmp_path / "out"
+    words = [
+        "search", "--data", "digits", "--strategy", "random", "--recipe", "smoke", *TINY, "-o", str(out),
+        "--rank", str(training), "--random-cells", "5",
+    ]  # fmt: skip
+    shown = run(*words)
+    assert "round 1: 2 epochs" in shown and "round 2: 4 epochs" in shown
+    ranking = json.loads((out / "summary.json").read_text())["ranking"]
+    assert [entry["round"] for entry in ranking] == [2, 2, 1, 1, 1, 1]
+    assert load_genotype(out / "genotype.json") == genotype_from_json(ranking[0]["genotype"])
+    for epochs, runs in ((2, 6), (4, 2)):
+        assert len(list((out / "rank" / f"{epochs}-epochs").glob("*/result.json"))) == runs
+
+
+def test_the_supernet_reduces_where_it_is_told(tmp_path: Path) -> None:
+    words = ["search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY]
+    run(*words, "--reduce-at", "1", "-o", str(tmp_path / "cells"))
+    assert json.loads((tmp_path / "cells" / "config.json").read_text())["recipe"]["reduce_at"] == [1]
+    with pytest.raises(InputError, match=r"reduce_at = \[1, 0\]: ascending positions"):
+        run(*words, "--reduce-at", "1,0", "-o", str(tmp_path / "other"))
+    assert not (tmp_path / "other").exists()
 
 
 def test_locate_chooses_a_placement(tmp_path: Path, design: Path) -> None:

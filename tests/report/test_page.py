@@ -121,7 +121,7 @@ def test_a_section_without_input_is_left_out(
 
 
 def test_a_design_run_shows_its_comparison_and_its_runs(tmp_path: Path) -> None:
-    result = pipeline(tmp_path / "small").run()
+    result = pipeline(tmp_path / "small", rivals=1).run()
     page = make(tmp_path / "small").html
     assert re.findall(r'<section id="(\w+)">', page) == [
         "design",
@@ -133,7 +133,9 @@ def test_a_design_run_shows_its_comparison_and_its_runs(tmp_path: Path) -> None:
     for row in result["comparison"]["rows"]:
         assert row["cells"] in page
         assert f"{100 * row['mean']:.2f} %" in page
-    assert "against published cells" in page
+    assert " against " in page
+    for entry in result["ranking"]:
+        assert f"{entry['cells']} {100 * entry['held_out']:.2f} % (round 1, 1 epochs)" in page
     assert "Minutes by stage: estimate " in page
     file = tmp_path / "small" / "result.json"  # as `--compare none` leaves it: the plan and the network's own row
     file.write_text(json.dumps({**result, "comparison": {"recipe": None, "rows": [], "gains": []}}))

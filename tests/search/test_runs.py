@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.search import epochs, locate, search
 from sphynx.search.location import LocationRecipe, placements
+from sphynx.search.ranking import Ranked, rank
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.seeds import search_seeds
 from sphynx.space.design import Design
 from sphynx.space.files import load_design
-from sphynx.space.genotype import load_genotype
+from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
 
@@ -161,17 +163,17 @@ def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:
     def one(seed: int, folder: Path) -> search.SearchResult:
         return search.search_cells(small_data(), "random", RECIPE, folder, seed=seed, quiet=True)
 
-    scores = iter([0.3, 0.8, 0.95])
-    summary = search_seeds(one, tmp_path, [0, 1], retrain=lambda _: next(scores), random_baselines=1)
+    def rank_in_turn(cells: Mapping[str, Genotype]) -> tuple[Ranked, ...]:
+        scores = iter([0.3, 0.8, 0.95])
+        return rank(cells, lambda _genotype, _epochs: next(scores), 1)
+
+    summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, random_baselines=1)
     assert (tmp_path / "seed-0" / "genotype.json").exists()
     assert [entry.label for entry in summary.ranking] == ["random cells 0", "random, seed 1", "random, seed 0"]
     assert summary.chosen == summary.results[1].genotype
     assert load_genotype(tmp_path / "genotype.json") == summary.chosen
     assert json.loads((tmp_path / "summary.json").read_text())["spread"]["deviation"] is not None
-    scores = iter([0.3, 0.8, 0.95])
-    summary = search_seeds(
-        one, tmp_path, [0, 1], retrain=lambda _: next(scores), random_baselines=1, baselines_compete=True
-    )
+    summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, random_baselines=1, baselines_compete=True)
     assert summary.chosen == summary.ranking[0].genotype
     assert summary.ranking[0].label == "random cells 0"
 

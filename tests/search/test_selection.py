@@ -82,11 +82,12 @@ def test_ranks_best_first_and_trains_equal_cells_once() -> None:
     trained: list[Genotype] = []
     scores = dict(zip(cells.values(), [0.2, 0.9, 0.5], strict=True))
 
-    def retrain(genotype: Genotype) -> float:
+    def retrain(genotype: Genotype, epochs: int) -> float:
+        assert epochs == 15  # few cells: one round of the whole length
         trained.append(genotype)
         return scores[genotype]
 
-    ranking = rank(twice, retrain)
+    ranking = rank(twice, retrain, 15)
     assert [entry.label for entry in ranking] == ["random cells 1", "random cells 2", "random cells 0", "again"]
     assert len(trained) == 3
     assert random_cells(CellSpace(5), 3, seed=1) == cells

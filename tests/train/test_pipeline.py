@@ -17,6 +17,7 @@ from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.stages import Stages
 from sphynx.search.location import load_location_recipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
+from sphynx.search.rounds import Round
 from sphynx.space.design import Design
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
@@ -110,7 +111,7 @@ def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
         with pytest.raises(InterruptedWorkError) as stopped:
             pipeline(tmp_path, rivals=1).run()
     assert stopped.value.remedy == "Continue with: the same command with --resume auto"
-    trained = {file: file.stat().st_mtime_ns for file in tmp_path.glob("ranking/*/result.json")}
+    trained = {file: file.stat().st_mtime_ns for file in tmp_path.glob("ranking/*/*/result.json")}
     assert len(trained) == {"estimate": 0, "cells": 0, "ranking": 1}.get(stage, 3)
     log = json.loads((tmp_path / "stages.json").read_text())["stages"]
     assert list(log)[-1] == stage and not log[stage]["finished"]
@@ -135,13 +136,14 @@ def test_cells_that_diverge_have_lost(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(retraining, "train_seeds", diverges_first)
     result = pipeline(tmp_path, rivals=1, comparison=None).run()
-    assert result["ranking"][-1] == {"cells": "searched cells (gdas)", "held_out": 0.0}
+    last = result["ranking"][-1]
+    assert (last["cells"], last["held_out"], last["round"]) == ("searched cells (gdas)", 0.0, 1)
     assert result["cells"] != "searched cells (gdas)"
 
 
 def test_what_is_compared_with_was_not_ranked(tmp_path: Path) -> None:
     pipeline(tmp_path, rivals=2, seeds=2).run()
-    ranked = {load_design(file).genotype for file in tmp_path.glob("ranking/*/design.json")}
+    ranked = {load_design(file).genotype for file in tmp_path.glob("ranking/*/*/design.json")}
     compared = {load_design(file).genotype for file in tmp_path.glob("comparison/random/*/design.json")}
     assert len(ranked) == 4 and len(compared) == 2 and not ranked & compared
 
@@ -153,9 +155,9 @@ def test_found_cells_must_beat_the_published_and_random_ones(tmp_path: Path, mon
     def second_is_best(*words: Any, **named: Any) -> Any:
         real = retrainer(*words, **named)
 
-        def retrain(design: Design) -> float:
+        def retrain(design: Design, epochs: int) -> float:
             seen.append(design.genotype)
-            return real(design) + 10 * (len(seen) == 2)
+            return real(design, epochs) + 10 * (len(seen) == 2)
 
         return retrain
 
@@ -169,12 +171,49 @@ def test_found_cells_must_beat_the_published_and_random_ones(tmp_path: Path, mon
     assert result["ranking"][0]["cells"] == result["cells"] == "published cells"
     assert load_design(tmp_path / "design.json").genotype == SPHYNX
     assert [row["cells"] for row in result["comparison"]["rows"]] == ["published cells", "random cells"]
-    runs = [json.loads(file.read_text()) for file in tmp_path.glob("ranking/*/config.json")]
+    runs = [json.loads(file.read_text()) for file in tmp_path.glob("ranking/*/*/config.json")]
     assert {run["recipe"]["epochs"] for run in runs} == {2}
     assert all(run["scored_on"] == "held-out" for run in runs)
     trained = json.loads((tmp_path / "training" / "seed-0" / "config.json").read_text())
     assert trained["scored_on"] == "test"
     assert {run.name.split("/")[1] for run in read_sources([tmp_path]).training} == {"training", "comparison"}
+
+
+def test_many_rivals_are_ranked_in_rounds_that_continue_where_they_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight cells by real trainings: eight for two epochs, three of them for four."""
+    asked: dict[str, Any] = {"rivals": 6, "comparison": None, "training": dataclasses.replace(TRAINING, epochs=32)}
+    monkeypatch.setattr(module, "training_epoch_seconds", lambda _job: 1.0)
+    real, calls = retraining.train_seeds, list[Job]()
+
+    def counted(job: Job) -> dict[str, Any]:
+        calls.append(job)
+        if len(calls) == 10:  # the second of the second round
+            raise KeyboardInterrupt
+        return real(job)
+
+    monkeypatch.setattr(retraining, "train_seeds", counted)
+    started = pipeline(tmp_path, **asked)
+    ranking = next(estimate for estimate in started.schedule() if estimate.stage == "ranking")
+    assert ranking.rounds == (Round(8, 2), Round(3, 4))
+    assert ranking.seconds == pytest.approx(0.8 * (8 * 2 + 3 * 4))
+    with pytest.raises(InterruptedWorkError):
+        started.run()
+    finished = {file: file.stat().st_mtime_ns for file in tmp_path.glob("ranking/*/*/result.json")}
+    assert sorted(file.parts[-3] for file in finished) == ["2-epochs"] * 8 + ["4-epochs"]
+
+    result = pipeline(tmp_path, resume=True, **asked).run()
+    assert all(file.stat().st_mtime_ns == before for file, before in finished.items())
+    assert len(list(tmp_path.glob("ranking/*/*/result.json"))) == 11
+    ranked = result["ranking"]
+    assert [entry["round"] for entry in ranked] == [2] * 3 + [1] * 5
+    for entry in ranked:
+        assert [one["epochs"] for one in entry["trainings"]] == [2, 4][: entry["round"]]
+        assert entry["held_out"] == entry["trainings"][-1]["held_out"]
+    assert result["cells"] == ranked[0]["cells"]
+    first_round = [entry["trainings"][0]["held_out"] for entry in ranked]
+    assert min(first_round[:3]) >= max(first_round[3:])
 
 
 def _without_times(result: dict[str, Any]) -> dict[str, Any]:
@@ -202,6 +241,29 @@ def test_reduce_cells_stay_within_the_budget(tmp_path: Path) -> None:
     assert late.design.reduce_positions in late.places  # it is timed before it is placed
 
 
+@pytest.mark.parametrize(
+    ("changes", "reduce_at"),
+    [
+        ({}, (0, 1)),
+        ({"reduce_cells": 1}, (0,)),
+        ({"placement": (1, 2)}, (1, 2)),
+        ({"placement": "fixed"}, (1, 2)),
+        ({"placement": (1, 2), "search": load_search_recipe("smoke", {"depth": 6})}, (2, 4)),
+    ],
+)
+def test_the_supernet_reduces_as_its_network_will(
+    tmp_path: Path, changes: dict[str, Any], reduce_at: tuple[int, ...]
+) -> None:
+    assert pipeline(tmp_path, **changes).search_recipe.reduce_positions == reduce_at
+
+
+def test_a_supernet_too_shallow_for_its_network_is_refused_before_any_work(tmp_path: Path) -> None:
+    shallow = load_search_recipe("smoke", {"depth": 1, "reduce_at": []})
+    with pytest.raises(InputError, match="a supernet of depth 1 has no room"):
+        pipeline(tmp_path, search=shallow)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_comparison_by_another_recipe_trains_the_network_by_it_too(tmp_path: Path) -> None:
     longer = dataclasses.replace(TRAINING, epochs=2)
     result = pipeline(tmp_path, strategy="", placement="fixed", training=longer).run()
@@ -221,6 +283,15 @@ def test_a_time_budget_scales_all_epochs_and_refuses_too_little() -> None:
     with pytest.raises(InputError, match=r"smallest schedule \(cells 2 epochs x 1, training 3 epochs x 2\)") as refused:
         fit(asked, 10.0, "Give more.")
     assert refused.value.remedy == "Give more."
+
+
+def test_a_ranking_is_fitted_by_what_its_rounds_cost() -> None:
+    asked = [Estimate("ranking", 1.0, 15, 2, runs=16, in_rounds=True), Estimate("training", 1.0, 120, 3)]
+    assert sum(e.seconds for e in asked) == 92 + 120
+    for budget in range(50, 250, 7):
+        fitted = fit(asked, budget, "")
+        assert sum(e.seconds for e in fitted) <= MARGIN * budget
+    assert fit(asked, (92 + 120) / MARGIN, "") == tuple(asked)
 
 
 def test_a_pipeline_refuses_a_time_budget_that_is_too_small(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from sphynx.cli.design_options import (
 )
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.cli.plan import print_plans
+from sphynx.cli.ranking_table import print_ranking
 from sphynx.cli.search import ResumeOption, parse_settings, refuse_old_run
 from sphynx.cli.train import DataOption, DataSize, DeviceOption, resume_command
 from sphynx.errors import InputError
@@ -44,7 +45,7 @@ def design(
     ] = "darts",
     rivals: Annotated[
         int | None,
-        typer.Option("--rivals", min=0, help="Random cells that found ones must beat in a short training. [3]"),
+        typer.Option("--rivals", min=0, help="Random cells that found ones must beat in short trainings. [3]"),
     ] = None,
     cells: Cells = "sphynx",
     fixed: Annotated[bool, typer.Option("--fixed", help="Reduce cells at D/3 and 2D/3, without a search.")] = False,
@@ -79,7 +80,8 @@ def design(
     """Design a network for a data set: plan, cells, placement of the reduce cells, training, and a comparison.
 
     The published cells are used unless --search is given. Found cells are then ranked beside the published and some
-    random ones, by short trainings on part of the training images; the best on the rest are taken. The table
+    random ones, by short trainings on part of the training images; the best on the rest are taken. Many --rivals go in
+    rounds, short trainings of all and longer ones of the better third, and are a random search by themselves. The table
     at the end sets the network beside the same plan with random and with published cells, trained by the same recipe
     from as many seeds.
 
@@ -115,7 +117,7 @@ def design(
         quiet=as_json,
     )  # fmt: skip
     if as_json:
-        estimates = [estimate.to_json() for estimate in pipeline.schedule()]
+        estimates = [{**estimate.to_json(), "seconds": estimate.seconds} for estimate in pipeline.schedule()]
         print_json({"out": str(out), "estimates": estimates, **pipeline.run()})
         return
     print_plans(pipeline.plans, pipeline.order.relu_budget, tolerance)
@@ -143,6 +145,11 @@ def _order(
     if strategy and cells != "sphynx":
         raise InputError("cells are both given and searched", remedy="Give --cells or --search.")
     auto, changes = recipe_for(data), _by_stage(settings)
+    if "reduce_at" in changes["cells"]:
+        raise InputError(
+            "the supernet reduces as its network will", where="--set cells.reduce_at",
+            remedy="Give --reduce-at, or search by itself (sphynx search --reduce-at) and design with --cells FILE.",
+        )  # fmt: skip
     search, location, training, compare = (auto if name == AUTO else name for name in recipes)
     trained_by = load_recipe(training, changes["training"])
     return Order(
@@ -222,8 +229,10 @@ def _print_schedule(pipeline: Pipeline) -> None:
 def _schedule_row(estimate: Estimate, asked: int) -> list[str]:
     from sphynx.run.progress import duration
 
-    epochs = str(estimate.epochs) if estimate.epochs == asked else f"{estimate.epochs} (of {asked})"
-    return [estimate.stage, f"{estimate.epoch_seconds:.3g}", epochs, str(estimate.runs), duration(estimate.seconds)]
+    epochs, runs = (", ".join(str(getattr(one, name)) for one in estimate.rounds) for name in ("epochs", "runs"))
+    if estimate.epochs != asked:
+        epochs += f" (of {asked})"
+    return [estimate.stage, f"{estimate.epoch_seconds:.3g}", epochs, runs, duration(estimate.seconds)]
 
 
 def _print_result(result: dict[str, Any], out: Path) -> None:
@@ -232,10 +241,12 @@ def _print_result(result: dict[str, Any], out: Path) -> None:
     n, compared = len(result["seeds"]), result["comparison"]
     rows = compared["rows"]
     if result["ranking"]:
-        print_table(
+        print_ranking(
             "Cells, ranked by short trainings on held-out training images",
-            ["cells", ">held out"],
-            ([entry["cells"], f"{entry['held_out']:.2%}"] for entry in result["ranking"]),
+            [
+                (entry["cells"], [(one["epochs"], one["held_out"]) for one in entry["trainings"]])
+                for entry in result["ranking"]
+            ],
         )
     if rows:
         searched = "the search" if result["cells"].startswith("searched") else f"these ({result['cells']})"

@@ -80,11 +80,12 @@ def locate(
         quiet=as_json,
     )  # fmt: skip
     if trained_by is not None:
+        epochs = trained_by.epochs
         retrain = retrainer(
             images, trained_by, out / "exhaustive", seed=seed, device=chosen_device, quiet=as_json,
             resume_command=resume_command(),
         )  # fmt: skip
-        result = with_exhaustive(result, start, retrain, out)
+        result = with_exhaustive(result, start, lambda placed: retrain(placed, epochs), out)
     draw_location(result, out / "figures" / "location.svg")
     if as_json:
         print_json(result.to_json())

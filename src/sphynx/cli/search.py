@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli.design_options import Json, parse_positions
 from sphynx.cli.output import print_json, print_table
+from sphynx.cli.ranking_table import print_ranking
 from sphynx.cli.train import DataSize, DeviceOption, resume_command
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.data.images import Data
+    from sphynx.search.ranking import Ranked
     from sphynx.search.recipe import SearchRecipe
     from sphynx.search.seeds import Summary
     from sphynx.space.genotype import Cell, Genotype
@@ -34,6 +37,9 @@ def search(
     ] = "darts",
     recipe: Annotated[str, typer.Option("--recipe", help="paper, fast, small, smoke, or a TOML file.")] = "paper",
     nodes: Annotated[int | None, typer.Option("--nodes", help="N: 7 has four intermediate nodes, 5 has two.")] = None,
+    reduce_at: Annotated[
+        str | None, typer.Option("--reduce-at", help="Reduce positions of the supernet, as 0,1. Default: the recipe's.")
+    ] = None,
     settings: SetOption = None,
     seed: Annotated[int, typer.Option("--seed", help="The first seed.")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds: the spread is given.")] = 1,
@@ -71,7 +77,11 @@ def search(
     from sphynx.train.processes import pick_device
 
     values = parse_settings(settings or [])
-    chosen_recipe = load_recipe(recipe, values if nodes is None else {**values, "nodes": nodes})
+    if nodes is not None:
+        values["nodes"] = nodes
+    if reduce_at is not None:
+        values["reduce_at"] = parse_positions(reduce_at)
+    chosen_recipe = load_recipe(recipe, values)
     objective = Objective(operation_costs=_prices(cost or []), cost_weight=cost_weight)
     refuse_old_run(out, resume)
     images, chosen_device = open_data(data, image_size=image_size), pick_device(device)
@@ -82,14 +92,14 @@ def search(
             resume=resume_command(), quiet=as_json,
         )  # fmt: skip
 
-    retrain = None
+    ranking = None
     if rank:
-        retrain = _retrain(
+        ranking = _ranking(
             images, chosen_recipe, rank, out, seed=seed, device=chosen_device, quiet=as_json,
             resume_command=resume_command(),
         )  # fmt: skip
     summary = search_seeds(
-        one, out, range(seed, seed + seeds), retrain=retrain, random_baselines=random_cells,
+        one, out, range(seed, seed + seeds), rank=ranking, random_baselines=random_cells,
         baselines_compete=strategy == "random", space=CellSpace(chosen_recipe.nodes),
     )  # fmt: skip
     if as_json:
@@ -127,25 +137,27 @@ def _prices(pairs: list[str]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items()}
 
 
-def _retrain(data: Data, recipe: SearchRecipe, training: str, out: Path, **where: Any) -> Callable[[Genotype], float]:
-    """Networks as deep and wide as the supernet."""
-    from sphynx.space.design import Design, default_reduce_positions
+def _ranking(
+    data: Data, recipe: SearchRecipe, training: str, out: Path, **where: Any
+) -> Callable[[Mapping[str, Genotype]], tuple[Ranked, ...]]:
+    """Networks as deep and wide as the supernet, which reduce where it does."""
+    from sphynx.search.ranking import rank as rank_cells
+    from sphynx.space.design import Design
     from sphynx.space.tally import Shape
     from sphynx.train.recipe import load_recipe
     from sphynx.train.retraining import retrainer
 
-    train = retrainer(data, load_recipe(training), out / "rank", **where)
+    trained_by = load_recipe(training)
+    train = retrainer(data, trained_by, out / "rank", **where)
 
-    def retrain(genotype: Genotype) -> float:
-        positions = default_reduce_positions(recipe.depth)
-        image = Shape(*data.train.shape)
-        return train(
-            Design(
-                genotype, recipe.channels, recipe.depth, positions, image, data.classes, conv_stack=recipe.conv_stack
-            )
-        )
+    def retrain(genotype: Genotype, epochs: int) -> float:
+        design = Design(
+            genotype, recipe.channels, recipe.depth, recipe.reduce_positions, Shape(*data.train.shape), data.classes,
+            conv_stack=recipe.conv_stack,
+        )  # fmt: skip
+        return train(design, epochs)
 
-    return retrain
+    return partial(rank_cells, retrain=retrain, epochs=trained_by.epochs)
 
 
 def _print(summary: Summary, out: Path) -> None:
@@ -162,10 +174,9 @@ def _print(summary: Summary, out: Path) -> None:
         else "",
     )
     if summary.ranking:
-        print_table(
+        print_ranking(
             "Ranking by retraining, on held-out training images",
-            ["cells", ">accuracy"],
-            ([entry.label, f"{entry.accuracy:.2%}"] for entry in summary.ranking),
+            [(entry.label, [(one.epochs, one.accuracy) for one in entry.trainings]) for entry in summary.ranking],
         )
     print_table(
         f"Cells: {out / 'genotype.json'}",

@@ -142,8 +142,13 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
 
 
 def _ranking_note(ranking: Sequence[Mapping[str, Any]]) -> list[str]:
-    order = ", ".join(f"{entry['cells']} {_percent(entry['held_out'])}" for entry in ranking)
+    order = ", ".join(f"{entry['cells']} {_percent(100 * entry['held_out'])}{_length(entry)}" for entry in ranking)
     return [f"Ranked before by short trainings, on held-out training images: {order}."] if ranking else []
+
+
+def _length(ranked: Mapping[str, Any]) -> str:
+    """Accuracies of different rounds are not to be compared. Runs before there were rounds do not say."""
+    return f" (round {ranked['round']}, {ranked['trainings'][-1]['epochs']} epochs)" if "round" in ranked else ""
 
 
 def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:

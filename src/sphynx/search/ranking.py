@@ -1,42 +1,73 @@
 """Which found cells are really good: several seeds and their spread, a ranking by short retraining on held-out data.
 
-The trainer is passed in (search does not know how networks are trained): from a genotype to held-out accuracy.
+The trainer is passed in (search does not know how networks are trained): from a genotype and a number of epochs to
+held-out accuracy. With many cells the ranking goes in `rounds`, from short trainings of all to longer ones of the best.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from statistics import fmean, stdev
 from typing import Any
 
 from sphynx.search.cellspace import CellSpace, agreement
+from sphynx.search.rounds import rounds
 from sphynx.space.genotype import Genotype
 
-Retrain = Callable[[Genotype], float]
+Retrain = Callable[[Genotype, int], float]
+
+
+@dataclass(frozen=True)
+class Training:
+    epochs: int
+    accuracy: float
 
 
 @dataclass(frozen=True)
 class Ranked:
     label: str
     genotype: Genotype
-    accuracy: float
+    trainings: tuple[Training, ...]  # one per round that it reached
+
+    @property
+    def round(self) -> int:
+        """The last one that it reached; the first is 1."""
+        return len(self.trainings)
+
+    @property
+    def accuracy(self) -> float:
+        """Of its last round: to be compared within that one only, since a longer training gives more."""
+        return self.trainings[-1].accuracy
 
     def to_json(self) -> dict[str, Any]:
-        return {"label": self.label, "accuracy": self.accuracy, "genotype": self.genotype.to_json()}
+        return {
+            "label": self.label,
+            "accuracy": self.accuracy,
+            "round": self.round,
+            "trainings": [asdict(training) for training in self.trainings],
+            "genotype": self.genotype.to_json(),
+        }
 
 
-def rank(cells: Mapping[str, Genotype], retrain: Retrain) -> tuple[Ranked, ...]:
-    """Best first. Equal cells are trained once."""
-    accuracies: dict[Genotype, float] = {}
-    ranked = []
-    for label, genotype in cells.items():
-        if genotype not in accuracies:
-            accuracies[genotype] = retrain(genotype)
-        ranked.append(Ranked(label, genotype, accuracies[genotype]))
-    return tuple(sorted(ranked, key=lambda entry: -entry.accuracy))
+def rank(cells: Mapping[str, Genotype], retrain: Retrain, epochs: int) -> tuple[Ranked, ...]:
+    """Best first: those of the last round, then those that the round before it beat, and so on.
+
+    `epochs` are those of the last round. Equal cells are trained once.
+    """
+    order = list(cells)
+    trainings: dict[str, list[Training]] = {label: [] for label in cells}
+    for one in rounds(len(cells), epochs):
+        accuracies: dict[Genotype, float] = {}
+        for label in order[: one.runs]:
+            genotype = cells[label]
+            if genotype not in accuracies:
+                accuracies[genotype] = retrain(genotype, one.epochs)
+            trainings[label].append(Training(one.epochs, accuracies[genotype]))
+        order[: one.runs] = sorted(order[: one.runs], key=lambda label: -trainings[label][-1].accuracy)
+    return tuple(Ranked(label, cells[label], tuple(trainings[label])) for label in order)
 
 
 def random_cells(space: CellSpace, count: int, seed: int) -> dict[str, Genotype]:

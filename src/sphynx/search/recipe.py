@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from sphynx.config import Shelf
 from sphynx.search.weight_settings import WeightSettings
+from sphynx.space.design import default_reduce_positions
 from sphynx.space.operations import ConvStack
 
 Selection = Literal["strength", "perturbation"]
@@ -24,6 +26,7 @@ class SearchRecipe(WeightSettings):
     channels: int = 5
     nodes: int = 7
     conv_stack: ConvStack = "paper"
+    reduce_at: tuple[int, ...] = ()  # its reduce cells; empty: D/3 and 2D/3, as the paper searches
     lanes: bool | None = None  # independent parts of a captured step on CUDA streams of their own; None: as above
     # The architecture parameters (the paper's theta, DARTS's alpha): Adam.
     architecture_learning_rate: float = 3e-4
@@ -62,6 +65,10 @@ class SearchRecipe(WeightSettings):
     selection: Selection = "strength"
     perturbation_tune_steps: int = 50
 
+    @property
+    def reduce_positions(self) -> tuple[int, ...]:
+        return self.reduce_at or default_reduce_positions(self.depth)
+
     def faults(self) -> list[str]:
         faults = super().faults() + self.not_above_zero(
             "depth", "channels", "pc_channel_divisor", "gaea_channel_divisor", "enas_hidden", "enas_derive_samples",
@@ -71,6 +78,13 @@ class SearchRecipe(WeightSettings):
         )  # fmt: skip
         if self.nodes < 4:
             faults.append(f"nodes = {self.nodes}: a cell has two inputs, an output and at least one node between")
+        if not all(0 <= place < self.depth for place in self.reduce_at) or any(
+            after <= before for before, after in pairwise(self.reduce_at)
+        ):
+            faults.append(
+                f"reduce_at = {list(self.reduce_at)}: ascending positions from 0 to {self.depth - 1} (depth "
+                f"{self.depth}), such as [0, 1]; [] for D/3 and 2D/3"
+            )
         for name in ("warmup", "pc_warmup"):
             if not 0 <= getattr(self, name) < 1:
                 faults.append(f"{name} = {getattr(self, name)}: a share of the epochs, from 0 to below 1")

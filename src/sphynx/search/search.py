@@ -35,7 +35,7 @@ from sphynx.search.supernet import Supernet
 from sphynx.search.weight_settings import lay_out
 from sphynx.search.weights import SharedWeights
 from sphynx.search.wide_supernet import widened_supernet
-from sphynx.space.design import Design, default_reduce_positions
+from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
@@ -182,7 +182,7 @@ def _supernet(data: Data, strategy: str, recipe: SearchRecipe, seed: int) -> Sup
         torch.manual_seed(seed)
         narrow = Supernet(
             Design(
-                SPHYNX, recipe.channels, recipe.depth, default_reduce_positions(recipe.depth),
+                SPHYNX, recipe.channels, recipe.depth, recipe.reduce_positions,
                 Shape(*data.train.shape), data.classes, conv_stack=recipe.conv_stack,
             ),
             CellSpace(recipe.nodes),

@@ -1,4 +1,4 @@
-"""A cell search from several seeds in one call: the spread, a ranking by retraining where a trainer is given, a winner.
+"""A cell search from several seeds in one call: the spread, a ranking by retraining where one is asked for, a winner.
 
 out/                 one seed: the run itself          out/seed-0, out/seed-1, ...   several seeds
 out/genotype.json    the winner                        out/summary.json              all results, spread, ranking
@@ -6,14 +6,14 @@ out/genotype.json    the winner                        out/summary.json         
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sphynx.run.folder import RunFolder
 from sphynx.search.cellspace import CellSpace
-from sphynx.search.ranking import Ranked, Retrain, Spread, random_cells, rank, spread
+from sphynx.search.ranking import Ranked, Spread, random_cells, spread
 from sphynx.search.search import SearchResult
 from sphynx.space.genotype import Genotype
 
@@ -41,22 +41,22 @@ def search_seeds(
     out: Path,
     seeds: Sequence[int],
     *,
-    retrain: Retrain | None = None,
+    rank: Callable[[Mapping[str, Genotype]], tuple[Ranked, ...]] | None = None,
     random_baselines: int = 0,
     baselines_compete: bool = False,
     space: CellSpace | None = None,
 ) -> Summary:
-    """`search(seed, folder)` runs one. The winner is the found cell that retrains best, else the supernet's best.
+    """`search(seed, folder)` runs one. The winner is the found cell that `rank` puts first, else the supernet's best.
 
     Random cells stand beside the found ones for comparison; with `baselines_compete` one of them may win, which makes
     this a random search by retraining (no shared weights).
     """
     results = tuple(search(seed, out if len(seeds) == 1 else out / f"seed-{seed}") for seed in seeds)
     ranking: tuple[Ranked, ...] = ()
-    if retrain is not None:
+    if rank is not None:
         cells = {f"{result.strategy}, seed {result.seed}": result.genotype for result in results}
         baselines = random_cells(space or CellSpace(), random_baselines, seeds[0])
-        ranking = rank({**cells, **baselines}, retrain)
+        ranking = rank({**cells, **baselines})
         chosen = next(entry.genotype for entry in ranking if baselines_compete or entry.label in cells)
     else:
         chosen = max(results, key=lambda result: result.held_out_accuracy).genotype

@@ -10,6 +10,7 @@ from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.search.location import Candidates, LocationRecipe, Placement
 from sphynx.search.recipe import SearchRecipe
+from sphynx.search.rounds import LEAST_EPOCHS
 from sphynx.space.design import Stem
 from sphynx.space.genotype import Genotype
 from sphynx.space.operations import ConvStack
@@ -18,7 +19,7 @@ from sphynx.train.recipe import Recipe
 
 REDUCE_CELLS = 2  # the paper's number
 FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
-RANKING_PART, LEAST_RANKING_EPOCHS = 8, 2  # cells are ranked by an eighth of the training's epochs
+RANKING_PART = 8  # cells are ranked by an eighth of the training's epochs
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Order:
 
     @property
     def ranking(self) -> Recipe:
-        """Of the short trainings by which cells are ranked."""
-        epochs = max(LEAST_RANKING_EPOCHS, self.training.epochs // RANKING_PART)
+        """Of the short trainings by which cells are ranked, in the last round."""
+        epochs = max(LEAST_EPOCHS, self.training.epochs // RANKING_PART)
         return with_epochs(self.training, min(epochs, self.training.epochs))
 
     def to_json(self) -> dict[str, Any]:

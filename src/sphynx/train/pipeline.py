@@ -32,11 +32,14 @@ from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.progress import duration
 from sphynx.run.stages import Stages
+from sphynx.search import rounds
 from sphynx.search.cellspace import CellSpace
 from sphynx.search.locate import locate
 from sphynx.search.location import Placement, placements
 from sphynx.search.ranking import random_cells, rank
+from sphynx.search.recipe import SearchRecipe
 from sphynx.search.search import search_cells
+from sphynx.search.supernet_places import early_places, places_in_another_depth
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.files import save_design
@@ -60,7 +63,7 @@ from sphynx.train.timing import (
     training_epoch_seconds,
 )
 
-LEAST_EPOCHS = {"cells": 2, "ranking": 2, "placement": 2, "training": 3, "comparison": 3}
+LEAST_EPOCHS = {"cells": 2, "ranking": rounds.LEAST_EPOCHS, "placement": 2, "training": 3, "comparison": 3}
 RANDOM, PUBLISHED = "random cells", "published cells"
 
 
@@ -81,6 +84,7 @@ class Pipeline:
                 self.design = dataclasses.replace(self.design, reduce_positions=self.places[0])
         elif order.placement != "fixed":
             self.design = self._placed_by_hand(order.placement)
+        self.search_recipe = self._at_the_networks_sizes(order.search) if order.strategy else order.search
         self.stages = Stages(out, {**order.to_json(), "data": data.identity()}, resume=resume)
 
     @cached_property
@@ -121,6 +125,14 @@ class Pipeline:
             )  # fmt: skip
         return design
 
+    def _at_the_networks_sizes(self, recipe: SearchRecipe) -> SearchRecipe:
+        """The supernet has as many reduce cells as the network, at its places where these are known already."""
+        if self.places:
+            reduce_at = early_places(recipe.depth, self.order.reduce_cells)
+        else:
+            reduce_at = places_in_another_depth(self.design.reduce_positions, self.design.depth, recipe.depth)
+        return dataclasses.replace(recipe, reduce_at=reduce_at)
+
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""
         try:
@@ -139,12 +151,12 @@ class Pipeline:
     def _estimates(self) -> tuple[Estimate, ...]:
         order, found, started = self.order, [], time.monotonic()
         if order.strategy:
-            seconds = search_epoch_seconds(self.data, order.strategy, order.search, self.device)
+            seconds = search_epoch_seconds(self.data, order.strategy, self.search_recipe, self.device)
             found.append(_estimate("cells", seconds, order.search.epochs))
             if order.rivals:
                 seconds = training_epoch_seconds(self._job(self._ranked(order.genotype), order.ranking, "ranking", 0))
                 runs = len(self._contenders(order.genotype))
-                found.append(_estimate("ranking", (1 - HELD_OUT) * seconds, order.ranking.epochs, runs))
+                found.append(_estimate("ranking", (1 - HELD_OUT) * seconds, order.ranking.epochs, runs, in_rounds=True))
         if self.places:
             seconds = placement_epoch_seconds(self.design, self.data, order.location, self.places, self.device)
             found.append(_estimate("placement", seconds, order.location.epochs))
@@ -203,30 +215,30 @@ class Pipeline:
             compared = self.stages.run("comparison", lambda: self._compare(design, comparison, training))
             own = compared["own"] or trained
             rows = [row_of(label, own), *(row_of(other, s) for other, s in compared["others"].items())]
-        cells = {"cells": label, "ranking": [{"cells": r["label"], "held_out": r["accuracy"]} for r in ranking]}
+        cells = {"cells": label, "ranking": [_ranked_entry(ranked) for ranked in ranking]}
         return self._finish(design, training, comparison, trained, rows, cells)
 
     def _search(self, epochs: int) -> dict[str, Any]:
-        recipe = dataclasses.replace(self.order.search, epochs=epochs)
+        recipe = dataclasses.replace(self.search_recipe, epochs=epochs)
         return search_cells(
             self.data, self.order.strategy, recipe, self.out / "cells", seed=self.order.seed, device=self.device,
             resume=self.resume_command, quiet=self.quiet,
         ).to_json()  # fmt: skip
 
     def _rank(self, genotype: Genotype, epochs: int) -> dict[str, Any]:
-        """Best first."""
+        """Best first. `epochs` are those of the last round."""
         train = retrainer(
-            self.data, with_epochs(self.order.training, epochs), self.out / "ranking", seed=self.order.seed,
-            device=self.device, quiet=self.quiet, resume_command=self.resume_command,
+            self.data, self.order.training, self.out / "ranking", seed=self.order.seed, device=self.device,
+            quiet=self.quiet, resume_command=self.resume_command,
         )  # fmt: skip
         contenders = self._contenders(genotype)
         labels = {cells: label for label, cells in contenders.items()}
 
-        def accuracy(cells: Genotype) -> float:
-            self._say(f"ranking, {labels[cells]}")
-            return train(self._ranked(cells))
+        def accuracy(cells: Genotype, length: int) -> float:
+            self._say(f"ranking, {labels[cells]}, {length} epochs")
+            return train(self._ranked(cells), length)
 
-        return {"ranking": [entry.to_json() for entry in rank(contenders, accuracy)]}
+        return {"ranking": [entry.to_json() for entry in rank(contenders, accuracy, epochs)]}
 
     def _contenders(self, found: Genotype) -> dict[str, Genotype]:
         """Random ones after those of the comparison: what is compared with must not have lost a ranking."""
@@ -334,5 +346,16 @@ class Pipeline:
             print(text, file=sys.stderr, flush=True)
 
 
-def _estimate(stage: str, seconds: float, epochs: int, runs: int = 1) -> Estimate:
-    return Estimate(stage, seconds, epochs, min(epochs, LEAST_EPOCHS[stage]), runs)
+def _estimate(stage: str, seconds: float, epochs: int, runs: int = 1, *, in_rounds: bool = False) -> Estimate:
+    return Estimate(stage, seconds, epochs, min(epochs, LEAST_EPOCHS[stage]), runs, in_rounds)
+
+
+def _ranked_entry(ranked: dict[str, Any]) -> dict[str, Any]:
+    """As result.json has it."""
+    trainings = [{"epochs": one["epochs"], "held_out": one["accuracy"]} for one in ranked["trainings"]]
+    return {
+        "cells": ranked["label"],
+        "held_out": ranked["accuracy"],
+        "round": ranked["round"],
+        "trainings": trainings,
+    }

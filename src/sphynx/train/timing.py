@@ -1,7 +1,8 @@
 """How long the stages of a design take, measured on this device by real steps after warm-up, and fitted to a budget.
 
-An estimate is (seconds per epoch) x epochs x runs. Networks whose cells are not known yet are timed with the cells that
-are at hand; start-up, checkpoints and evaluation at the end are not counted, for which a fit keeps a margin.
+An estimate is (seconds per epoch) x epochs x runs, summed over the rounds of a ranking. Networks whose cells are not
+known yet are timed with the cells that are at hand; start-up, checkpoints and evaluation at the end are not counted,
+for which a fit keeps a margin.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from sphynx.search.epochs import EVALUATION_BATCH, Halves, Learner
 from sphynx.search.locate import prepare_placement
 from sphynx.search.location import LocationRecipe, Placement
 from sphynx.search.recipe import SearchRecipe
+from sphynx.search.rounds import Round, rounds
 from sphynx.search.search import Searcher, prepare_search
 from sphynx.space.design import Design
 from sphynx.train.loop import Job, make_batches, prepare_training
 
 WARMUP_STEPS, MAX_STEPS, ENOUGH_SECONDS = 1, 10, 0.5
 MARGIN = 0.9  # the share of a time budget that is given out
+STEPS = 1000  # in which the factor that fits is looked for
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,15 @@ class Estimate:
     epochs: int
     least_epochs: int  # fewer would not be a schedule
     runs: int = 1
+    in_rounds: bool = False  # `runs` start, fewer of them have all `epochs`
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        return rounds(self.runs, self.epochs) if self.in_rounds else (Round(self.runs, self.epochs),)
 
     @property
     def seconds(self) -> float:
-        return self.epoch_seconds * self.epochs * self.runs
+        return self.epoch_seconds * sum(one.runs * one.epochs for one in self.rounds)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +59,7 @@ class Estimate:
             "epochs": self.epochs,
             "least_epochs": self.least_epochs,
             "runs": self.runs,
+            "in_rounds": self.in_rounds,
         }
 
 
@@ -73,13 +82,8 @@ def fit(estimates: Sequence[Estimate], budget_seconds: float, remedy: str) -> tu
             where="--time-budget",
             remedy=remedy,
         )
-    low, high = 0.0, 1.0
-    if fits(high):
-        return scaled(high)
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return scaled(low)
+    # Tried from above, since a slightly longer ranking can take less: it may have one round more.
+    return scaled(next(step / STEPS for step in range(STEPS, -1, -1) if fits(step / STEPS)))
 
 
 def parse_duration(text: str) -> float:
