@@ -18,15 +18,17 @@ from sphynx.run.stages import Stages
 from sphynx.search.location import load_location_recipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.search.rounds import Round
-from sphynx.space.design import Design
+from sphynx.space.account import relu_count
+from sphynx.space.design import Design, Stem
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published import SPHYNX
+from sphynx.space.tally import Shape
 from sphynx.train import pipeline as module
 from sphynx.train import retraining
 from sphynx.train.comparison import Row, gain
 from sphynx.train.loop import DivergedError, Job
-from sphynx.train.order import Order, recipe_for, with_epochs
+from sphynx.train.order import Order, recipe_for, usual_reduce_cells, with_epochs
 from sphynx.train.pipeline import Pipeline
 from sphynx.train.recipe import load_recipe
 from sphynx.train.retraining import retrainer
@@ -239,6 +241,38 @@ def test_reduce_cells_stay_within_the_budget(tmp_path: Path) -> None:
     late = Pipeline(asked, make_data("large", images, images, where="large"), tmp_path, device=CPU)
     assert late.design.depth == 7 and {place[-1] for place in late.places} == {6}
     assert late.design.reduce_positions in late.places  # it is timed before it is placed
+
+
+@pytest.mark.parametrize(
+    ("channels", "depth", "side", "stem", "usual"),
+    [
+        (5, 5, 32, "small", 3),
+        (5, 5, 64, "small", 3),
+        (5, 4, 32, "small", 2),  # no choice of places
+        (11, 5, 32, "small", 2),  # 704 channels
+        (5, 5, 28, "small", 2),  # 28, 14, 7, 4: more ReLUs
+        (5, 5, 16, "small", 2),
+        (10, 10, 224, "imagenet", 2),  # the stem leaves 28
+        (5, 5, 256, "imagenet", 3),
+    ],
+)
+def test_a_third_reduce_cell_where_it_costs_no_relus(
+    channels: int, depth: int, side: int, stem: Stem, usual: int
+) -> None:
+    design = Design(SPHYNX, channels, depth, (0, 1), Shape(3, side, side), stem=stem)
+    assert usual_reduce_cells(design) == usual
+    if usual == 3:
+        thrice = dataclasses.replace(design, reduce_positions=(0, 1, 3))
+        assert relu_count(thrice) == relu_count(design)
+
+
+def test_cells_are_searched_and_ranked_with_the_usual_reduce_cells(tmp_path: Path) -> None:
+    images = ImageSet(torch.zeros(6, 1, 32, 32, dtype=torch.uint8), torch.arange(6) % 3, ("a", "b", "c"))
+    asked = order(relu_budget=32 * 32 * 5, search=load_search_recipe("small", {"depth": 6}))
+    wide = Pipeline(asked, make_data("large", images, images, where="large"), tmp_path, device=CPU)
+    assert wide.design.depth == 5 and {len(place) for place in wide.places} == {3}
+    assert wide.design.reduce_positions == (0, 1, 3)  # timed and ranked there until it is placed
+    assert wide.search_recipe.reduce_positions == (0, 1, 4)
 
 
 @pytest.mark.parametrize(

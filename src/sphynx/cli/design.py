@@ -51,7 +51,8 @@ def design(
     fixed: Annotated[bool, typer.Option("--fixed", help="Reduce cells at D/3 and 2D/3, without a search.")] = False,
     reduce_at: Annotated[str, typer.Option("--reduce-at", help="Reduce cells at these positions, such as 0,1.")] = "",
     reduce_cells: Annotated[
-        int | None, typer.Option("--reduce-cells", min=1, help="How many reduce cells the search places. [2]")
+        int | None,
+        typer.Option("--reduce-cells", min=1, help="How many the search places. [2, or 3 from 32 pixels on]"),
     ] = None,
     candidates: Annotated[
         str, typer.Option("--candidates", help="all: C(D, n) placements. paper: positions up to 2D/3.")
@@ -134,7 +135,7 @@ def _order(
     from sphynx.search.recipe import load_recipe as load_search_recipe
     from sphynx.search.strategies import STRATEGIES
     from sphynx.space.planner import parse_percentage, parse_relu_budget
-    from sphynx.train.order import REDUCE_CELLS, Order, recipe_for
+    from sphynx.train.order import Order, recipe_for
     from sphynx.train.recipe import load_recipe
     from sphynx.train.timing import parse_duration
 
@@ -161,7 +162,7 @@ def _order(
         strategy=strategy,
         rivals=rivals,
         placement=placement,
-        reduce_cells=reduce_cells or REDUCE_CELLS,
+        reduce_cells=reduce_cells,
         candidates=candidates,  # type: ignore[arg-type]  # checked above
         search=load_search_recipe(search, changes["cells"]),
         location=load_location_recipe(location, changes["placement"]),

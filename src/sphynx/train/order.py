@@ -11,13 +11,14 @@ from sphynx.errors import InputError
 from sphynx.search.location import Candidates, LocationRecipe, Placement
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.rounds import LEAST_EPOCHS
-from sphynx.space.design import Stem
+from sphynx.space.design import Design, Stem
 from sphynx.space.genotype import Genotype
 from sphynx.space.operations import ConvStack
 from sphynx.space.published import SPHYNX
 from sphynx.train.recipe import Recipe
 
-REDUCE_CELLS = 2  # the paper's number
+PAPERS_REDUCE_CELLS = 2
+WIDEST_CELL = 640  # channels that a third reduce cell may make by default: 61M parameters at C=10, D=5
 FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
 RANKING_PART = 8  # cells are ranked by an eighth of the training's epochs
 
@@ -38,7 +39,7 @@ class Order:
     strategy: str = ""  # of a cell search; empty: none
     rivals: int = 0  # random cells that found ones must beat, beside the published ones; 0: found cells are taken
     placement: Literal["search", "fixed"] | Placement = "search"
-    reduce_cells: int = REDUCE_CELLS  # how many are placed by a search
+    reduce_cells: int | None = None  # how many are placed by a search; None: `usual_reduce_cells`
     candidates: Candidates = "paper"
     seed: int = 0
     seeds: int = 1
@@ -67,6 +68,15 @@ class Order:
 def recipe_for(data: Data) -> str:
     """The name of the recipes that suit a data set of this size."""
     return "small" if len(data.train) <= FEW_IMAGES else "fast"
+
+
+def usual_reduce_cells(design: Design) -> int:
+    """The paper's two, or three where that costs no ReLUs (sizes stay even), leaves maps of 4x4 pixels and a choice of
+    places, and does not swell: every reduce cell makes four times the channels. On CIFAR-100 a third one was worth 3
+    points (docs/experiments.md)."""
+    _, *sides = design.feature_map
+    even = all(side % 8 == 0 and side >= 8 * 4 for side in sides)
+    return 3 if even and design.depth >= 5 and 4**3 * design.channels <= WIDEST_CELL else PAPERS_REDUCE_CELLS
 
 
 def with_epochs(recipe: Recipe, epochs: int) -> Recipe:

@@ -50,7 +50,7 @@ from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.comparison import Row, gain, row_of
 from sphynx.train.loop import RESULT, Job
-from sphynx.train.order import Order, with_epochs
+from sphynx.train.order import Order, usual_reduce_cells, with_epochs
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.retraining import HELD_OUT, retrainer
@@ -80,8 +80,8 @@ class Pipeline:
         self.places: tuple[Placement, ...] = ()
         if order.placement == "search":
             self.places = self._places_within_budget()
-            if order.reduce_cells != len(self.design.reduce_positions):  # what is timed is as wide as what is trained
-                self.design = dataclasses.replace(self.design, reduce_positions=self.places[0])
+            if self.reduce_cells != len(self.design.reduce_positions):  # what is timed is as wide as what is trained
+                self.design = dataclasses.replace(self.design, reduce_positions=self._early_place())
         elif order.placement != "fixed":
             self.design = self._placed_by_hand(order.placement)
         self.search_recipe = self._at_the_networks_sizes(order.search) if order.strategy else order.search
@@ -97,18 +97,23 @@ class Pipeline:
         )  # fmt: skip
         return plan_budget(template, order.relu_budget, order.tolerance)
 
+    @cached_property
+    def reduce_cells(self) -> int:
+        """How many a search places."""
+        return self.order.reduce_cells or usual_reduce_cells(self.plans.chosen.design)
+
     def _places_within_budget(self) -> tuple[Placement, ...]:
         """The plan has two reduce cells. One more leaves its ReLUs as they are only where the size is even there: 7
         pixels become 4, and one stays one, with four times the channels."""
         order = self.order
         counts = {
             place: relu_count(dataclasses.replace(self.design, reduce_positions=place))
-            for place in placements(self.design.depth, order.reduce_cells, order.candidates)
+            for place in placements(self.design.depth, self.reduce_cells, order.candidates)
         }
         within = tuple(place for place, relus in counts.items() if relus <= order.relu_budget * (1 + order.tolerance))
         if not within:
             raise InputError(
-                f"with {order.reduce_cells} reduce cells the network has at least {min(counts.values()):,} ReLUs, "
+                f"with {self.reduce_cells} reduce cells the network has at least {min(counts.values()):,} ReLUs, "
                 f"the budget is {order.relu_budget:,}",
                 remedy="Take fewer reduce cells, or images whose size can be halved as often.",
             )
@@ -125,10 +130,15 @@ class Pipeline:
             )  # fmt: skip
         return design
 
+    def _early_place(self) -> Placement:
+        """What stands for the place that is still to be found."""
+        early = early_places(self.design.depth, self.reduce_cells)
+        return early if early in self.places else self.places[0]
+
     def _at_the_networks_sizes(self, recipe: SearchRecipe) -> SearchRecipe:
         """The supernet has as many reduce cells as the network, at its places where these are known already."""
         if self.places:
-            reduce_at = early_places(recipe.depth, self.order.reduce_cells)
+            reduce_at = early_places(recipe.depth, self.reduce_cells)
         else:
             reduce_at = places_in_another_depth(self.design.reduce_positions, self.design.depth, recipe.depth)
         return dataclasses.replace(recipe, reduce_at=reduce_at)
@@ -247,8 +257,8 @@ class Pipeline:
         return {self._own_label(): found, PUBLISHED: SPHYNX, **dict(drawn[order.seeds :])}
 
     def _ranked(self, genotype: Genotype) -> Design:
-        """Cells are ranked before they are placed: at the first candidate, where reduce cells stand early."""
-        positions = self.places[0] if self.places else self.design.reduce_positions
+        """Cells are ranked before they are placed: where they were searched."""
+        positions = self._early_place() if self.places else self.design.reduce_positions
         return dataclasses.replace(self.design, genotype=genotype, reduce_positions=positions)
 
     @staticmethod
