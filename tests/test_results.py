@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sphynx.bench.private_models import UNTRAINED_PRECISION, untrained_design
-from sphynx.program.estimate import REFERENCE, Backend, LayerTime, estimate
+from sphynx.program.backends import Backend
+from sphynx.program.estimate import REFERENCE, LayerTime, estimate
 from sphynx.program.files import load_program
 from sphynx.program.latency import design_estimate
 from sphynx.program.link import LINKS

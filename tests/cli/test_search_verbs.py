@@ -105,6 +105,23 @@ def test_locate_chooses_a_placement(tmp_path: Path, design: Path) -> None:
     assert (out / "figures" / "location.svg").exists()
 
 
+def test_locate_keeps_the_designs_relus(tmp_path: Path) -> None:
+    """8, 4, 2, 1, 1 pixels: the fourth reduce cell, and every cell after it, has four times the ReLUs."""
+    start, out = tmp_path / "four.json", tmp_path / "four"
+    save_design(Design(SPHYNX, 1, 5, (0, 1, 2, 4), image=Shape(1, 8, 8), classes=10), start)
+    words = ["--data", "digits", "--recipe", "smoke", "--set", "epochs=1", "--set", "batch_size=256"]
+    ran = CliRunner().invoke(app, ["locate", str(start), *words, "--reduce-cells", "4", "-o", str(out), "--json"])
+    assert ran.exit_code == 0, ran.output
+    places = json.loads(ran.stdout)["placements"]
+    assert len(places) == 4 and {place[-1] for place in places} == {4}
+    assert f"left out 1 of 5 placements: more ReLUs than {start} (512)" in ran.stderr
+
+    save_design(Design(SPHYNX, 1, 5, (0, 1), image=Shape(1, 8, 8), classes=10), start)
+    with pytest.raises(InputError, match="at least 512 ReLUs, the given design has 320") as refused:
+        run("locate", str(start), *words, "--reduce-cells", "4", "-o", str(tmp_path / "none"))
+    assert "fewer reduce cells" in refused.value.remedy and not (tmp_path / "none").exists()
+
+
 def test_fixed_places_need_no_data(tmp_path: Path, design: Path) -> None:
     assert json.loads(run("locate", str(design), "--fixed", "-o", str(tmp_path / "f"), "--json")) == {"best": [1, 2]}
     with pytest.raises(InputError, match="needs data"):

@@ -61,6 +61,15 @@ def test_plan_to_show(tmp_path: Path) -> None:
     assert "->" in sphynx("plan", "--relu-budget", "50k", cwd=tmp_path).stdout
 
 
+def test_a_long_list_of_plans_is_shown_by_the_nearest_of_each_depth(tmp_path: Path) -> None:
+    planned = sphynx("plan", "--relu-budget", "4M", cwd=tmp_path)
+    assert planned.returncode == 0, planned.stderr
+    rows = [line.split("│") for line in planned.stdout.splitlines() if line.startswith("│")]
+    depths = sorted(int(row[3]) for row in rows)
+    assert depths == list(range(3, 41)) and sum("->" in row[1] for row in rows) == 1
+    assert "of 1,083" in planned.stdout and len(rows) == 38
+
+
 def test_show_takes_names_and_flags() -> None:
     shown = sphynx("show", "pc-darts", "-C", "4", "-D", "6", "--reduce-at", "0,1", "--conv-stack", "pad_once", "--json")
     assert shown.returncode == 0, shown.stderr
@@ -136,6 +145,11 @@ def bad_genotype(**change: object) -> str:
         (["show", "sphynx", "--reduce-at", "1,1"], "reduce position 1 is given twice"),
         (["show", "sphynx", "--reduce-at", "a"], "not positions"),
         (["show", "resnet18", "-C", "0"], "width, classes and image sizes"),
+        (["show", "resnet18", "--stem", "odd"], "unknown stem"),
+        (["show", "resnet18", "-D", "5", "--reduce-at", "0,9"], "--depth, --reduce-at: resnet18 has nothing"),
+        (["show", "vgg11", "--stem", "odd"], "--stem: vgg11 has nothing of the kind"),
+        (["show", "vgg11", "--balancing", "odd", "--conv-stack", "x"], "Leave --balancing and --conv-stack out"),
+        (["show", "sphynx", "--pool", "max"], "--pool: a network of cells has nothing of the kind"),
         (["show", "resnet18", "--svg", "pictures"], "only a network of Sphynx cells is drawn"),
         (["show", "sphynx", "--svg", "cycle.json"], "cycle.json: it cannot be a folder"),
         (["show", "sphynx", "--svg", "cycle.json/within"], "cycle.json/within: it cannot be a folder"),

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from sphynx.errors import InputError
+from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost import square_cost, total_cost
-from sphynx.program.estimate import BACKENDS, REFERENCE, Backend, Rates, estimate
+from sphynx.program.estimate import REFERENCE, Rates, estimate
 from sphynx.program.latency import BUDGETS, design_estimate, largest_within
 from sphynx.program.link import LINKS, Link, parse_link, parse_links, parse_seconds
 from sphynx.space.design import Design, default_reduce_positions

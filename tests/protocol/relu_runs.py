@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from tests.protocol.parties import run_parties
 
 from sphynx.core import Prg
+from sphynx.program.backends import Backend
 from sphynx.protocol.channel import Channel, Record
 from sphynx.protocol.ots import set_up_client, set_up_server
-from sphynx.protocol.relu import Backend, ReluLayer, relu_client, relu_server
+from sphynx.protocol.relu import ReluLayer, relu_client, relu_server
 
 Words = NDArray[np.uint64]
 # Sessions outlive bundles, so all runs share one set-up.

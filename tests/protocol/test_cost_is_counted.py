@@ -6,6 +6,7 @@ import pytest
 from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import random_case
 
+from sphynx.program.backends import Backend
 from sphynx.program.cost import activation_costs, packed_bytes
 from sphynx.program.estimate import REFERENCE, estimate
 from sphynx.program.ir import INPUT, Relu, Square
@@ -13,7 +14,6 @@ from sphynx.program.link import LINKS
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record, Traffic
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.protocol.relu import Backend
 
 
 def payload_bytes(traffic: Traffic) -> int:

@@ -18,6 +18,7 @@ from sphynx.core import Prg, garbling, ot, rlwe
 from sphynx.core.bits import unpack_ring
 from sphynx.core.gmw import Material
 from sphynx.errors import InputError, SphynxError
+from sphynx.program.backends import Backend
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
 from sphynx.protocol import stream
@@ -27,7 +28,6 @@ from sphynx.protocol.gmw_material import ServerMaterial
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.ots import ServerOts, set_up_client
-from sphynx.protocol.relu import Backend
 
 
 def ask(

@@ -12,10 +12,11 @@ from tests.protocol.parties import run_parties
 from tests.protocol.relu_runs import Run, assert_uniform, layer_of, run_layers
 
 from sphynx.core import Prg
+from sphynx.program.backends import Backend
 from sphynx.protocol import relu_gmw
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import set_up_client, set_up_server
-from sphynx.protocol.relu import Backend, relu_client, relu_server
+from sphynx.protocol.relu import relu_client, relu_server
 from sphynx.protocol.stream import ConnectionLostError
 
 W, K, F, COUNT = 20, 24, 5, 4096

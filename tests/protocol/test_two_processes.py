@@ -9,11 +9,11 @@ from tests.program.networks import MEAN, STD, random_network
 from sphynx.bench.private_models import question
 from sphynx.bench.private_parties import Job, run_parties
 from sphynx.errors import SphynxError
+from sphynx.program.backends import Backend
 from sphynx.program.compile import compile_network, save_compiled
 from sphynx.program.files import load_program
 from sphynx.program.link import Link
 from sphynx.protocol.linear_plan import plan_program
-from sphynx.protocol.relu import Backend
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, cell
 from sphynx.space.tally import Shape

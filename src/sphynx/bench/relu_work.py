@@ -15,8 +15,9 @@ import numpy as np
 
 from sphynx.bench.core_symmetric import DEFAULT_OT_PARAMETER, connected
 from sphynx.core import Prg, garbling
+from sphynx.program.backends import Backend
 from sphynx.program.cost import relu_cost
-from sphynx.program.estimate import Backend, ReluSeconds, relu_units
+from sphynx.program.estimate import ReluSeconds, relu_units
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu import ReluLayer, relu_client, relu_server

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sphynx.bench.process_use import cpu_seconds_of, peak_memory_bytes_of
 from sphynx.bench.workers import tell, told_by, values_of, workers
-from sphynx.protocol.relu import Backend
+from sphynx.program.backends import Backend
 
 
 class Answer(Protocol):

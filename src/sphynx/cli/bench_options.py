@@ -14,8 +14,8 @@ from sphynx.errors import InputError, SphynxError
 
 if TYPE_CHECKING:
     from sphynx.bench.private_models import Model
+    from sphynx.program.backends import Backend
     from sphynx.program.link import Link
-    from sphynx.protocol.relu import Backend
 
 Programs = Annotated[list[str] | None, typer.Argument(help="Compiled folders, or names of models.")]
 Untrained = Annotated[

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from sphynx.data.images import ImageSet
-    from sphynx.protocol.relu import Backend
+    from sphynx.program.backends import Backend
     from sphynx.service.exam import Exam
 
 

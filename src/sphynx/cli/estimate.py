@@ -14,7 +14,8 @@ from sphynx.cli.output import print_json, print_table, short
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
-    from sphynx.program.estimate import Backend, Rates
+    from sphynx.program.backends import Backend
+    from sphynx.program.estimate import Rates
     from sphynx.program.link import Link
 
 LinkOption = Annotated[

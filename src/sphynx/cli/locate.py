@@ -40,6 +40,8 @@ def locate(
 ) -> None:
     """Place the reduce cells (Algorithm 1): one network per placement, sampled by a distribution that is learned.
 
+    Placements with more ReLUs than the given design, as odd sizes can have them, are left out.
+
     Examples:
 
       sphynx locate design.json --data digits --recipe smoke --candidates paper -o runs/place
@@ -53,6 +55,8 @@ def locate(
     from sphynx.search.locate import locate as run
     from sphynx.search.locate import with_exhaustive
     from sphynx.search.location import load_location_recipe, placements
+    from sphynx.search.placements_within import placements_within
+    from sphynx.space.account import relu_count
     from sphynx.space.design import default_reduce_positions
     from sphynx.space.files import load_design, save_design
     from sphynx.train.processes import pick_device
@@ -72,7 +76,14 @@ def locate(
         raise InputError(f"{candidates!r} are no candidates", where="--candidates", remedy="Use all or paper.")
     chosen_recipe = load_location_recipe(recipe, parse_settings(settings or []))
     trained_by = load_recipe(exhaustive) if exhaustive else None
-    places = placements(start.depth, reduce_cells, candidates)  # type: ignore[arg-type]  # checked above
+    every_place = placements(start.depth, reduce_cells, candidates)  # type: ignore[arg-type]  # checked above
+    relus = relu_count(start)
+    places = placements_within(start, every_place, relus, f"the given design has {relus:,}")
+    if len(places) < len(every_place):
+        left_out = len(every_place) - len(places)
+        typer.echo(
+            f"left out {left_out} of {len(every_place)} placements: more ReLUs than {design} ({relus:,})", err=True
+        )
     refuse_old_run(out, resume)
     images, chosen_device = open_data(data, image_size=image_size), pick_device(device)
     result = run(

@@ -11,8 +11,7 @@ NAME_WIDTH = 24
 
 
 def print_json(value: Any) -> None:
-    json.dump(value, sys.stdout, indent=2)
-    sys.stdout.write("\n")
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")  # at once: json.dump would write it in millions of pieces
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "") -> None:

@@ -16,7 +16,9 @@ from sphynx.errors import InputError
 if TYPE_CHECKING:
     from sphynx.program.estimate import Estimate
     from sphynx.space.design import Design
-    from sphynx.space.planner import PlanList
+    from sphynx.space.planner import Plan, PlanList
+
+LONGEST_TABLE = 500  # rows: nobody reads more, and a terminal's table of all networks of 400M ReLUs takes minutes
 
 
 def plan(
@@ -79,8 +81,8 @@ def plan(
                 "relu_protocol": estimated and estimated.backend,
                 "plans": [
                     {
-                        "channels": p.design.channels,
-                        "depth": p.design.depth,
+                        "channels": p.channels,
+                        "depth": p.depth,
                         "relus": p.relus,
                         "parameters": p.parameters,
                         "macs": p.macs,
@@ -115,20 +117,34 @@ def print_plans(plans: PlanList, budget: int, tolerance: str) -> None:
     from sphynx.space.planner import parse_percentage
 
     chosen, within = plans.chosen.design, f"{100 * parse_percentage(tolerance):g}%"
+    shown, left_out = list(plans.plans), ""
+    if len(shown) > LONGEST_TABLE:
+        shown = _nearest_of_each_depth(plans, budget)
+        left_out = f" The nearest of each depth, of {count(len(plans.plans))}: `sphynx plan --json` lists all."
     print_table(
         f"Networks within {within} of {count(budget)} ReLUs, {chosen.image} images, {chosen.classes} classes",
         ["", ">C", ">D", ">ReLUs", ">off", ">parameters", ">MACs"],
         (
             [
                 "->" if p.chosen else "",
-                str(p.design.channels),
-                str(p.design.depth),
+                str(p.channels),
+                str(p.depth),
                 count(p.relus),
                 f"{p.relus / budget - 1:+.1%}",
                 short(p.parameters),
                 short(p.macs),
             ]
-            for p in plans.plans
+            for p in shown
         ),
-        note=f"Chosen: {plans.reason} Reduce cells at D/3 and 2D/3 here.",
+        note=f"Chosen: {plans.reason} Reduce cells at D/3 and 2D/3 here.{left_out}",
     )
+
+
+def _nearest_of_each_depth(plans: PlanList, budget: int) -> list[Plan]:
+    """And the chosen one."""
+    nearest: dict[int, Plan] = {}
+    for p in plans.plans:
+        best = nearest.setdefault(p.depth, p)
+        if abs(p.relus - budget) < abs(best.relus - budget):
+            nearest[p.depth] = p
+    return [p for p in plans.plans if p.chosen or p is nearest[p.depth]]

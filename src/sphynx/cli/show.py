@@ -10,17 +10,16 @@ import typer
 from sphynx.cli import design_options as opt
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.cli.output_files import out_file, picture_folder
+from sphynx.cli.reference_networks import REFERENCES, reference_network, refuse_meaningless_flags
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.space.design import Design
     from sphynx.space.files import AnyDesign
-    from sphynx.space.reference import ResNet18Design, Vgg11Design
-
-REFERENCES = ("resnet18", "vgg11")
 
 
 def show(
+    context: typer.Context,
     what: Annotated[
         str, typer.Argument(help="A design.json, a run folder, a model's or a published genotype's name, resnet18.")
     ],
@@ -70,8 +69,11 @@ def show(
     from sphynx.space.files import account_of_any, save_design
 
     design: AnyDesign | None = _design_file(what)
+    if design is None:
+        refuse_meaningless_flags(context, what)
     if design is None and what in REFERENCES:
-        design = _reference(what, 64 if channels is None else channels, image_size, image_channels, classes, stem, pool)
+        width = 64 if channels is None else channels
+        design = reference_network(what, width, image_size, image_channels, classes, stem, pool)
     if design is None:
         design = opt.design_for(
             cells=what, channels=5 if channels is None else channels, depth=depth,
@@ -127,18 +129,6 @@ def _title(design: AnyDesign) -> str:
     cells = design.genotype.name or "unnamed"
     space = " of the micro space" if isinstance(design, MicroDesign) else ""
     return f"C={design.channels} D={design.depth} reduce at {design.reduce_positions}, {cells} cells{space}"
-
-
-def _reference(
-    what: str, width: int, image_size: int, image_channels: int, classes: int, stem: str, pool: str
-) -> ResNet18Design | Vgg11Design:
-    from sphynx.space.reference import ResNet18Design, Vgg11Design
-    from sphynx.space.tally import Shape
-
-    image, chosen = Shape(image_channels, image_size, image_size), opt.pool_for(pool)
-    if what == "vgg11":
-        return Vgg11Design(width, image, classes, pool=chosen)
-    return ResNet18Design(width, image, classes, opt.stem_for(stem, image_size), chosen)
 
 
 def _design_file(what: str) -> AnyDesign | None:

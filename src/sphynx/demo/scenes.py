@@ -20,12 +20,12 @@ from sphynx.data.open import open_data
 from sphynx.errors import MissingPartError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import load_model, load_normalisation
+from sphynx.program.backends import Backend
 from sphynx.program.by_name import Tell, compiled_folder
 from sphynx.program.compile import calibration_images, compile_network, save_compiled
 from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
 from sphynx.program.weights import load_weights
-from sphynx.protocol.relu import Backend
 from sphynx.service.local import connected_client
 from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import Prediction

@@ -13,7 +13,8 @@ import torch
 
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
-from sphynx.program.estimate import Backend, Estimate, Rates, estimate
+from sphynx.program.backends import Backend
+from sphynx.program.estimate import Estimate, Rates, estimate
 from sphynx.program.link import Link
 from sphynx.program.quantise import Precision
 from sphynx.program.trace import trace

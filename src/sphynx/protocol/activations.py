@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sphynx.program.backends import Backend
 from sphynx.program.ir import Program, Relu, Square
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import ClientOts, ServerOts
-from sphynx.protocol.relu import Arrays, Backend, ReluLayer, relu_client, relu_server
+from sphynx.protocol.relu import Arrays, ReluLayer, relu_client, relu_server
 from sphynx.protocol.relu_layer import Words
 from sphynx.protocol.square import SquareClient, SquareLayer, SquareServer
 

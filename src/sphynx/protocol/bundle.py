@@ -20,9 +20,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from sphynx.errors import InputError
+from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.ir import Program
 from sphynx.program.weights import content_hash
-from sphynx.protocol.relu import Arrays, Backend
+from sphynx.protocol.relu import Arrays
 
 Role = Literal["server", "client"]
 
@@ -48,7 +49,7 @@ class Bundle:
             for fault, found in (
                 (f"its identifier has {len(self.bundle_id)} bytes, not {ID_BYTES}", len(self.bundle_id) != ID_BYTES),
                 (f"there is no role {self.role!r}", self.role not in get_args(Role)),
-                (f"there is no ReLU backend {self.backend!r}", self.backend not in get_args(Backend)),
+                (f"there is no ReLU backend {self.backend!r}", self.backend not in BACKENDS),
                 (f"a batch of {self.batch} is not possible", not 1 <= self.batch <= MAX_BATCH),
             )
             if found

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from sphynx.core import Prg, rlwe
 from sphynx.core.bits import pack_ring, unpack_ring
 from sphynx.errors import InputError, SphynxError
+from sphynx.program.backends import Backend
 from sphynx.program.ir import INPUT, Linear, Pool, Program, Relu, Square
 from sphynx.protocol.activations import activation_layers, prepare_client, prepare_server, run_client, run_server
 from sphynx.protocol.bundle import Bundle
@@ -47,7 +48,7 @@ from sphynx.protocol.linear import (
 )
 from sphynx.protocol.linear_plan import plan_program
 from sphynx.protocol.ots import ClientOts, ServerOts, set_up_client, set_up_server
-from sphynx.protocol.relu import Arrays, Backend
+from sphynx.protocol.relu import Arrays
 
 
 class InferenceServer:

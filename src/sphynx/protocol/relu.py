@@ -9,18 +9,17 @@ Offline opens its own sections of the channel, online runs inside the caller's. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 from sphynx.core.gmw import ReluShape
+from sphynx.program.backends import Backend
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu_gc import GcReluClient, GcReluServer
 from sphynx.protocol.relu_gmw import GmwReluClient, GmwReluServer
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
 
-__all__ = ["Arrays", "Backend", "ReluClient", "ReluLayer", "ReluServer", "ReluShape", "relu_client", "relu_server"]
-
-Backend = Literal["gc", "gmw"]
+__all__ = ["Arrays", "ReluClient", "ReluLayer", "ReluServer", "ReluShape", "relu_client", "relu_server"]
 
 
 class ReluServer(Protocol):

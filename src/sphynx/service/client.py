@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.errors import InputError, SphynxError
+from sphynx.program.backends import Backend
 from sphynx.program.files import HASH
 from sphynx.program.ir import Program, program_from_json
 from sphynx.program.link import Link
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceClient
-from sphynx.protocol.relu import Backend
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service import session
 from sphynx.service.credentials import client_context

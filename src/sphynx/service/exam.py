@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.protocol.relu import Backend
+from sphynx.program.backends import Backend
 from sphynx.service.client import Client
 
 BUNDLES_AT_ONCE = 4  # a garbled bundle of a large network takes a hundred megabytes

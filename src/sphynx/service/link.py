@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 
+from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost import activation_costs
 from sphynx.program.ir import Program
 from sphynx.program.link import Link
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.relu import Backend
 from sphynx.service import session
 from sphynx.service.session import MAX_PING_BYTES, Ping
 
@@ -43,8 +43,7 @@ def online_link_seconds(program: Program, backend: Backend, link: Link, batch: i
 
 
 def choose_backend(program: Program, link: Link, batch: int = 1) -> Backend:
-    backends: tuple[Backend, ...] = ("gc", "gmw")
-    return min(backends, key=lambda backend: online_link_seconds(program, backend, link, batch))
+    return min(BACKENDS, key=lambda backend: online_link_seconds(program, backend, link, batch))
 
 
 def _ping(channel: Channel, down_bytes: int) -> float:

@@ -21,9 +21,9 @@ from typing import TypeVar
 
 from sphynx.config import read_settings
 from sphynx.errors import InputError
+from sphynx.program.backends import Backend
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.relu import Backend
 from sphynx.protocol.stream import ConnectionLostError
 
 SERVICE_VERSION = 1

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sphynx.errors import InputError
-from sphynx.space.account import account_of, relu_count
+from sphynx.space.account import relu_count
+from sphynx.space.channel_counts import ChannelCounts
 from sphynx.space.design import Design, default_reduce_positions
 
 MIN_DEPTH = 3  # two reduce cells and at least one more: fewer has no place to put them
@@ -45,11 +46,22 @@ def parse_percentage(text: str) -> float:
 
 @dataclass(frozen=True)
 class Plan:
-    design: Design
+    """A network by its size. Large budgets have 100,000 of them, so that a design is made when one is asked for."""
+
+    template: Design  # of this depth
+    channels: int
     relus: int
     parameters: int
     macs: int
     chosen: bool = False
+
+    @property
+    def depth(self) -> int:
+        return self.template.depth
+
+    @property
+    def design(self) -> Design:
+        return replace(self.template, channels=self.channels)
 
 
 @dataclass(frozen=True)
@@ -68,32 +80,31 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
     Reduce cells stand at D/3 and 2D/3 here, and are placed later: that does not change the ReLU count where every size
     can be halved exactly.
     """
-    plans = [
-        _plan_of(_with_size(template, channels, depth)) for channels, depth in _sizes(template, relu_budget, tolerance)
-    ]
+    families = [_Family(template, depth) for depth in range(MIN_DEPTH, MAX_DEPTH + 1)]
+    plans = [found for family in families for found in family.within(relu_budget, tolerance)]
     if not plans:
-        nearest = min(_neighbours(template, relu_budget), key=lambda p: abs(p.relus - relu_budget))
+        neighbours = (found for family in families for found in family.neighbours(relu_budget))
+        nearest = min(neighbours, key=lambda p: abs(p.relus - relu_budget))
         percent = 100 * abs(nearest.relus - relu_budget) // relu_budget + 1
         raise InputError(
             f"no channels and depth ({MIN_DEPTH} to {MAX_DEPTH} cells) give {relu_budget:,} ReLUs "
             f"within {tolerance:.1%} on {template.image} images",
-            remedy=f"The nearest is {nearest.relus:,} (C={nearest.design.channels}, D={nearest.design.depth}): "
+            remedy=f"The nearest is {nearest.relus:,} (C={nearest.channels}, D={nearest.depth}): "
             f"take it as the budget{f', or give --tolerance {percent}%' if percent < 100 else ''}.",
         )
-    within = [p for p in plans if p.design.channels >= PAPER_MIN_CHANNELS and p.design.depth in PAPER_DEPTHS]
+    within = [p for p in plans if p.channels >= PAPER_MIN_CHANNELS and p.depth in PAPER_DEPTHS]
     if within:
-        best = min(within, key=lambda p: (-p.design.depth, abs(p.relus - relu_budget)))
+        best = min(within, key=lambda p: (-p.depth, abs(p.relus - relu_budget)))
         why = (
             f"the deepest with C >= {PAPER_MIN_CHANNELS} and D <= {PAPER_DEPTHS.stop - 1}, "
             "where the paper's networks lie"
         )
     else:
-        best = min(plans, key=lambda p: (_lopsidedness(p.design), abs(p.relus - relu_budget)))
+        best = min(plans, key=lambda p: (_lopsidedness(p), abs(p.relus - relu_budget)))
         why = "the nearest to as deep as wide"
     return PlanList(
-        tuple(replace(p, chosen=p is best) for p in sorted(plans, key=lambda p: p.design.channels)),
-        f"C={best.design.channels}, D={best.design.depth}: {why}; "
-        "the paper measured accuracy to be nearly flat across the choices.",
+        tuple(replace(p, chosen=True) if p is best else p for p in sorted(plans, key=lambda p: p.channels)),
+        f"C={best.channels}, D={best.depth}: {why}; the paper measured accuracy to be nearly flat across the choices.",
     )
 
 
@@ -102,51 +113,45 @@ def least_relus(template: Design) -> int:
     return relu_count(_with_size(template, _min_channels(template), MIN_DEPTH))
 
 
-def _lopsidedness(design: Design) -> float:
-    return abs(math.log(design.channels / design.depth))
+def _lopsidedness(plan: Plan) -> float:
+    return abs(math.log(plan.channels / plan.depth))
 
 
-def _sizes(template: Design, relu_budget: int, tolerance: float) -> Iterator[tuple[int, int]]:
-    """Pairs (C, D) within tolerance. The count grows with C, so the range of C is found by its ends."""
-    low, high = relu_budget * (1 - tolerance), relu_budget * (1 + tolerance)
-    for depth in range(MIN_DEPTH, MAX_DEPTH + 1):
-        first = max(_min_channels(template), _largest_channels(template, depth, math.ceil(low) - 1) + 1)
-        for channels in range(first, _largest_channels(template, depth, math.floor(high)) + 1):
-            yield channels, depth
+class _Family:
+    """The networks of one depth. Their ReLUs grow with C, so a range of ReLUs is a range of C, found by its ends."""
 
+    def __init__(self, template: Design, depth: int) -> None:
+        self.least = _min_channels(template)
+        self._counts = ChannelCounts(_with_size(template, self.least, depth))
 
-def _neighbours(template: Design, relu_budget: int) -> Iterator[Plan]:
-    for depth in range(MIN_DEPTH, MAX_DEPTH + 1):
-        below = _largest_channels(template, depth, relu_budget)
-        for channels in (below, below + 1):
-            if channels >= _min_channels(template):
-                yield _plan_of(_with_size(template, channels, depth))
+    def within(self, relu_budget: int, tolerance: float) -> Iterator[Plan]:
+        low, high = relu_budget * (1 - tolerance), relu_budget * (1 + tolerance)
+        first = max(self.least, self._largest_channels(math.ceil(low) - 1) + 1)
+        return map(self._plan, range(first, self._largest_channels(math.floor(high)) + 1))
+
+    def neighbours(self, relu_budget: int) -> Iterator[Plan]:
+        below = self._largest_channels(relu_budget)
+        return (self._plan(channels) for channels in (below, below + 1) if channels >= self.least)
+
+    def _largest_channels(self, relus: int) -> int:
+        """The largest C whose network has at most `relus` ReLUs (one less than the smallest C if none has)."""
+        low = self.least - 1
+        high = low + 1
+        while self._counts.of(high).relus <= relus:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._counts.of(middle).relus <= relus else (low, middle)
+        return low
+
+    def _plan(self, channels: int) -> Plan:
+        total = self._counts.of(channels)
+        return Plan(self._counts.design, channels, total.relus, total.parameters, total.macs)
 
 
 def _min_channels(template: Design) -> int:
     return 2 if template.stem == "imagenet" else 1
 
 
-def _largest_channels(template: Design, depth: int, relus: int) -> int:
-    """The largest C whose network has at most `relus` ReLUs (one less than the smallest C if none has)."""
-
-    def count(channels: int) -> int:
-        return relu_count(_with_size(template, channels, depth))
-
-    low = _min_channels(template) - 1
-    high = low + 1
-    while count(high) <= relus:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if count(middle) <= relus else (low, middle)
-    return low
-
-
 def _with_size(template: Design, channels: int, depth: int) -> Design:
     return replace(template, channels=channels, depth=depth, reduce_positions=default_reduce_positions(depth), name="")
-
-
-def _plan_of(design: Design) -> Plan:
-    total = account_of(design).total
-    return Plan(design, total.relus, total.parameters, total.macs)

@@ -36,6 +36,7 @@ from sphynx.search import rounds
 from sphynx.search.cellspace import CellSpace
 from sphynx.search.locate import locate
 from sphynx.search.location import Placement, placements
+from sphynx.search.placements_within import placements_within
 from sphynx.search.ranking import random_cells, rank
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.search import search_cells
@@ -103,21 +104,12 @@ class Pipeline:
         return self.order.reduce_cells or usual_reduce_cells(self.plans.chosen.design)
 
     def _places_within_budget(self) -> tuple[Placement, ...]:
-        """The plan has two reduce cells. One more leaves its ReLUs as they are only where the size is even there: 7
-        pixels become 4, and one stays one, with four times the channels."""
+        """The plan has two reduce cells. More of them can have more ReLUs."""
         order = self.order
-        counts = {
-            place: relu_count(dataclasses.replace(self.design, reduce_positions=place))
-            for place in placements(self.design.depth, self.reduce_cells, order.candidates)
-        }
-        within = tuple(place for place, relus in counts.items() if relus <= order.relu_budget * (1 + order.tolerance))
-        if not within:
-            raise InputError(
-                f"with {self.reduce_cells} reduce cells the network has at least {min(counts.values()):,} ReLUs, "
-                f"the budget is {order.relu_budget:,}",
-                remedy="Take fewer reduce cells, or images whose size can be halved as often.",
-            )
-        return within
+        return placements_within(
+            self.design, placements(self.design.depth, self.reduce_cells, order.candidates),
+            order.relu_budget * (1 + order.tolerance), f"the budget is {order.relu_budget:,}",
+        )  # fmt: skip
 
     def _placed_by_hand(self, place: Placement) -> Design:
         design, order = dataclasses.replace(self.design, reduce_positions=place), self.order
