@@ -15,7 +15,7 @@ from sphynx.program.files import load_program
 from sphynx.program.latency import design_estimate
 from sphynx.program.link import LINKS
 from sphynx.space.files import account_of_any, load_any_design
-from sphynx.space.shipped import program_path
+from sphynx.space.shipped import load_card, model_names, program_path
 
 ROOT = Path(__file__).parents[1]
 ROWS = re.findall(r"^\| `([\w.-]+)` \|(.+)\|$", (ROOT / "docs/experiments.md").read_text(), re.MULTILINE)
@@ -61,6 +61,16 @@ def test_headline_accuracies_are_those_of_the_runs_they_name() -> None:
         assert ours.strip() == ", ".join(f"{100 * run['result']['accuracy']:.2f}" for run in runs)
         (epochs,) = {run["result"]["epochs"] for run in runs}
         assert f"{epochs} epochs" in what
+
+
+def test_the_networks_called_shipped_are_those_that_come_with_sphynx() -> None:
+    pages = [(ROOT / f"docs/{name}.md").read_text() for name in ("results", "experiments")]
+    named = re.findall(r"`([\w-]+)`; shipped", pages[0])
+    runs = [json.loads((ROOT / f"results/cifar100/{name}.json").read_text())["result"] for name in named]
+    cards = [load_card(name) for name in model_names()]
+    assert [(r["accuracy"], r["parameters"]) for r in runs] == [(c["accuracy"], c["parameters"]) for c in cards]
+    others = re.findall(r"`([\w-]+)`[^`]*? is the shipped", pages[1])
+    assert set(others) <= set(named)
 
 
 def test_ranking_row_traces_to_its_design() -> None:

@@ -1,18 +1,23 @@
 """A model's name as a compiled folder: derived once, kept, shared by processes, and equal to what its network says."""
 
+import errno
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from sphynx.errors import InputError, MissingPartError
 from sphynx.network.model import load_model, load_normalisation
+from sphynx.program import weights
 from sphynx.program.by_name import compiled_folder
-from sphynx.program.files import load_program
+from sphynx.program.files import PROGRAM, load_program
 from sphynx.program.interpret import interpret
 from sphynx.program.weights import WEIGHTS, load_weights, save_weights
 from sphynx.service.pictures import read_picture
@@ -85,6 +90,67 @@ def test_a_cache_that_cannot_be_written_costs_only_time(
     folder = compiled_folder("small", told.append, models)
     load_weights(folder, load_program(folder))
     assert "cannot be written" in told[-1] and folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_cache_that_may_not_be_entered_costs_only_time(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a user whose HOME is another's: is_file and is_dir raise there. Simulated, since root may enter all."""
+    forbidden = tmp_path / "cache"
+
+    def entering(path: Path, *words: Any, **named: Any) -> os.stat_result:
+        if forbidden in path.parents:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *words, **named)
+
+    real = Path.stat
+    monkeypatch.setattr(Path, "stat", entering)
+    forbidden.touch()  # so that nothing can be written there either
+    told: list[str] = []
+    folder = compiled_folder("small", told.append, models)
+    load_weights(folder, load_program(folder))
+    assert "cannot be written" in told[-1]
+
+
+@pytest.mark.parametrize("damage", ["changed", "empty program", "no program", "no weights"])
+def test_what_is_damaged_in_the_cache_is_derived_anew(models: Path, damage: str) -> None:
+    folder = compiled_folder("small", print, models)
+    program = load_program(folder)
+    whole = weights.content_hash(load_weights(folder, program))
+    if damage == "changed":
+        content = (folder / WEIGHTS).read_bytes()
+        (folder / WEIGHTS).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif damage == "empty program":
+        (folder / PROGRAM).write_text("")
+    else:
+        (folder / (PROGRAM if damage == "no program" else WEIGHTS)).unlink()
+    told: list[str] = []
+    assert compiled_folder("small", told.append, models) == folder
+    assert len(told) == 1 and load_program(folder) == program
+    assert weights.content_hash(load_weights(folder, program)) == whole
+    assert list(folder.parent.iterdir()) == [folder]
+    assert compiled_folder("small", pytest.fail, models) == folder
+
+
+def test_a_full_disk_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(weights, "save_file", full)
+    with pytest.raises(InputError, match="No space left") as refusal:
+        compiled_folder("small", print, models)
+    assert "Make room" in refusal.value.remedy
+
+
+def test_without_a_home_the_remedy_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", nobody)
+    with pytest.raises(InputError, match="no home folder") as refusal:
+        compiled_folder("small", print, models)
+    assert "XDG_CACHE_HOME" in refusal.value.remedy
 
 
 def test_without_torch_the_remedy_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:

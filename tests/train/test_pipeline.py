@@ -248,6 +248,8 @@ def test_reduce_cells_stay_within_the_budget(tmp_path: Path) -> None:
     [
         (5, 5, 32, "small", 3),
         (5, 5, 64, "small", 3),
+        (5, 10, 32, "small", 3),
+        (10, 10, 32, "small", 2),  # 35 candidates of 127M parameters would be placed at once
         (5, 4, 32, "small", 2),  # no choice of places
         (11, 5, 32, "small", 2),  # 704 channels
         (5, 5, 28, "small", 2),  # 28, 14, 7, 4: more ReLUs
@@ -259,11 +261,17 @@ def test_reduce_cells_stay_within_the_budget(tmp_path: Path) -> None:
 def test_a_third_reduce_cell_where_it_costs_no_relus(
     channels: int, depth: int, side: int, stem: Stem, usual: int
 ) -> None:
-    design = Design(SPHYNX, channels, depth, (0, 1), Shape(3, side, side), stem=stem)
-    assert usual_reduce_cells(design) == usual
+    design = Design(SPHYNX, channels, depth, (0, 1), Shape(3, side, side), stem=stem, conv_stack="single")
+    assert usual_reduce_cells(design, "paper") == usual
     if usual == 3:
         thrice = dataclasses.replace(design, reduce_positions=(0, 1, 3))
         assert relu_count(thrice) == relu_count(design)
+
+
+def test_a_third_reduce_cell_is_not_usual_where_its_candidates_are_too_many() -> None:
+    design = Design(SPHYNX, 5, 10, (0, 1), Shape(3, 32, 32), conv_stack="single")
+    assert usual_reduce_cells(design, "paper") == 3  # 35 candidates
+    assert usual_reduce_cells(design, "all") == 2  # 120
 
 
 def test_cells_are_searched_and_ranked_with_the_usual_reduce_cells(tmp_path: Path) -> None:

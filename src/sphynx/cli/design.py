@@ -52,7 +52,11 @@ def design(
     reduce_at: Annotated[str, typer.Option("--reduce-at", help="Reduce cells at these positions, such as 0,1.")] = "",
     reduce_cells: Annotated[
         int | None,
-        typer.Option("--reduce-cells", min=1, help="How many the search places. [2, or 3 from 32 pixels on]"),
+        typer.Option(
+            "--reduce-cells",
+            min=1,
+            help="How many the search places. [3 from 32 pixels on, where they are not too wide; else 2]",
+        ),
     ] = None,
     candidates: Annotated[
         str, typer.Option("--candidates", help="all: C(D, n) placements. paper: positions up to 2D/3.")

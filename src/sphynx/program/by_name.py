@@ -5,8 +5,8 @@ derived when they are first asked for and kept, with a copy of the program, as a
 
     ~/.cache/sphynx/programs/NAME-HASH/   program.json   weights.safetensors
 
-The hash is that of all files they follow from, and of the version of Sphynx. Where the cache cannot be written they
-last as long as the process.
+The hash is that of all files they follow from, and of the version of Sphynx. What is damaged or incomplete there is
+derived anew. Where the cache cannot be written the weights last as long as the process.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import sphynx
-from sphynx.errors import MissingPartError
+from sphynx.errors import InputError, MissingPartError
 from sphynx.program.files import load_program, save_program
-from sphynx.program.weights import WEIGHTS, save_weights
+from sphynx.program.weights import WEIGHTS, load_weights, save_weights
 from sphynx.run.cache import cache_folder
 from sphynx.space.shipped import SHIPPED, program_path
 
@@ -35,18 +35,34 @@ def compiled_folder(compiled_or_name: str | Path, tell: Tell, models: Path = SHI
         return folder
     model = folder.parent
     kept = cache_folder() / "programs" / f"{model.name}-{_hash_of_files(model)}"
-    if (kept / WEIGHTS).is_file():
+    if _is_whole(kept):
         return kept
     tell(f"deriving the integer weights of {model.name}, which takes a few seconds")
     fresh = _fresh_folder(kept.parent)
     _derive(model, folder, fresh, kept)
+    if _renamed(fresh, kept) or _is_whole(kept):  # the latter: another process was faster; its weights are the same
+        return kept
+    shutil.rmtree(kept, ignore_errors=True)  # only now: another process may have mended it while this one derived
+    if _renamed(fresh, kept):
+        return kept
+    tell(f"{kept.parent} cannot be written: they will be derived again the next time")
+    return fresh
+
+
+def _is_whole(kept: Path) -> bool:
     try:
-        return fresh.rename(kept)
+        load_weights(kept, load_program(kept))
+    except (InputError, OSError):  # the latter: a folder above it that may not be entered, such as another's home
+        return False
+    return True
+
+
+def _renamed(fresh: Path, kept: Path) -> bool:
+    try:
+        fresh.rename(kept)
     except OSError:
-        if (kept / WEIGHTS).is_file():
-            return kept  # another process was faster; its weights are the same
-        tell(f"{kept.parent} cannot be written: they will be derived again the next time")
-        return fresh
+        return False
+    return True
 
 
 def _hash_of_files(model: Path) -> str:

@@ -23,7 +23,7 @@ from sphynx.program.ir import Program
 WEIGHTS, CORRECTIONS = "weights.safetensors", "corrections.safetensors"
 Kinds = tuple[str, ...]  # of numbers, as numpy calls them
 
-_REMEDY = "Keep the files of one compiled folder together, or compile the network again. A folder in the cache can go."
+_REMEDY = "Keep the files of one compiled folder together, or compile the network again."
 
 
 def save_weights(folder: Path, program: Program, weights: Mapping[str, Array]) -> None:
@@ -56,9 +56,9 @@ def _save(file: Path, program: Program, arrays: Mapping[str, Array]) -> None:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, temporary, metadata)
         temporary.chmod(0o600)
         temporary.replace(file)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:  # the latter where the disk is full
         raise InputError(
-            f"it cannot be written ({error.strerror})", where=str(file.parent), remedy="Choose another folder."
+            f"it cannot be written ({error})", where=str(file), remedy="Make room there, or choose another folder."
         ) from error
 
 

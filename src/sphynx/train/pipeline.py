@@ -101,7 +101,7 @@ class Pipeline:
     @cached_property
     def reduce_cells(self) -> int:
         """How many a search places."""
-        return self.order.reduce_cells or usual_reduce_cells(self.plans.chosen.design)
+        return self.order.reduce_cells or usual_reduce_cells(self.plans.chosen.design, self.order.candidates)
 
     def _places_within_budget(self) -> tuple[Placement, ...]:
         """The plan has two reduce cells. More of them can have more ReLUs."""
