@@ -1,6 +1,7 @@
 """compile and check, from a trained run to integers, in this process."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -76,9 +77,12 @@ def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
 
 
 def test_a_model_is_compiled_without_weights(sphynx: Sphynx, run_folder: Path, tmp_path: Path) -> None:
-    made = sphynx("compile", str(run_folder), "-o", "program", "--derivable")
+    model = shutil.copytree(run_folder, tmp_path / "model")
+    elsewhere = sphynx("compile", str(run_folder), "-o", str(model / "program"), "--derivable")
+    assert elsewhere.code == 2 and "the model beside the program" in elsewhere.err
+    made = sphynx("compile", str(model), "-o", str(model / "program"), "--derivable")
     assert made.code == 0, made.err
-    assert {file.name for file in Path("program").iterdir()} == {"program.json", "corrections.safetensors"}
+    assert {file.name for file in (model / "program").iterdir()} == {"program.json", "corrections.safetensors"}
     onnx = str(write(plain_cnn(), tmp_path / "mine.onnx"))
     refused = sphynx("compile", onnx, "-o", "other", "--calibrate", "digits", "--derivable")
     assert refused.code == 2 and "--derivable" in refused.err

@@ -28,7 +28,8 @@ from sphynx.train import pipeline as module
 from sphynx.train import retraining
 from sphynx.train.comparison import Row, gain
 from sphynx.train.loop import DivergedError, Job
-from sphynx.train.order import Order, recipe_for, usual_reduce_cells, with_epochs
+from sphynx.train.order import Order, recipe_for, with_epochs
+from sphynx.train.outline import usual_reduce_cells
 from sphynx.train.pipeline import Pipeline
 from sphynx.train.recipe import load_recipe
 from sphynx.train.retraining import retrainer
@@ -280,7 +281,7 @@ def test_cells_are_searched_and_ranked_with_the_usual_reduce_cells(tmp_path: Pat
     wide = Pipeline(asked, make_data("large", images, images, where="large"), tmp_path, device=CPU)
     assert wide.design.depth == 5 and {len(place) for place in wide.places} == {3}
     assert wide.design.reduce_positions == (0, 1, 3)  # timed and ranked there until it is placed
-    assert wide.search_recipe.reduce_positions == (0, 1, 4)
+    assert wide.outline.search_recipe.reduce_positions == (0, 1, 4)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +297,7 @@ def test_cells_are_searched_and_ranked_with_the_usual_reduce_cells(tmp_path: Pat
 def test_the_supernet_reduces_as_its_network_will(
     tmp_path: Path, changes: dict[str, Any], reduce_at: tuple[int, ...]
 ) -> None:
-    assert pipeline(tmp_path, **changes).search_recipe.reduce_positions == reduce_at
+    assert pipeline(tmp_path, **changes).outline.search_recipe.reduce_positions == reduce_at
 
 
 def test_a_supernet_too_shallow_for_its_network_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -92,6 +92,11 @@ def compile_run(
             "a trained run has its own", where="--mean, --std", remedy="Leave them out: they are for ONNX networks."
         )
     else:
+        if derivable and out.resolve().parent != model_path(run).resolve():
+            raise InputError(
+                "weights are derived from the model beside the program, which would be another one",
+                where="--derivable", remedy=f"Compile the packed model: -o {model_path(run) / out.name}.",
+            )  # fmt: skip
         known, compiles = trained_on(model_path(run)), _read_trained(run, precision)
     data = open_known(calibrate, image_size, stream, known, where=run, flag="--calibrate")
     compiled = compiles(data)

@@ -125,7 +125,7 @@ def design(
         estimates = [{**estimate.to_json(), "seconds": estimate.seconds} for estimate in pipeline.schedule()]
         print_json({"out": str(out), "estimates": estimates, **pipeline.run()})
         return
-    print_plans(pipeline.plans, pipeline.order.relu_budget, tolerance)
+    print_plans(pipeline.outline.plans, pipeline.order.relu_budget, tolerance)
     _print_schedule(pipeline)
     _print_result(pipeline.run(), out)
 

@@ -8,20 +8,15 @@ from typing import Any, Literal
 
 from sphynx.data.images import Data
 from sphynx.errors import InputError
-from sphynx.search.location import Candidates, LocationRecipe, Placement, placements
+from sphynx.search.location import Candidates, LocationRecipe, Placement
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.rounds import LEAST_EPOCHS
-from sphynx.search.supernet_places import early_places
-from sphynx.space.account import account_of
-from sphynx.space.design import Design, Stem
+from sphynx.space.design import Stem
 from sphynx.space.genotype import Genotype
 from sphynx.space.operations import ConvStack
 from sphynx.space.published import SPHYNX
 from sphynx.train.recipe import Recipe
 
-PAPERS_REDUCE_CELLS = 2
-WIDEST_CELL = 640  # channels that a third reduce cell may make by default: 61M parameters at C=10, D=5
-MOST_PARAMETERS = 1_500_000_000  # of all candidates of a placement: 18 GB of weights, gradients and momentum
 FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
 RANKING_PART = 8  # cells are ranked by an eighth of the training's epochs
 
@@ -71,19 +66,6 @@ class Order:
 def recipe_for(data: Data) -> str:
     """The name of the recipes that suit a data set of this size."""
     return "small" if len(data.train) <= FEW_IMAGES else "fast"
-
-
-def usual_reduce_cells(design: Design, candidates: Candidates) -> int:
-    """The paper's two, or three where that costs no ReLUs (sizes stay even), leaves maps of 4x4 pixels and a choice of
-    places, and does not swell: every reduce cell makes four times the channels, and each candidate is a network of its
-    own while they are placed. On CIFAR-100 a third one was worth 3 points (docs/experiments.md)."""
-    _, *sides = design.feature_map
-    even = all(side % 8 == 0 and side >= 8 * 4 for side in sides)
-    if not even or design.depth < 5 or 4**3 * design.channels > WIDEST_CELL:
-        return PAPERS_REDUCE_CELLS
-    thrice = account_of(dataclasses.replace(design, reduce_positions=early_places(design.depth, 3))).total
-    swells = len(placements(design.depth, 3, candidates)) * thrice.parameters > MOST_PARAMETERS
-    return PAPERS_REDUCE_CELLS if swells else 3
 
 
 def with_epochs(recipe: Recipe, epochs: int) -> Recipe:

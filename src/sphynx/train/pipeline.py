@@ -18,7 +18,6 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ import torch
 
 from sphynx.data.images import Data
 from sphynx.data.source import KEY as DATA_SOURCE
-from sphynx.errors import InputError
 from sphynx.network.model import MODEL, NORMALISATION
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import InterruptedWorkError
@@ -35,23 +33,18 @@ from sphynx.run.stages import Stages
 from sphynx.search import rounds
 from sphynx.search.cellspace import CellSpace
 from sphynx.search.locate import locate
-from sphynx.search.location import Placement, placements
-from sphynx.search.placements_within import placements_within
 from sphynx.search.ranking import random_cells, rank
-from sphynx.search.recipe import SearchRecipe
 from sphynx.search.search import search_cells
-from sphynx.search.supernet_places import early_places, places_in_another_depth
 from sphynx.space.account import relu_count
-from sphynx.space.design import Design, default_reduce_positions
+from sphynx.space.design import Design
 from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype, genotype_from_json
-from sphynx.space.planner import PlanList
-from sphynx.space.planner import plan as plan_budget
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.comparison import Row, gain, row_of
 from sphynx.train.loop import RESULT, Job
-from sphynx.train.order import Order, usual_reduce_cells, with_epochs
+from sphynx.train.order import Order, with_epochs
+from sphynx.train.outline import Outline
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.retraining import HELD_OUT, retrainer
@@ -69,7 +62,7 @@ RANDOM, PUBLISHED = "random cells", "published cells"
 
 
 class Pipeline:
-    """Call `plans`, then `schedule`, then `run`. A finished stage of a resumed run gives what it gave before."""
+    """Call `schedule`, then `run`. A finished stage of a resumed run gives what it gave before."""
 
     def __init__(
         self, order: Order, data: Data, out: Path, *, device: torch.device, resume: bool = False,
@@ -77,63 +70,10 @@ class Pipeline:
     ) -> None:  # fmt: skip
         self.order, self.data, self.out, self.device = order, data, out, device
         self.resume_command, self.quiet = resume_command, quiet
-        self.design = self.plans.chosen.design  # two reduce cells, at D/3, 2D/3, until they are placed
-        self.places: tuple[Placement, ...] = ()
-        if order.placement == "search":
-            self.places = self._places_within_budget()
-            if self.reduce_cells != len(self.design.reduce_positions):  # what is timed is as wide as what is trained
-                self.design = dataclasses.replace(self.design, reduce_positions=self._early_place())
-        elif order.placement != "fixed":
-            self.design = self._placed_by_hand(order.placement)
-        self.search_recipe = self._at_the_networks_sizes(order.search) if order.strategy else order.search
-        self.stages = Stages(out, {**order.to_json(), "data": data.identity()}, resume=resume)
-
-    @cached_property
-    def plans(self) -> PlanList:
-        """Every width and depth within the budget, and the chosen one."""
-        order, image = self.order, Shape(*self.data.train.shape)
-        template = Design(
-            order.genotype, 2, 3, default_reduce_positions(3), image, self.data.classes, stem=order.stem,
-            conv_stack=order.conv_stack,
-        )  # fmt: skip
-        return plan_budget(template, order.relu_budget, order.tolerance)
-
-    @cached_property
-    def reduce_cells(self) -> int:
-        """How many a search places."""
-        return self.order.reduce_cells or usual_reduce_cells(self.plans.chosen.design, self.order.candidates)
-
-    def _places_within_budget(self) -> tuple[Placement, ...]:
-        """The plan has two reduce cells. More of them can have more ReLUs."""
-        order = self.order
-        return placements_within(
-            self.design, placements(self.design.depth, self.reduce_cells, order.candidates),
-            order.relu_budget * (1 + order.tolerance), f"the budget is {order.relu_budget:,}",
-        )  # fmt: skip
-
-    def _placed_by_hand(self, place: Placement) -> Design:
-        design, order = dataclasses.replace(self.design, reduce_positions=place), self.order
-        relus = relu_count(design)
-        if relus > order.relu_budget * (1 + order.tolerance):
-            raise InputError(
-                f"with reduce cells at {','.join(map(str, place))} the network (C={design.channels}, D={design.depth}) "
-                f"has {relus:,} ReLUs, the budget is {order.relu_budget:,}", where="--reduce-at",
-                remedy="Reduce later or less often, or take images whose size can be halved as often.",
-            )  # fmt: skip
-        return design
-
-    def _early_place(self) -> Placement:
-        """What stands for the place that is still to be found."""
-        early = early_places(self.design.depth, self.reduce_cells)
-        return early if early in self.places else self.places[0]
-
-    def _at_the_networks_sizes(self, recipe: SearchRecipe) -> SearchRecipe:
-        """The supernet has as many reduce cells as the network, at its places where these are known already."""
-        if self.places:
-            reduce_at = early_places(recipe.depth, self.reduce_cells)
-        else:
-            reduce_at = places_in_another_depth(self.design.reduce_positions, self.design.depth, recipe.depth)
-        return dataclasses.replace(recipe, reduce_at=reduce_at)
+        self.outline = Outline(order, Shape(*data.train.shape), data.classes)
+        self.design, self.places = self.outline.design, self.outline.places
+        decided = {"reduce_cells": len(self.design.reduce_positions), "data": data.identity()}
+        self.stages = Stages(out, {**order.to_json(), **decided}, resume=resume)
 
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""
@@ -153,7 +93,7 @@ class Pipeline:
     def _estimates(self) -> tuple[Estimate, ...]:
         order, found, started = self.order, [], time.monotonic()
         if order.strategy:
-            seconds = search_epoch_seconds(self.data, order.strategy, self.search_recipe, self.device)
+            seconds = search_epoch_seconds(self.data, order.strategy, self.outline.search_recipe, self.device)
             found.append(_estimate("cells", seconds, order.search.epochs))
             if order.rivals:
                 seconds = training_epoch_seconds(self._job(self._ranked(order.genotype), order.ranking, "ranking", 0))
@@ -221,7 +161,7 @@ class Pipeline:
         return self._finish(design, training, comparison, trained, rows, cells)
 
     def _search(self, epochs: int) -> dict[str, Any]:
-        recipe = dataclasses.replace(self.search_recipe, epochs=epochs)
+        recipe = dataclasses.replace(self.outline.search_recipe, epochs=epochs)
         return search_cells(
             self.data, self.order.strategy, recipe, self.out / "cells", seed=self.order.seed, device=self.device,
             resume=self.resume_command, quiet=self.quiet,
@@ -250,8 +190,7 @@ class Pipeline:
 
     def _ranked(self, genotype: Genotype) -> Design:
         """Cells are ranked before they are placed: where they were searched."""
-        positions = self._early_place() if self.places else self.design.reduce_positions
-        return dataclasses.replace(self.design, genotype=genotype, reduce_positions=positions)
+        return dataclasses.replace(self.outline.at_an_early_place, genotype=genotype)
 
     @staticmethod
     def _space(genotype: Genotype) -> CellSpace:
