@@ -134,7 +134,7 @@ def _title(design: AnyDesign) -> str:
 def _design_file(what: str) -> AnyDesign | None:
     """The design in a file, if `what` is a file, a run or a model with one; a genotype file is not."""
     from sphynx.space.files import is_design, load_any_design
-    from sphynx.space.genotype import read_json
+    from sphynx.space.json_file import read_json
     from sphynx.space.published import GENOTYPES
     from sphynx.space.shipped import model_names, model_path
 

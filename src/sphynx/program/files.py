@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sphynx.errors import InputError
 from sphynx.program.ir import Program, program_from_json
-from sphynx.space.genotype import read_json
+from sphynx.space.json_file import read_json
 
 PROGRAM = "program.json"
 HASH = "content_hash"

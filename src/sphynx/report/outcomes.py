@@ -15,7 +15,8 @@ from sphynx.report.provenance import Provenance, provenance
 from sphynx.report.scales import Scale, design_of
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
-from sphynx.space.genotype import Genotype, read_json
+from sphynx.space.genotype import Genotype
+from sphynx.space.json_file import read_json
 from sphynx.space.micro import MicroDesign
 from sphynx.space.published import genotype_named, into_sphynx_space
 

@@ -14,7 +14,8 @@ from sphynx.errors import InputError
 from sphynx.run.folder import RunFolder
 from sphynx.run.stages import STAGES
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
-from sphynx.space.genotype import Genotype, genotype_from_json, read_json
+from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.json_file import read_json
 from sphynx.space.shipped import CARD, load_card, model_path
 
 CONFIG, RESULT, ENVIRONMENT, BETA = "config.json", "result.json", "environment.json", "beta.json"

@@ -12,7 +12,8 @@ from sphynx.errors import InputError
 from sphynx.space.account import account_of
 from sphynx.space.design import FORMAT as SPHYNX_FORMAT
 from sphynx.space.design import Design, design_from_json
-from sphynx.space.genotype import genotype_from_json, read_json
+from sphynx.space.genotype import genotype_from_json
+from sphynx.space.json_file import read_json
 from sphynx.space.micro import MICRO_FORMAT, MicroDesign, account_of_micro
 from sphynx.space.reference import (
     RESNET18_FORMAT,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from sphynx.errors import InputError, join_faults
+from sphynx.space.json_file import read_json
 
 Space = Literal["sphynx", "micro"]
 
@@ -140,18 +141,6 @@ def genotype_from_json(data: Any, where: str = "genotype") -> Genotype:
 
 def load_genotype(path: Path) -> Genotype:
     return genotype_from_json(read_json(path), where=str(path))
-
-
-def read_json(path: Path) -> Any:
-    """JSON of an artifact file, with the failures that a user meets named."""
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        raise InputError("there is no such file", where=str(path), remedy="Check the path.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"it cannot be read: {error}", where=str(path), remedy="Check the path.") from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"it is not valid JSON: {error}", where=str(path), remedy=_REMEDY) from None
 
 
 _REMEDY = (
