@@ -270,6 +270,7 @@ def test_a_stopping_server_lets_running_work_finish(scene: Scene) -> None:
 
     with scene.client() as client:
         client.prepare(2, relu="gmw", done=stop_after_the_first)
+        server.wait_for("stopping")  # a signal is handled when the main thread gets its turn
         with pytest.raises(PeerGaveUpError, match="stopping"):
             client.infer(scene.pixels)
     with pytest.raises(PeerGaveUpError, match="stopping"):
