@@ -78,7 +78,7 @@ def compile_run(
     from sphynx.program.compile import save_compiled
     from sphynx.program.cost import layer_costs
     from sphynx.program.quantise import Precision
-    from sphynx.space.shipped import model_path
+    from sphynx.space.shipped import PROGRAM, model_path
 
     precision = None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits)
     if Path(run).suffix.lower() == ".onnx":
@@ -95,7 +95,7 @@ def compile_run(
         if derivable and out.resolve().parent != model_path(run).resolve():
             raise InputError(
                 "weights are derived from the model beside the program, which would be another one",
-                where="--derivable", remedy=f"Compile the packed model: -o {model_path(run) / out.name}.",
+                where="--derivable", remedy=f"Compile the packed model: -o {model_path(run) / PROGRAM}.",
             )  # fmt: skip
         known, compiles = trained_on(model_path(run)), _read_trained(run, precision)
     data = open_known(calibrate, image_size, stream, known, where=run, flag="--calibrate")
