@@ -67,6 +67,24 @@ def test_found_cells_are_ranked_beside_random_ones(tmp_path: Path) -> None:
     assert {entry["label"] for entry in json.loads(shown)["ranking"]} == {"random, seed 0", "random cells 0"}
 
 
+def test_found_cells_are_ranked_beside_named_ones_that_cannot_win(tmp_path: Path) -> None:
+    training = tmp_path / "training.toml"
+    training.write_text("epochs = 1\nbatch_size = 256\nauxiliary_weight = 0.0\n")
+    words = ["search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY]
+    run(*words, "-o", str(tmp_path / "first"))
+    file = str(tmp_path / "first" / "genotype.json")
+    ranked = run(
+        *words, "--seed", "1", "-o", str(tmp_path / "out"), "--rank", str(training), "--beside", file, "--json"
+    )
+    summary = json.loads(ranked)
+    assert {entry["label"] for entry in summary["ranking"]} == {"gdas, seed 1", file}
+    assert summary["chosen"] == summary["results"][0]["genotype"]
+    with pytest.raises(InputError, match="these cells have N=7, the search has 4"):
+        run(*words, "-o", str(tmp_path / "other"), "--rank", str(training), "--beside", "sphynx")
+    with pytest.raises(InputError, match="nothing is ranked"):
+        run(*words, "-o", str(tmp_path / "other"), "--beside", file)
+
+
 def test_many_cells_are_ranked_in_rounds(tmp_path: Path) -> None:
     training = tmp_path / "training.toml"
     training.write_text("epochs = 4\nbatch_size = 256\nauxiliary_weight = 0.0\n")

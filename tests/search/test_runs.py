@@ -16,8 +16,9 @@ from sphynx.report.location_figure import draw_location
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.search import epochs, locate, search
+from sphynx.search.cellspace import CellSpace
 from sphynx.search.location import LocationRecipe, placements
-from sphynx.search.ranking import Ranked, rank
+from sphynx.search.ranking import Ranked, random_cells, rank
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.seeds import search_seeds
 from sphynx.space.design import Design
@@ -167,13 +168,14 @@ def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:
         scores = iter([0.3, 0.8, 0.95])
         return rank(cells, lambda _genotype, _epochs: next(scores), 1)
 
-    summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, random_baselines=1)
+    drawn = random_cells(CellSpace(RECIPE.nodes), 1, seed=0)
+    summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, beside=drawn)
     assert (tmp_path / "seed-0" / "genotype.json").exists()
     assert [entry.label for entry in summary.ranking] == ["random cells 0", "random, seed 1", "random, seed 0"]
     assert summary.chosen == summary.results[1].genotype
     assert load_genotype(tmp_path / "genotype.json") == summary.chosen
     assert json.loads((tmp_path / "summary.json").read_text())["spread"]["deviation"] is not None
-    summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, random_baselines=1, baselines_compete=True)
+    summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, also=drawn)
     assert summary.chosen == summary.ranking[0].genotype
     assert summary.ranking[0].label == "random cells 0"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sphynx.cli.design_options import Json, parse_positions
+from sphynx.cli.design_options import Json, cells_for, parse_positions
 from sphynx.cli.output import print_json, print_table
 from sphynx.cli.ranking_table import print_ranking
 from sphynx.cli.train import DataSize, DeviceOption, resume_command
@@ -47,6 +47,10 @@ def search(
         str, typer.Option("--rank", help="Rank the found cells by retraining with this training recipe.")
     ] = "",
     random_cells: Annotated[int, typer.Option("--random-cells", min=0, help="With --rank: random cells beside.")] = 0,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option("--beside", help="With --rank: a published genotype's name or a file. May be repeated."),
+    ] = None,
     cost: Annotated[
         list[str] | None, typer.Option("--cost", help="The price of an operation, such as conv5=2.5. May be repeated.")
     ] = None,
@@ -71,6 +75,7 @@ def search(
     from sphynx.data.open import open_data
     from sphynx.search.cellspace import CellSpace
     from sphynx.search.objective import Objective
+    from sphynx.search.ranking import random_cells as draw_cells
     from sphynx.search.recipe import load_recipe
     from sphynx.search.search import SearchResult, search_cells
     from sphynx.search.seeds import search_seeds
@@ -82,6 +87,10 @@ def search(
     if reduce_at is not None:
         values["reduce_at"] = parse_positions(reduce_at)
     chosen_recipe = load_recipe(recipe, values)
+    if (random_cells or beside) and not rank:
+        raise InputError("nothing is ranked", where="--random-cells, --beside", remedy="Give --rank fast, or neither.")
+    drawn = draw_cells(CellSpace(chosen_recipe.nodes), random_cells, seed)
+    named = _named_cells(beside or [], chosen_recipe.nodes)
     objective = Objective(operation_costs=_prices(cost or []), cost_weight=cost_weight)
     refuse_old_run(out, resume)
     images, chosen_device = open_data(data, image_size=image_size), pick_device(device)
@@ -99,8 +108,8 @@ def search(
             resume_command=resume_command(),
         )  # fmt: skip
     summary = search_seeds(
-        one, out, range(seed, seed + seeds), rank=ranking, random_baselines=random_cells,
-        baselines_compete=strategy == "random", space=CellSpace(chosen_recipe.nodes),
+        one, out, range(seed, seed + seeds), rank=ranking, also=drawn if strategy == "random" else {},
+        beside=named | ({} if strategy == "random" else drawn),
     )  # fmt: skip
     if as_json:
         print_json(summary.to_json())
@@ -135,6 +144,18 @@ def _prices(pairs: list[str]) -> dict[str, float]:
     if wrong:
         raise InputError(f"no number for {', '.join(wrong)}", where="--cost", remedy="Write it as conv5=2.5.")
     return {name: float(value) for name, value in values.items()}
+
+
+def _named_cells(choices: list[str], nodes: int) -> dict[str, Genotype]:
+    """By the name or path that was given. With other nodes a network would have other ReLUs."""
+    named = {choice: cells_for(choice) for choice in choices}
+    for choice, genotype in named.items():
+        if genotype.nodes != nodes:
+            raise InputError(
+                f"these cells have N={genotype.nodes}, the search has {nodes}", where=f"--beside {choice}",
+                remedy=f"Search with --nodes {genotype.nodes}, or leave them out.",
+            )  # fmt: skip
+    return named
 
 
 def _ranking(

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sphynx.run.folder import RunFolder
-from sphynx.search.cellspace import CellSpace
-from sphynx.search.ranking import Ranked, Spread, random_cells, spread
+from sphynx.search.ranking import Ranked, Spread, spread
 from sphynx.search.search import SearchResult
 from sphynx.space.genotype import Genotype
 
@@ -42,22 +42,20 @@ def search_seeds(
     seeds: Sequence[int],
     *,
     rank: Callable[[Mapping[str, Genotype]], tuple[Ranked, ...]] | None = None,
-    random_baselines: int = 0,
-    baselines_compete: bool = False,
-    space: CellSpace | None = None,
+    also: Mapping[str, Genotype] = MappingProxyType({}),
+    beside: Mapping[str, Genotype] = MappingProxyType({}),
 ) -> Summary:
     """`search(seed, folder)` runs one. The winner is the found cell that `rank` puts first, else the supernet's best.
 
-    Random cells stand beside the found ones for comparison; with `baselines_compete` one of them may win, which makes
-    this a random search by retraining (no shared weights).
+    `also` are ranked with the found ones and may win: with random cells, a random search by retraining (no shared
+    weights). Those `beside` are there for comparison.
     """
     results = tuple(search(seed, out if len(seeds) == 1 else out / f"seed-{seed}") for seed in seeds)
     ranking: tuple[Ranked, ...] = ()
     if rank is not None:
-        cells = {f"{result.strategy}, seed {result.seed}": result.genotype for result in results}
-        baselines = random_cells(space or CellSpace(), random_baselines, seeds[0])
-        ranking = rank({**cells, **baselines})
-        chosen = next(entry.genotype for entry in ranking if baselines_compete or entry.label in cells)
+        cells = {f"{result.strategy}, seed {result.seed}": result.genotype for result in results} | dict(also)
+        ranking = rank({**cells, **beside})
+        chosen = next(entry.genotype for entry in ranking if entry.label in cells)
     else:
         chosen = max(results, key=lambda result: result.held_out_accuracy).genotype
     summary = Summary(
