@@ -91,14 +91,16 @@ def test_many_cells_are_ranked_in_rounds(tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = [
         "search", "--data", "digits", "--strategy", "random", "--recipe", "smoke", *TINY, "-o", str(out),
-        "--rank", str(training), "--random-cells", "5",
+        "--rank", str(training), "--random-cells", "6",
     ]  # fmt: skip
     shown = run(*words)
-    assert "round 1: 2 epochs" in shown and "round 2: 4 epochs" in shown
+    assert "after 2 epochs" in shown and "after 4 epochs" in shown
     ranking = json.loads((out / "summary.json").read_text())["ranking"]
-    assert [entry["round"] for entry in ranking] == [2, 2, 1, 1, 1, 1]
+    lengths = {entry["label"]: [one["epochs"] for one in entry["trainings"]] for entry in ranking}
+    assert lengths.pop("random, seed 0") == [4]
+    assert list(lengths.values()) == [[2, 4]] * 2 + [[2]] * 4
     assert load_genotype(out / "genotype.json") == genotype_from_json(ranking[0]["genotype"])
-    for epochs, runs in ((2, 6), (4, 2)):
+    for epochs, runs in ((2, 6), (4, 3)):
         assert len(list((out / "rank" / f"{epochs}-epochs").glob("*/result.json"))) == runs
 
 

@@ -135,7 +135,7 @@ def test_a_design_run_shows_its_comparison_and_its_runs(tmp_path: Path) -> None:
         assert f"{100 * row['mean']:.2f} %" in page
     assert " against " in page
     for entry in result["ranking"]:
-        assert f"{entry['cells']} {100 * entry['held_out']:.2f} % (round 1, 1 epochs)" in page
+        assert f"{entry['cells']} {100 * entry['held_out']:.2f} % (1 epochs)" in page
     assert "Minutes by stage: estimate " in page
     file = tmp_path / "small" / "result.json"  # as `--compare none` leaves it: the plan and the network's own row
     file.write_text(json.dumps({**result, "comparison": {"recipe": None, "rows": [], "gains": []}}))

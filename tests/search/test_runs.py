@@ -164,18 +164,18 @@ def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:
     def one(seed: int, folder: Path) -> search.SearchResult:
         return search.search_cells(small_data(), "random", RECIPE, folder, seed=seed, quiet=True)
 
-    def rank_in_turn(cells: Mapping[str, Genotype]) -> tuple[Ranked, ...]:
+    def rank_in_turn(cells: Mapping[str, Genotype], drawn: Mapping[str, Genotype]) -> tuple[Ranked, ...]:
         scores = iter([0.3, 0.8, 0.95])
-        return rank(cells, lambda _genotype, _epochs: next(scores), 1)
+        return rank(cells, drawn, lambda _genotype, _epochs: next(scores), 1)
 
     drawn = random_cells(CellSpace(RECIPE.nodes), 1, seed=0)
-    summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, beside=drawn)
+    summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, drawn=drawn)
     assert (tmp_path / "seed-0" / "genotype.json").exists()
     assert [entry.label for entry in summary.ranking] == ["random cells 0", "random, seed 1", "random, seed 0"]
     assert summary.chosen == summary.results[1].genotype
     assert load_genotype(tmp_path / "genotype.json") == summary.chosen
     assert json.loads((tmp_path / "summary.json").read_text())["spread"]["deviation"] is not None
-    summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, also=drawn)
+    summary = search_seeds(one, tmp_path, [0, 1], rank=rank_in_turn, drawn=drawn, drawn_may_win=True)
     assert summary.chosen == summary.ranking[0].genotype
     assert summary.ranking[0].label == "random cells 0"
 

@@ -10,7 +10,7 @@ from sphynx.search.mixture import Mixture, Mixtures
 from sphynx.search.perturbation import select_by_perturbation
 from sphynx.search.ranking import random_cells, rank, spread
 from sphynx.search.recipe import SearchRecipe
-from sphynx.search.stopping import dominant_eigenvalue, eigenvalue_grew, too_many_skips
+from sphynx.search.stopping import cells_without_convolution, dominant_eigenvalue, eigenvalue_grew, too_many_skips
 from sphynx.space.genotype import Genotype, cell
 from sphynx.space.published import SPHYNX
 
@@ -46,6 +46,14 @@ def test_skips_are_counted_in_the_normal_cell() -> None:
     assert not too_many_skips(SPHYNX, SearchRecipe())
     assert not too_many_skips(SPHYNX, SearchRecipe(max_skips=4))
     assert too_many_skips(SPHYNX, SearchRecipe(max_skips=3))
+
+
+def test_a_cell_without_convolution_is_named() -> None:
+    """The normal cell that DARTS found by the paper's recipe on CIFAR-100 (results/search/darts-paper.json)."""
+    collapsed = cell("avg_pool 0, skip 1", "skip 1, skip 2", "avg_pool 0, skip 2", "avg_pool 0, skip 2")
+    assert cells_without_convolution(SPHYNX) == []
+    assert cells_without_convolution(Genotype(normal=collapsed, reduce=SPHYNX.reduce)) == ["normal"]
+    assert cells_without_convolution(Genotype(normal=collapsed, reduce=collapsed)) == ["normal", "reduce"]
 
 
 def test_perturbation_keeps_what_is_missed_most() -> None:
@@ -87,7 +95,7 @@ def test_ranks_best_first_and_trains_equal_cells_once() -> None:
         trained.append(genotype)
         return scores[genotype]
 
-    ranking = rank(twice, retrain, 15)
+    ranking = rank(twice, {}, retrain, 15)
     assert [entry.label for entry in ranking] == ["random cells 1", "random cells 2", "random cells 0", "again"]
     assert len(trained) == 3
     assert random_cells(CellSpace(5), 3, seed=1) == cells

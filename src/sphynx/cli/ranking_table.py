@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sphynx.cli.output import print_table
 
-Trainings = Sequence[tuple[int, float]]  # epochs and accuracy, one per round
+Trainings = Sequence[tuple[int, float]]  # epochs and accuracy, one per round that it was in
 
 
 def print_ranking(title: str, ranked: Sequence[tuple[str, Trainings]]) -> None:
-    """Best first, as `search.ranking` gives them: the first one has been in every round."""
-    lengths = [epochs for epochs, _ in ranked[0][1]]
+    """Best first, as `search.ranking` gives them. Known cells are in the last round only, beaten ones in the first."""
+    lengths = sorted({epochs for _, trainings in ranked for epochs, _ in trainings})
     print_table(
         title,
-        ["cells", *(f">round {number}: {epochs} epochs" for number, epochs in enumerate(lengths, 1))],
-        (
-            [label, *(f"{accuracy:.2%}" for _, accuracy in trainings), *["-"] * (len(lengths) - len(trainings))]
-            for label, trainings in ranked
-        ),
+        ["cells", *(f">after {epochs} epochs" for epochs in lengths)],
+        ([label, *_by_length(dict(trainings), lengths)] for label, trainings in ranked),
     )
+
+
+def _by_length(trainings: Mapping[int, float], lengths: Sequence[int]) -> list[str]:
+    return [f"{trainings[epochs]:.2%}" if epochs in trainings else "-" for epochs in lengths]

@@ -108,8 +108,7 @@ def search(
             resume_command=resume_command(),
         )  # fmt: skip
     summary = search_seeds(
-        one, out, range(seed, seed + seeds), rank=ranking, also=drawn if strategy == "random" else {},
-        beside=named | ({} if strategy == "random" else drawn),
+        one, out, range(seed, seed + seeds), rank=ranking, beside=named, drawn=drawn, drawn_may_win=strategy == "random"
     )  # fmt: skip
     if as_json:
         print_json(summary.to_json())
@@ -160,7 +159,7 @@ def _named_cells(choices: list[str], nodes: int) -> dict[str, Genotype]:
 
 def _ranking(
     data: Data, recipe: SearchRecipe, training: str, out: Path, **where: Any
-) -> Callable[[Mapping[str, Genotype]], tuple[Ranked, ...]]:
+) -> Callable[[Mapping[str, Genotype], Mapping[str, Genotype]], tuple[Ranked, ...]]:
     """Networks as deep and wide as the supernet, which reduce where it does."""
     from sphynx.search.ranking import rank as rank_cells
     from sphynx.space.design import Design
@@ -208,6 +207,19 @@ def _print(summary: Summary, out: Path) -> None:
                 zip(_edges(summary.chosen.normal), _edges(summary.chosen.reduce), strict=True), start=2
             )
         ),
+        note=_collapse(summary.chosen),
+    )
+
+
+def _collapse(genotype: Genotype) -> str:
+    from sphynx.search.stopping import cells_without_convolution
+
+    without = cells_without_convolution(genotype)
+    if not without:
+        return ""
+    return (
+        f"no convolution in the {' and the '.join(without)} cell: the search collapsed. Try --strategy gaea, "
+        "--set warmup=0.25 or --set selection=perturbation, and compare with --rank fast --random-cells 3."
     )
 
 

@@ -147,8 +147,8 @@ def _ranking_note(ranking: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _length(ranked: Mapping[str, Any]) -> str:
-    """Accuracies of different rounds are not to be compared. Runs before there were rounds do not say."""
-    return f" (round {ranked['round']}, {ranked['trainings'][-1]['epochs']} epochs)" if "round" in ranked else ""
+    """Accuracies of different lengths are not to be compared. Runs before there were several do not say."""
+    return f" ({ranked['trainings'][-1]['epochs']} epochs)" if "trainings" in ranked else ""
 
 
 def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:

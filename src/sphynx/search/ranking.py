@@ -1,7 +1,7 @@
 """Which found cells are really good: several seeds and their spread, a ranking by short retraining on held-out data.
 
 The trainer is passed in (search does not know how networks are trained): from a genotype and a number of epochs to
-held-out accuracy. With many cells the ranking goes in `rounds`, from short trainings of all to longer ones of the best.
+held-out accuracy. Many drawn cells go in `rounds`, from short trainings of all to longer ones of the best.
 """
 
 from __future__ import annotations
@@ -30,48 +30,48 @@ class Training:
 class Ranked:
     label: str
     genotype: Genotype
-    trainings: tuple[Training, ...]  # one per round that it reached
-
-    @property
-    def round(self) -> int:
-        """The last one that it reached; the first is 1."""
-        return len(self.trainings)
+    trainings: tuple[Training, ...]  # one per round that it was in
 
     @property
     def accuracy(self) -> float:
-        """Of its last round: to be compared within that one only, since a longer training gives more."""
+        """Of its longest training: to be compared with others of that length only, since a longer one gives more."""
         return self.trainings[-1].accuracy
 
     def to_json(self) -> dict[str, Any]:
         return {
             "label": self.label,
             "accuracy": self.accuracy,
-            "round": self.round,
             "trainings": [asdict(training) for training in self.trainings],
             "genotype": self.genotype.to_json(),
         }
 
 
-def rank(cells: Mapping[str, Genotype], retrain: Retrain, epochs: int) -> tuple[Ranked, ...]:
+def rank(
+    cells: Mapping[str, Genotype], drawn: Mapping[str, Genotype], retrain: Retrain, epochs: int
+) -> tuple[Ranked, ...]:
     """Best first: those of the last round, then those that the round before it beat, and so on.
 
-    `epochs` are those of the last round. Equal cells are trained once.
+    `epochs` are those of the last round. `cells` are trained for as many, `drawn` ones where they come so far. Equal
+    cells are trained once.
     """
-    order = list(cells)
-    trainings: dict[str, list[Training]] = {label: [] for label in cells}
-    for one in rounds(len(cells), epochs):
+    every = {**cells, **drawn}
+    order = list(drawn)
+    trainings: dict[str, list[Training]] = {label: [] for label in every}
+    for one in rounds(len(drawn), len(cells), epochs):
+        if one.epochs == epochs:
+            order = [*cells, *order]
         accuracies: dict[Genotype, float] = {}
         for label in order[: one.runs]:
-            genotype = cells[label]
+            genotype = every[label]
             if genotype not in accuracies:
                 accuracies[genotype] = retrain(genotype, one.epochs)
             trainings[label].append(Training(one.epochs, accuracies[genotype]))
         order[: one.runs] = sorted(order[: one.runs], key=lambda label: -trainings[label][-1].accuracy)
-    return tuple(Ranked(label, cells[label], tuple(trainings[label])) for label in order)
+    return tuple(Ranked(label, every[label], tuple(trainings[label])) for label in order)
 
 
 def random_cells(space: CellSpace, count: int, seed: int) -> dict[str, Genotype]:
-    """The baseline of a ranking, and by itself (retrained, not shared) a search."""
+    """What found cells are ranked beside, and by themselves (retrained, not shared) a search."""
     generator = random.Random(seed)
     return {f"random cells {number}": space.random_genotype(generator, f"random-{number}") for number in range(count)}
 

@@ -18,6 +18,7 @@ from sphynx.search.search import SearchResult
 from sphynx.space.genotype import Genotype
 
 SUMMARY = "summary.json"
+NO_CELLS: Mapping[str, Genotype] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -41,21 +42,23 @@ def search_seeds(
     out: Path,
     seeds: Sequence[int],
     *,
-    rank: Callable[[Mapping[str, Genotype]], tuple[Ranked, ...]] | None = None,
-    also: Mapping[str, Genotype] = MappingProxyType({}),
-    beside: Mapping[str, Genotype] = MappingProxyType({}),
+    rank: Callable[[Mapping[str, Genotype], Mapping[str, Genotype]], tuple[Ranked, ...]] | None = None,
+    beside: Mapping[str, Genotype] = NO_CELLS,
+    drawn: Mapping[str, Genotype] = NO_CELLS,
+    drawn_may_win: bool = False,
 ) -> Summary:
     """`search(seed, folder)` runs one. The winner is the found cell that `rank` puts first, else the supernet's best.
 
-    `also` are ranked with the found ones and may win: with random cells, a random search by retraining (no shared
-    weights). Those `beside` are there for comparison.
+    Those `beside` and those `drawn` at random are ranked with it for comparison. Where drawn ones may win, this is a
+    random search by retraining (no shared weights).
     """
     results = tuple(search(seed, out if len(seeds) == 1 else out / f"seed-{seed}") for seed in seeds)
     ranking: tuple[Ranked, ...] = ()
     if rank is not None:
-        cells = {f"{result.strategy}, seed {result.seed}": result.genotype for result in results} | dict(also)
-        ranking = rank({**cells, **beside})
-        chosen = next(entry.genotype for entry in ranking if entry.label in cells)
+        found = {f"{result.strategy}, seed {result.seed}": result.genotype for result in results}
+        ranking = rank({**found, **beside}, drawn)
+        may_win = {*found, *drawn} if drawn_may_win else {*found}
+        chosen = next(entry.genotype for entry in ranking if entry.label in may_win)
     else:
         chosen = max(results, key=lambda result: result.held_out_accuracy).genotype
     summary = Summary(

@@ -16,6 +16,13 @@ from sphynx.search.recipe import SearchRecipe
 from sphynx.space.genotype import Genotype
 
 
+def cells_without_convolution(genotype: Genotype) -> list[str]:
+    """A search that collapsed: DARTS does, also by the Sphynx paper's own recipe on CIFAR-100 (docs/results.md)."""
+    cells = {"normal": genotype.normal, "reduce": genotype.reduce}
+    free = {"skip", "avg_pool"}
+    return [name for name, cell in cells.items() if all(edge.operation in free for node in cell for edge in node)]
+
+
 def too_many_skips(genotype: Genotype, recipe: SearchRecipe) -> bool:
     return recipe.max_skips is not None and count_operation(genotype.normal, "skip") > recipe.max_skips
 

@@ -97,8 +97,10 @@ class Pipeline:
             found.append(_estimate("cells", seconds, order.search.epochs))
             if order.rivals:
                 seconds = training_epoch_seconds(self._job(self._ranked(order.genotype), order.ranking, "ranking", 0))
-                runs = len(self._contenders(order.genotype))
-                found.append(_estimate("ranking", (1 - HELD_OUT) * seconds, order.ranking.epochs, runs, in_rounds=True))
+                runs = len(self._known(order.genotype)) + order.rivals
+                found.append(
+                    _estimate("ranking", (1 - HELD_OUT) * seconds, order.ranking.epochs, runs, drawn=order.rivals)
+                )
         if self.places:
             seconds = placement_epoch_seconds(self.design, self.data, order.location, self.places, self.device)
             found.append(_estimate("placement", seconds, order.location.epochs))
@@ -173,20 +175,23 @@ class Pipeline:
             self.data, self.order.training, self.out / "ranking", seed=self.order.seed, device=self.device,
             quiet=self.quiet, resume_command=self.resume_command,
         )  # fmt: skip
-        contenders = self._contenders(genotype)
-        labels = {cells: label for label, cells in contenders.items()}
+        known, drawn = self._known(genotype), self._rivals(genotype)
+        labels = {cells: label for label, cells in (known | drawn).items()}
 
         def accuracy(cells: Genotype, length: int) -> float:
             self._say(f"ranking, {labels[cells]}, {length} epochs")
             return train(self._ranked(cells), length)
 
-        return {"ranking": [entry.to_json() for entry in rank(contenders, accuracy, epochs)]}
+        return {"ranking": [entry.to_json() for entry in rank(known, drawn, accuracy, epochs)]}
 
-    def _contenders(self, found: Genotype) -> dict[str, Genotype]:
-        """Random ones after those of the comparison: what is compared with must not have lost a ranking."""
+    def _known(self, found: Genotype) -> dict[str, Genotype]:
+        return {self._own_label(): found, PUBLISHED: SPHYNX}
+
+    def _rivals(self, found: Genotype) -> dict[str, Genotype]:
+        """Random cells, after those of the comparison: what is compared with must not have lost a ranking."""
         order = self.order
         drawn = list(random_cells(self._space(found), order.seeds + order.rivals, order.seed).items())
-        return {self._own_label(): found, PUBLISHED: SPHYNX, **dict(drawn[order.seeds :])}
+        return dict(drawn[order.seeds :])
 
     def _ranked(self, genotype: Genotype) -> Design:
         """Cells are ranked before they are placed: where they were searched."""
@@ -287,8 +292,8 @@ class Pipeline:
             print(text, file=sys.stderr, flush=True)
 
 
-def _estimate(stage: str, seconds: float, epochs: int, runs: int = 1, *, in_rounds: bool = False) -> Estimate:
-    return Estimate(stage, seconds, epochs, min(epochs, LEAST_EPOCHS[stage]), runs, in_rounds)
+def _estimate(stage: str, seconds: float, epochs: int, runs: int = 1, *, drawn: int = 0) -> Estimate:
+    return Estimate(stage, seconds, epochs, min(epochs, LEAST_EPOCHS[stage]), runs, drawn)
 
 
 def _ranked_entry(ranked: dict[str, Any]) -> dict[str, Any]:
@@ -297,6 +302,5 @@ def _ranked_entry(ranked: dict[str, Any]) -> dict[str, Any]:
     return {
         "cells": ranked["label"],
         "held_out": ranked["accuracy"],
-        "round": ranked["round"],
         "trainings": trainings,
     }

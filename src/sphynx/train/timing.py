@@ -42,11 +42,11 @@ class Estimate:
     epochs: int
     least_epochs: int  # fewer would not be a schedule
     runs: int = 1
-    in_rounds: bool = False  # `runs` start, fewer of them have all `epochs`
+    drawn: int = 0  # of the runs: they go in rounds, and few of them have all `epochs`
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        return rounds(self.runs, self.epochs) if self.in_rounds else (Round(self.runs, self.epochs),)
+        return rounds(self.drawn, self.runs - self.drawn, self.epochs)
 
     @property
     def seconds(self) -> float:
@@ -59,7 +59,7 @@ class Estimate:
             "epochs": self.epochs,
             "least_epochs": self.least_epochs,
             "runs": self.runs,
-            "in_rounds": self.in_rounds,
+            "drawn": self.drawn,
         }
 
 
