@@ -14,9 +14,12 @@ from sphynx.program.estimate import REFERENCE, LayerTime, estimate
 from sphynx.program.files import load_program
 from sphynx.program.latency import design_estimate
 from sphynx.program.link import LINKS
+from sphynx.search.stopping import cells_without_convolution
 from sphynx.space.files import account_of_any, load_any_design
+from sphynx.space.genotype import genotype_from_json
 from sphynx.space.shipped import load_card, model_names, program_path
 
+OWN_SEARCHES = ("darts-paper", "gaea-early-seed0", "gaea-early-seed1")
 ROOT = Path(__file__).parents[1]
 ROWS = re.findall(r"^\| `([\w.-]+)` \|(.+)\|$", (ROOT / "docs/experiments.md").read_text(), re.MULTILINE)
 
@@ -77,6 +80,31 @@ def test_ranking_row_traces_to_its_design() -> None:
     result = json.loads((ROOT / "results/design/cifar100-25k-gaea.json").read_text())["result"]
     assert _numbers_of_row("held-out accuracy, %") == [round(100 * row["held_out"], 2) for row in result["ranking"]]
     assert f"{sum(result['minutes'].values()):.1f} minutes of one H200" in (ROOT / "docs/results.md").read_text()
+
+
+def test_cells_of_our_own_trace_to_their_searches() -> None:
+    kept = {name: json.loads((ROOT / f"results/search/{name}.json").read_text()) for name in OWN_SEARCHES}
+    assert cells_without_convolution(genotype_from_json(kept["darts-paper"]["genotype"])) == ["normal", "reduce"]
+    assert len(kept["darts-paper"]["metrics"]) == kept["darts-paper"]["config"]["recipe"]["epochs"] == 50
+    page = (ROOT / "docs/results.md").read_text()
+    minutes = [sum(row["seconds"] for row in run["metrics"]) / 60 for run in kept.values()]
+    assert f"{minutes[0]:.0f} here, as" in page and f"({minutes[1]:.1f} and {minutes[2]:.1f} minutes" in page
+
+    ranking = json.loads((ROOT / "results/search/ranking-early.json").read_text())
+    (labels,) = re.findall(r"^\| held-out accuracy of cells, % \|(.+)\|$", page, re.MULTILINE)
+    for epochs in (5, 15):
+        (row,) = re.findall(rf"^\| after a training of {epochs} epochs \|(.+)\|$", page, re.MULTILINE)
+        shown = {name.strip(): value.strip() for name, value in zip(labels.split("|"), row.split("|"), strict=True)}
+        assert shown == {
+            _shown_label(entry["label"]): next(
+                (f"{100 * one['accuracy']:.2f}" for one in entry["trainings"] if one["epochs"] == epochs), "-"
+            )
+            for entry in ranking["ranking"]
+        }
+
+
+def _shown_label(label: str) -> str:
+    return "published" if label == "sphynx" else label.replace("gaea", "GAEA").replace("random cells", "random")
 
 
 PRIVATE_ROWS = re.findall(
