@@ -46,6 +46,13 @@ def test_the_base_install_needs_no_torch(verb: list[str], tmp_path: Path) -> Non
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.parametrize("group", ["models", "data", "recipes"])
+def test_a_group_by_itself_lists_what_it_has(group: str) -> None:
+    listed = sphynx(group)
+    assert listed.returncode == 0, listed.stderr
+    assert listed.stdout == sphynx(group, "ls").stdout != ""
+
+
 def test_plan_to_show(tmp_path: Path) -> None:
     planned = sphynx("plan", "--relu-budget", "50k", "--json", "-o", "design.json", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr

@@ -10,7 +10,14 @@ from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.train import DataSize
 
-app = typer.Typer(help="Data sets: list, fetch, describe.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+
+@app.callback()
+def data(context: typer.Context) -> None:
+    """Data sets: list, fetch, describe."""
+    if context.invoked_subcommand is None:
+        list_data()
 
 
 @app.command("ls")

@@ -12,9 +12,16 @@ from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.errors import InputError
 
-app = typer.Typer(help="Trained models: list, show, pack.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 Folder = Annotated[Path | None, typer.Option("--folder", help="Where models lie; default: in the package.")]
+
+
+@app.callback()
+def models(context: typer.Context) -> None:
+    """Trained models: list, show, pack."""
+    if context.invoked_subcommand is None:
+        list_models()
 
 
 @app.command("ls")

@@ -14,7 +14,7 @@ from sphynx.errors import InputError
 if TYPE_CHECKING:
     from sphynx.config import Shelf
 
-app = typer.Typer(help="Recipes: list, copy, check.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 
 def _shelves() -> tuple[Shelf[Any], ...]:
@@ -23,6 +23,13 @@ def _shelves() -> tuple[Shelf[Any], ...]:
     from sphynx.train.recipe import SHELF as TRAINING_SHELF
 
     return TRAINING_SHELF, SEARCH_SHELF, LOCATION_SHELF
+
+
+@app.callback()
+def recipes(context: typer.Context) -> None:
+    """Recipes: list, copy, check."""
+    if context.invoked_subcommand is None:
+        list_recipes()
 
 
 @app.command("ls")

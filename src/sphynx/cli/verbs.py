@@ -17,7 +17,7 @@ def verbs() -> Iterator[tuple[str, Any, typer.Context]]:
 
 
 def _within(group: Any, context: typer.Context) -> Iterator[tuple[str, Any, typer.Context]]:
-    """Groups are walked, not named: `sphynx keys` by itself does nothing."""
+    """Groups are walked, not named: by itself one lists what it has, or shows its help."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         inside = typer.Context(command, info_name=name, parent=context)
