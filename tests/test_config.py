@@ -40,3 +40,28 @@ def test_values_are_checked() -> None:
         read_settings(Settings, {"epochs": 0}, where="t")
     with pytest.raises(InputError, match="expected int"):
         read_settings(Settings, {"epochs": True}, where="t")
+
+
+@pytest.mark.parametrize(
+    ("table", "remedy"),
+    [
+        ({"epochs": 3, "colour": 1}, "Known keys are epochs, rate, schedule, milestones, clip."),
+        ({"epochs": 3, "schedule": "linear"}, 'Write schedule = "cosine" (the default) or the like.'),
+        ({"epochs": 3, "rate": "x", "milestones": 1}, "Write rate = 0.1, milestones = [] (the default) or the like."),
+        ({"epochs": 3, "clip": "no"}, "Write no clip (the default) or the like."),
+        ({}, "Add epochs."),
+        ({"epochs": 0}, "Give values as the message says."),
+        ({"colour": 1, "rate": "fast"}, "Known keys are epochs, rate, schedule, milestones, clip. Add epochs. "
+         "Write rate = 0.1 (the default) or the like."),
+    ],
+)  # fmt: skip
+def test_the_remedy_fits_what_is_wrong(table: dict[str, object], remedy: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_settings(Settings, table, where="t")
+    assert caught.value.remedy == remedy
+
+
+def test_tables_that_nobody_writes_have_a_remedy_of_their_own() -> None:
+    with pytest.raises(InputError) as caught:
+        read_settings(Settings, {"colour": 1}, where="t", remedy="Make it again.")
+    assert caught.value.remedy == "Make it again."

@@ -11,10 +11,12 @@ read_settings(Recipe, tomllib.loads(text), where="recipe.toml")
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -25,8 +27,11 @@ from sphynx.errors import InputError, join_faults
 Settings = TypeVar("Settings")
 
 
-def read_settings(kind: type[Settings], table: Mapping[str, Any], *, where: str) -> Settings:
-    """Builds the dataclass `kind` from a table. A class may add `faults()`, which returns what is wrong with values."""
+def read_settings(kind: type[Settings], table: Mapping[str, Any], *, where: str, remedy: str = "") -> Settings:
+    """Builds the dataclass `kind` from a table. A class may add `faults()`, which returns what is wrong with values.
+
+    `remedy` is for tables that nobody writes by hand; without it what is wrong says what would be right.
+    """
     hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     faults = [f"unknown key {key!r}" for key in table if key not in fields]
@@ -44,7 +49,25 @@ def read_settings(kind: type[Settings], table: Mapping[str, Any], *, where: str)
         faults = list(getattr(settings, "faults", list)())
         if not faults:
             return settings
-    raise InputError(join_faults(faults), where=where, remedy=f"Known keys are {', '.join(fields)}.")
+    raise InputError(join_faults(faults), where=where, remedy=remedy or _remedy(fields, table, faults))
+
+
+def _remedy(fields: Mapping[str, dataclasses.Field[Any]], table: Mapping[str, Any], faults: Sequence[str]) -> str:
+    """The keys only where one is unknown; of the values that the faults name, how the default is written."""
+    words = set(re.findall(r"\w+", " ".join(faults)))
+    named = [field for name, field in fields.items() if name in words]
+    lacking = [field.name for field in named if field.name not in table and field.default is dataclasses.MISSING]
+    written = [_as_written(field) for field in named if isinstance(field.default, int | float | str | tuple | None)]
+    sentences = [
+        f"Known keys are {', '.join(fields)}." if any(key not in fields for key in table) else "",
+        f"Add {', '.join(lacking)}." if lacking else "",
+        f"Write {', '.join(written)} (the default) or the like." if written else "",
+    ]
+    return " ".join(filter(None, sentences)) or "Give values as the message says."
+
+
+def _as_written(field: dataclasses.Field[Any]) -> str:
+    return f"no {field.name}" if field.default is None else f"{field.name} = {json.dumps(field.default)}"  # as in TOML
 
 
 def _converted(hint: Any, value: Any) -> Any:

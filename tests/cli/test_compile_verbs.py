@@ -14,6 +14,7 @@ from sphynx.cli.main import main
 from sphynx.data.open import open_data
 from sphynx.network.build import build_network
 from sphynx.network.model import save_model, save_normalisation
+from sphynx.program.files import load_program
 from sphynx.space.design import Design
 from sphynx.space.published import SPHYNX
 from sphynx.space.reference import Vgg11Design
@@ -78,11 +79,13 @@ def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
 
 def test_a_model_is_compiled_without_weights(sphynx: Sphynx, run_folder: Path, tmp_path: Path) -> None:
     model = shutil.copytree(run_folder, tmp_path / "model")
+    (model / "card.json").write_text("{}")
     elsewhere = sphynx("compile", str(run_folder), "-o", str(model / "program"), "--derivable")
     assert elsewhere.code == 2 and "the model beside the program" in elsewhere.err
     made = sphynx("compile", str(model), "-o", str(model / "program"), "--derivable")
     assert made.code == 0, made.err
     assert {file.name for file in (model / "program").iterdir()} == {"program.json", "corrections.safetensors"}
+    assert load_program(model / "program").name == "model"  # its own, where its design has none
     onnx = str(write(plain_cnn(), tmp_path / "mine.onnx"))
     refused = sphynx("compile", onnx, "-o", "other", "--calibrate", "digits", "--derivable")
     assert refused.code == 2 and "--derivable" in refused.err

@@ -143,9 +143,20 @@ def test_locate_keeps_the_designs_relus(tmp_path: Path) -> None:
 
 
 def test_fixed_places_need_no_data(tmp_path: Path, design: Path) -> None:
-    assert json.loads(run("locate", str(design), "--fixed", "-o", str(tmp_path / "f"), "--json")) == {"best": [1, 2]}
+    shown = json.loads(run("locate", str(design), "--fixed", "-o", str(tmp_path / "f"), "--json"))
+    assert shown == {"best": [1, 2], "relus": 192, "given_relus": 192}
+    assert "1, 2: 192 ReLUs (before: 192)" in run("locate", str(design), "--fixed", "-o", str(tmp_path / "f"))
     with pytest.raises(InputError, match="needs data"):
         run("locate", str(design), "-o", str(tmp_path / "g"))
+
+
+def test_fixed_places_keep_the_designs_relus(tmp_path: Path) -> None:
+    """7, 4, 2 pixels: what is reduced has 64 ReLUs per channel of the stem instead of 49."""
+    late, out = tmp_path / "late.json", tmp_path / "f"
+    save_design(Design(SPHYNX, 1, 4, (2, 3), image=Shape(1, 7, 7), classes=10), late)
+    with pytest.raises(InputError, match="at 1, 2 the network has 241 ReLUs, the given design has 226") as refused:
+        run("locate", str(late), "--fixed", "-o", str(out))
+    assert "--data" in refused.value.remedy and not out.exists()
 
 
 def test_settings_are_read_as_toml() -> None:

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from safetensors import SafetensorError
 
 from sphynx.errors import InputError, MissingPartError
 from sphynx.network.model import load_model, load_normalisation
-from sphynx.program import weights
-from sphynx.program.by_name import compiled_folder
+from sphynx.program import by_name, weights
+from sphynx.program.by_name import KEPT_SECONDS, compiled_folder
 from sphynx.program.files import PROGRAM, load_program
 from sphynx.program.interpret import interpret
 from sphynx.program.weights import WEIGHTS, load_weights, save_weights
@@ -110,6 +111,58 @@ def test_a_cache_that_may_not_be_entered_costs_only_time(
     folder = compiled_folder("small", told.append, models)
     load_weights(folder, load_program(folder))
     assert "cannot be written" in told[-1]
+
+
+def make_old(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "file").touch()
+    long_ago = time.time() - KEPT_SECONDS - 60
+    os.utime(folder, (long_ago, long_ago))
+    return folder
+
+
+def test_what_nobody_asked_for_in_a_long_time_goes(models: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache" / "sphynx" / "programs"
+    gone = [make_old(cache / name) for name in ("older-0123456789abcdef", ".new-ab12_xyz")]
+    others = [
+        make_old(cache / name) for name in ("mine", "older-0123", "Older-0123456789abcdef", "a-0123456789abcdefg")
+    ]
+    linked = cache / "linked-0123456789abcdef"
+    linked.symlink_to(make_old(tmp_path / "elsewhere"))
+    recent = cache / "recent-0123456789abcdef"
+    recent.mkdir()
+    folder = compiled_folder("small", print, models)
+    assert not any(entry.exists() for entry in gone)
+    assert set(cache.iterdir()) == {*others, linked, recent, folder} and (linked / "file").exists()
+
+
+def test_what_is_in_use_stays(models: Path) -> None:
+    used = compiled_folder("small", print, models)
+    make_old(used)
+    assert compiled_folder("small", pytest.fail, models) == used  # which makes it new
+    save_random_model(models / "small", seed=1)
+    assert {used, compiled_folder("small", print, models)} == set(used.parent.iterdir())
+
+
+@pytest.mark.parametrize("derived_anew", [False, True])
+def test_what_is_asked_for_while_it_is_moved_aside_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, derived_anew: bool
+) -> None:
+    """Another process made it new after the first look; perhaps it then missed the folder and derived it again."""
+    entry = make_old(tmp_path / "older-0123456789abcdef")
+    rename = Path.rename
+
+    def renamed(path: Path, target: Path) -> Path:
+        moved = rename(path, target)
+        if path == entry:
+            os.utime(target)
+            if derived_anew:
+                make_old(entry)
+        return moved
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    by_name._tidy(tmp_path)
+    assert list(tmp_path.iterdir()) == [entry] and (entry / "file").exists()
 
 
 @pytest.mark.parametrize("damage", ["changed", "empty program", "no program", "no weights"])

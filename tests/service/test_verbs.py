@@ -17,6 +17,7 @@ from sphynx.errors import InputError
 from sphynx.service.prediction import ranked
 from tests.service.processes import ROOT, environment, infer
 from tests.service.scene import Scene
+from tests.service.tiny import save_tiny
 
 
 def run(*arguments: str | Path) -> str:
@@ -68,6 +69,16 @@ def test_a_server_that_cannot_start_says_why(scene: Scene, authority: Path) -> N
         run("serve", scene.compiled, "--keys", authority, "--state", scene.client_state, "--metrics-port", "0")
     with pytest.raises(InputError, match="cannot listen there"):
         run("serve", scene.compiled, "--keys", authority / "server", "--listen", "192.0.2.1:1", "--metrics-port", "0")
+
+
+@pytest.mark.parametrize(("name", "logged"), [("tiny", "tiny"), ("", "compiled")])
+def test_a_program_without_a_name_is_called_as_it_was_asked_for(scene: Scene, name: str, logged: str) -> None:
+    """Those of models by name have none of their own."""
+    save_tiny(scene.compiled, name=name)
+    scene.server.start()
+    (line,) = (line for line in scene.server.log if line["event"] == "serving")
+    assert line["name"] == logged
+    assert scene.server.stop() == 0
 
 
 def test_no_server_is_one_line_and_a_remedy(scene: Scene, authority: Path) -> None:

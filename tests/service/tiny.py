@@ -29,8 +29,8 @@ def tiny_program(name: str = "tiny") -> Program:
     return Program(Shape(1, 4, 4), steps, 30, 8, ("cat", "dog", "bird"), name)
 
 
-def save_tiny(folder: Path, seed: int = 0) -> tuple[Program, dict[str, Array]]:
-    program = tiny_program()
+def save_tiny(folder: Path, seed: int = 0, name: str = "tiny") -> tuple[Program, dict[str, Array]]:
+    program = tiny_program(name)
     weights = random_weights(program, seed)
     save_program(folder, program)
     save_weights(folder, program, weights)

@@ -147,17 +147,18 @@ def _read_trained(run: str, precision: Precision | None) -> Compiles:
     from sphynx.network.model import load_model, load_normalisation
     from sphynx.program.compile import calibration_images, compile_network
     from sphynx.program.trace import trace
-    from sphynx.space.shipped import model_path
+    from sphynx.space.shipped import CARD, model_path
     from sphynx.train.loop import check_fit
 
     path = model_path(run)
+    name = path.resolve().name if (path / CARD).is_file() else ""  # a model's; a run is called as its design
     network, (mean, std) = as_designed(load_model(path)), load_normalisation(path)
     trace(network, mean, std, outline=True)
 
     def compiles(data: Data | StreamedData) -> Quantised:
         check_fit(network.design, data)
         images, names = calibration_images(data.train), data.train.class_names
-        return compile_network(network, mean, std, images, precision, class_names=names)
+        return compile_network(network, mean, std, images, precision, class_names=names, name=name)
 
     return compiles
 

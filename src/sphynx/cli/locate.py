@@ -16,6 +16,7 @@ from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.search.locate import LocationResult
+    from sphynx.space.design import Design
 
 
 def locate(
@@ -40,7 +41,7 @@ def locate(
 ) -> None:
     """Place the reduce cells (Algorithm 1): one network per placement, sampled by a distribution that is learned.
 
-    Placements with more ReLUs than the given design, as odd sizes can have them, are left out.
+    Placements with more ReLUs than the given design, as odd sizes can have them, are left out; --fixed is refused then.
 
     Examples:
 
@@ -58,17 +59,16 @@ def locate(
     from sphynx.search.placements_within import placements_within
     from sphynx.space.account import relu_count
     from sphynx.space.design import default_reduce_positions
-    from sphynx.space.files import load_design, save_design
+    from sphynx.space.files import load_design
     from sphynx.train.processes import pick_device
     from sphynx.train.recipe import load_recipe
     from sphynx.train.retraining import retrainer
 
     start = load_design(design)
+    relus = relu_count(start)
     if fixed:
-        out.mkdir(parents=True, exist_ok=True)
         placed = dataclasses.replace(start, reduce_positions=default_reduce_positions(start.depth))
-        save_design(placed, out / "design.json")
-        _print_choice(placed.reduce_positions, out, as_json)
+        _save_fixed(placed, relu_count(placed), relus, out, as_json)
         return
     if not data:
         raise InputError("a placement search needs data", remedy="Give --data, or --fixed for D/3 and 2D/3.")
@@ -77,7 +77,6 @@ def locate(
     chosen_recipe = load_location_recipe(recipe, parse_settings(settings or []))
     trained_by = load_recipe(exhaustive) if exhaustive else None
     every_place = placements(start.depth, reduce_cells, candidates)  # type: ignore[arg-type]  # checked above
-    relus = relu_count(start)
     places = placements_within(start, every_place, relus, f"the given design has {relus:,}")
     if len(places) < len(every_place):
         left_out = len(every_place) - len(places)
@@ -122,8 +121,20 @@ def _print(result: LocationResult, out: Path) -> None:
     )
 
 
-def _print_choice(positions: tuple[int, ...], out: Path, as_json: bool) -> None:
+def _save_fixed(placed: Design, relus: int, given_relus: int, out: Path, as_json: bool) -> None:
+    """Within the given design's ReLUs, as a search would."""
+    from sphynx.space.files import save_design
+
+    places = ", ".join(map(str, placed.reduce_positions))
+    if relus > given_relus:
+        raise InputError(
+            f"with reduce cells at {places} the network has {relus:,} ReLUs, the given design has {given_relus:,}",
+            where="--fixed",
+            remedy="Let a search place them within it (--data), or plan for images whose size can be halved as often.",
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    save_design(placed, out / "design.json")
     if as_json:
-        print_json({"best": list(positions)})
+        print_json({"best": list(placed.reduce_positions), "relus": relus, "given_relus": given_relus})
     else:
-        typer.echo(f"reduce cells at {positions}: {out / 'design.json'}")
+        typer.echo(f"reduce cells at {places}: {relus:,} ReLUs (before: {given_relus:,}), {out / 'design.json'}")

@@ -104,7 +104,7 @@ def serve(
             port=server.port,
             metrics_port=monitor.port,
             program=program.content_hash,
-            name=program.name,
+            name=program.name or Path(compiled).resolve().name,  # else as it was asked for: a model's, a folder's
             bundles=len(store.ready()),
         )
         server.serve()

@@ -51,10 +51,13 @@ def compile_network(
     precision: Precision | None = None,
     *,
     class_names: tuple[str, ...] = (),
+    name: str = "",
 ) -> Quantised:
+    """Named as its design unless a name is given."""
+    name = name or network.design.name
     with torch.no_grad():
         walk = partial(trace, as_designed(network))
-        return compile_walk(walk, mean, std, calibration, precision, class_names=class_names, name=network.design.name)
+        return compile_walk(walk, mean, std, calibration, precision, class_names=class_names, name=name)
 
 
 def compile_walk(

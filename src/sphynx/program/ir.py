@@ -287,7 +287,9 @@ def _step_from_json(data: Any, where: str) -> Step:
     table = {key: value for key, value in data.items() if key != "kind"}
     if kind is Linear and isinstance(table.get("terms"), list):
         terms = [term if isinstance(term, Mapping) else {} for term in table["terms"]]
-        table["terms"] = tuple(read_settings(Term, term, where=f"{where}, term {n}") for n, term in enumerate(terms))
+        table["terms"] = tuple(
+            read_settings(Term, term, where=f"{where}, term {n}", remedy=_REMEDY) for n, term in enumerate(terms)
+        )
     if kind is Linear:
         table["shape"] = _shape_from_json(table.get("shape"), where)
     for key in ("row_windows", "column_windows"):
@@ -295,7 +297,7 @@ def _step_from_json(data: Any, where: str) -> Step:
         are_pairs = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
         if kind is Pool and not are_pairs:
             raise InputError(f"{key} are not pairs", where=where, remedy=_REMEDY)
-    return read_settings(kind, table, where=where)
+    return read_settings(kind, table, where=where, remedy=_REMEDY)
 
 
 def _structural_faults(graph: Graph) -> list[str]:

@@ -83,11 +83,11 @@ class SearchRecipe(WeightSettings):
         ):
             faults.append(
                 f"reduce_at = {list(self.reduce_at)}: ascending positions from 0 to {self.depth - 1} (depth "
-                f"{self.depth}), such as [0, 1]; [] for D/3 and 2D/3"
+                f"{self.depth}), such as {[0, 1][: max(self.depth, 1)]}; [] for D/3 and 2D/3"
             )
         for name in ("warmup", "pc_warmup"):
             if not 0 <= getattr(self, name) < 1:
-                faults.append(f"{name} = {getattr(self, name)}: a share of the epochs, from 0 to below 1")
+                faults.append(f"{name} = {getattr(self, name)}: a share of the search, from 0 to below 1")
         if len(self.architecture_betas) != 2:
             faults.append("architecture_betas: Adam takes two")
         return faults

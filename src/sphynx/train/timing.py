@@ -1,8 +1,8 @@
 """How long the stages of a design take, measured on this device by real steps after warm-up, and fitted to a budget.
 
 An estimate is (seconds per epoch) x epochs x runs, summed over the rounds of a ranking. Networks whose cells are not
-known yet are timed with the cells that are at hand; start-up, checkpoints and evaluation at the end are not counted,
-for which a fit keeps a margin.
+known yet are timed with the cells that are at hand; start-up, checkpoints and what a run does at its end (evaluation,
+a figure) are not counted, for which a fit keeps a margin.
 """
 
 from __future__ import annotations
@@ -99,9 +99,16 @@ def parse_duration(text: str) -> float:
 
 
 def search_epoch_seconds(data: Data, strategy: str, recipe: SearchRecipe, device: torch.device) -> float:
+    """The mean over the whole search: an epoch in which only w learns takes about half as long as a later one."""
     searcher, halves, _ = prepare_search(data, strategy, recipe, seed=0, device=device)
+
+    def seconds(epoch: int) -> float:
+        return _steps_seconds(searcher, halves, epoch) + _finish_seconds(searcher, halves, len(data.train) // 2)
+
     with fast_convolutions(device):
-        return _steps_seconds(searcher, halves) + _finish_seconds(searcher, halves, len(data.train) // 2)
+        warming = searcher.strategy.warmup_epochs
+        in_warmup = warming * seconds(0) if warming else 0.0
+        return (in_warmup + (recipe.epochs - warming) * seconds(recipe.epochs - 1)) / recipe.epochs
 
 
 def placement_epoch_seconds(
@@ -109,7 +116,7 @@ def placement_epoch_seconds(
 ) -> float:
     search, halves, _ = prepare_placement(design, data, recipe, placements, seed=0, device=device)
     with fast_convolutions(device):
-        return _steps_seconds(search, halves)
+        return _steps_seconds(search, halves, 0)
 
 
 def training_epoch_seconds(job: Job) -> float:
@@ -134,8 +141,8 @@ def seconds_of(work: Callable[[], object], device: torch.device) -> float:
     return (time.monotonic() - started) / done
 
 
-def _steps_seconds(learner: Learner, halves: Halves) -> float:
-    learner.start_epoch(0)
+def _steps_seconds(learner: Learner, halves: Halves, epoch: int) -> float:
+    learner.start_epoch(epoch)
     turns = cycle(list(islice(halves.pairs(0), MAX_STEPS)))
     return halves.steps * seconds_of(lambda: learner.step(*next(turns)), halves.device)
 
@@ -153,7 +160,7 @@ def _finish_seconds(searcher: Searcher, halves: Halves, images: int) -> float:
     one, three = finish(1), finish(3)
     started = time.monotonic()
     shared.mean_reward(islice(halves.evaluation(), 1), strategy.mixtures())
-    evaluation = (time.monotonic() - started) * math.ceil(images / EVALUATION_BATCH)
+    evaluation = (time.monotonic() - started) * max(images / EVALUATION_BATCH, 1.0)  # the last batch has the rest
     return one + (halves.steps - 1) * max(three - one, 0.0) / 2 + evaluation
 
 

@@ -25,6 +25,7 @@ EARLY_SHARE = 0.1  # of the candidates are scored in epochs before the last, for
 
 class RandomSearch:
     name = "random"
+    warmup_epochs = 0  # no epoch differs from the others
 
     def __init__(self, shared: SharedWeights, generator: torch.Generator) -> None:
         self.shared, self.generator = shared, generator

@@ -15,6 +15,7 @@ from sphynx.space.genotype import Genotype
 
 class Strategy(Protocol):
     name: str
+    warmup_epochs: int  # the first ones, in which only w learns
 
     def start_epoch(self, epoch: int) -> None:
         """Sets the schedules that this strategy has."""
