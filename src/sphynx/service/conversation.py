@@ -60,6 +60,7 @@ class Conversation:
             raise _out_of_place()
         self._welcome(hello)
         while True:
+            self.channel.wait_sent()  # one request's answers at most are kept for a client that does not read them
             request = self._next_request(limits.idle_s)
             if isinstance(request, Prepare):
                 self._prepare(request)
