@@ -22,6 +22,7 @@ from typing import Any
 from sphynx.errors import InputError, SphynxError
 
 VERSION = 1
+HOUR_S = 3600.0
 KEEP_SPENT_S = 90 * 86_400.0  # then a row goes; its identifier stays unusable, because only ready rows are
 _SCHEMA = """
 CREATE TABLE bundles (
@@ -103,9 +104,13 @@ class Ledger:
         if changed != 1:
             raise _refused(bundle_id, "it is not being prepared")
 
-    def burn(self, bundle_id: bytes, *, owner: str, program: str) -> None:
+    def burn(self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None) -> None:
+        """`hourly`: so many images the owner may have inferred in an hour, these included, however many connections
+        ask at the same time."""
         now = self._clock()
         with self._change() as base:
+            if hourly is not None and self._images(base, bundle_id, owner, now - HOUR_S) > hourly:
+                raise _refused(bundle_id, f"a client may have {hourly} images inferred per hour", "Try again later.")
             changed = base.execute(
                 "UPDATE bundles SET state = 'burned', changed_at = ? WHERE bundle_id = ? AND state = 'ready'"
                 " AND owner = ? AND program = ? AND expires_at > ?",
@@ -137,14 +142,6 @@ class Ledger:
         found = self._select(
             "SELECT MAX(size_bytes) FROM bundles WHERE program = ? AND backend = ? AND batch = ?",
             (program, backend, batch),
-        )
-        return int(found[0][0] or 0)
-
-    def burned_images(self, owner: str, within_s: float) -> int:
-        """How many images this party has had inferred lately."""
-        found = self._select(
-            "SELECT SUM(batch) FROM bundles WHERE owner = ? AND state = 'burned' AND changed_at > ?",
-            (owner, self._clock() - within_s),
         )
         return int(found[0][0] or 0)
 
@@ -205,6 +202,15 @@ class Ledger:
         )
         return int(found.fetchone()[0])
 
+    def _images(self, base: sqlite3.Connection, bundle_id: bytes, owner: str, since: float) -> int:
+        """How many the owner has had inferred since then, and those of this bundle."""
+        found = base.execute(
+            "SELECT (SELECT TOTAL(batch) FROM bundles WHERE owner = ? AND state = 'burned' AND changed_at > ?)"
+            " + (SELECT TOTAL(batch) FROM bundles WHERE bundle_id = ? AND owner = ? AND state = 'ready')",
+            (owner, since, bundle_id, owner),
+        )
+        return int(found.fetchone()[0])
+
     def _select(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._base.execute(query, values).fetchall()
@@ -232,5 +238,5 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _refused(bundle_id: bytes, why: str) -> BundleRefusedError:
-    return BundleRefusedError(why, where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle.")
+def _refused(bundle_id: bytes, why: str, remedy: str = "Prepare a new bundle.") -> BundleRefusedError:
+    return BundleRefusedError(why, where=f"bundle {bundle_id.hex()[:8]}", remedy=remedy)
