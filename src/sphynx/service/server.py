@@ -109,7 +109,7 @@ class Server:
         self._shut_down()
 
     def _admit(self, sock: socket.socket, address: str) -> None:
-        if not self._admission.handshakes.try_take(address):
+        if not self._admission.handshakes.try_enter(sock, address):
             sock.close()
             self._fail_handshake(address, "too many handshakes at once")
             return
@@ -121,7 +121,7 @@ class Server:
         except RuntimeError as error:  # the machine has no thread left
             with self._changing:
                 self._threads.discard(thread)
-            self._admission.handshakes.give_back(address)
+            self._admission.handshakes.leave(sock)
             sock.close()
             self._fail_handshake(address, str(error))
 
@@ -153,7 +153,7 @@ class Server:
             sock.close()
             return None
         finally:
-            self._admission.handshakes.give_back(address)
+            self._admission.handshakes.leave(sock)
 
     def _fail_handshake(self, address: str, why: str) -> None:
         self.metrics.add("handshake_failures_total")
