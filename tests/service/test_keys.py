@@ -64,3 +64,13 @@ def test_what_cannot_be_done_says_why(authority: Path, tmp_path: Path) -> None:
     (copy / "authority" / "revoked.pem").write_bytes(b"")
     with pytest.raises(InputError, match="cannot be read"):
         keys.revoke(copy, "alice")
+
+
+def test_an_authority_whose_key_others_may_read_is_not_used(tmp_path: Path) -> None:
+    home = keys.init(tmp_path / "keys")
+    (home / "key.pem").chmod(0o640)
+    with pytest.raises(InputError, match="others on this machine may read") as refused:
+        keys.issue(tmp_path / "keys", "alice")
+    assert "new authority" in refused.value.remedy
+    (home / "key.pem").chmod(0o600)
+    keys.issue(tmp_path / "keys", "alice")

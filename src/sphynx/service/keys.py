@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sphynx.errors import InputError, MissingPartError
-from sphynx.service.credentials import AUTHORITY, CERTIFICATE, KEY, REVOKED
+from sphynx.service.credentials import AUTHORITY, CERTIFICATE, KEY, REVOKED, check_private
 
 try:
     from cryptography import x509
@@ -168,6 +168,7 @@ def _load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePri
             where=str(home),
             remedy=f"Restore both, or sphynx keys init another folder than {folder}.",
         )
+    check_private(home / KEY, "make a new authority and issue all keys again")
     return certificate, key
 
 
