@@ -6,6 +6,8 @@ import datetime
 import shutil
 import stat
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,13 @@ def test_an_authority_whose_key_others_may_read_is_not_used(tmp_path: Path) -> N
     assert "new authority" in refused.value.remedy
     (home / "key.pem").chmod(0o600)
     keys.issue(tmp_path / "keys", "alice")
+
+
+def test_revocations_at_the_same_time_all_count(tmp_path: Path) -> None:
+    keys.init(tmp_path)
+    names = [f"client{number}" for number in range(8)]
+    for name in names:
+        keys.issue(tmp_path, name)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(partial(keys.revoke, tmp_path), names))
+    assert all(party.revoked for party in keys.parties(tmp_path))
