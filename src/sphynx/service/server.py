@@ -22,7 +22,7 @@ from sphynx.service.conversation import Conversation, Service
 from sphynx.service.credentials import FreshContext
 from sphynx.service.events import EventLog, place_of
 from sphynx.service.monitor import Metrics
-from sphynx.service.store import Store
+from sphynx.service.store import Store, StoreFullError
 from sphynx.service.tls import HandshakeError, TlsStream
 
 BACKLOG = 128
@@ -197,7 +197,9 @@ class Server:
         except SphynxError as error:
             self.metrics.add("refusals_total")
             self._events.write("refused", client=client, where=error.where, why=error.what)
-            conversation.channel.give_up(error.what)
+            # How full the store is tells of other clients: that is for the log.
+            full = isinstance(error, StoreFullError)
+            conversation.channel.give_up("the server has no room for another bundle" if full else error.what)
             return "refused"
         except Exception as error:
             self._events.write("internal_error", client=client, kind=type(error).__name__, place=place_of(error))
