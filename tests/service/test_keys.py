@@ -6,6 +6,8 @@ import datetime
 import shutil
 import stat
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,23 @@ def test_what_cannot_be_done_says_why(authority: Path, tmp_path: Path) -> None:
     (copy / "authority" / "revoked.pem").write_bytes(b"")
     with pytest.raises(InputError, match="cannot be read"):
         keys.revoke(copy, "alice")
+
+
+def test_an_authority_whose_key_others_may_read_is_not_used(tmp_path: Path) -> None:
+    home = keys.init(tmp_path / "keys")
+    (home / "key.pem").chmod(0o640)
+    with pytest.raises(InputError, match="others on this machine may read") as refused:
+        keys.issue(tmp_path / "keys", "alice")
+    assert "new authority" in refused.value.remedy
+    (home / "key.pem").chmod(0o600)
+    keys.issue(tmp_path / "keys", "alice")
+
+
+def test_revocations_at_the_same_time_all_count(tmp_path: Path) -> None:
+    keys.init(tmp_path)
+    names = [f"client{number}" for number in range(8)]
+    for name in names:
+        keys.issue(tmp_path, name)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(partial(keys.revoke, tmp_path), names))
+    assert all(party.revoked for party in keys.parties(tmp_path))

@@ -58,6 +58,33 @@ def test_a_limit_holds_for_preparations_at_the_same_time(tmp_path: Path) -> None
     ledger.reserve(some_entry(owner="somebody else"), most=3)
 
 
+def test_a_limit_holds_for_inferences_at_the_same_time(tmp_path: Path) -> None:
+    """Connections that were all admitted while one of them held the worker once had four times the images."""
+    now = [1e9]
+    ledger = Ledger(tmp_path / "ledger", clock=lambda: now[0])
+    ids = [ready_entry(ledger) for _ in range(8)]
+
+    def is_burned(bundle_id: bytes) -> bool:
+        try:
+            ledger.burn(bundle_id, owner=OWNER, program=PROGRAM, hourly=3)
+        except BundleRefusedError as error:
+            assert "3 images inferred per hour" in error.what
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(is_burned, ids)) == 3
+    (left, *_) = ledger.ready(owner=OWNER)
+    now[0] += 3601
+    ledger.burn(left.bundle_id, owner=OWNER, program=PROGRAM, hourly=1)
+
+
+def test_a_refusal_counts_nobody_else_s_images(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.burn(ready_entry(ledger, owner="somebody else"), owner="somebody else", program=PROGRAM)
+    ledger.burn(ready_entry(ledger), owner=OWNER, program=PROGRAM, hourly=1)
+
+
 def test_only_its_owner_and_program_may_burn_it_and_only_in_time(tmp_path: Path) -> None:
     now = [1000.0]
     ledger = Ledger(tmp_path / "ledger", lambda: now[0])
@@ -151,13 +178,55 @@ def test_old_rows_go_and_what_was_being_prepared_is_given_up(tmp_path: Path) -> 
     reserved = some_entry()
     ledger.reserve(reserved)
     ledger.burn(burned, owner=OWNER, program=PROGRAM)
-    assert ledger.burned_images(OWNER, 3600) == 1 and ledger.burned_images("other", 3600) == 0
     ledger.clean()
     assert [ledger.state(name) for name in (burned, ready, reserved.bundle_id)] == ["burned", "ready", "discarded"]
     now[0] += KEEP_SPENT_S + 1
     ledger.clean()
     assert [ledger.state(name) for name in (burned, ready, reserved.bundle_id)] == [None, "ready", None]
-    assert ledger.burned_images(OWNER, 3600) == 0
+
+
+def test_no_request_reads_through_what_is_spent(tmp_path: Path) -> None:
+    """Counted in steps of SQLite's machine: a client's months of inferences must not slow everybody's next one."""
+    ledger = Ledger(tmp_path / "ledger")
+    entry = some_entry()
+    columns = "bundle_id, owner, program, backend, batch, state, expires_at, size_bytes, changed_at"
+    spent = f"INSERT INTO bundles ({columns}) VALUES (?, ?, ?, 'gc', 1, 'burned', 2e9, 10, 1.0)"
+
+    def steps() -> int:
+        counted = [0]
+
+        def count() -> int:
+            counted[0] += 1
+            return 0
+
+        ledger._base.set_progress_handler(count, 1)
+        ledger.reserve(entry, most=9)
+        ledger.make_ready(entry.bundle_id, size_bytes=10, offline_seconds=0.5, offline_bytes=20)
+        ledger.usual_bytes(PROGRAM, "gc", 1)
+        ledger.expired()
+        for owner, program in ((OWNER, PROGRAM), (OWNER, None), (None, None)):
+            assert len(ledger.ready(owner=owner, program=program)) == 1
+        ledger.burn(entry.bundle_id, owner=OWNER, program=PROGRAM, hourly=9)
+        ledger._base.set_progress_handler(None, 1)
+        ledger._base.execute("DELETE FROM bundles WHERE bundle_id = ?", (entry.bundle_id,))
+        return counted[0]
+
+    few = steps()
+    rows = [(os.urandom(16), owner, PROGRAM) for owner in (OWNER, "somebody else") for _ in range(1000)]
+    ledger._base.executemany(spent, rows)
+    assert steps() < few + 100
+
+
+def test_an_older_ledger_gets_the_indices(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    bundle_id = ready_entry(ledger)
+    names = {row[0] for row in ledger._select("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'", ())}
+    for name in names:
+        ledger._base.execute(f"DROP INDEX {name}")
+    ledger.close()
+    again = Ledger(tmp_path / "ledger")
+    found = {row[0] for row in again._select("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'", ())}
+    assert found == names and [entry.bundle_id for entry in again.ready()] == [bundle_id]
 
 
 def test_a_damaged_or_newer_file_is_refused(tmp_path: Path) -> None:

@@ -90,11 +90,13 @@ def test_work_that_takes_too_long_is_cut_off(tmp_path: Path, authority: Path) ->
 
 
 def test_a_full_disk_is_said_before_the_work_is_done(tmp_path: Path, authority: Path) -> None:
-    with serving(tmp_path, authority, Limits(quota_bytes=1000), io.StringIO()) as (client, _):
-        with client, pytest.raises(PeerGaveUpError, match="bytes for bundles"):
+    log = io.StringIO()
+    with serving(tmp_path, authority, Limits(quota_bytes=1000), log) as (client, _):
+        with client, pytest.raises(PeerGaveUpError, match=r"no room for another bundle$"):
             client.prepare(1, relu="gmw")
         with client:
             assert not client.ready
+    assert "1,000 bytes for bundles" in log.getvalue()
 
 
 def test_no_worker_in_time(tmp_path: Path, authority: Path) -> None:

@@ -15,11 +15,15 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "") -> None:
-    """A table on stdout. A column whose name starts with '>' is aligned to the right."""
+    """A table on stdout. A column whose name starts with '>' is aligned to the right. Texts are printed as they are:
+    names may come from a server or from files, and rich would take '[dog]' for a style and '[link=...]' for a link."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left", title_style="bold", caption=note, caption_justify="left")
+    table = Table(
+        title=Text(title), title_justify="left", title_style="bold", caption=Text(note), caption_justify="left"
+    )
     rows = list(rows)
     whole = min(max((len(row[0]) for row in rows), default=0), NAME_WIDTH)  # names are looked for, so keep them whole
     for number, column in enumerate(columns):
@@ -28,7 +32,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
         width = 0 if number else whole
         table.add_column(column.removeprefix(">"), justify=justify, overflow="fold", min_width=width)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     # Piped output keeps its lines whole: a program or a pager reads it, not a narrow screen.
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 

@@ -129,6 +129,10 @@ class Channel:
         """The next message, whose size is the sender's choice: control messages."""
         return self._receive(0, limit, timeout_s)
 
+    def wait_sent(self) -> None:
+        """Until what was sent is on its way; raises if the peer does not read."""
+        self._stream.wait_sent()
+
     def give_up(self, reason: str) -> None:
         """Tells the peer why, as far as it still listens, and closes. The reason must hold no secret."""
         with contextlib.suppress(ConnectionLostError):

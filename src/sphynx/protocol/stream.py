@@ -87,6 +87,15 @@ class SocketStream:
                 filled += count
         return buffer
 
+    def wait_sent(self) -> None:
+        """Until the kernel has all that was sent: a peer that asks on without reading is not answered further."""
+        with self._changed:
+            wait_s = self.timeout_s + self._pending_bytes / SLOWEST_BYTES_PER_S
+            if not self._changed.wait_for(lambda: not self._pending or self._failure, wait_s):
+                raise lost("the peer reads too slowly")
+            if self._failure:
+                raise lost(self._failure)
+
     def close(self, *, wait_s: float | None = None) -> None:
         """Sends what is pending, as far as the peer takes it in time, then closes."""
         with self._changed:

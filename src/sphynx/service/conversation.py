@@ -27,8 +27,6 @@ from sphynx.service.session import SERVICE_VERSION, Bye, Drop, Go, Hello, Infer,
 from sphynx.service.store import Store
 from sphynx.service.tls import Peer, TlsStream
 
-HOUR_S = 3600.0
-
 
 @dataclass(frozen=True)
 class Service:
@@ -60,6 +58,7 @@ class Conversation:
             raise _out_of_place()
         self._welcome(hello)
         while True:
+            self.channel.wait_sent()  # one request's answers at most are kept for a client that does not read them
             request = self._next_request(limits.idle_s)
             if isinstance(request, Prepare):
                 self._prepare(request)
@@ -152,15 +151,13 @@ class Conversation:
 
     def _infer(self, bundle_id: bytes) -> None:
         service, limits = self._service, self._service.admission.limits
-        asked = sum(entry.batch for entry in self._ready() if entry.bundle_id == bundle_id)
-        if service.store.ledger.burned_images(self.peer.fingerprint, HOUR_S) + asked > limits.images_per_hour:
-            raise RefusedError(
-                f"a client may have {limits.images_per_hour} images inferred per hour",
-                where="infer",
-                remedy="Try again later.",
-            )
         with service.admission.online.taken_by(self.peer.fingerprint, limits.queue_s), self._within(limits.work_s):
-            bundle = service.store.take(bundle_id, owner=self.peer.fingerprint, program=self._program.content_hash)
+            bundle = service.store.take(
+                bundle_id,
+                owner=self.peer.fingerprint,
+                program=self._program.content_hash,
+                hourly=limits.images_per_hour,
+            )
             self.channel.take_record()
             start_s = time.monotonic()
             try:

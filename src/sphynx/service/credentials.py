@@ -79,9 +79,14 @@ def _check_files(folder: Path) -> None:
             where=str(folder),
             remedy="Give the folder that `sphynx keys issue NAME` made (it holds " + ", ".join(FILES) + ").",
         )
-    if (folder / KEY).stat().st_mode & 0o077:
+    check_private(folder / KEY, "revoke it and issue a new one")
+
+
+def check_private(key: Path, otherwise: str) -> None:
+    """`otherwise`: what to do about a key that somebody else may have read."""
+    if key.stat().st_mode & 0o077:
         raise InputError(
             "others on this machine may read the private key",
-            where=str(folder / KEY),
-            remedy=f"chmod 600 {folder / KEY}; if somebody else may have read it, revoke it and issue a new one.",
+            where=str(key),
+            remedy=f"chmod 600 {key}; if somebody else may have read it, {otherwise}.",
         )

@@ -12,16 +12,18 @@ the folders does not.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import fcntl
 import ipaddress
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sphynx.errors import InputError, MissingPartError
-from sphynx.service.credentials import AUTHORITY, CERTIFICATE, KEY, REVOKED
+from sphynx.service.credentials import AUTHORITY, CERTIFICATE, KEY, REVOKED, check_private
 
 try:
     from cryptography import x509
@@ -125,6 +127,11 @@ def issue(
 def revoke(folder: Path, name: str) -> list[Path]:
     """Signs a longer list and puts it into every folder that still lies here. Returns the lists' places."""
     authority, key = _load_authority(folder)
+    with _alone(folder):
+        return _revoke(folder, name, authority, key)
+
+
+def _revoke(folder: Path, name: str, authority: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> list[Path]:
     issued = parties(folder)
     serials = {party.serial for party in issued if party.name == name}
     if not serials:
@@ -168,7 +175,19 @@ def _load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePri
             where=str(home),
             remedy=f"Restore both, or sphynx keys init another folder than {folder}.",
         )
+    check_private(home / KEY, "make a new authority and issue all keys again")
     return certificate, key
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Of two revocations at the same time the later list would admit again whom the earlier one took out."""
+    descriptor = os.open(folder / FOLDER, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _load_revoked(folder: Path) -> x509.CertificateRevocationList:

@@ -22,6 +22,7 @@ from typing import Any
 from sphynx.errors import InputError, SphynxError
 
 VERSION = 1
+HOUR_S = 3600.0
 KEEP_SPENT_S = 90 * 86_400.0  # then a row goes; its identifier stays unusable, because only ready rows are
 _SCHEMA = """
 CREATE TABLE bundles (
@@ -37,8 +38,15 @@ CREATE TABLE bundles (
     offline_bytes INTEGER NOT NULL DEFAULT 0,
     changed_at REAL NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX by_owner ON bundles (owner, state);
 CREATE TABLE weights (hash TEXT NOT NULL);
+"""
+# Spent rows stay for months, up to 3,600 an hour for each client: no request may read through them. Older ledgers get
+# these indices when they are opened.
+_INDICES = """
+CREATE INDEX IF NOT EXISTS by_use ON bundles (owner, state, changed_at, batch);
+CREATE INDEX IF NOT EXISTS by_expiry ON bundles (expires_at) WHERE state = 'ready';
+CREATE INDEX IF NOT EXISTS by_size ON bundles (batch, backend, program, size_bytes);
+DROP INDEX IF EXISTS by_owner;
 """
 _COLUMNS = "bundle_id, owner, program, backend, batch, expires_at, size_bytes, offline_seconds, offline_bytes"
 
@@ -70,6 +78,7 @@ class Ledger:
             self._base.execute("PRAGMA journal_mode=WAL")
             self._base.execute("PRAGMA synchronous=FULL")
             self._create(path)
+            self._base.executescript(_INDICES)
         except (sqlite3.Error, OSError) as error:
             raise InputError(
                 f"it cannot be used ({error})",
@@ -103,9 +112,13 @@ class Ledger:
         if changed != 1:
             raise _refused(bundle_id, "it is not being prepared")
 
-    def burn(self, bundle_id: bytes, *, owner: str, program: str) -> None:
+    def burn(self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None) -> None:
+        """`hourly`: so many images the owner may have inferred in an hour, these included, however many connections
+        ask at the same time."""
         now = self._clock()
         with self._change() as base:
+            if hourly is not None and self._images(base, bundle_id, owner, now - HOUR_S) > hourly:
+                raise _refused(bundle_id, f"a client may have {hourly} images inferred per hour", "Try again later.")
             changed = base.execute(
                 "UPDATE bundles SET state = 'burned', changed_at = ? WHERE bundle_id = ? AND state = 'ready'"
                 " AND owner = ? AND program = ? AND expires_at > ?",
@@ -124,10 +137,10 @@ class Ledger:
 
     def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
         """Those that can be used now, the one that expires first at the front."""
-        return self._entries(
-            "state = 'ready' AND expires_at > ? AND (? IS NULL OR owner = ?) AND (? IS NULL OR program = ?)",
-            (self._clock(), owner, owner, program, program),
-        )
+        given = {"owner": owner, "program": program}
+        asked = {column: value for column, value in given.items() if value is not None}
+        condition = " AND ".join(["state = 'ready'", "expires_at > ?", *(f"{column} = ?" for column in asked)])
+        return self._entries(condition, (self._clock(), *asked.values()))
 
     def expired(self) -> list[Entry]:
         return self._entries("state = 'ready' AND expires_at <= ?", (self._clock(),))
@@ -137,14 +150,6 @@ class Ledger:
         found = self._select(
             "SELECT MAX(size_bytes) FROM bundles WHERE program = ? AND backend = ? AND batch = ?",
             (program, backend, batch),
-        )
-        return int(found[0][0] or 0)
-
-    def burned_images(self, owner: str, within_s: float) -> int:
-        """How many images this party has had inferred lately."""
-        found = self._select(
-            "SELECT SUM(batch) FROM bundles WHERE owner = ? AND state = 'burned' AND changed_at > ?",
-            (owner, self._clock() - within_s),
         )
         return int(found[0][0] or 0)
 
@@ -205,6 +210,15 @@ class Ledger:
         )
         return int(found.fetchone()[0])
 
+    def _images(self, base: sqlite3.Connection, bundle_id: bytes, owner: str, since: float) -> int:
+        """How many the owner has had inferred since then, and those of this bundle."""
+        found = base.execute(
+            "SELECT (SELECT TOTAL(batch) FROM bundles WHERE owner = ? AND state = 'burned' AND changed_at > ?)"
+            " + (SELECT TOTAL(batch) FROM bundles WHERE bundle_id = ? AND owner = ? AND state = 'ready')",
+            (owner, since, bundle_id, owner),
+        )
+        return int(found.fetchone()[0])
+
     def _select(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._base.execute(query, values).fetchall()
@@ -232,5 +246,5 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _refused(bundle_id: bytes, why: str) -> BundleRefusedError:
-    return BundleRefusedError(why, where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle.")
+def _refused(bundle_id: bytes, why: str, remedy: str = "Prepare a new bundle.") -> BundleRefusedError:
+    return BundleRefusedError(why, where=f"bundle {bundle_id.hex()[:8]}", remedy=remedy)

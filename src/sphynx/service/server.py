@@ -22,7 +22,7 @@ from sphynx.service.conversation import Conversation, Service
 from sphynx.service.credentials import FreshContext
 from sphynx.service.events import EventLog, place_of
 from sphynx.service.monitor import Metrics
-from sphynx.service.store import Store
+from sphynx.service.store import Store, StoreFullError
 from sphynx.service.tls import HandshakeError, TlsStream
 
 BACKLOG = 128
@@ -109,7 +109,7 @@ class Server:
         self._shut_down()
 
     def _admit(self, sock: socket.socket, address: str) -> None:
-        if not self._admission.handshakes.try_take(address):
+        if not self._admission.handshakes.try_enter(sock, address):
             sock.close()
             self._fail_handshake(address, "too many handshakes at once")
             return
@@ -121,7 +121,7 @@ class Server:
         except RuntimeError as error:  # the machine has no thread left
             with self._changing:
                 self._threads.discard(thread)
-            self._admission.handshakes.give_back(address)
+            self._admission.handshakes.leave(sock)
             sock.close()
             self._fail_handshake(address, str(error))
 
@@ -153,7 +153,7 @@ class Server:
             sock.close()
             return None
         finally:
-            self._admission.handshakes.give_back(address)
+            self._admission.handshakes.leave(sock)
 
     def _fail_handshake(self, address: str, why: str) -> None:
         self.metrics.add("handshake_failures_total")
@@ -197,7 +197,9 @@ class Server:
         except SphynxError as error:
             self.metrics.add("refusals_total")
             self._events.write("refused", client=client, where=error.where, why=error.what)
-            conversation.channel.give_up(error.what)
+            # How full the store is tells of other clients: that is for the log.
+            full = isinstance(error, StoreFullError)
+            conversation.channel.give_up("the server has no room for another bundle" if full else error.what)
             return "refused"
         except Exception as error:
             self._events.write("internal_error", client=client, kind=type(error).__name__, place=place_of(error))

@@ -137,17 +137,18 @@ class Store:
         if self.ledger.state(bundle_id) != "ready":  # burned or discarded while it was read
             self._let_go(bundle_id)
 
-    def take(self, bundle_id: bytes, *, owner: str, program: str) -> Bundle:
-        """The bundle, burned. Whatever goes wrong from here on, it cannot be taken again."""
+    def take(self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None) -> Bundle:
+        """The bundle, burned. Whatever goes wrong from here on, it cannot be taken again. `hourly` as `Ledger.burn`."""
         path = self._path(bundle_id)
         at_hand = self._let_go(bundle_id)
         try:
             bundle = at_hand or load_bundle(path)
         except InputError as error:
-            self.ledger.burn(bundle_id, owner=owner, program=program)  # says why, where that is the ledger's to say
+            # says why, where that is the ledger's to say
+            self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly)
             self.discard(bundle_id)
             raise BundleRefusedError(error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy=error.remedy) from None
-        self.ledger.burn(bundle_id, owner=owner, program=program)
+        self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly)
         self._let_go(bundle_id)  # a `preload` may have read it meanwhile
         with self._deleting:
             self._spent.append(path)

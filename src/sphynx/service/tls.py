@@ -21,6 +21,7 @@ from sphynx.protocol.stream import Buffer, ConnectionLostError, SocketStream, lo
 
 SLICE_BYTES = 1 << 18  # sealed and handed over at a time: the kernel sends one slice while the next is sealed
 RECORD_BYTES = 1 << 14
+MAX_UNASKED_BYTES = 1 << 14  # what TLS itself has to answer; it goes out with the next message, and there may be none
 _HANDSHAKE_REMEDY = "Check that both sides hold unexpired keys of the same authority: sphynx keys --help."
 
 
@@ -89,14 +90,16 @@ class TlsStream(SocketStream):
             yield sealed
 
     def _fill(self, view: memoryview) -> int | None:
-        while True:
-            count = self._tls.read_into(view)
-            if count is not None:
-                return count
-            received = super()._fill(memoryview(self._raw))
-            if not received:
-                return received  # the SSL object is not told of the end: it would refuse to send our last words
-            self._tls.take_in(memoryview(self._raw)[:received])
+        count = self._tls.read_into(view)
+        if count is not None:
+            return count
+        received = super()._fill(memoryview(self._raw))
+        if not received:
+            return received  # the SSL object is not told of the end: it would refuse to send our last words
+        self._tls.take_in(memoryview(self._raw)[:received])
+        # Once, not until there is something: records without data may follow each other for ever, and the clock is
+        # the caller's.
+        return self._tls.read_into(view)
 
 
 class TlsState:
@@ -171,6 +174,8 @@ class TlsState:
     def take_in(self, raw: Buffer) -> None:
         """Bytes from the socket; none means that the peer closed it."""
         with self._lock:
+            if self._outgoing.pending > MAX_UNASKED_BYTES:
+                raise HandshakeError("the peer renews its keys without end", where="TLS", remedy=_HANDSHAKE_REMEDY)
             if raw:
                 self._incoming.write(raw)
             else:

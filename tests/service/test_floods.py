@@ -1,0 +1,117 @@
+"""Peers that ask, send or wait more than they may: they end, the memory and the places of others stay free."""
+
+from __future__ import annotations
+
+import io
+import select
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from sphynx.protocol.stream import ConnectionLostError
+from sphynx.service import session
+from sphynx.service.admission import Handshakes, Limits
+from sphynx.service.credentials import client_context, server_context
+from sphynx.service.session import MAX_PING_BYTES, Bye, Ping
+from sphynx.service.tls import TlsStream
+from tests.service.key_updates import CIPHER, key_updates
+from tests.service.test_limits import PIXELS, AwaitedLog, serving
+
+BEYOND_KERNEL = 48  # answers of MAX_PING_BYTES: more than both ends' socket buffers take
+
+
+def test_who_asks_on_without_reading_is_cut_off(tmp_path: Path, authority: Path) -> None:
+    """Otherwise each connection could make the server keep 128 MB of answers, and a goodbye would free its place."""
+    log = AwaitedLog("the peer reads too slowly")
+    with serving(tmp_path, authority, Limits(message_s=3), log) as (client, server), client:
+        for _ in range(BEYOND_KERNEL):
+            session.send(client._channel, Ping(0, MAX_PING_BYTES))
+            client._channel.send(b"")
+        session.send(client._channel, Bye())
+        assert log.written.wait(timeout=60)
+        assert server.metrics.value("connections_total", result="done") == 0
+
+
+def test_answers_that_are_read_have_no_end(tmp_path: Path, authority: Path) -> None:
+    with serving(tmp_path, authority, Limits(message_s=30), io.StringIO()) as (client, server), client:
+        for _ in range(BEYOND_KERNEL):
+            session.send(client._channel, Ping(0, MAX_PING_BYTES))
+            client._channel.send(b"")
+        for _ in range(BEYOND_KERNEL):
+            client._channel.receive(MAX_PING_BYTES)
+        assert server.metrics.value("connections_total", result="lost") == 0
+
+
+@pytest.mark.parametrize(("wants_answer", "why"), [(False, "did not answer in time"), (True, "renews its keys")])
+def test_records_without_data_do_not_stop_the_clock(
+    authority: Path, tmp_path: Path, wants_answer: bool, why: str
+) -> None:
+    """They are read a slice at a time: the deadline, or what they want answered, ends the rest unread."""
+    left, right = socket.socketpair()
+    context = client_context(authority / "alice")
+    context.keylog_filename = str(tmp_path / "secrets")
+    with ThreadPoolExecutor(1) as pool:
+        serving = pool.submit(TlsStream.accept, left, server_context(authority / "server"), handshake_s=20)
+        client = TlsStream.connect(right, context, "localhost", handshake_s=20)
+        server = serving.result()
+        cipher = client._tls._object.cipher()
+        assert cipher is not None and cipher[0] == CIPHER
+        flood = b"".join(key_updates(tmp_path / "secrets", 30_000, wants_answer=wants_answer))
+        right.setblocking(True)
+        sending = pool.submit(right.sendall, flood)
+        select.select([left], [], [])
+        with pytest.raises(ConnectionLostError, match=why):
+            server.receive(1, timeout_s=60 if wants_answer else 0)
+        assert not sending.done() or left.recv(1)
+        server.close()
+        sending.exception()
+    right.close()
+
+
+def test_strangers_of_many_addresses_give_way(tmp_path: Path, authority: Path) -> None:
+    """All places for handshakes are held by silence, and a client still comes in; so does the next."""
+    limits = Limits(handshakes=6, handshakes_per_address=2, handshake_s=60)
+    with serving(tmp_path, authority, limits, io.StringIO()) as (client, server):
+        where = ("127.0.0.1", server.port)
+        strangers = [
+            socket.create_connection(where, source_address=(f"127.0.0.{number}", 0))
+            for number in (2, 3, 4)
+            for _ in range(2)
+        ]
+        for _ in range(2):
+            with client:
+                client.infer(PIXELS)
+        for sock in strangers:
+            sock.close()
+
+
+def test_who_holds_most_gives_way_and_the_longest_first() -> None:
+    places = Handshakes(total=4, per_address=3)
+    pairs = [socket.socketpair() for _ in range(7)]
+    addresses = ["10.0.0.1", "2001:db8::1", "2001:db8::ffff:2", "10.0.0.2", "10.0.0.3"]
+    for (ours, _), address in zip(pairs, addresses, strict=False):
+        assert places.try_enter(ours, address)
+
+    def ended() -> list[int]:
+        return [number for number, (_, theirs) in enumerate(pairs) if select.select([theirs], [], [], 0)[0]]
+
+    assert ended() == [1]  # one network has two, the older of which went
+    places.leave(pairs[0][0])
+    assert places.try_enter(pairs[5][0], "2001:db8::3")
+    assert ended() == [1]
+    assert places.try_enter(pairs[6][0], "2001:db8:0:0:1::4") and ended() == [1, 2]
+    for pair in pairs:
+        for end in pair:
+            end.close()
+
+
+def test_one_address_has_its_places_and_no_more() -> None:
+    places = Handshakes(total=9, per_address=2)
+    left, right = socket.socketpair()
+    third = left.dup()
+    assert places.try_enter(left, "::ffff:10.0.0.1") and places.try_enter(right, "10.0.0.1")
+    assert not places.try_enter(third, "10.0.0.1") and places.try_enter(third, "fe80::1%eth0")
+    for end in (left, right, third):
+        end.close()
