@@ -23,7 +23,8 @@ Encoded = Path | bytes
 
 
 def is_image(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+    """By its name. Copies in hidden folders (.ipynb_checkpoints, .thumbnails) would otherwise be test images as well."""
+    return path.suffix.lower() in SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
 def decode_all(encoded: Sequence[Encoded], name: Callable[[int], str], *, size: int | None = None) -> Tensor:
