@@ -70,6 +70,13 @@ def test_a_server_that_cannot_start_says_why(scene: Scene, authority: Path) -> N
         run("serve", scene.compiled, "--keys", authority / "server", "--listen", "192.0.2.1:1", "--metrics-port", "0")
 
 
+def test_keys_that_are_not_there_yet_can_be_issued_afterwards(tmp_path: Path) -> None:
+    run("keys", "init", tmp_path / "keys")
+    with pytest.raises(InputError, match=r"bob: there is no key\.pem"):
+        run("infer", "cat.png", "--keys", tmp_path / "keys" / "bob")
+    run("keys", "issue", "bob", "--client", "--keys", tmp_path / "keys")
+
+
 def test_no_server_is_one_line_and_a_remedy(scene: Scene, authority: Path) -> None:
     scene.server.port = 1  # nobody listens there
     done = infer(scene.server, authority / "alice", scene.picture, "--state", scene.client_state)
