@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
 
 from sphynx.cli.main import app
 from sphynx.errors import InputError
-from tests.data.layouts import write_classes
+from tests.data.layouts import write_classes, write_image
 
 # 320 ReLUs: C = 1, D = 5 on images of 8x8. One epoch of everything, in few large batches.
 TINY = [
@@ -87,6 +88,16 @@ def test_places_given_by_hand_stay_within_the_budget(tmp_path: Path) -> None:
     assert "Reduce later" in refused.value.remedy and not (tmp_path / "run").exists()
     designed = json.loads(run(*words, "--reduce-at", "1,2"))
     assert designed["relus"] == 325 and designed["reduce_positions"] == [1, 2]
+
+
+def test_a_handful_of_images_is_learned_without_a_word_about_epochs(tmp_path: Path) -> None:
+    """Ten dark and ten light images: after the few steps of `small` as it is, the network could not tell them apart."""
+    shades = np.linspace(0, 255, 20).astype(np.uint8)
+    for number, shade in enumerate(shades):
+        write_image(tmp_path / "images" / ("dark" if shade < 128 else "light") / f"{number}.png", np.full((4, 4), shade))
+    words = ["design", "--data", str(tmp_path / "images"), "--relu-budget", "48", "--device", "cpu", "--compare", "none"]
+    designed = json.loads(run(*words, "--reduce-at", "1,2", "-o", str(tmp_path / "run"), "--json"))
+    assert designed["training"]["epochs"] == 132 and designed["accuracies"] == [1.0]
 
 
 def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
