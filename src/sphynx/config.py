@@ -29,7 +29,8 @@ def read_settings(kind: type[Settings], table: Mapping[str, Any], *, where: str)
     """Builds the dataclass `kind` from a table. A class may add `faults()`, which returns what is wrong with values."""
     hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    faults = [f"unknown key {key!r}" for key in table if key not in fields]
+    unknown = [key for key in table if key not in fields]
+    faults = [f"unknown key {key!r}" for key in unknown]
     values: dict[str, Any] = {}
     for name, field in fields.items():
         if name in table:
@@ -44,7 +45,8 @@ def read_settings(kind: type[Settings], table: Mapping[str, Any], *, where: str)
         faults = list(getattr(settings, "faults", list)())
         if not faults:
             return settings
-    raise InputError(join_faults(faults), where=where, remedy=f"Known keys are {', '.join(fields)}.")
+    remedy = f"Known keys are {', '.join(fields)}." if unknown else "Change these values."
+    raise InputError(join_faults(faults), where=where, remedy=remedy)
 
 
 def _converted(hint: Any, value: Any) -> Any:
