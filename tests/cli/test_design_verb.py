@@ -107,6 +107,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert stopped.returncode == 1, stopped.stderr
+    assert stopped.stderr.startswith("timing a few steps of each stage")
     assert "Continue with: sphynx design" in stopped.stderr and "--resume auto" in stopped.stderr
     assert (tmp_path / "run" / "training" / "seed-0" / "checkpoint.pt").exists()
     finished = json.loads(run(*words, "--resume", "auto", "--json"))

@@ -126,6 +126,8 @@ def design(
         print_json({"out": str(out), "estimates": estimates, **pipeline.run()})
         return
     print_plans(pipeline.outline.plans, pipeline.order.relu_budget, tolerance)
+    if not pipeline.stages.finished("estimate"):  # a minute of silence on two cores at 25.6K ReLUs
+        typer.echo("timing a few steps of each stage on this device ...", err=True)
     _print_schedule(pipeline)
     _print_result(pipeline.run(), out)
 
