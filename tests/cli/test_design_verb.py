@@ -94,8 +94,20 @@ def test_a_handful_of_images_is_learned_without_a_word_about_epochs(tmp_path: Pa
     """Ten dark and ten light images: after the few steps of `small` as it is, the network could not tell them apart."""
     shades = np.linspace(0, 255, 20).astype(np.uint8)
     for number, shade in enumerate(shades):
-        write_image(tmp_path / "images" / ("dark" if shade < 128 else "light") / f"{number}.png", np.full((4, 4), shade))
-    words = ["design", "--data", str(tmp_path / "images"), "--relu-budget", "48", "--device", "cpu", "--compare", "none"]
+        write_image(
+            tmp_path / "images" / ("dark" if shade < 128 else "light") / f"{number}.png", np.full((4, 4), shade)
+        )
+    words = [
+        "design",
+        "--data",
+        str(tmp_path / "images"),
+        "--relu-budget",
+        "48",
+        "--device",
+        "cpu",
+        "--compare",
+        "none",
+    ]
     designed = json.loads(run(*words, "--reduce-at", "1,2", "-o", str(tmp_path / "run"), "--json"))
     assert designed["training"]["epochs"] == 132 and designed["accuracies"] == [1.0]
 

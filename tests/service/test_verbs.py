@@ -66,6 +66,8 @@ def test_an_inference_prints_its_labels_and_what_it_took(scene: Scene) -> None:
 def test_a_server_that_cannot_start_says_why(scene: Scene, authority: Path) -> None:
     with pytest.raises(InputError, match=r"there is no key\.pem"):
         run("serve", scene.compiled, "--keys", authority, "--state", scene.client_state, "--metrics-port", "0")
+    with pytest.raises(InputError, match="alice: no client would accept these keys"):
+        run("serve", scene.compiled, "--keys", authority / "alice", "--state", scene.client_state)
     with pytest.raises(InputError, match="cannot listen there"):
         run("serve", scene.compiled, "--keys", authority / "server", "--listen", "192.0.2.1:1", "--metrics-port", "0")
 

@@ -32,9 +32,7 @@ def compile_run(
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            "--out", "-o", help="The folder for program.json and weights.safetensors.", callback=out_folder
-        ),
+        typer.Option("--out", "-o", help="The folder for program.json and weights.safetensors.", callback=out_folder),
     ],
     calibrate: Annotated[
         str, typer.Option("--calibrate", help="Data as the network was trained on; else what the run itself names.")

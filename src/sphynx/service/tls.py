@@ -22,7 +22,9 @@ from sphynx.protocol.stream import Buffer, ConnectionLostError, SocketStream, lo
 SLICE_BYTES = 1 << 18  # sealed and handed over at a time: the kernel sends one slice while the next is sealed
 RECORD_BYTES = 1 << 14
 _HANDSHAKE_REMEDY = "Check that both sides hold unexpired keys of the same authority: sphynx keys --help."
-_OTHER_NAME_REMEDY = "Connect to the name that the server's keys are for, or issue them for this one: keys issue --server."
+_OTHER_NAME_REMEDY = (
+    "Connect to the name that the server's keys are for, or issue them for this one: keys issue --server."
+)
 _NAME_MISMATCH, _ADDRESS_MISMATCH = 62, 64  # X509_V_ERR_HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH of OpenSSL
 
 
