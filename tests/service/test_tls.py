@@ -136,7 +136,7 @@ def test_a_revocation_is_seen_without_a_restart(tmp_path: Path) -> None:
 
 def test_keys_that_no_client_would_accept_are_refused_before_serving(authority: Path, tmp_path: Path) -> None:
     check_server_keys(authority / "server")
-    with pytest.raises(InputError, match="alice: no client would accept these keys: .*purpose"):
+    with pytest.raises(InputError, match=r"alice: no client would accept these keys: .*purpose"):
         check_server_keys(authority / "alice")
     keys.init(tmp_path)
     keys.issue(tmp_path, "server", hosts=["localhost"])

@@ -23,7 +23,7 @@ Encoded = Path | bytes
 
 
 def is_image(path: Path) -> bool:
-    """By its name. Copies in hidden folders (.ipynb_checkpoints, .thumbnails) would otherwise be test images as well."""
+    """By its name. Copies in hidden folders (.ipynb_checkpoints, .thumbnails) would be test images as well."""
     return path.suffix.lower() in SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
