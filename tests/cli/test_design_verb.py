@@ -7,14 +7,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
 
 from sphynx.cli.main import app
 from sphynx.errors import InputError
-from tests.data.layouts import write_classes, write_image
+from tests.data.layouts import write_classes
 
 # 320 ReLUs: C = 1, D = 5 on images of 8x8. One epoch of everything, in few large batches.
 TINY = [
@@ -90,26 +89,16 @@ def test_places_given_by_hand_stay_within_the_budget(tmp_path: Path) -> None:
     assert designed["relus"] == 325 and designed["reduce_positions"] == [1, 2]
 
 
-def test_a_handful_of_images_is_learned_without_a_word_about_epochs(tmp_path: Path) -> None:
-    """Ten dark and ten light images: after the few steps of `small` as it is, the network could not tell them apart."""
-    shades = np.linspace(0, 255, 20).astype(np.uint8)
-    for number, shade in enumerate(shades):
-        write_image(
-            tmp_path / "images" / ("dark" if shade < 128 else "light") / f"{number}.png", np.full((4, 4), shade)
-        )
+def test_few_images_are_trained_for_more_epochs_unless_their_number_is_given(tmp_path: Path) -> None:
+    write_classes(tmp_path / "images", n=5, size=4)
     words = [
-        "design",
-        "--data",
-        str(tmp_path / "images"),
-        "--relu-budget",
-        "48",
-        "--device",
-        "cpu",
-        "--compare",
-        "none",
-    ]
-    designed = json.loads(run(*words, "--reduce-at", "1,2", "-o", str(tmp_path / "run"), "--json"))
-    assert designed["training"]["epochs"] == 132 and designed["accuracies"] == [1.0]
+        "design", "--data", str(tmp_path / "images"), "--relu-budget", "48", "--device", "cpu", "--compare", "none",
+        "--reduce-at", "1,2", "--json",
+    ]  # fmt: skip
+    usual = json.loads(run(*words, "-o", str(tmp_path / "usual")))
+    assert usual["training"]["epochs"] == 132 and usual["training"]["warmup_epochs"] == 22
+    given = json.loads(run(*words, "--set", "training.epochs=2", "-o", str(tmp_path / "given")))
+    assert given["training"]["epochs"] == 2
 
 
 def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
