@@ -36,8 +36,9 @@ def test_all_faults_at_once() -> None:
 
 
 def test_values_are_checked() -> None:
-    with pytest.raises(InputError, match="epochs must be positive"):
+    with pytest.raises(InputError, match="epochs must be positive") as caught:
         read_settings(Settings, {"epochs": 0}, where="t")
+    assert "Known keys" not in caught.value.remedy  # the key was right
     with pytest.raises(InputError, match="expected int"):
         read_settings(Settings, {"epochs": True}, where="t")
 

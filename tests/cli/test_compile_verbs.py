@@ -72,6 +72,8 @@ def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
     assert result["images"] == 359 and result["float_network"]["agreement"] > 0.9
     assert {layer["name"] for layer in result["layers"]} == set(shown["layers"])
     assert "same class" in sphynx("check", "compiled", "--data", "digits", "--run", str(run_folder)).out
+    of_another = sphynx("check", "compiled", "--data", "digits", "--run", "sphynx-cifar100-25k")
+    assert of_another.code == 2 and "3x32x32 images of 100 classes, the program 1x8x8 images of 10" in of_another.err
     again = sphynx("compile", str(run_folder), "-o", "again", "--calibrate", "digits")
     assert again.code == 0 and f"ring of {shown['ring_bits']} bits" in again.out
     assert shown["content_hash"][:16] in again.out  # the same run gives the same program

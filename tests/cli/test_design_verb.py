@@ -89,6 +89,18 @@ def test_places_given_by_hand_stay_within_the_budget(tmp_path: Path) -> None:
     assert designed["relus"] == 325 and designed["reduce_positions"] == [1, 2]
 
 
+def test_few_images_are_trained_for_more_epochs_unless_their_number_is_given(tmp_path: Path) -> None:
+    write_classes(tmp_path / "images", n=5, size=4)
+    words = [
+        "design", "--data", str(tmp_path / "images"), "--relu-budget", "48", "--device", "cpu", "--compare", "none",
+        "--reduce-at", "1,2", "--json",
+    ]  # fmt: skip
+    usual = json.loads(run(*words, "-o", str(tmp_path / "usual")))
+    assert usual["training"]["epochs"] == 132 and usual["training"]["warmup_epochs"] == 22
+    given = json.loads(run(*words, "--set", "training.epochs=2", "-o", str(tmp_path / "given")))
+    assert given["training"]["epochs"] == 2
+
+
 def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
     words = [*TINY, "--fixed", "--compare", "none", "-o", str(tmp_path / "run")]
     stopped = subprocess.run(
@@ -96,6 +108,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert stopped.returncode == 1, stopped.stderr
+    assert stopped.stderr.startswith("timing a few steps of each stage")
     assert "Continue with: sphynx design" in stopped.stderr and "--resume auto" in stopped.stderr
     assert (tmp_path / "run" / "training" / "seed-0" / "checkpoint.pt").exists()
     finished = json.loads(run(*words, "--resume", "auto", "--json"))

@@ -1,5 +1,7 @@
 """Files that verbs write at their end are checked at their beginning."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,26 @@ def test_a_figure_of_no_known_format_is_refused(verb: list[str], name: str, tmp_
     with pytest.raises(InputError, match=r"none of \.svg, \.png") as caught:
         CliRunner().invoke(app, [*verb, "--figure", str(tmp_path / name)], catch_exceptions=False)
     assert "--figure figure" in caught.value.remedy and ".svg" in caught.value.remedy
+
+
+def test_a_folder_that_cannot_be_made_is_named_before_the_run_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file", tmp_path / "file" / "compiled"):
+        with pytest.raises(InputError, match="cannot be made into a folder"):
+            CliRunner().invoke(app, ["compile", "no-such-run", "-o", str(out)], catch_exceptions=False)
+    with pytest.raises(InputError, match="no-such-run"):
+        CliRunner().invoke(app, ["compile", "no-such-run", "-o", str(tmp_path / "new")], catch_exceptions=False)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("full", ["/dev/full", "/proc/no-such-folder/page.html"])
+def test_a_failure_of_the_disk_is_one_line_and_a_remedy(full: str, tmp_path: Path) -> None:
+    run = ("report", "sphynx-cifar100-25k", "-o", full)
+    done = subprocess.run(
+        [sys.executable, "-m", "sphynx.cli.main", *run], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    error, remedy = done.stderr.splitlines()
+    assert done.returncode == 1 and error.startswith("error: ") and "room on its disk" in remedy
 
 
 @pytest.mark.parametrize("verb", MEASURING, ids=" ".join)

@@ -219,6 +219,11 @@ def test_size_and_streaming_stay_where_other_data_are_named(stream: tuple[str, .
         assert "--no-stream" in sphynx("check", "compiled", "--data", "digits").err
 
 
+def test_images_cannot_be_resized_to_nothing(sphynx: Sphynx) -> None:
+    refused = sphynx("data", "show", "images", "--image-size", "0")
+    assert refused.code == 2 and "--image-size" in refused.err and "Traceback" not in refused.err
+
+
 def test_data(sphynx: Sphynx) -> None:
     listed = json.loads(sphynx("data", "ls", "--json").out)
     assert [row["here"] for row in listed] == [True, False, False, False, False]

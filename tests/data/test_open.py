@@ -101,9 +101,9 @@ def test_tiny_imagenet(tmp_path: Path) -> None:
         open_data(str(tmp_path / "tiny"))
 
 
-@pytest.mark.parametrize("test_name", ["test", "val"])
-def test_image_folder_with_splits(test_name: str, tmp_path: Path) -> None:
-    write_classes(tmp_path / "train", n=4)
+@pytest.mark.parametrize(("train_name", "test_name"), [("train", "test"), ("train", "val"), ("Train", "TEST")])
+def test_image_folder_with_splits(train_name: str, test_name: str, tmp_path: Path) -> None:
+    write_classes(tmp_path / train_name, n=4)
     write_classes(tmp_path / test_name, n=2)
     data = open_data(str(tmp_path))
     assert (len(data.train), len(data.test)) == (8, 4)
@@ -115,6 +115,14 @@ def test_one_image_folder_is_split_by_a_seed(tmp_path: Path) -> None:
     data = open_data(str(tmp_path))
     assert torch.bincount(data.test.labels).tolist() == [2, 2, 2]
     assert torch.equal(data.test.images, open_data(str(tmp_path)).test.images)
+
+
+def test_hidden_folders_are_passed_over_also_inside_a_class(tmp_path: Path) -> None:
+    write_classes(tmp_path, n=5)
+    for hidden in (tmp_path / ".cache", tmp_path / "ant" / ".ipynb_checkpoints"):
+        write_image(hidden / "0-checkpoint.png", pixels(1, (6, 6, 3))[0])
+    data = open_data(str(tmp_path))
+    assert (len(data.train) + len(data.test), data.classes) == (10, 2)
 
 
 def test_grey_images_stay_grey(tmp_path: Path) -> None:

@@ -25,6 +25,33 @@ def test_checkpoint_round_trip(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoint.pt", "figures"]
 
 
+HOLDS_A_FOLDER = """
+import sys
+from pathlib import Path
+from sphynx.run.folder import RunFolder
+with RunFolder(Path(sys.argv[1])).alone():
+    print("holds it", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_folder_has_one_run_at_a_time(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLDS_A_FOLDER, str(folder.path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with other:
+        assert other.stdout is not None and other.stdout.readline() == "holds it\n"
+        with pytest.raises(InputError, match="run: another process is running"), folder.alone():
+            pass
+        with RunFolder(tmp_path / "another").alone():
+            other.kill()
+    for _ in range(2):  # freed by whatever ended the other one, and by ourselves
+        with folder.alone():
+            pass
+
+
 def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     RunFolder(tmp_path, belongs_to="one").save_checkpoint({"epoch": 1})
     with pytest.raises(InputError, match=r"checkpoint\.pt: the checkpoint belongs to another design"):

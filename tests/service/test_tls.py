@@ -17,7 +17,7 @@ from sphynx.errors import InputError
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service import keys
-from sphynx.service.credentials import FreshContext, client_context, server_context
+from sphynx.service.credentials import FreshContext, check_server_keys, client_context, server_context
 from sphynx.service.tls import RECORD_BYTES, SLICE_BYTES, HandshakeError, TlsStream, slices
 
 
@@ -80,9 +80,11 @@ def test_keys_of_another_authority_are_refused_by_both_sides(authority: Path, tm
         connect(authority / "server", stranger)
 
 
-def test_a_server_of_another_name_is_refused(authority: Path) -> None:
-    with pytest.raises(HandshakeError, match=r"elsewhere\.example"):
-        connect(authority / "server", authority / "alice", "elsewhere.example")
+@pytest.mark.parametrize("host", ["elsewhere.example", "192.0.2.1"])
+def test_a_server_of_another_name_is_refused(host: str, authority: Path) -> None:
+    with pytest.raises(HandshakeError, match=host) as caught:
+        connect(authority / "server", authority / "alice", host)
+    assert "keys issue --server" in caught.value.remedy
 
 
 def test_a_client_without_certificate_or_with_old_tls_is_refused(authority: Path) -> None:
@@ -130,6 +132,17 @@ def test_a_revocation_is_seen_without_a_restart(tmp_path: Path) -> None:
     assert fresh.get() is not before
     with pytest.raises(HandshakeError, match="revoked"):
         connect(server, alice)
+
+
+def test_keys_that_no_client_would_accept_are_refused_before_serving(authority: Path, tmp_path: Path) -> None:
+    check_server_keys(authority / "server")
+    with pytest.raises(InputError, match=r"alice: no client would accept these keys: .*purpose"):
+        check_server_keys(authority / "alice")
+    keys.init(tmp_path)
+    keys.issue(tmp_path, "server", hosts=["localhost"])
+    keys.revoke(tmp_path, "server")
+    with pytest.raises(InputError, match="revoked"):
+        check_server_keys(tmp_path / "server")
 
 
 def test_a_readable_private_key_and_missing_files_are_refused(authority: Path, tmp_path: Path) -> None:

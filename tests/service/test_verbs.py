@@ -67,6 +67,8 @@ def test_an_inference_prints_its_labels_and_what_it_took(scene: Scene) -> None:
 def test_a_server_that_cannot_start_says_why(scene: Scene, authority: Path) -> None:
     with pytest.raises(InputError, match=r"there is no key\.pem"):
         run("serve", scene.compiled, "--keys", authority, "--state", scene.client_state, "--metrics-port", "0")
+    with pytest.raises(InputError, match="alice: no client would accept these keys"):
+        run("serve", scene.compiled, "--keys", authority / "alice", "--state", scene.client_state)
     with pytest.raises(InputError, match="cannot listen there"):
         run("serve", scene.compiled, "--keys", authority / "server", "--listen", "192.0.2.1:1", "--metrics-port", "0")
 
@@ -79,6 +81,13 @@ def test_a_program_without_a_name_is_called_as_it_was_asked_for(scene: Scene, na
     (line,) = (line for line in scene.server.log if line["event"] == "serving")
     assert line["name"] == logged
     assert scene.server.stop() == 0
+
+
+def test_keys_that_are_not_there_yet_can_be_issued_afterwards(tmp_path: Path) -> None:
+    run("keys", "init", tmp_path / "keys")
+    with pytest.raises(InputError, match=r"bob: there is no key\.pem"):
+        run("infer", "cat.png", "--keys", tmp_path / "keys" / "bob")
+    run("keys", "issue", "bob", "--client", "--keys", tmp_path / "keys")
 
 
 def test_no_server_is_one_line_and_a_remedy(scene: Scene, authority: Path) -> None:

@@ -28,7 +28,7 @@ from sphynx.train import pipeline as module
 from sphynx.train import retraining
 from sphynx.train.comparison import Row, gain
 from sphynx.train.loop import DivergedError, Job
-from sphynx.train.order import Order, recipe_for, with_epochs
+from sphynx.train.order import Order, long_enough, recipe_for, with_epochs
 from sphynx.train.outline import usual_reduce_cells
 from sphynx.train.pipeline import Pipeline
 from sphynx.train.recipe import load_recipe
@@ -358,6 +358,13 @@ def test_a_shorter_recipe_keeps_its_shape() -> None:
     assert with_epochs(load_recipe("fast"), 6).warmup_epochs == 0.5
     assert with_epochs(recipe, recipe.epochs) == recipe
     assert recipe_for(data()) == "small"
+
+
+def test_few_images_get_more_epochs() -> None:
+    small = load_recipe("small")
+    assert long_enough(small, 1438) == small
+    for images, epochs in ((128, 66), (63, 132), (2, 132)):
+        assert long_enough(small, images) == with_epochs(small, epochs)
 
 
 def test_distillation_is_refused() -> None:

@@ -10,6 +10,7 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.cli.output_files import out_folder
 from sphynx.cli.train import DataSize, KnownStream, open_known
 from sphynx.errors import InputError
 
@@ -29,7 +30,10 @@ def compile_run(
     run: Annotated[
         str, typer.Argument(help="A trained run folder, its model.safetensors, a model's name, or a network.onnx.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for program.json and weights.safetensors.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The folder for program.json and weights.safetensors.", callback=out_folder),
+    ],
     calibrate: Annotated[
         str, typer.Option("--calibrate", help="Data as the network was trained on; else what the run itself names.")
     ] = "",

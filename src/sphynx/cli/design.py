@@ -126,6 +126,8 @@ def design(
         print_json({"out": str(out), "estimates": estimates, **pipeline.run()})
         return
     print_plans(pipeline.outline.plans, pipeline.order.relu_budget, tolerance)
+    if not pipeline.stages.finished("estimate"):  # a minute of silence on two cores at 25.6K ReLUs
+        typer.echo("timing a few steps of each stage on this device ...", err=True)
     _print_schedule(pipeline)
     _print_result(pipeline.run(), out)
 
@@ -139,7 +141,7 @@ def _order(
     from sphynx.search.recipe import load_recipe as load_search_recipe
     from sphynx.search.strategies import STRATEGIES
     from sphynx.space.planner import parse_percentage, parse_relu_budget
-    from sphynx.train.order import Order, recipe_for
+    from sphynx.train.order import Order, long_enough, recipe_for
     from sphynx.train.recipe import load_recipe
     from sphynx.train.timing import parse_duration
 
@@ -157,6 +159,8 @@ def _order(
         )  # fmt: skip
     search, location, training, compare = (auto if name == AUTO else name for name in recipes)
     trained_by = load_recipe(training, changes["training"])
+    if recipes[2] == AUTO and "epochs" not in changes["training"]:
+        trained_by = long_enough(trained_by, len(data.train))
     return Order(
         relu_budget=parse_relu_budget(relu_budget),
         tolerance=parse_percentage(tolerance),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated
@@ -68,6 +69,8 @@ app.command("doctor")(doctor.doctor)
 # What only the design wing needs: absent where no more than a client is installed.
 DESIGN_PACKAGES = ("jinja2", "matplotlib", "PIL", "safetensors", "sklearn", "torch")
 
+DISK_REMEDY = "Check the path, who may read or write it, and the room on its disk."
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -93,6 +96,12 @@ def main() -> None:
     except SphynxError as error:
         print(f"error: {error}\n  remedy: {error.remedy}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:  # what no verb foresaw: a disk that is full, a folder that was taken away
+        if error.filename is None and error.errno != errno.ENOSPC:
+            raise
+        where = f"{error.filename}: " if error.filename is not None else ""
+        print(f"error: {where}{error.strerror}\n  remedy: {DISK_REMEDY}", file=sys.stderr)
+        sys.exit(1)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in DESIGN_PACKAGES:
             raise

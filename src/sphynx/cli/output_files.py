@@ -28,6 +28,14 @@ def out_file(path: Path | None) -> Path | None:
     return None if path is None else _writable(path, "-o")
 
 
+def out_folder(path: Path) -> Path:
+    """The callback of an --out that is a folder. It is not made yet: what goes wrong before would leave it empty."""
+    nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise InputError("it cannot be made into a folder", where=str(path), remedy="Name another: -o FOLDER.")
+    return path
+
+
 def picture_folder(path: Path | None) -> Path | None:
     """The callback of an --svg."""
     if path is not None:

@@ -59,6 +59,7 @@ def serve(
     from sphynx.program.weights import content_hash, load_weights
     from sphynx.protocol.linear import ServerModel
     from sphynx.service.admission import Limits
+    from sphynx.service.credentials import check_server_keys
     from sphynx.service.events import EventLog
     from sphynx.service.monitor import Monitor
     from sphynx.service.server import Server
@@ -80,6 +81,7 @@ def serve(
         idle_s=idle,
         grace_s=grace,
     )
+    check_server_keys(keys)
     events = EventLog(sys.stderr)
     folder = compiled_folder(compiled, lambda line: events.write("deriving", what=line))
     program = load_program(folder)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 RunArgument = Annotated[str, typer.Argument(help="A trained run folder, its model.safetensors, or a model's name.")]
 DataOption = Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
-DataSize = Annotated[int | None, typer.Option("--image-size", help="Resize the images of a folder to N x N.")]
+DataSize = Annotated[int | None, typer.Option("--image-size", min=1, help="Resize the images of a folder to N x N.")]
 KnownData = Annotated[
     str,
     typer.Option("--data", help="A name from `sphynx data ls`, or a path. [default: the data it was made with]"),

@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 
+from sphynx.data.picture import cover, read_upright
 from sphynx.errors import InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
-_GREY_MODES = ("1", "L")
 
 Pixels = NDArray[np.uint8]
 Encoded = Path | bytes
 
 
 def is_image(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+    """By its name. Copies in hidden folders (.ipynb_checkpoints, .thumbnails) would be test images as well."""
+    return path.suffix.lower() in SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
 def decode_all(encoded: Sequence[Encoded], name: Callable[[int], str], *, size: int | None = None) -> Tensor:
@@ -79,26 +79,5 @@ def _too_large(first: Pixels, count: int, name: Callable[[int], str]) -> InputEr
 
 def decode_image(encoded: Encoded, name: str, *, size: int | None = None) -> Pixels:
     """[h, w] for a grey image, [h, w, 3] for any other."""
-    try:
-        with Image.open(io.BytesIO(encoded) if isinstance(encoded, bytes) else encoded) as image:
-            grey = image.mode in _GREY_MODES
-            picture = image.convert("L" if grey else "RGB")
-    except Exception as error:  # Pillow's readers raise many kinds on hostile bytes: all mean "not a usable image"
-        raise InputError(
-            f"the image cannot be read ({type(error).__name__}: {error})",
-            where=name,
-            remedy="Replace or remove this file.",
-        ) from error
-    if size is not None:
-        picture = fit(picture, size)
-    return np.asarray(picture)
-
-
-def fit(picture: Image.Image, size: int) -> Image.Image:
-    """The shorter side to `size`, then the middle square."""
-    width, height = picture.size
-    scale = size / min(width, height)
-    wide, high = max(size, round(width * scale)), max(size, round(height * scale))
-    picture = picture.resize((wide, high), Image.Resampling.BILINEAR)
-    left, top = (wide - size) // 2, (high - size) // 2
-    return picture.crop((left, top, left + size, top + size))
+    picture = read_upright(io.BytesIO(encoded) if isinstance(encoded, bytes) else encoded, name)
+    return np.asarray(picture if size is None else cover(picture, size, size))

@@ -45,7 +45,7 @@ def list_classes(folder: Path, class_names: tuple[str, ...] | None = None) -> Li
     for label, name in enumerate(names):
         if class_names is not None and name not in found:
             continue  # a class without test images can still be trained on
-        inside = sorted(path for path in (folder / name).rglob("*") if is_image(path))
+        inside = sorted(path for path in (folder / name).rglob("*") if is_image(path.relative_to(folder)))
         if not inside:
             raise InputError(
                 "the class folder holds no images",
@@ -108,4 +108,6 @@ def open_tiny_imagenet(folder: Path, size: int | None = None) -> Data:
 
 
 def _first_folder(folder: Path, names: tuple[str, ...]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_dir()), None)
+    """By the order of `names`. Train/ and TRAIN/ count too: as classes they would be learned apart, silently."""
+    found = {path.name.lower(): path for path in sorted(folder.iterdir()) if path.is_dir()}
+    return next((found[name] for name in names if name in found), None)

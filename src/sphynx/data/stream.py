@@ -20,9 +20,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from sphynx.data.batches import Augmentation, BatchSettings, EpochBatches, Normalise, cut_out
-from sphynx.data.decode import decode_image, fit
+from sphynx.data.decode import decode_image
 from sphynx.data.folders import Listing, list_splits
 from sphynx.data.images import DataFace, ImageSet, Statistics, stratified
+from sphynx.data.picture import cover
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError
 
@@ -175,13 +176,13 @@ def random_resized_crop(picture: Image.Image, size: int, random: np.random.Gener
             left, top = int(random.integers(width - wide + 1)), int(random.integers(height - high + 1))
             box = (left, top, left + wide, top + high)
             return picture.resize((size, size), Image.Resampling.BILINEAR, box=box)
-    return fit(picture, size)
+    return cover(picture, size, size)
 
 
 def _middle(picture: Image.Image, size: int) -> Image.Image:
-    larger = fit(picture, round(size / MIDDLE))
-    edge = (larger.width - size) // 2
-    return larger.crop((edge, edge, edge + size, edge + size))
+    larger = round(size / MIDDLE)
+    edge = (larger - size) // 2
+    return cover(picture, larger, larger).crop((edge, edge, edge + size, edge + size))
 
 
 def _loader(

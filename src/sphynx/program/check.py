@@ -67,6 +67,16 @@ def check(
             where="data",
             remedy="Give the data that the network was trained for.",
         )
+    if network is not None and (network.design.image, network.design.classes) != (
+        program.image,
+        program.logits.shape.size,
+    ):
+        raise InputError(
+            f"the network takes {network.design.image} images of {network.design.classes} classes, "
+            f"the program {program.image} images of {program.logits.shape.size}",
+            where="network",
+            remedy="Compare the program with the run that it was compiled from.",
+        )
     largest = dict.fromkeys(program.shapes, 0)
 
     def watch(step: Step, tensor: Array) -> None:

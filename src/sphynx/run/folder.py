@@ -11,11 +11,13 @@ to something else is refused. Checkpoints hold tensors and plain values only and
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -49,6 +51,16 @@ class RunFolder:
             ) from error
 
         self._events = _event_writer(self.path) if tensorboard else None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Two runs in one folder would mix their metrics and checkpoints. Whatever ends a process frees its folder."""
+        held = os.open(self.path, os.O_RDONLY)
+        try:
+            self._lock(held)
+            yield
+        finally:
+            os.close(held)
 
     @property
     def figures(self) -> Path:
@@ -124,6 +136,18 @@ class RunFolder:
             )
         state: dict[str, Any] = saved["state"]
         return state
+
+    def _lock(self, held: int) -> None:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "another process is running in this folder",
+                where=str(self.path),
+                remedy="Wait for it, or choose another --out.",
+            ) from None
+        except OSError:
+            pass  # a network's file system that locks no folders: better unguarded than unusable
 
     def _write_text(self, name: str, text: str) -> None:
         self._write(name, lambda file: file.write(text.encode()))

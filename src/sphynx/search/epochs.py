@@ -103,6 +103,13 @@ def run_epochs(
     learner: Learner, halves: Halves, generator: torch.Generator, watch: Watch, *, epochs: int, finish: Finish
 ) -> list[dict[str, Any]]:
     """Runs, or continues, until `epochs` or until `finish` says stop; the records of all epochs."""
+    with watch.folder.alone():
+        return _run_epochs(learner, halves, generator, watch, epochs, finish)
+
+
+def _run_epochs(
+    learner: Learner, halves: Halves, generator: torch.Generator, watch: Watch, epochs: int, finish: Finish
+) -> list[dict[str, Any]]:
     folder = watch.folder
     rows: list[dict[str, Any]] = []
     saved = folder.load_checkpoint()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -68,9 +69,10 @@ class Client:
         self._open = ExitStack()
 
     def __enter__(self) -> Client:
+        context = client_context(self._keys)  # first: a mistyped folder must not become one that holds bundles
         with ExitStack() as opening:
             self._store = opening.enter_context(Store(self._state, quota_bytes=self._quota_bytes))
-            stream = self._connect()
+            stream = self._connect(context)
             self._channel = Channel(stream)
             opening.callback(self._channel.close)
             self._server = stream.peer.fingerprint
@@ -149,8 +151,7 @@ class Client:
             for row in logits
         ]
 
-    def _connect(self) -> TlsStream:
-        context = client_context(self._keys)
+    def _connect(self, context: ssl.SSLContext) -> TlsStream:
         try:
             sock = socket.create_connection((self._host, self._port), timeout=self._connect_s)
         except OSError as error:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import threading
 from collections.abc import Callable
@@ -30,6 +31,25 @@ def server_context(folder: Path) -> ssl.SSLContext:
 
 def client_context(folder: Path) -> ssl.SSLContext:
     return _load(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), folder)
+
+
+def check_server_keys(folder: Path) -> None:
+    """Shakes hands with itself in memory: by keys that no client accepts a server would start and serve nobody."""
+    context = client_context(folder)
+    context.check_hostname = False  # whom clients will ask for is not known here
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(to_client, to_server)
+    server = server_context(folder).wrap_bio(to_server, to_client, server_side=True)
+    try:
+        for side in (client, server, client):  # TLS 1.3: then the client has judged the server's certificate
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    except ssl.SSLCertVerificationError as error:
+        raise InputError(
+            f"no client would accept these keys: {error.verify_message}",
+            where=str(folder),
+            remedy="Give keys of a server: sphynx keys issue NAME --server HOST.",
+        ) from None
 
 
 class FreshContext:

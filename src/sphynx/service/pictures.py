@@ -14,9 +14,9 @@ MODES = {1: "L", 3: "RGB"}
 
 
 def read_picture(path: Path, image: Shape) -> NDArray[np.uint8]:
-    """Resized to cover the program's image, then its middle: what training does to folders of images."""
+    """Read, resized to cover the program's image and cut to its middle by what training does to folders of images."""
     try:
-        from PIL import Image
+        from sphynx.data.picture import cover, read_upright
     except ModuleNotFoundError:
         raise MissingPartError(
             "reading images needs the package Pillow", remedy="pip install 'sphynx[client]'"
@@ -27,18 +27,8 @@ def read_picture(path: Path, image: Shape) -> NDArray[np.uint8]:
         raise InputError(
             f"the program reads {image.channels} channels", where=str(path), remedy="Call Client.infer with an array."
         )
-    try:
-        with Image.open(path) as opened:
-            picture = opened.convert(mode)
-    except Exception as error:  # Pillow's readers raise many kinds on hostile bytes: all mean "not a usable image"
-        raise InputError(
-            f"the image cannot be read ({type(error).__name__})", where=str(path), remedy="Give a PNG or JPEG file."
-        ) from None
-    if picture.size != (image.width, image.height):
-        scale = max(image.width / picture.width, image.height / picture.height)
-        wide, high = max(image.width, round(picture.width * scale)), max(image.height, round(picture.height * scale))
-        left, top = (wide - image.width) // 2, (high - image.height) // 2
-        resized = picture.resize((wide, high), Image.Resampling.BILINEAR)
-        picture = resized.crop((left, top, left + image.width, top + image.height))
+    if not path.is_file():
+        raise InputError("there is no such file", where=str(path), remedy="Give a PNG or JPEG file.")
+    picture = cover(read_upright(path, str(path)).convert(mode), image.width, image.height)
     pixels = np.asarray(picture, np.uint8).reshape(image.height, image.width, image.channels)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))

@@ -23,6 +23,10 @@ SLICE_BYTES = 1 << 18  # sealed and handed over at a time: the kernel sends one 
 RECORD_BYTES = 1 << 14
 MAX_UNASKED_BYTES = 1 << 14  # what TLS itself has to answer; it goes out with the next message, and there may be none
 _HANDSHAKE_REMEDY = "Check that both sides hold unexpired keys of the same authority: sphynx keys --help."
+_OTHER_NAME_REMEDY = (
+    "Connect to the name that the server's keys are for, or issue them for this one: keys issue --server."
+)
+_NAME_MISMATCH, _ADDRESS_MISMATCH = 62, 64  # X509_V_ERR_HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH of OpenSSL
 
 
 class HandshakeError(ConnectionLostError):
@@ -134,7 +138,7 @@ class TlsState:
         except ssl.SSLError as error:
             with contextlib.suppress(OSError):
                 self._flush(sock, deadline)  # the alert that tells the peer why
-            raise HandshakeError(_reason(error), where="TLS handshake", remedy=_HANDSHAKE_REMEDY) from None
+            raise HandshakeError(_reason(error), where="TLS handshake", remedy=_remedy(error)) from None
         except OSError as error:
             raise HandshakeError(
                 error.strerror or str(error), where="TLS handshake", remedy=_HANDSHAKE_REMEDY
@@ -217,6 +221,12 @@ def _left_s(deadline: float) -> float:
     if left_s <= 0:
         raise TimeoutError
     return left_s
+
+
+def _remedy(error: ssl.SSLError) -> str:
+    """Keys that are in order but for another host are the commonest mistake: localhost for 127.0.0.1."""
+    code = error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else None
+    return _OTHER_NAME_REMEDY if code in (_NAME_MISMATCH, _ADDRESS_MISMATCH) else _HANDSHAKE_REMEDY
 
 
 def _reason(error: ssl.SSLError) -> str:

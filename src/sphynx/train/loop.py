@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -89,9 +90,15 @@ class Job:
 
 def train(job: Job) -> dict[str, Any]:
     """Returns what it also writes to result.json."""
+    check_fit(job.design, job.data)
+    leads = job.processes.leads
+    folder = RunFolder(job.out, belongs_to=job.belongs_to(), tensorboard=job.tensorboard and leads)
+    with folder.alone() if leads else nullcontext():
+        return _train(job, folder)
+
+
+def _train(job: Job, folder: RunFolder) -> dict[str, Any]:
     recipe, data, processes = job.recipe, job.data, job.processes
-    check_fit(job.design, data)
-    folder = RunFolder(job.out, belongs_to=job.belongs_to(), tensorboard=job.tensorboard and processes.leads)
     state = folder.load_checkpoint() if job.resume else None
     if processes.leads:
         _describe_run(job, folder)

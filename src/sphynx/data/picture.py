@@ -1,0 +1,53 @@
+"""A picture file as training and a client both read it: upright, eight bits a channel, grey or RGB (no torch).
+
+A client that read its picture otherwise than the training did would ask about another picture.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+from PIL import Image, ImageOps
+
+from sphynx.errors import InputError
+
+_GREY_MODES = ("1", "L")
+_SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
+
+
+def read_upright(file: Path | IO[bytes], name: str) -> Image.Image:
+    """Of mode L where the file is grey, else RGB. Whatever cannot be used is refused by `name`."""
+    try:
+        with Image.open(file) as opened:
+            # Cameras write the sensor's rows and say in EXIF how to turn them: unturned, portraits would lie.
+            picture, kind = ImageOps.exif_transpose(opened), opened.format
+            picture.load()
+    except Exception as error:  # Pillow's readers raise many kinds on hostile bytes: all mean "not a usable image"
+        raise InputError(
+            f"the image cannot be read ({type(error).__name__}: {error})",
+            where=name,
+            remedy="Replace or remove this file.",
+        ) from error
+    # Pillow before 12 opened sixteen grey bits of a PNG as mode I.
+    if picture.mode in _SIXTEEN_BITS or (picture.mode, kind) == ("I", "PNG"):
+        # Pillow's own conversion cuts all values above 255 off, which leaves a white picture.
+        return picture.convert("I").point(lambda value: value * (1 / 256)).convert("L")
+    if picture.mode in ("I", "F"):
+        raise InputError(
+            "its pixels are numbers of 32 bits, of which nothing says which one is white",
+            where=name,
+            remedy="Save it with 8 or 16 bits a channel.",
+        )
+    return picture.convert("L" if picture.mode in _GREY_MODES else "RGB")
+
+
+def cover(picture: Image.Image, width: int, height: int) -> Image.Image:
+    """Resized until it covers this size, then its middle."""
+    if picture.size == (width, height):
+        return picture
+    scale = max(width / picture.width, height / picture.height)
+    wide, high = max(width, round(picture.width * scale)), max(height, round(picture.height * scale))
+    left, top = (wide - width) // 2, (high - height) // 2
+    resized = picture.resize((wide, high), Image.Resampling.BILINEAR)
+    return resized.crop((left, top, left + width, top + height))
