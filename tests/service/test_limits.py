@@ -21,7 +21,7 @@ from sphynx.service.admission import Limits
 from sphynx.service.client import Client
 from sphynx.service.events import EventLog
 from sphynx.service.server import Server
-from sphynx.service.session import Go, Prepare
+from sphynx.service.session import Go, Infer, Prepare
 from sphynx.service.store import Store
 from tests.program.programs import random_weights
 from tests.service.tiny import tiny_program
@@ -108,6 +108,19 @@ def test_no_worker_in_time(tmp_path: Path, authority: Path) -> None:
         server._admission.offline.give_back("somebody else")
         with client:
             client.prepare(1, relu="gmw")
+
+
+def test_a_client_that_falls_silent_in_an_inference_holds_its_worker_for_a_moment_only(
+    tmp_path: Path, authority: Path
+) -> None:
+    """One worker: the silent one would keep it for `message_s`, an hour here."""
+    limits, log = Limits(workers=1, message_s=3600.0, online_message_s=0.2), AwaitedLog("connection_lost")
+    with serving(tmp_path, authority, limits, log) as (alice, server), alice:
+        alice.prepare(1, relu="gmw")
+        session.send(alice._channel, Infer(alice.ready[0].bundle_id.hex()))
+        assert log.written.wait(timeout=30)
+        with Client("127.0.0.1", server.port, keys=authority / "bob", state=tmp_path / "bob", timeout_s=30) as bob:
+            assert bob.infer(PIXELS).backend in ("gc", "gmw")
 
 
 def test_an_unforeseen_error_ends_one_conversation_and_says_nothing_of_values(

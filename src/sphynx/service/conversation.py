@@ -151,7 +151,11 @@ class Conversation:
 
     def _infer(self, bundle_id: bytes) -> None:
         service, limits = self._service, self._service.admission.limits
-        with service.admission.online.taken_by(self.peer.fingerprint, limits.queue_s), self._within(limits.work_s):
+        with (
+            service.admission.online.taken_by(self.peer.fingerprint, limits.queue_s),
+            self._within(limits.work_s),
+            self._due_within(min(limits.message_s, limits.online_message_s)),
+        ):
             bundle = service.store.take(
                 bundle_id,
                 owner=self.peer.fingerprint,
@@ -209,6 +213,15 @@ class Conversation:
             yield
         finally:
             timer.cancel()
+
+    @contextmanager
+    def _due_within(self, limit_s: float) -> Iterator[None]:
+        """Inside an inference a client computes for milliseconds. One that falls silent must not hold a worker long."""
+        before, self._stream.timeout_s = self._stream.timeout_s, limit_s
+        try:
+            yield
+        finally:
+            self._stream.timeout_s = before
 
 
 def _out_of_place() -> RefusedError:
