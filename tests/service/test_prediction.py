@@ -19,6 +19,7 @@ from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import ranked
 from sphynx.service.session import Bye, Ping
 from sphynx.space.tally import Shape
+from tests.program.programs import program_reading
 from tests.service.tiny import tiny_program
 
 
@@ -69,7 +70,7 @@ def test_pictures_of_the_right_size_are_taken_as_they_are(
 ) -> None:
     pixels = make()
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    read = read_picture(tmp_path / "a.png", Shape(channels, *pixels.shape[:2]))
+    read = read_picture(tmp_path / "a.png", program_reading(Shape(channels, *pixels.shape[:2])))
     assert np.array_equal(read, pixels.reshape(*pixels.shape[:2], channels).transpose(2, 0, 1))
 
 
@@ -79,12 +80,12 @@ def test_other_sizes_are_resized_as_in_training(tmp_path: Path) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (50, 70, 3), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
     trained = decode_image(tmp_path / "a.png", "a", size=32).transpose(2, 0, 1)
-    assert np.array_equal(read_picture(tmp_path / "a.png", Shape(3, 32, 32)), trained)
+    assert np.array_equal(read_picture(tmp_path / "a.png", program_reading(Shape(3, 32, 32))), trained)
 
 
 def test_what_is_no_picture_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"not a picture")
     with pytest.raises(InputError, match=r"a\.png"):
-        read_picture(tmp_path / "a.png", Shape(3, 32, 32))
+        read_picture(tmp_path / "a.png", program_reading(Shape(3, 32, 32)))
     with pytest.raises(InputError, match="2 channels"):
-        read_picture(tmp_path / "a.png", Shape(2, 32, 32))
+        read_picture(tmp_path / "a.png", program_reading(Shape(2, 32, 32)))

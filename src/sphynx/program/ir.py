@@ -27,6 +27,7 @@ INPUT = "pixels"
 MAX_RING_BITS = 64
 MAX_EXTENT = 1 << 16  # of kernels, strides, paddings, factors
 MAX_TENSOR_SIZE = 1 << 28  # elements; a file that asks for more is not one of ours
+MIN_PICTURE_PART = 0.5  # a client makes the whole picture that large before it cuts
 
 _REMEDY = "Compile the network again: sphynx compile RUN -o DIR."
 
@@ -199,6 +200,7 @@ class Program(Graph):
     weight_bits: int
     class_names: tuple[str, ...] = ()
     name: str = ""
+    picture_part: float = 1.0  # along either side, in the middle: what of a picture file the network is to be shown
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -216,6 +218,8 @@ class Program(Graph):
             "ring_bits": self.ring_bits,
             "weight_bits": self.weight_bits,
             "steps": [{"kind": kinds[type(step)], **asdict(step)} for step in self.steps],
+            # Left out where it is whole, so that programs from before there were parts keep their hash.
+            **({"picture_part": self.picture_part} if self.picture_part != 1 else {}),
         }
 
     @cached_property
@@ -252,6 +256,7 @@ class _ProgramTable:
     weight_bits: int
     class_names: tuple[str, ...]
     name: str
+    picture_part: float = 1.0
 
     def faults(self) -> list[str]:
         names = (self.name, *self.class_names, *(step.name for step in self.steps))
@@ -259,7 +264,8 @@ class _ProgramTable:
         return [] if all(map(str.isprintable, names)) else ["a name has characters that cannot be printed"]
 
     def program(self) -> Program:
-        return Program(self.image, self.steps, self.ring_bits, self.weight_bits, self.class_names, self.name)
+        names = self.class_names, self.name
+        return Program(self.image, self.steps, self.ring_bits, self.weight_bits, *names, self.picture_part)
 
 
 def _check_format(found: Any, where: str) -> None:
@@ -349,6 +355,8 @@ def _range_faults(program: Program) -> list[str]:
     faults = []
     if not 1 <= program.ring_bits <= MAX_RING_BITS:
         faults.append(f"the ring width is {program.ring_bits}, outside 1 .. {MAX_RING_BITS}")
+    if not MIN_PICTURE_PART <= program.picture_part <= 1:
+        faults.append(f"the part of a picture is {program.picture_part}, outside {MIN_PICTURE_PART} .. 1")
     linears = {step.name: step for step in program.linears}
     for step in program.steps:
         if isinstance(step, Relu | Square):

@@ -120,14 +120,19 @@ def measure(fused: Fused, pixels: Array) -> Measured:
 
 
 def quantise(
-    measured: Measured, precision: Precision = Precision(), *, class_names: tuple[str, ...] = (), name: str = ""
+    measured: Measured,
+    precision: Precision = Precision(),
+    *,
+    class_names: tuple[str, ...] = (),
+    name: str = "",
+    picture_part: float = 1.0,
 ) -> Quantised:
     graph = measured.fused.graph
     quantiser = _Quantiser(measured.fused, measured.sizes, precision)
     steps, largest, integer_logits = _quantise_steps(graph, quantiser, measured.pixels)
     steps = _with_ranges(steps, largest)
     ring_bits = max(step.range_bits for step in steps if isinstance(step, Linear))
-    program = Program(graph.image, steps, ring_bits, precision.weight_bits, class_names, name)
+    program = Program(graph.image, steps, ring_bits, precision.weight_bits, class_names, name, picture_part)
     logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
     spread = float(np.std(measured.logits - measured.logits.mean(axis=0)))
     error = sqrt(float(np.square(logits - measured.logits).mean())) / spread if spread else 0.0
