@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from sphynx.errors import InputError
 from sphynx.program.files import PROGRAM, load_program, save_program
-from sphynx.program.ir import program_from_json
+from sphynx.program.ir import MAX_SCALE, program_from_json
 from sphynx.program.weights import WEIGHTS, load_corrections, load_weights, save_weights
 from sphynx.space.shipped import model_names, program_path
 from tests.program.programs import random_weights, small_program
@@ -148,6 +148,14 @@ def changed(change: Callable[[dict[str, Any]], None]) -> Any:
         lambda d: d["steps"][0]["terms"][0].update(kernel_height=1 << 40),
         lambda d: d["steps"][0]["terms"][0].update(shift=1000),
         lambda d: d["steps"][0]["terms"][0].update(shift=True),
+        lambda d: d["steps"][0]["terms"][0].update(weight_scale=10**6),
+        lambda d: d["steps"][0]["terms"][0].update(weight_scale=-(10**6)),
+        lambda d: d["steps"][0].update(scale=10**30),
+        lambda d: d["steps"][-1].update(scale=10**30),
+        lambda d: d["steps"][-1].update(scale=-(10**30)),
+        lambda d: d["steps"][-1].update(scale=MAX_SCALE + 1),
+        lambda d: d["steps"][-1].update(scale=-MAX_SCALE - 1),
+        lambda d: d["steps"][-1].update(scale=1.5),
         lambda d: d["steps"][1].update(truncate=-1),
         lambda d: d["steps"][1].update(truncate=20),
         lambda d: d["steps"][2].update(row_windows=[[0, 9]] * 5),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 
 from sphynx.errors import InputError
+from sphynx.program.ir import MAX_SCALE
 from sphynx.program.link import Link
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.service import session
@@ -56,6 +58,19 @@ def test_labels_come_with_softmax_probabilities() -> None:
     assert labels == ("dog", "bird", "cat")
     assert np.allclose(probabilities, powers / powers.sum())
     assert ranked(program, np.array([2**40, 0, -(2**40)]))[1] == (1.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("scale", [-MAX_SCALE, MAX_SCALE])
+def test_the_farthest_scales_that_a_server_may_send_give_probabilities(scale: int) -> None:
+    """Whatever integers come out: labels are ranked after the bundle is spent, when it is too late to refuse."""
+    program = tiny_program()
+    program = replace(program, steps=(*program.steps[:-1], replace(program.logits, scale=scale)))
+    extremes = np.iinfo(np.int64)
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        labels, probabilities = ranked(program, np.array([extremes.min, extremes.max, 0]))
+    assert sum(probabilities) == pytest.approx(1)
+    if scale < 0:
+        assert labels[0] == "dog" and probabilities == (1.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(

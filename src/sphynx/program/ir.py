@@ -25,6 +25,9 @@ from sphynx.space.tally import Shape
 FORMAT_NAME, FORMAT_VERSION = "sphynx-program", 1
 INPUT = "pixels"
 MAX_RING_BITS = 64
+# Of either sign: any integer of the widest ring is a finite double then, and so is the difference of two. The compiler
+# computes in doubles, and refuses networks that would need more.
+MAX_SCALE = 1022 - (MAX_RING_BITS - 1)
 MAX_EXTENT = 1 << 16  # of kernels, strides, paddings, factors
 MAX_TENSOR_SIZE = 1 << 28  # elements; a file that asks for more is not one of ours
 MIN_PICTURE_PART = 0.5  # a client makes the whole picture that large before it cuts
@@ -54,6 +57,8 @@ class Term:
             faults.append(f"a padding is beyond {MAX_EXTENT}")
         if not 0 <= self.shift < MAX_RING_BITS:
             faults.append(f"shift {self.shift} is outside 0 .. {MAX_RING_BITS - 1}")
+        if abs(self.weight_scale) > MAX_SCALE:
+            faults.append(f"weight_scale {self.weight_scale} is beyond {MAX_SCALE}")
         return faults
 
 
@@ -368,6 +373,8 @@ def _range_faults(program: Program) -> list[str]:
                 faults.append(f"{step.name}: it truncates {step.truncate} of {source.range_bits} bits")
             elif min(truncations) < 0:
                 faults.append(f"{step.name}: it truncates a negative number of bits")
+        elif isinstance(step, Linear) and abs(step.scale) > MAX_SCALE:
+            faults.append(f"{step.name}: its scale of {step.scale} is beyond {MAX_SCALE}")
         elif isinstance(step, Linear) and not 0 <= step.range_bits <= program.ring_bits:
             faults.append(
                 f"{step.name}: its range of {step.range_bits} bits does not fit the ring of {program.ring_bits} bits"
