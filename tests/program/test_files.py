@@ -111,6 +111,7 @@ def changed(change: Callable[[dict[str, Any]], None]) -> Any:
 @pytest.mark.parametrize(
     "change",
     [
+        lambda d: d.update(format="sphynx-program/" + "9" * 5000),
         lambda d: d.update(image=[2, 5]),
         lambda d: d.update(image=[2, 5, 10**9]),
         lambda d: d.update(image=[2, 5, -5]),

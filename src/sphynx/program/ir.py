@@ -275,7 +275,9 @@ class _ProgramTable:
 
 def _check_format(found: Any, where: str) -> None:
     name, _, version = str(found).partition("/")
-    if name == FORMAT_NAME and version.isdecimal() and int(version) > FORMAT_VERSION:
+    # Python refuses to read integers of thousands of digits, which a hostile server could send.
+    is_number = version.isdecimal() and len(version) < 10
+    if name == FORMAT_NAME and is_number and int(version) > FORMAT_VERSION:
         raise InputError(
             f"it is of format version {version}; this installation reads up to {FORMAT_VERSION}",
             where=where,
