@@ -41,6 +41,8 @@ def test_values_are_checked() -> None:
     assert "Known keys" not in caught.value.remedy  # the key was right
     with pytest.raises(InputError, match="expected int"):
         read_settings(Settings, {"epochs": True}, where="t")
+    with pytest.raises(InputError, match="fits a float"):
+        read_settings(Settings, {"epochs": 1, "rate": 10**400}, where="t")
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,10 @@ def _converted(hint: Any, value: Any) -> Any:
             raise ValueError("expected a list")
         return tuple(_converted(arguments[0], item) for item in value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError("expected a number that fits a float") from None
     if not isinstance(value, hint) or (hint in (int, float) and isinstance(value, bool)):
         raise ValueError(f"expected {hint.__name__}")
     return value

@@ -19,6 +19,7 @@ from sphynx.space.design import Design
 from sphynx.space.published import SPHYNX
 from sphynx.space.reference import Vgg11Design
 from sphynx.space.tally import Shape
+from tests.data.layouts import write_classes
 from tests.program.onnx_models import Maker, plain_cnn, write
 
 
@@ -153,6 +154,20 @@ def test_an_onnx_network(sphynx: Sphynx, tmp_path: Path) -> None:
     assert json.loads(checked.out)["private"][0]["equal_to_oracle"] == 2
     other = sphynx("compile", model, "-o", "other", "--calibrate", "digits", "--json")
     assert other.code == 0 and json.loads(other.out)["content_hash"] != json.loads(made.out)["content_hash"]
+
+
+@pytest.mark.parametrize(("stream", "part"), [("--stream", 7 / 8), ("--no-stream", 1.0)])
+def test_an_onnx_network_is_shown_what_it_was_calibrated_on(
+    stream: str, part: float, sphynx: Sphynx, tmp_path: Path
+) -> None:
+    for split in ("train", "val"):
+        write_classes(tmp_path / "photos" / split, n=4, size=9)
+    make = Maker(("n", 3, 4, 4))
+    hidden = make.node("Flatten", make.node("Relu", make.conv("x", 3, 2, pads=[1, 1, 1, 1])))
+    model = str(write(make.model(make.dense(hidden, 32, 2)), tmp_path / "mine.onnx"))
+    made = sphynx("compile", model, "-o", "compiled", "--calibrate", "photos", "--image-size", "4", stream)
+    assert made.code == 0, made.err
+    assert load_program(Path("compiled")).picture_part == part
 
 
 @pytest.mark.parametrize(

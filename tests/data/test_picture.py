@@ -1,23 +1,30 @@
-"""What cameras and scanners write, as training and a client read it: both see the same upright eight-bit picture."""
+"""What cameras and scanners write, as training and a client read it: both see the same upright eight-bit picture, and
+the same part of it.
+"""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from PIL import Image
 
 from sphynx.data.decode import decode_image
+from sphynx.data.open import open_any
+from sphynx.data.stream import StreamedData, stream_plain
 from sphynx.errors import InputError
 from sphynx.service.pictures import read_picture
 from sphynx.space.tally import Shape
+from tests.data.layouts import pixels, write_classes, write_image
+from tests.program.programs import program_reading
 
 ORIENTATION, TURNED_RIGHT = 0x0112, 6
 
 
 def as_trained_and_asked(path: Path, channels: int, height: int, width: int) -> NDArray[np.uint8]:
     trained = decode_image(path, path.name)
-    asked = read_picture(path, Shape(channels, height, width))
+    asked = read_picture(path, program_reading(Shape(channels, height, width)))
     np.testing.assert_array_equal(asked, trained.reshape(height, width, channels).transpose(2, 0, 1))
     return trained
 
@@ -50,3 +57,25 @@ def test_a_transparent_or_palette_picture_has_colours(tmp_path: Path) -> None:
     Image.fromarray(colours).convert("RGBA").save(tmp_path / "alpha.png")
     np.testing.assert_array_equal(as_trained_and_asked(tmp_path / "palette.png", 3, 6, 8), colours)
     np.testing.assert_array_equal(as_trained_and_asked(tmp_path / "alpha.png", 3, 6, 8), colours)
+
+
+@pytest.mark.parametrize("size", [8, 9, 13, 16])
+def test_a_client_shows_the_part_that_streamed_evaluation_measured(size: int, tmp_path: Path) -> None:
+    """Whatever the picture's size, orientation and channels: wide, tall, smaller, of the size already, grey, turned."""
+    write_classes(tmp_path / "train", n=2, size=20)
+    write_classes(tmp_path / "val", n=1, size=round(size / 0.875))
+    shapes = {"wide": (21, 50, 3), "tall": (47, 22, 3), "small": (5, 6, 3), "sized": (size, size, 3), "grey": (30, 33)}
+    for name, shape in shapes.items():
+        write_image(tmp_path / "val" / "ant" / f"{name}.png", pixels(1, shape)[0])
+    exif = Image.Exif()
+    exif[ORIENTATION] = TURNED_RIGHT
+    Image.fromarray(pixels(1, (24, 37, 3))[0]).save(tmp_path / "val" / "ant" / "turned.png", exif=exif)
+
+    data = open_any(str(tmp_path), image_size=size, stream=True)
+    assert isinstance(data, StreamedData)
+    shown = torch.cat([x for x, _ in stream_plain(data.test, 3, device="cpu", mean=(0.0,) * 3, std=(1.0,) * 3)])
+    program = program_reading(Shape(3, size, size), data.picture_part)
+    asked = np.stack([read_picture(file, program) for file in data.test.files])
+    np.testing.assert_array_equal(asked, (shown * 255).round().byte().numpy())
+    whole = np.stack([read_picture(file, program_reading(program.image)) for file in data.test.files])
+    assert (asked != whole).any(axis=(1, 2, 3)).all()  # the part matters for each of them

@@ -104,7 +104,7 @@ def test_the_page_leads_to_a_private_answer(shell: Shell) -> None:
         shell.do(line)
 
     program = load_program(shell.folder / "compiled" / "digits")
-    pixels = read_picture(shell.folder / "digit.png", program.image)
+    pixels = read_picture(shell.folder / "digit.png", program)
     logits = interpret(program, load_weights(shell.folder / "compiled" / "digits", program), pixels[None])[0]
     labels, probabilities = ranked(program, logits)
     answers = [ran for line, ran in shell.said if "infer digit.png" in line]

@@ -25,6 +25,12 @@ def small_program(**changes: int) -> Program:
     return Program(Shape(2, 5, 5), steps, class_names=("a", "b", "c", "d"), name="small", **values)  # type: ignore[arg-type]
 
 
+def program_reading(image: Shape, picture_part: float = 1.0) -> Program:
+    """The smallest for images of this shape."""
+    steps = (Linear("logits", (Term(INPUT, image.height, image.width),), Shape(2, 1, 1), 0, 24),)
+    return Program(image, steps, 24, 8, picture_part=picture_part)
+
+
 def random_weights(program: Program, seed: int = 0) -> dict[str, Array]:
     rng = np.random.default_rng(seed)
     return {

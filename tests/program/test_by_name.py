@@ -224,7 +224,7 @@ def test_shipped_programs_follow_their_models(name: str, tmp_path: Path, monkeyp
     program = load_program(folder)
     assert program.relu_count == load_card(name)["relus"] and len(program.class_names) == 100
     photographs = sorted((Path(sklearn.datasets.__file__).parent / "images").glob("*.jpg"))
-    pixels = np.stack([read_picture(path, program.image) for path in photographs])
+    pixels = np.stack([read_picture(path, program) for path in photographs])
     integers = interpret(program, load_weights(folder, program), pixels) / 2.0**program.logits.scale
     network, (mean, std) = load_model(model_path(name)), load_normalisation(model_path(name))
     means, deviations = (torch.tensor(values).view(1, -1, 1, 1) for values in (mean, std))

@@ -3,6 +3,7 @@
 import json
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from safetensors.numpy import save_file
 
 from sphynx.errors import InputError
 from sphynx.program.files import PROGRAM, load_program, save_program
-from sphynx.program.ir import program_from_json
-from sphynx.program.weights import WEIGHTS, load_weights, save_weights
+from sphynx.program.ir import MAX_SCALE, program_from_json
+from sphynx.program.weights import WEIGHTS, load_corrections, load_weights, save_weights
+from sphynx.space.shipped import model_names, program_path
 from tests.program.programs import random_weights, small_program
 
 
@@ -31,6 +33,21 @@ def test_round_trip(folder: Path) -> None:
     weights = load_weights(folder, program)
     assert all((weights[name] == array).all() for name, array in random_weights(program).items())
     assert load_program(folder / PROGRAM) == program
+
+
+def test_a_part_of_the_picture_is_kept(tmp_path: Path) -> None:
+    program = replace(small_program(), picture_part=7 / 8)
+    save_program(tmp_path, program)
+    assert load_program(tmp_path) == program and program.content_hash != small_program().content_hash
+
+
+def test_programs_from_before_there_were_parts_keep_their_hash() -> None:
+    """Weights, corrections and bundles are bound to it."""
+    assert small_program().content_hash == "41fb26c81b5f56d9ea11dc26dde9966b57178b1cf95cfe4c7f1f95b76aa49fea"
+    for name in model_names():
+        shipped = load_program(program_path(name))  # holds it against the hash that the file states
+        assert shipped.picture_part == 1 and load_corrections(program_path(name), shipped)
+    assert program_from_json(changed(lambda d: d.update(picture_part=1))) == small_program()
 
 
 def test_the_weights_are_for_their_owner_only(folder: Path) -> None:
@@ -94,6 +111,7 @@ def changed(change: Callable[[dict[str, Any]], None]) -> Any:
 @pytest.mark.parametrize(
     "change",
     [
+        lambda d: d.update(format="sphynx-program/" + "9" * 5000),
         lambda d: d.update(image=[2, 5]),
         lambda d: d.update(image=[2, 5, 10**9]),
         lambda d: d.update(image=[2, 5, -5]),
@@ -106,6 +124,16 @@ def changed(change: Callable[[dict[str, Any]], None]) -> Any:
         lambda d: d.update(extra=1),
         lambda d: d.update(class_names=["a"]),
         lambda d: d.pop("name"),
+        lambda d: d.update(picture_part=0),
+        lambda d: d.update(picture_part=-0.875),
+        lambda d: d.update(picture_part=1e-9),
+        lambda d: d.update(picture_part=1.01),
+        lambda d: d.update(picture_part=10**400),
+        lambda d: d.update(picture_part=float("nan")),
+        lambda d: d.update(picture_part=float("inf")),
+        lambda d: d.update(picture_part=True),
+        lambda d: d.update(picture_part=None),
+        lambda d: d.update(picture_part="0.875"),
         lambda d: d.update(name="\x1b[2Jnetwork"),
         lambda d: d.update(class_names=["cat\x1b]0;dog\x07", *d["class_names"][1:]]),
         lambda d: d["steps"].pop(0),
@@ -121,6 +149,14 @@ def changed(change: Callable[[dict[str, Any]], None]) -> Any:
         lambda d: d["steps"][0]["terms"][0].update(kernel_height=1 << 40),
         lambda d: d["steps"][0]["terms"][0].update(shift=1000),
         lambda d: d["steps"][0]["terms"][0].update(shift=True),
+        lambda d: d["steps"][0]["terms"][0].update(weight_scale=10**6),
+        lambda d: d["steps"][0]["terms"][0].update(weight_scale=-(10**6)),
+        lambda d: d["steps"][0].update(scale=10**30),
+        lambda d: d["steps"][-1].update(scale=10**30),
+        lambda d: d["steps"][-1].update(scale=-(10**30)),
+        lambda d: d["steps"][-1].update(scale=MAX_SCALE + 1),
+        lambda d: d["steps"][-1].update(scale=-MAX_SCALE - 1),
+        lambda d: d["steps"][-1].update(scale=1.5),
         lambda d: d["steps"][1].update(truncate=-1),
         lambda d: d["steps"][1].update(truncate=20),
         lambda d: d["steps"][2].update(row_windows=[[0, 9]] * 5),

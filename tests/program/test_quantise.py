@@ -168,6 +168,17 @@ def test_a_ring_that_no_bits_suffice_for_names_the_layer() -> None:
     assert "--weight-bits" in refusal.value.remedy
 
 
+@pytest.mark.parametrize("power", [-1000, -600])
+def test_weights_that_vanish_name_the_layer(power: int) -> None:
+    """At once, or layer by layer: a client would refuse the program that came of it."""
+    data = digits()
+    fused = trace(learned(), data.mean, data.std)
+    fused = replace(fused, weights={name: array * 2.0**power for name, array in fused.weights.items()})
+    with pytest.raises(InputError, match=r"cells\.0.*at any precision") as refusal:
+        quantise(measure(fused, calibration_images(data.train)))
+    assert "Train" in refusal.value.remedy
+
+
 def test_precision_is_found_where_none_is_given() -> None:
     """As few bits as keep the logits: one less would not."""
     data = digits()

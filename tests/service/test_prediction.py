@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 
 from sphynx.errors import InputError
+from sphynx.program.ir import MAX_SCALE
 from sphynx.program.link import Link
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.service import session
@@ -19,6 +21,7 @@ from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import ranked
 from sphynx.service.session import Bye, Ping
 from sphynx.space.tally import Shape
+from tests.program.programs import program_reading
 from tests.service.tiny import tiny_program
 
 
@@ -57,6 +60,19 @@ def test_labels_come_with_softmax_probabilities() -> None:
     assert ranked(program, np.array([2**40, 0, -(2**40)]))[1] == (1.0, 0.0, 0.0)
 
 
+@pytest.mark.parametrize("scale", [-MAX_SCALE, MAX_SCALE])
+def test_the_farthest_scales_that_a_server_may_send_give_probabilities(scale: int) -> None:
+    """Whatever integers come out: labels are ranked after the bundle is spent, when it is too late to refuse."""
+    program = tiny_program()
+    program = replace(program, steps=(*program.steps[:-1], replace(program.logits, scale=scale)))
+    extremes = np.iinfo(np.int64)
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        labels, probabilities = ranked(program, np.array([extremes.min, extremes.max, 0]))
+    assert sum(probabilities) == pytest.approx(1)
+    if scale < 0:
+        assert labels[0] == "dog" and probabilities == (1.0, 0.0, 0.0)
+
+
 @pytest.mark.parametrize(
     ("channels", "make"),
     [
@@ -69,7 +85,7 @@ def test_pictures_of_the_right_size_are_taken_as_they_are(
 ) -> None:
     pixels = make()
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    read = read_picture(tmp_path / "a.png", Shape(channels, *pixels.shape[:2]))
+    read = read_picture(tmp_path / "a.png", program_reading(Shape(channels, *pixels.shape[:2])))
     assert np.array_equal(read, pixels.reshape(*pixels.shape[:2], channels).transpose(2, 0, 1))
 
 
@@ -79,12 +95,12 @@ def test_other_sizes_are_resized_as_in_training(tmp_path: Path) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (50, 70, 3), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
     trained = decode_image(tmp_path / "a.png", "a", size=32).transpose(2, 0, 1)
-    assert np.array_equal(read_picture(tmp_path / "a.png", Shape(3, 32, 32)), trained)
+    assert np.array_equal(read_picture(tmp_path / "a.png", program_reading(Shape(3, 32, 32))), trained)
 
 
 def test_what_is_no_picture_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"not a picture")
     with pytest.raises(InputError, match=r"a\.png"):
-        read_picture(tmp_path / "a.png", Shape(3, 32, 32))
+        read_picture(tmp_path / "a.png", program_reading(Shape(3, 32, 32)))
     with pytest.raises(InputError, match="2 channels"):
-        read_picture(tmp_path / "a.png", Shape(2, 32, 32))
+        read_picture(tmp_path / "a.png", program_reading(Shape(2, 32, 32)))

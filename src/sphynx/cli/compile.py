@@ -161,8 +161,10 @@ def _read_trained(run: str, precision: Precision | None) -> Compiles:
 
     def compiles(data: Data | StreamedData) -> Quantised:
         check_fit(network.design, data)
-        images, names = calibration_images(data.train), data.train.class_names
-        return compile_network(network, mean, std, images, precision, class_names=names, name=name)
+        return compile_network(
+            network, mean, std, calibration_images(data.train), precision,
+            class_names=data.train.class_names, name=name, picture_part=data.picture_part,
+        )  # fmt: skip
 
     return compiles
 
@@ -179,8 +181,10 @@ def _read_onnx(path: Path, mean: str, std: str, precision: Precision | None) -> 
     network.trace(means, deviations, outline=True)
 
     def compiles(data: Data | StreamedData) -> Quantised:
-        images, names = calibration_images(data.train), data.train.class_names
-        return compile_walk(network.trace, means, deviations, images, precision, class_names=names, name=network.name)
+        return compile_walk(
+            network.trace, means, deviations, calibration_images(data.train), precision,
+            class_names=data.train.class_names, name=network.name, picture_part=data.picture_part,
+        )  # fmt: skip
 
     return compiles
 

@@ -52,7 +52,7 @@ def infer(
     host, port = parse_address(server)
     files = images or []
     with Client(host, port, keys=keys, state=state, program=program, timeout_s=timeout) as client:
-        pictures = [read_picture(path, client.program.image) for path in files]
+        pictures = [read_picture(path, client.program) for path in files]
         usable = sum(entry.batch == 1 for entry in client.ready)
         _prepare(client, len(pictures) + prepare - usable, relu)  # type: ignore[arg-type]  # checked above
         predictions = []

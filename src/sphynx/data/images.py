@@ -7,7 +7,7 @@ test images are touched once, at the end. Both splits are stratified by class: i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -88,8 +88,12 @@ class AnyImages(Protocol):
 
 
 class DataFace:
-    """A data set, opened. `mirrored` says whether a mirrored image keeps its class (digits do not)."""
+    """A data set, opened. `mirrored` says whether a mirrored image keeps its class (digits do not).
 
+    `picture_part` is how much of a picture file's middle becomes an image that is evaluated (`picture.cover`).
+    """
+
+    picture_part: ClassVar[float] = 1.0
     name: str
     train: AnyImages
     test: AnyImages

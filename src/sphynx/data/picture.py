@@ -42,12 +42,17 @@ def read_upright(file: Path | IO[bytes], name: str) -> Image.Image:
     return picture.convert("L" if picture.mode in _GREY_MODES else "RGB")
 
 
-def cover(picture: Image.Image, width: int, height: int) -> Image.Image:
-    """Resized until it covers this size, then its middle."""
+def cover(picture: Image.Image, width: int, height: int, part: float = 1.0) -> Image.Image:
+    """Resized until it covers this size, then its middle. `part` is how much of that remains, along either side."""
+    if part < 1:
+        return _middle(cover(picture, round(width / part), round(height / part)), width, height)
     if picture.size == (width, height):
         return picture
     scale = max(width / picture.width, height / picture.height)
     wide, high = max(width, round(picture.width * scale)), max(height, round(picture.height * scale))
-    left, top = (wide - width) // 2, (high - height) // 2
-    resized = picture.resize((wide, high), Image.Resampling.BILINEAR)
-    return resized.crop((left, top, left + width, top + height))
+    return _middle(picture.resize((wide, high), Image.Resampling.BILINEAR), width, height)
+
+
+def _middle(picture: Image.Image, width: int, height: int) -> Image.Image:
+    left, top = (picture.width - width) // 2, (picture.height - height) // 2
+    return picture.crop((left, top, left + width, top + height))

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -69,6 +69,7 @@ class StreamedSet:
 
 @dataclass(frozen=True, eq=False)
 class StreamedData(DataFace):
+    picture_part: ClassVar[float] = MIDDLE
     name: str
     train: StreamedSet
     test: StreamedSet
@@ -152,7 +153,7 @@ class _Files(Dataset[Sample]):
         except InputError as error:
             return torch.zeros(self.images.shape, dtype=torch.uint8), label, (error.what, error.where)
         if self.augmentation is None:
-            picture = _middle(picture, self.images.size)
+            picture = cover(picture, self.images.size, self.images.size, MIDDLE)
         else:
             picture = _augmented(picture, self.images.size, self.augmentation, [self.seed, epoch, index])
         return torch.from_numpy(np.array(picture).transpose(2, 0, 1)), label, None
@@ -160,7 +161,7 @@ class _Files(Dataset[Sample]):
 
 def _augmented(picture: Image.Image, size: int, augmentation: Augmentation, seed: list[int]) -> Image.Image:
     random = np.random.default_rng(seed)
-    picture = random_resized_crop(picture, size, random) if augmentation.crop else _middle(picture, size)
+    picture = random_resized_crop(picture, size, random) if augmentation.crop else cover(picture, size, size, MIDDLE)
     if augmentation.flip and random.random() < 0.5:
         picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     return picture
@@ -177,12 +178,6 @@ def random_resized_crop(picture: Image.Image, size: int, random: np.random.Gener
             box = (left, top, left + wide, top + high)
             return picture.resize((size, size), Image.Resampling.BILINEAR, box=box)
     return cover(picture, size, size)
-
-
-def _middle(picture: Image.Image, size: int) -> Image.Image:
-    larger = round(size / MIDDLE)
-    edge = (larger - size) // 2
-    return cover(picture, larger, larger).crop((edge, edge, edge + size, edge + size))
 
 
 def _loader(

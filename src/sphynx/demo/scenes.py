@@ -109,8 +109,8 @@ def has_shipped_scene() -> bool:
 def shipped_scene(folder: Path, tell: Tell) -> Scene:
     """The CIFAR-100 network that comes with Sphynx, asked about scikit-learn's two photographs."""
     compiled, run = compiled_folder(SHIPPED_MODEL, tell), model_path(SHIPPED_MODEL)
-    image = load_program(compiled).image
-    questions = [Question(path.stem, read_picture(path, image)) for path in sample_photographs()]
+    program = load_program(compiled)
+    questions = [Question(path.stem, read_picture(path, program)) for path in sample_photographs()]
     title = f"A network that comes with Sphynx: {SHIPPED_MODEL}"
     return _play(title, folder, compiled, load_model(run), run, questions, tell)
 

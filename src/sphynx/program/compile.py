@@ -52,12 +52,15 @@ def compile_network(
     *,
     class_names: tuple[str, ...] = (),
     name: str = "",
+    picture_part: float = 1.0,
 ) -> Quantised:
     """Named as its design unless a name is given."""
     name = name or network.design.name
     with torch.no_grad():
-        walk = partial(trace, as_designed(network))
-        return compile_walk(walk, mean, std, calibration, precision, class_names=class_names, name=name)
+        return compile_walk(
+            partial(trace, as_designed(network)), mean, std, calibration, precision,
+            class_names=class_names, name=name, picture_part=picture_part,
+        )  # fmt: skip
 
 
 def compile_walk(
@@ -69,8 +72,12 @@ def compile_walk(
     *,
     class_names: tuple[str, ...] = (),
     name: str = "",
+    picture_part: float = 1.0,
 ) -> Quantised:
-    """`calibration` are uint8 images like those that will be asked about. Without a precision it is found."""
+    """`calibration` are uint8 images like those that will be asked about. Without a precision it is found.
+
+    `picture_part` is that of the data which the network knows (`DataFace.picture_part`): clients cut theirs alike.
+    """
 
     def outline(cuts: Container[str]) -> Fused:
         return walk(mean, std, cuts=cuts, outline=True)
@@ -86,7 +93,7 @@ def compile_walk(
     measured = measure(walk(mean, std, cuts=cuts), calibration)
 
     def attempt(chosen: Precision) -> Quantised:
-        return quantise(measured, chosen, class_names=class_names, name=name)
+        return quantise(measured, chosen, class_names=class_names, name=name, picture_part=picture_part)
 
     return attempt(precision) if precision else _coarsest_that_serves(attempt)
 

@@ -25,8 +25,12 @@ from sphynx.space.tally import Shape
 FORMAT_NAME, FORMAT_VERSION = "sphynx-program", 1
 INPUT = "pixels"
 MAX_RING_BITS = 64
+# Of either sign: any integer of the widest ring is a finite double then, and so is the difference of two. The compiler
+# computes in doubles, and refuses networks that would need more.
+MAX_SCALE = 1022 - (MAX_RING_BITS - 1)
 MAX_EXTENT = 1 << 16  # of kernels, strides, paddings, factors
 MAX_TENSOR_SIZE = 1 << 28  # elements; a file that asks for more is not one of ours
+MIN_PICTURE_PART = 0.5  # a client makes the whole picture that large before it cuts
 
 _REMEDY = "Compile the network again: sphynx compile RUN -o DIR."
 
@@ -53,6 +57,8 @@ class Term:
             faults.append(f"a padding is beyond {MAX_EXTENT}")
         if not 0 <= self.shift < MAX_RING_BITS:
             faults.append(f"shift {self.shift} is outside 0 .. {MAX_RING_BITS - 1}")
+        if abs(self.weight_scale) > MAX_SCALE:
+            faults.append(f"weight_scale {self.weight_scale} is beyond {MAX_SCALE}")
         return faults
 
 
@@ -199,6 +205,7 @@ class Program(Graph):
     weight_bits: int
     class_names: tuple[str, ...] = ()
     name: str = ""
+    picture_part: float = 1.0  # along either side, in the middle: what of a picture file the network is to be shown
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -216,6 +223,8 @@ class Program(Graph):
             "ring_bits": self.ring_bits,
             "weight_bits": self.weight_bits,
             "steps": [{"kind": kinds[type(step)], **asdict(step)} for step in self.steps],
+            # Left out where it is whole, so that programs from before there were parts keep their hash.
+            **({"picture_part": self.picture_part} if self.picture_part != 1 else {}),
         }
 
     @cached_property
@@ -252,6 +261,7 @@ class _ProgramTable:
     weight_bits: int
     class_names: tuple[str, ...]
     name: str
+    picture_part: float = 1.0
 
     def faults(self) -> list[str]:
         names = (self.name, *self.class_names, *(step.name for step in self.steps))
@@ -259,12 +269,15 @@ class _ProgramTable:
         return [] if all(map(str.isprintable, names)) else ["a name has characters that cannot be printed"]
 
     def program(self) -> Program:
-        return Program(self.image, self.steps, self.ring_bits, self.weight_bits, self.class_names, self.name)
+        names = self.class_names, self.name
+        return Program(self.image, self.steps, self.ring_bits, self.weight_bits, *names, self.picture_part)
 
 
 def _check_format(found: Any, where: str) -> None:
     name, _, version = str(found).partition("/")
-    if name == FORMAT_NAME and version.isdecimal() and int(version) > FORMAT_VERSION:
+    # Python refuses to read integers of thousands of digits, which a hostile server could send.
+    is_number = version.isdecimal() and len(version) < 10
+    if name == FORMAT_NAME and is_number and int(version) > FORMAT_VERSION:
         raise InputError(
             f"it is of format version {version}; this installation reads up to {FORMAT_VERSION}",
             where=where,
@@ -349,6 +362,8 @@ def _range_faults(program: Program) -> list[str]:
     faults = []
     if not 1 <= program.ring_bits <= MAX_RING_BITS:
         faults.append(f"the ring width is {program.ring_bits}, outside 1 .. {MAX_RING_BITS}")
+    if not MIN_PICTURE_PART <= program.picture_part <= 1:
+        faults.append(f"the part of a picture is {program.picture_part}, outside {MIN_PICTURE_PART} .. 1")
     linears = {step.name: step for step in program.linears}
     for step in program.steps:
         if isinstance(step, Relu | Square):
@@ -360,6 +375,8 @@ def _range_faults(program: Program) -> list[str]:
                 faults.append(f"{step.name}: it truncates {step.truncate} of {source.range_bits} bits")
             elif min(truncations) < 0:
                 faults.append(f"{step.name}: it truncates a negative number of bits")
+        elif isinstance(step, Linear) and abs(step.scale) > MAX_SCALE:
+            faults.append(f"{step.name}: its scale of {step.scale} is beyond {MAX_SCALE}")
         elif isinstance(step, Linear) and not 0 <= step.range_bits <= program.ring_bits:
             faults.append(
                 f"{step.name}: its range of {step.range_bits} bits does not fit the ring of {program.ring_bits} bits"

@@ -25,7 +25,7 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array, magnitude
 from sphynx.program.fuse import Fused
 from sphynx.program.interpret import BATCH, apply_step, evaluate
-from sphynx.program.ir import INPUT, MAX_RING_BITS, Graph, Linear, Pool, Program, Relu, Square, Step
+from sphynx.program.ir import INPUT, MAX_RING_BITS, MAX_SCALE, Graph, Linear, Pool, Program, Relu, Square, Step
 from sphynx.program.rounding import corrected, rounded
 
 HEADROOM_BITS = 2
@@ -120,14 +120,19 @@ def measure(fused: Fused, pixels: Array) -> Measured:
 
 
 def quantise(
-    measured: Measured, precision: Precision = Precision(), *, class_names: tuple[str, ...] = (), name: str = ""
+    measured: Measured,
+    precision: Precision = Precision(),
+    *,
+    class_names: tuple[str, ...] = (),
+    name: str = "",
+    picture_part: float = 1.0,
 ) -> Quantised:
     graph = measured.fused.graph
     quantiser = _Quantiser(measured.fused, measured.sizes, precision)
     steps, largest, integer_logits = _quantise_steps(graph, quantiser, measured.pixels)
     steps = _with_ranges(steps, largest)
     ring_bits = max(step.range_bits for step in steps if isinstance(step, Linear))
-    program = Program(graph.image, steps, ring_bits, precision.weight_bits, class_names, name)
+    program = Program(graph.image, steps, ring_bits, precision.weight_bits, class_names, name, picture_part)
     logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
     spread = float(np.std(measured.logits - measured.logits.mean(axis=0)))
     error = sqrt(float(np.square(logits - measured.logits).mean())) / spread if spread else 0.0
@@ -188,6 +193,8 @@ class _Quantiser:
             source_scale = self.scales[term.source]
             exponent = scale - source_scale if weight_scale is None else weight_scale
             terms.append(replace(term, shift=scale - source_scale - exponent, weight_scale=exponent))
+        if max(abs(scale), *(abs(term.weight_scale) for term in terms)) > MAX_SCALE:
+            raise _beyond_doubles(step)
         largest_bias = float(np.abs(self.fused.weights[step.bias_name]).max()) * 2.0**scale
         if bits_for(largest_bias) >= MAX_RING_BITS - HEADROOM_BITS:
             raise SphynxError("its bias does not fit the widest ring", where=step.name, remedy=_REMEDY)
@@ -206,6 +213,8 @@ class _Quantiser:
         noises: list[float] = []  # of the sum, from rounding this term's weights, as a power of two
         for term, array in zip(step.terms, arrays, strict=True):
             largest = float(np.abs(array).max())
+            if 0 < largest < 2.0**-MAX_SCALE:
+                raise _beyond_doubles(step)  # their scale could be no finite number
             finest.append(floor(log2(top / largest)) if largest > 0 else None)
             inputs = np.count_nonzero(array) / len(array)
             noise = self.sizes[term.source].rms * sqrt(inputs)
@@ -215,6 +224,14 @@ class _Quantiser:
             scale if scale is None or noise == -np.inf else scale - max(0, floor(worst - noise) - NEGLIGIBLE_BITS)
             for scale, noise in zip(finest, noises, strict=True)
         ]
+
+
+def _beyond_doubles(step: Linear) -> InputError:
+    return InputError(
+        f"at any precision its numbers lie beyond 2^{MAX_SCALE} or below 2^-{MAX_SCALE}",
+        where=step.name,
+        remedy="Train the network again: its weights vanish or explode.",
+    )
 
 
 def compared_tensors(graph: Graph) -> set[str]:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.errors import InputError, MissingPartError
-from sphynx.space.tally import Shape
+from sphynx.program.ir import Program
 
 MODES = {1: "L", 3: "RGB"}
 
 
-def read_picture(path: Path, image: Shape) -> NDArray[np.uint8]:
-    """Read, resized to cover the program's image and cut to its middle by what training does to folders of images."""
+def read_picture(path: Path, program: Program) -> NDArray[np.uint8]:
+    """Read, resized and cut to the part of it that the program names, by what evaluation does to folders of images."""
     try:
         from sphynx.data.picture import cover, read_upright
     except ModuleNotFoundError:
@@ -22,6 +22,7 @@ def read_picture(path: Path, image: Shape) -> NDArray[np.uint8]:
             "reading images needs the package Pillow", remedy="pip install 'sphynx[client]'"
         ) from None
 
+    image = program.image
     mode = MODES.get(image.channels)
     if mode is None:
         raise InputError(
@@ -29,6 +30,6 @@ def read_picture(path: Path, image: Shape) -> NDArray[np.uint8]:
         )
     if not path.is_file():
         raise InputError("there is no such file", where=str(path), remedy="Give a PNG or JPEG file.")
-    picture = cover(read_upright(path, str(path)).convert(mode), image.width, image.height)
+    picture = cover(read_upright(path, str(path)).convert(mode), image.width, image.height, program.picture_part)
     pixels = np.asarray(picture, np.uint8).reshape(image.height, image.width, image.channels)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
