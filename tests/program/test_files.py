@@ -13,7 +13,8 @@ from safetensors.numpy import save_file
 
 from sphynx.errors import InputError
 from sphynx.program.files import PROGRAM, load_program, save_program
-from sphynx.program.ir import MAX_SCALE, program_from_json
+from sphynx.program.ir import MAX_SCALE
+from sphynx.program.parse import program_from_json
 from sphynx.program.weights import WEIGHTS, load_corrections, load_weights, save_weights
 from sphynx.space.shipped import model_names, program_path
 from tests.program.programs import random_weights, small_program

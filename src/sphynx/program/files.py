@@ -9,7 +9,8 @@ import json
 from pathlib import Path
 
 from sphynx.errors import InputError
-from sphynx.program.ir import Program, program_from_json
+from sphynx.program.ir import Program
+from sphynx.program.parse import program_from_json
 from sphynx.space.json_file import read_json
 
 PROGRAM = "program.json"

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from sphynx.config import read_settings
 from sphynx.errors import InputError, join_faults
 from sphynx.space.tally import Shape
 
@@ -32,7 +31,7 @@ MAX_EXTENT = 1 << 16  # of kernels, strides, paddings, factors
 MAX_TENSOR_SIZE = 1 << 28  # elements; a file that asks for more is not one of ours
 MIN_PICTURE_PART = 0.5  # a client makes the whole picture that large before it cuts
 
-_REMEDY = "Compile the network again: sphynx compile RUN -o DIR."
+REMEDY = "Compile the network again: sphynx compile RUN -o DIR."
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ class Square:
 
 
 Step = Linear | Pool | Relu | Square
-_KINDS: dict[str, type[Step]] = {"linear": Linear, "pool": Pool, "relu": Relu, "square": Square}
+KINDS: dict[str, type[Step]] = {"linear": Linear, "pool": Pool, "relu": Relu, "square": Square}
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ class Graph:
     def __post_init__(self) -> None:
         faults = _structural_faults(self)
         if faults:
-            raise InputError(join_faults(faults), where="program", remedy=_REMEDY)
+            raise InputError(join_faults(faults), where="program", remedy=REMEDY)
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:
@@ -211,10 +210,10 @@ class Program(Graph):
         super().__post_init__()
         faults = _range_faults(self)
         if faults:
-            raise InputError(join_faults(faults), where=self.name or "program", remedy=_REMEDY)
+            raise InputError(join_faults(faults), where=self.name or "program", remedy=REMEDY)
 
     def to_json(self) -> dict[str, Any]:
-        kinds = {kind: name for name, kind in _KINDS.items()}
+        kinds = {kind: name for name, kind in KINDS.items()}
         return {
             "format": f"{FORMAT_NAME}/{FORMAT_VERSION}",
             "name": self.name,
@@ -232,85 +231,6 @@ class Program(Graph):
         """What bundles, sessions and weights are bound to."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def program_from_json(data: Any, where: str = "program") -> Program:
-    """Reads what `Program.to_json` writes, trusting nothing."""
-    if not isinstance(data, Mapping):
-        raise InputError("it is not a JSON object", where=where, remedy=_REMEDY)
-    _check_format(data.get("format"), where)
-    steps = data.get("steps")
-    if not isinstance(steps, list):
-        raise InputError("it has no list of steps", where=where, remedy=_REMEDY)
-    table = {key: value for key, value in data.items() if key != "format"}
-    table["steps"] = tuple(_step_from_json(step, f"{where}, step {number}") for number, step in enumerate(steps))
-    table["image"] = _shape_from_json(data.get("image"), where)
-    try:
-        return read_settings(_ProgramTable, table, where=where).program()
-    except InputError as error:
-        raise InputError(error.what, where=where, remedy=_REMEDY) from None
-
-
-@dataclass(frozen=True)
-class _ProgramTable:
-    """The keys of the file, for their types to be checked before anything is computed from them."""
-
-    image: Shape
-    steps: tuple  # type: ignore[type-arg]
-    ring_bits: int
-    weight_bits: int
-    class_names: tuple[str, ...]
-    name: str
-    picture_part: float = 1.0
-
-    def faults(self) -> list[str]:
-        names = (self.name, *self.class_names, *(step.name for step in self.steps))
-        # A client prints them as they come from the server: they must not steer its terminal.
-        return [] if all(map(str.isprintable, names)) else ["a name has characters that cannot be printed"]
-
-    def program(self) -> Program:
-        names = self.class_names, self.name
-        return Program(self.image, self.steps, self.ring_bits, self.weight_bits, *names, self.picture_part)
-
-
-def _check_format(found: Any, where: str) -> None:
-    name, _, version = str(found).partition("/")
-    # Python refuses to read integers of thousands of digits, which a hostile server could send.
-    is_number = version.isdecimal() and len(version) < 10
-    if name == FORMAT_NAME and is_number and int(version) > FORMAT_VERSION:
-        raise InputError(
-            f"it is of format version {version}; this installation reads up to {FORMAT_VERSION}",
-            where=where,
-            remedy="Install a newer sphynx, or compile the network again with this one.",
-        )
-    if found != f"{FORMAT_NAME}/{FORMAT_VERSION}":
-        raise InputError(f"its format is {found!r}, not {FORMAT_NAME}/{FORMAT_VERSION}", where=where, remedy=_REMEDY)
-
-
-def _shape_from_json(value: Any, where: str) -> Shape:
-    if not (isinstance(value, list) and len(value) == 3 and all(type(length) is int for length in value)):
-        raise InputError(f"{value!r} is not [channels, height, width]", where=where, remedy=_REMEDY)
-    return Shape(*value)
-
-
-def _step_from_json(data: Any, where: str) -> Step:
-    kind = _KINDS.get(str(data.get("kind"))) if isinstance(data, Mapping) else None
-    if kind is None:
-        raise InputError(f"it is not a step of a known kind ({', '.join(_KINDS)})", where=where, remedy=_REMEDY)
-    table = {key: value for key, value in data.items() if key != "kind"}
-    if kind is Linear and isinstance(table.get("terms"), list):
-        terms = [term if isinstance(term, Mapping) else {} for term in table["terms"]]
-        table["terms"] = tuple(
-            read_settings(Term, term, where=f"{where}, term {n}", remedy=_REMEDY) for n, term in enumerate(terms)
-        )
-    if kind is Linear:
-        table["shape"] = _shape_from_json(table.get("shape"), where)
-    for key in ("row_windows", "column_windows"):
-        pairs = table.get(key)
-        are_pairs = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
-        if kind is Pool and not are_pairs:
-            raise InputError(f"{key} are not pairs", where=where, remedy=_REMEDY)
-    return read_settings(kind, table, where=where, remedy=_REMEDY)
 
 
 def _structural_faults(graph: Graph) -> list[str]:

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.files import HASH
-from sphynx.program.ir import Program, program_from_json
+from sphynx.program.ir import Program
 from sphynx.program.link import Link
+from sphynx.program.parse import program_from_json
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceClient
 from sphynx.protocol.stream import ConnectionLostError

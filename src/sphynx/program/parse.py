@@ -1,0 +1,91 @@
+"""A program from the JSON that `Program.to_json` writes. A client gets it from a server: nothing in it is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sphynx.config import read_settings
+from sphynx.errors import InputError
+from sphynx.program.ir import FORMAT_NAME, FORMAT_VERSION, KINDS, REMEDY, Linear, Pool, Program, Step, Term
+from sphynx.space.tally import Shape
+
+
+def program_from_json(data: Any, where: str = "program") -> Program:
+    """Types before values, values before anything is computed from them."""
+    if not isinstance(data, Mapping):
+        raise InputError("it is not a JSON object", where=where, remedy=REMEDY)
+    _check_format(data.get("format"), where)
+    steps = data.get("steps")
+    if not isinstance(steps, list):
+        raise InputError("it has no list of steps", where=where, remedy=REMEDY)
+    table = {key: value for key, value in data.items() if key != "format"}
+    table["steps"] = tuple(_step_from_json(step, f"{where}, step {number}") for number, step in enumerate(steps))
+    table["image"] = _shape_from_json(data.get("image"), where)
+    try:
+        return read_settings(_ProgramTable, table, where=where).program()
+    except InputError as error:
+        raise InputError(error.what, where=where, remedy=REMEDY) from None
+
+
+@dataclass(frozen=True)
+class _ProgramTable:
+    """The keys of the file, for their types to be checked before anything is computed from them."""
+
+    image: Shape
+    steps: tuple  # type: ignore[type-arg]
+    ring_bits: int
+    weight_bits: int
+    class_names: tuple[str, ...]
+    name: str
+    picture_part: float = 1.0
+
+    def faults(self) -> list[str]:
+        names = (self.name, *self.class_names, *(step.name for step in self.steps))
+        # A client prints them as they come from the server: they must not steer its terminal.
+        return [] if all(map(str.isprintable, names)) else ["a name has characters that cannot be printed"]
+
+    def program(self) -> Program:
+        names = self.class_names, self.name
+        return Program(self.image, self.steps, self.ring_bits, self.weight_bits, *names, self.picture_part)
+
+
+def _check_format(found: Any, where: str) -> None:
+    name, _, version = str(found).partition("/")
+    # Python refuses to read integers of thousands of digits, which a hostile server could send.
+    is_number = version.isdecimal() and len(version) < 10
+    if name == FORMAT_NAME and is_number and int(version) > FORMAT_VERSION:
+        raise InputError(
+            f"it is of format version {version}; this installation reads up to {FORMAT_VERSION}",
+            where=where,
+            remedy="Install a newer sphynx, or compile the network again with this one.",
+        )
+    if found != f"{FORMAT_NAME}/{FORMAT_VERSION}":
+        raise InputError(f"its format is {found!r}, not {FORMAT_NAME}/{FORMAT_VERSION}", where=where, remedy=REMEDY)
+
+
+def _shape_from_json(value: Any, where: str) -> Shape:
+    if not (isinstance(value, list) and len(value) == 3 and all(type(length) is int for length in value)):
+        raise InputError(f"{value!r} is not [channels, height, width]", where=where, remedy=REMEDY)
+    return Shape(*value)
+
+
+def _step_from_json(data: Any, where: str) -> Step:
+    kind = KINDS.get(str(data.get("kind"))) if isinstance(data, Mapping) else None
+    if kind is None:
+        raise InputError(f"it is not a step of a known kind ({', '.join(KINDS)})", where=where, remedy=REMEDY)
+    table = {key: value for key, value in data.items() if key != "kind"}
+    if kind is Linear and isinstance(table.get("terms"), list):
+        terms = [term if isinstance(term, Mapping) else {} for term in table["terms"]]
+        table["terms"] = tuple(
+            read_settings(Term, term, where=f"{where}, term {n}", remedy=REMEDY) for n, term in enumerate(terms)
+        )
+    if kind is Linear:
+        table["shape"] = _shape_from_json(table.get("shape"), where)
+    for key in ("row_windows", "column_windows"):
+        pairs = table.get(key)
+        are_pairs = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
+        if kind is Pool and not are_pairs:
+            raise InputError(f"{key} are not pairs", where=where, remedy=REMEDY)
+    return read_settings(kind, table, where=where, remedy=REMEDY)
