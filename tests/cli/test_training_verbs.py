@@ -15,9 +15,11 @@ import torch
 from safetensors.torch import load_file
 
 from sphynx.cli.main import main
+from sphynx.config import read_settings
 from sphynx.space.files import save_design
 from sphynx.space.tally import Shape
-from sphynx.train.recipe import Recipe
+from sphynx.train.order import with_epochs
+from sphynx.train.recipe import Recipe, load_recipe
 from tests.data.layouts import write_classes
 from tests.train.small import DESIGN
 
@@ -122,6 +124,18 @@ def test_train_prints_a_table_with_the_spread(sphynx: Sphynx) -> None:
     assert ran.code == 0, ran.err
     assert "n = 2" in ran.out and "std" in ran.out and "epoch" in ran.err
     assert "top 5" in sphynx("eval", "run/seed-1", "--data", "images", "--device", "cpu").out
+
+
+def test_a_recipe_that_suits_the_data_is_taken_unless_one_is_named(sphynx: Sphynx) -> None:
+    words = ("train", "design.json", "--data", "images", "--device", "cpu")
+    ran = sphynx(*words, "--out", "few")
+    assert ran.code == 0 and "recipe small, 132 epochs, as suits 48 training images" in ran.err, ran.err
+    used = json.loads(Path("few/config.json").read_text())["recipe"]
+    assert read_settings(Recipe, used, where="config") == with_epochs(load_recipe("small"), 132)
+    assert sphynx(*words, "--out", "few", "--recipe", "auto", "--resume", "auto").code == 0
+    named = sphynx(*words, "--recipe", "fast", "--epochs", "6", "--out", "named")
+    assert "recipe fast, 6 epochs\n" in named.err
+    assert json.loads(Path("named/config.json").read_text())["recipe"]["learning_rate"] == 0.2
 
 
 @pytest.mark.parametrize(

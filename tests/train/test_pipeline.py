@@ -28,7 +28,7 @@ from sphynx.train import pipeline as module
 from sphynx.train import retraining
 from sphynx.train.comparison import Row, gain
 from sphynx.train.loop import DivergedError, Job
-from sphynx.train.order import Order, long_enough, recipe_for, with_epochs
+from sphynx.train.order import FEW_IMAGES, LEAST_STEPS, Order, long_enough, training_recipe, with_epochs
 from sphynx.train.outline import usual_reduce_cells
 from sphynx.train.pipeline import Pipeline
 from sphynx.train.recipe import load_recipe
@@ -357,7 +357,6 @@ def test_a_shorter_recipe_keeps_its_shape() -> None:
     assert with_epochs(recipe, 12).decay_epochs == (3, 6, 9)
     assert with_epochs(load_recipe("fast"), 6).warmup_epochs == 0.5
     assert with_epochs(recipe, recipe.epochs) == recipe
-    assert recipe_for(data()) == "small"
 
 
 def test_few_images_get_more_epochs() -> None:
@@ -365,6 +364,18 @@ def test_few_images_get_more_epochs() -> None:
     assert long_enough(small, 1438) == small
     for images, epochs in ((128, 66), (63, 132), (2, 132)):
         assert long_enough(small, images) == with_epochs(small, epochs)
+
+
+def test_what_is_given_wins_over_what_the_data_suggest() -> None:
+    images = data()
+    count, small = len(images.train), load_recipe("small")
+    assert training_recipe("auto", {}, images) == ("small", long_enough(small, count))
+    assert training_recipe("smoke", {}, images) == ("smoke", load_recipe("smoke"))
+    assert training_recipe("auto", {"epochs": 3}, images) == ("small", load_recipe("small", {"epochs": 3}))
+    _, longer = training_recipe("auto", {"batch_size": 12, "warmup_epochs": 8.0}, images)
+    assert longer.epochs * (count // 12) >= LEAST_STEPS and (longer.batch_size, longer.warmup_epochs) == (12, 8.0)
+    many = dataclasses.replace(images, train=images.train.subset(torch.zeros(FEW_IMAGES + 1, dtype=torch.int64)))
+    assert training_recipe("auto", {}, many) == ("fast", load_recipe("fast"))
 
 
 def test_distillation_is_refused() -> None:
