@@ -13,6 +13,7 @@ from sphynx.data.images import ImageSet, make_data
 from sphynx.errors import InputError
 from sphynx.network.model import load_model
 from sphynx.report.sources import read_sources
+from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.stages import Stages
 from sphynx.search.location import load_location_recipe
@@ -341,8 +342,22 @@ def test_a_pipeline_refuses_a_time_budget_that_is_too_small(tmp_path: Path) -> N
     with pytest.raises(InputError, match="smallest schedule") as refused:
         pipeline(tmp_path, time_budget=1e-3).run()
     assert "leave out --search" in refused.value.remedy
-    with pytest.raises(InputError, match="another time_budget"):
-        pipeline(tmp_path, time_budget=60.0, resume=True)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_refused_before_any_work_can_be_tried_with_other_settings(resume: bool, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="smallest schedule"):
+        pipeline(tmp_path, time_budget=1e-3).schedule()
+    estimated = pipeline(tmp_path, time_budget=600.0, resume=resume)
+    estimated.schedule()
+    assert pipeline(tmp_path, time_budget=600.0, resume=True).stages.finished("estimate")
+    again = pipeline(tmp_path, resume=resume, strategy="", placement=(0, 1), comparison=None)
+    assert not again.stages.finished("estimate")
+    again.run()
+    with pytest.raises(InputError, match="holds a run"):
+        pipeline(tmp_path, strategy="", placement=(0, 1), comparison=None)
+    with pytest.raises(InputError, match="another comparison, placement, strategy"):
+        pipeline(tmp_path, resume=True)
 
 
 def test_durations_are_read_and_nonsense_is_refused() -> None:
@@ -393,6 +408,36 @@ def test_gains_carry_their_standard_error() -> None:
     close = gain(row(0.90, 0.92, deviation=0.02), row(0.90, 0.91, deviation=0.02))
     assert "within chance" in str(close)
     assert "no spread" in str(gain(row(0.9, deviation=None), row(0.8, deviation=None)))
+
+
+def test_a_checkpoint_of_an_unfinished_stage_is_work(tmp_path: Path) -> None:
+    stages = Stages(tmp_path, {"seed": 0}, resume=False)
+    with pytest.raises(KeyboardInterrupt):
+        stages.run("one", lambda: _save_and_stop(tmp_path / "one"))
+    with pytest.raises(InputError, match="holds a run"):
+        Stages(tmp_path, {"seed": 0}, resume=False)
+    with pytest.raises(InputError, match="another seed"):
+        Stages(tmp_path, {"seed": 1}, resume=True)
+
+
+def _save_and_stop(folder: Path) -> dict[str, Any]:
+    RunFolder(folder).save_checkpoint({"epoch": 1})
+    raise KeyboardInterrupt
+
+
+def test_a_folder_in_which_a_stage_runs_is_not_started_anew(tmp_path: Path) -> None:
+    stages, log = Stages(tmp_path, {"seed": 0}, resume=False), tmp_path / "stages.json"
+
+    def work() -> dict[str, Any]:
+        before = log.read_text()
+        with pytest.raises(InputError, match="another process"):
+            Stages(tmp_path, {"seed": 1}, resume=False)
+        with pytest.raises(InputError, match="another process"):
+            Stages(tmp_path, {"seed": 0}, resume=True).run("one", dict)
+        assert log.read_text() == before
+        return {}
+
+    stages.run("one", work)
 
 
 def test_stages_count_the_time_of_interrupted_attempts(tmp_path: Path) -> None:
