@@ -229,8 +229,13 @@ def test_size_and_streaming_stay_where_other_data_are_named(stream: tuple[str, .
     assert everything.code == (2 if stream else 0) and ("--images 1000" in everything.err) == bool(stream)
     assert sphynx("check", "compiled", *moved, "--no-stream").code == 0
     assert "3x5x5" in sphynx("eval", "run", "--device", "cpu", *moved, "--image-size", "5").err
+    other = sphynx("check", "compiled", "--data", "digits").err
     if stream:
-        assert "--no-stream" in sphynx("check", "compiled", "--data", "digits").err
+        assert "--no-stream" in other
+    else:
+        assert "images are 8x8, the network takes those of 4x4" in other and "Leave" not in other
+        assert "Leave --image-size out" in sphynx("check", "compiled", "--data", "digits", "--image-size", "4").err
+    assert "no such file" in sphynx("check", "compiled", "--data", "nowhere", "--no-stream").err
 
 
 def test_images_cannot_be_resized_to_nothing(sphynx: Sphynx) -> None:

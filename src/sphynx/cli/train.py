@@ -159,7 +159,23 @@ def open_known(
         if streamed and stream is None:
             remedy = f"{error.remedy} It was made with streamed images; to open others: --no-stream."
             raise InputError(error.what, where=error.where, remedy=remedy) from None
+        if image_size is None and source.image_size is not None:
+            _refuse_fixed_size(given, source.image_size)
         raise
+
+
+def _refuse_fixed_size(data: str, recorded: int) -> None:
+    """Where data cannot be resized to the size that was recorded: nobody gave it, so nobody can leave it out."""
+    from sphynx.data.open import open_data
+
+    try:
+        height, width = open_data(data).train.shape[1:]
+    except InputError:
+        return  # they cannot be opened at all, which is the fault to tell
+    raise InputError(
+        f"its images are {height}x{width}, the network takes those of {recorded}x{recorded}", where=data,
+        remedy=f"Name a folder of images, which are resized, or data of {recorded}x{recorded}.",
+    ) from None  # fmt: skip
 
 
 def resume_command() -> str:
