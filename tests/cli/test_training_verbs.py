@@ -191,6 +191,17 @@ def test_recipes_of_searches_stand_beside_those_of_training(sphynx: Sphynx) -> N
     assert "no stage" in sphynx("recipes", "validate", "mine.toml", "--stage", "lunch").err
 
 
+def test_eval_tells_the_worst_classes(sphynx: Sphynx) -> None:
+    assert sphynx("train", "design.json", "--data", "images", *FAST, "--out", "run").code == 0
+    words = ("eval", "run", "--device", "cpu", "--per-class")
+    shown = json.loads(sphynx(*words, "--json").out)
+    assert sorted((one["name"], one["images"]) for one in shown["classes"]) == [("a", 4), ("b", 4), ("c", 4)]
+    right = sum(one["accuracy"] * one["images"] for one in shown["classes"])
+    assert right == pytest.approx(shown["accuracy"] * shown["images"])
+    assert "most often taken for" in sphynx(*words).out
+    assert "classes" not in json.loads(sphynx(*words[:-1], "--json").out)
+
+
 @pytest.mark.parametrize("stream", [(), ("--stream",)], ids=["in memory", "streamed"])
 def test_later_commands_find_the_data_again(stream: tuple[str, ...], sphynx: Sphynx) -> None:
     """Also from another folder, at the size that they were resized to."""
