@@ -145,3 +145,4 @@ def test_a_time_budget_that_is_too_small_is_refused_with_what_would_do(tmp_path:
     with pytest.raises(InputError, match="smallest schedule") as refused:
         run(*TINY, "--fixed", "--time-budget", "0.01s", "-o", str(tmp_path / "run"))
     assert refused.value.exit_code == 2 and "--compare none" in refused.value.remedy
+    run(*TINY, "--fixed", "--time-budget", "10m", "--compare", "none", "-o", str(tmp_path / "run"))

@@ -15,10 +15,12 @@ import torch
 from safetensors.torch import load_file
 
 from sphynx.cli.main import main
+from sphynx.config import read_settings
 from sphynx.program.files import load_program
 from sphynx.space.files import save_design
 from sphynx.space.tally import Shape
-from sphynx.train.recipe import Recipe
+from sphynx.train.order import with_epochs
+from sphynx.train.recipe import Recipe, load_recipe
 from tests.data.layouts import write_classes
 from tests.train.small import DESIGN
 
@@ -125,6 +127,18 @@ def test_train_prints_a_table_with_the_spread(sphynx: Sphynx) -> None:
     assert "top 5" in sphynx("eval", "run/seed-1", "--data", "images", "--device", "cpu").out
 
 
+def test_a_recipe_that_suits_the_data_is_taken_unless_one_is_named(sphynx: Sphynx) -> None:
+    words = ("train", "design.json", "--data", "images", "--device", "cpu")
+    ran = sphynx(*words, "--out", "few")
+    assert ran.code == 0 and "recipe small, 132 epochs, as suits 48 training images" in ran.err, ran.err
+    used = json.loads(Path("few/config.json").read_text())["recipe"]
+    assert read_settings(Recipe, used, where="config") == with_epochs(load_recipe("small"), 132)
+    assert sphynx(*words, "--out", "few", "--recipe", "auto", "--resume", "auto").code == 0
+    named = sphynx(*words, "--recipe", "fast", "--epochs", "6", "--out", "named")
+    assert "recipe fast, 6 epochs\n" in named.err
+    assert json.loads(Path("named/config.json").read_text())["recipe"]["learning_rate"] == 0.2
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -178,6 +192,17 @@ def test_recipes_of_searches_stand_beside_those_of_training(sphynx: Sphynx) -> N
     assert "no stage" in sphynx("recipes", "validate", "mine.toml", "--stage", "lunch").err
 
 
+def test_eval_tells_the_worst_classes(sphynx: Sphynx) -> None:
+    assert sphynx("train", "design.json", "--data", "images", *FAST, "--out", "run").code == 0
+    words = ("eval", "run", "--device", "cpu", "--per-class")
+    shown = json.loads(sphynx(*words, "--json").out)
+    assert sorted((one["name"], one["images"]) for one in shown["classes"]) == [("a", 4), ("b", 4), ("c", 4)]
+    right = sum(one["accuracy"] * one["images"] for one in shown["classes"])
+    assert right == pytest.approx(shown["accuracy"] * shown["images"])
+    assert "most often taken for" in sphynx(*words).out
+    assert "classes" not in json.loads(sphynx(*words[:-1], "--json").out)
+
+
 @pytest.mark.parametrize("stream", [(), ("--stream",)], ids=["in memory", "streamed"])
 def test_later_commands_find_the_data_again(stream: tuple[str, ...], sphynx: Sphynx) -> None:
     """Also from another folder, at the size that they were resized to."""
@@ -217,8 +242,13 @@ def test_size_and_streaming_stay_where_other_data_are_named(stream: tuple[str, .
     assert everything.code == (2 if stream else 0) and ("--images 1000" in everything.err) == bool(stream)
     assert sphynx("check", "compiled", *moved, "--no-stream").code == 0
     assert "3x5x5" in sphynx("eval", "run", "--device", "cpu", *moved, "--image-size", "5").err
+    other = sphynx("check", "compiled", "--data", "digits").err
     if stream:
-        assert "--no-stream" in sphynx("check", "compiled", "--data", "digits").err
+        assert "--no-stream" in other
+    else:
+        assert "images are 8x8, the network takes those of 4x4" in other and "Leave" not in other
+        assert "Leave --image-size out" in sphynx("check", "compiled", "--data", "digits", "--image-size", "4").err
+    assert "no such file" in sphynx("check", "compiled", "--data", "nowhere", "--no-stream").err
 
 
 def test_images_cannot_be_resized_to_nothing(sphynx: Sphynx) -> None:

@@ -216,8 +216,12 @@ def test_a_bundle_of_another_client_cannot_be_used(served: Scene) -> None:
 
 
 def test_limits_of_a_client(served: Scene) -> None:
-    with served.client() as client, pytest.raises(PeerGaveUpError, match="may keep 4 bundles"):
+    with (
+        served.client() as client,
+        pytest.raises(PeerGaveUpError, match="prepare 5: a client may keep 4 bundles") as refused,
+    ):
         client.prepare(5, relu="gmw")
+    assert "fewer" in refused.value.remedy and "serve --pool" in refused.value.remedy
     with served.client() as client, pytest.raises(PeerGaveUpError, match="batches go up to"):
         client.prepare(1, batch=17)
     channels = [hello(served)[0] for _ in range(4)]

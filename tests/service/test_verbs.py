@@ -64,6 +64,12 @@ def test_an_inference_prints_its_labels_and_what_it_took(scene: Scene) -> None:
     assert scene.server.stop() == 0
 
 
+def test_an_inference_of_nothing_says_what_to_give(authority: Path) -> None:
+    with pytest.raises(InputError, match="no image to ask about") as refused:
+        run("infer", "--keys", authority / "alice")
+    assert "--prepare N" in refused.value.remedy
+
+
 def test_a_server_that_cannot_start_says_why(scene: Scene, authority: Path) -> None:
     with pytest.raises(InputError, match=r"there is no key\.pem"):
         run("serve", scene.compiled, "--keys", authority, "--state", scene.client_state, "--metrics-port", "0")

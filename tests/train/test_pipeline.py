@@ -13,6 +13,7 @@ from sphynx.data.images import ImageSet, make_data
 from sphynx.errors import InputError
 from sphynx.network.model import load_model
 from sphynx.report.sources import read_sources
+from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.stages import Stages
 from sphynx.search.location import load_location_recipe
@@ -28,7 +29,7 @@ from sphynx.train import pipeline as module
 from sphynx.train import retraining
 from sphynx.train.comparison import Row, gain
 from sphynx.train.loop import DivergedError, Job
-from sphynx.train.order import Order, long_enough, recipe_for, with_epochs
+from sphynx.train.order import FEW_IMAGES, LEAST_STEPS, Order, long_enough, training_recipe, with_epochs
 from sphynx.train.outline import usual_reduce_cells
 from sphynx.train.pipeline import Pipeline
 from sphynx.train.recipe import load_recipe
@@ -341,8 +342,22 @@ def test_a_pipeline_refuses_a_time_budget_that_is_too_small(tmp_path: Path) -> N
     with pytest.raises(InputError, match="smallest schedule") as refused:
         pipeline(tmp_path, time_budget=1e-3).run()
     assert "leave out --search" in refused.value.remedy
-    with pytest.raises(InputError, match="another time_budget"):
-        pipeline(tmp_path, time_budget=60.0, resume=True)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_refused_before_any_work_can_be_tried_with_other_settings(resume: bool, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="smallest schedule"):
+        pipeline(tmp_path, time_budget=1e-3).schedule()
+    estimated = pipeline(tmp_path, time_budget=600.0, resume=resume)
+    estimated.schedule()
+    assert pipeline(tmp_path, time_budget=600.0, resume=True).stages.finished("estimate")
+    again = pipeline(tmp_path, resume=resume, strategy="", placement=(0, 1), comparison=None)
+    assert not again.stages.finished("estimate")
+    again.run()
+    with pytest.raises(InputError, match="holds a run"):
+        pipeline(tmp_path, strategy="", placement=(0, 1), comparison=None)
+    with pytest.raises(InputError, match="another comparison, placement, strategy"):
+        pipeline(tmp_path, resume=True)
 
 
 def test_durations_are_read_and_nonsense_is_refused() -> None:
@@ -357,7 +372,6 @@ def test_a_shorter_recipe_keeps_its_shape() -> None:
     assert with_epochs(recipe, 12).decay_epochs == (3, 6, 9)
     assert with_epochs(load_recipe("fast"), 6).warmup_epochs == 0.5
     assert with_epochs(recipe, recipe.epochs) == recipe
-    assert recipe_for(data()) == "small"
 
 
 def test_few_images_get_more_epochs() -> None:
@@ -365,6 +379,18 @@ def test_few_images_get_more_epochs() -> None:
     assert long_enough(small, 1438) == small
     for images, epochs in ((128, 66), (63, 132), (2, 132)):
         assert long_enough(small, images) == with_epochs(small, epochs)
+
+
+def test_what_is_given_wins_over_what_the_data_suggest() -> None:
+    images = data()
+    count, small = len(images.train), load_recipe("small")
+    assert training_recipe("auto", {}, images) == ("small", long_enough(small, count))
+    assert training_recipe("smoke", {}, images) == ("smoke", load_recipe("smoke"))
+    assert training_recipe("auto", {"epochs": 3}, images) == ("small", load_recipe("small", {"epochs": 3}))
+    _, longer = training_recipe("auto", {"batch_size": 12, "warmup_epochs": 8.0}, images)
+    assert longer.epochs * (count // 12) >= LEAST_STEPS and (longer.batch_size, longer.warmup_epochs) == (12, 8.0)
+    many = dataclasses.replace(images, train=images.train.subset(torch.zeros(FEW_IMAGES + 1, dtype=torch.int64)))
+    assert training_recipe("auto", {}, many) == ("fast", load_recipe("fast"))
 
 
 def test_distillation_is_refused() -> None:
@@ -382,6 +408,36 @@ def test_gains_carry_their_standard_error() -> None:
     close = gain(row(0.90, 0.92, deviation=0.02), row(0.90, 0.91, deviation=0.02))
     assert "within chance" in str(close)
     assert "no spread" in str(gain(row(0.9, deviation=None), row(0.8, deviation=None)))
+
+
+def test_a_checkpoint_of_an_unfinished_stage_is_work(tmp_path: Path) -> None:
+    stages = Stages(tmp_path, {"seed": 0}, resume=False)
+    with pytest.raises(KeyboardInterrupt):
+        stages.run("one", lambda: _save_and_stop(tmp_path / "one"))
+    with pytest.raises(InputError, match="holds a run"):
+        Stages(tmp_path, {"seed": 0}, resume=False)
+    with pytest.raises(InputError, match="another seed"):
+        Stages(tmp_path, {"seed": 1}, resume=True)
+
+
+def _save_and_stop(folder: Path) -> dict[str, Any]:
+    RunFolder(folder).save_checkpoint({"epoch": 1})
+    raise KeyboardInterrupt
+
+
+def test_a_folder_in_which_a_stage_runs_is_not_started_anew(tmp_path: Path) -> None:
+    stages, log = Stages(tmp_path, {"seed": 0}, resume=False), tmp_path / "stages.json"
+
+    def work() -> dict[str, Any]:
+        before = log.read_text()
+        with pytest.raises(InputError, match="another process"):
+            Stages(tmp_path, {"seed": 1}, resume=False)
+        with pytest.raises(InputError, match="another process"):
+            Stages(tmp_path, {"seed": 0}, resume=True).run("one", dict)
+        assert log.read_text() == before
+        return {}
+
+    stages.run("one", work)
 
 
 def test_stages_count_the_time_of_interrupted_attempts(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from sphynx.cli.ranking_table import print_ranking
 from sphynx.cli.search import ResumeOption, parse_settings, refuse_old_run
 from sphynx.cli.train import DataOption, DataSize, DeviceOption, resume_command
 from sphynx.errors import InputError
+from sphynx.train.recipe import AUTO
 
 if TYPE_CHECKING:
     from sphynx.data.images import Data
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from sphynx.train.pipeline import Pipeline
     from sphynx.train.timing import Estimate
 
-AUTO = "auto"
 RIVALS = 3
 
 
@@ -141,8 +141,7 @@ def _order(
     from sphynx.search.recipe import load_recipe as load_search_recipe
     from sphynx.search.strategies import STRATEGIES
     from sphynx.space.planner import parse_percentage, parse_relu_budget
-    from sphynx.train.order import Order, long_enough, recipe_for
-    from sphynx.train.recipe import load_recipe
+    from sphynx.train.order import Order, recipe_for, training_recipe
     from sphynx.train.timing import parse_duration
 
     if strategy and strategy not in STRATEGIES:
@@ -157,10 +156,12 @@ def _order(
             "the supernet reduces as its network will", where="--set cells.reduce_at",
             remedy="Give --reduce-at, or search by itself (sphynx search --reduce-at) and design with --cells FILE.",
         )  # fmt: skip
-    search, location, training, compare = (auto if name == AUTO else name for name in recipes)
-    trained_by = load_recipe(training, changes["training"])
-    if recipes[2] == AUTO and "epochs" not in changes["training"]:
-        trained_by = long_enough(trained_by, len(data.train))
+    search, location = (auto if name == AUTO else name for name in recipes[:2])
+    training, compare = recipes[2:]
+    _, trained_by = training_recipe(training, changes["training"], data)
+    compared_by = trained_by if compare == "same" else None
+    if compare not in ("same", "none"):
+        _, compared_by = training_recipe(compare, {}, data)
     return Order(
         relu_budget=parse_relu_budget(relu_budget),
         tolerance=parse_percentage(tolerance),
@@ -175,7 +176,7 @@ def _order(
         search=load_search_recipe(search, changes["cells"]),
         location=load_location_recipe(location, changes["placement"]),
         training=trained_by,
-        comparison=None if compare == "none" else trained_by if compare == "same" else load_recipe(compare),
+        comparison=compared_by,
         seed=seed,
         seeds=seeds,
         time_budget=parse_duration(time_budget) if time_budget else None,

@@ -36,7 +36,7 @@ def infer(
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for the server to answer.")] = 120.0,
     as_json: Json = False,
 ) -> None:
-    """Ask a server what is in images, without showing them. Without images: only prepare, for later.
+    """Ask a server what is in images, without showing them. With --prepare and no images: only prepare, for later.
 
     Examples:
 
@@ -49,8 +49,13 @@ def infer(
 
     if relu not in ("auto", "gc", "gmw"):
         raise InputError(f"there is no ReLU backend {relu!r}", where="--relu", remedy="Use auto, gc or gmw.")
-    host, port = parse_address(server)
     files = images or []
+    if not files and not prepare:
+        raise InputError(
+            "there is no image to ask about, and nothing to prepare",
+            remedy="Name images, or give --prepare N to make bundles for later.",
+        )
+    host, port = parse_address(server)
     with Client(host, port, keys=keys, state=state, program=program, timeout_s=timeout) as client:
         pictures = [read_picture(path, client.program) for path in files]
         usable = sum(entry.batch == 1 for entry in client.ready)

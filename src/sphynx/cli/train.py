@@ -13,6 +13,7 @@ from sphynx.cli.design_options import Json
 from sphynx.cli.output import print_json, print_table
 from sphynx.cli.recipe_flags import with_recipe_flags
 from sphynx.errors import InputError
+from sphynx.train.recipe import AUTO, Recipe, load_recipe
 
 if TYPE_CHECKING:
     from sphynx.data.images import Data
@@ -41,7 +42,13 @@ def train(
     design: Annotated[Path, typer.Argument(help="A design.json, as `sphynx plan -o` writes it.")],
     data: DataOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")],
-    recipe: Annotated[str, typer.Option("--recipe", help="A name from `sphynx recipes ls`, or a TOML file.")] = "fast",
+    recipe: Annotated[
+        str,
+        typer.Option(
+            "--recipe",
+            help="A name from `sphynx recipes ls`, or a TOML file. auto suits it and its epochs to the data.",
+        ),
+    ] = AUTO,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds: mean and spread are given.")] = 1,
     teacher: Annotated[
@@ -62,7 +69,7 @@ def train(
 
     Examples:
 
-      sphynx train design.json --data digits --recipe small --out runs/digits
+      sphynx train design.json --data digits --out runs/digits
 
       sphynx train design.json --data cifar100 --recipe paper-cifar100 --seeds 3 --out runs/paper
 
@@ -73,13 +80,8 @@ def train(
       torchrun --nproc-per-node 4 -m sphynx.cli.main train design.json --data imagenet/ --stream \
         --image-size 224 --recipe paper-imagenet --out runs/imagenet
     """
-    from sphynx.train.recipe import load_recipe
-
-    settings = load_recipe(recipe, overrides)
-    if (settings.distillation != "none") != bool(teacher):
-        raise InputError(
-            "distillation needs both a teacher and a loss", remedy="Give --teacher and --distillation squared (or kl)."
-        )
+    if recipe != AUTO:  # its faults are told before the data are read, which can take long
+        _check_teacher(teacher, load_recipe(recipe, overrides))
     if resume not in ("auto", "never"):
         raise InputError(f"{resume!r} is no way to resume", where="--resume", remedy="Use auto or never.")
     if resume == "never" and any(out.glob("**/checkpoint.pt")):
@@ -88,13 +90,20 @@ def train(
     from sphynx.data.open import open_any
     from sphynx.space.files import load_any_design
     from sphynx.train.loop import Job
+    from sphynx.train.order import training_recipe
     from sphynx.train.processes import join_processes
     from sphynx.train.runs import teacher_for, train_seeds
 
     with join_processes(device) as processes:
+        images = open_any(data, image_size=image_size, stream=stream)
+        name, settings = training_recipe(recipe, overrides, images)
+        _check_teacher(teacher, settings)
+        if processes.leads and not as_json:
+            why = f", as suits {len(images.train):,} training images" if recipe == AUTO else ""
+            typer.echo(f"recipe {name}, {settings.epochs} epochs{why}", err=True)
         job = Job(
             load_any_design(design),
-            open_any(data, image_size=image_size, stream=stream),
+            images,
             settings,
             out,
             seed,
@@ -109,6 +118,13 @@ def train(
         result = train_seeds(job, seeds)
         if processes.leads:
             _print(result, as_json, out)
+
+
+def _check_teacher(teacher: str, recipe: Recipe) -> None:
+    if (recipe.distillation != "none") != bool(teacher):
+        raise InputError(
+            "distillation needs both a teacher and a loss", remedy="Give --teacher and --distillation squared (or kl)."
+        )
 
 
 def open_known(
@@ -143,7 +159,23 @@ def open_known(
         if streamed and stream is None:
             remedy = f"{error.remedy} It was made with streamed images; to open others: --no-stream."
             raise InputError(error.what, where=error.where, remedy=remedy) from None
+        if image_size is None and source.image_size is not None:
+            _refuse_fixed_size(given, source.image_size)
         raise
+
+
+def _refuse_fixed_size(data: str, recorded: int) -> None:
+    """Where data cannot be resized to the size that was recorded: nobody gave it, so nobody can leave it out."""
+    from sphynx.data.open import open_data
+
+    try:
+        height, width = open_data(data).train.shape[1:]
+    except InputError:
+        return  # they cannot be opened at all, which is the fault to tell
+    raise InputError(
+        f"its images are {height}x{width}, the network takes those of {recorded}x{recorded}", where=data,
+        remedy=f"Name a folder of images, which are resized, or data of {recorded}x{recorded}.",
+    ) from None  # fmt: skip
 
 
 def resume_command() -> str:

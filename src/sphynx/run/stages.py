@@ -3,35 +3,49 @@
     stages = Stages(out, order.to_json(), resume=False)
     cells = stages.run("cells", lambda: {"genotype": ...})
 
-A stage's result is a JSON value. Its seconds are counted over all attempts, interrupted ones too.
+A stage's result is a JSON value. Its seconds are counted over all attempts, interrupted ones too. A folder in which no
+work was done yet (no stage finished, but for `preliminary` ones, and no checkpoint kept) can be started anew, also with
+other settings: whoever was refused for a value tries again with a better one. Two processes in one folder are refused.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from sphynx.errors import InputError
-from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.run.folder import CHECKPOINT, RunFolder, fingerprint
 
 STAGES = "stages.json"
 FORMAT = "sphynx-stages/1"
 
 
 class Stages:
-    """`settings` is what the run was started with; a folder that was started with others is refused."""
+    """`settings` is what the run was started with; a folder in which work was done with others is refused."""
 
-    def __init__(self, out: Path, settings: dict[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self, out: Path, settings: dict[str, Any], *, resume: bool, preliminary: Collection[str] = ()
+    ) -> None:  # fmt: skip
         started = (out / STAGES).exists()
-        if started and not resume:
-            raise InputError("the folder holds a run", where=str(out), remedy="Give --resume auto, or another --out.")
         self._folder = RunFolder(out)
         self._log: dict[str, Any] = {"format": FORMAT, "settings": settings, "stages": {}}
         if started:
-            self._log = self._read(settings)
-        else:
+            before = self._read()
+            worked = any(out.glob(f"**/{CHECKPOINT}")) or any(
+                entry["finished"] and name not in preliminary for name, entry in before["stages"].items()
+            )
+            if worked and not resume:
+                raise InputError(
+                    "the folder holds a run", where=str(out), remedy="Give --resume auto, or another --out."
+                )
+            if worked:
+                self._check(before["settings"])
+            if resume and fingerprint(before["settings"]) == fingerprint(settings):
+                self._log = before
+                return
+        with self._folder.alone():
             self._write()
 
     def run(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -39,12 +53,13 @@ class Stages:
         entry = self._log["stages"].setdefault(name, {"seconds": 0.0, "finished": False})
         if not entry["finished"]:
             before, started = entry["seconds"], time.monotonic()
-            try:
-                entry["result"] = work()
-                entry["finished"] = True
-            finally:
-                entry["seconds"] = round(before + time.monotonic() - started, 3)
-                self._write()
+            with self._folder.alone():
+                try:
+                    entry["result"] = work()
+                    entry["finished"] = True
+                finally:
+                    entry["seconds"] = round(before + time.monotonic() - started, 3)
+                    self._write()
         result: dict[str, Any] = entry["result"]
         return result
 
@@ -58,18 +73,19 @@ class Stages:
     def _write(self) -> None:
         self._folder.write_json(STAGES, self._log)
 
-    def _read(self, settings: dict[str, Any]) -> dict[str, Any]:
-        where = str(self._folder.path / STAGES)
+    def _read(self) -> dict[str, Any]:
         log = self._folder.read_json(STAGES)
         if not isinstance(log, dict) or log.get("format") != FORMAT:
+            where = str(self._folder.path / STAGES)
             raise InputError(f"its format is not {FORMAT!r}", where=where, remedy="Choose another --out.")
-        if fingerprint(log["settings"]) != fingerprint(settings):
-            differ = sorted(
-                key for key in settings if fingerprint(settings[key]) != fingerprint(log["settings"].get(key))
-            )
+        return log
+
+    def _check(self, before: dict[str, Any]) -> None:
+        settings = self._log["settings"]
+        if fingerprint(before) != fingerprint(settings):
+            differ = sorted(key for key in settings if fingerprint(settings[key]) != fingerprint(before.get(key)))
             raise InputError(
                 f"the run was started with another {', '.join(differ)}",
-                where=where,
+                where=str(self._folder.path / STAGES),
                 remedy="Give the flags that it was started with, or another --out.",
             )
-        return log

@@ -30,7 +30,7 @@ from sphynx.program.files import HASH
 from sphynx.program.ir import Program
 from sphynx.program.link import Link
 from sphynx.program.parse import program_from_json
-from sphynx.protocol.channel import Channel
+from sphynx.protocol.channel import Channel, PeerGaveUpError
 from sphynx.protocol.inference import InferenceClient
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service import session
@@ -107,7 +107,7 @@ class Client:
         self._store.check_room(program, backend, batch)
         nonce = session.new_nonce()
         session.send(self._channel, Prepare(count, backend, batch, nonce))
-        go = session.expect(self._channel, Go)
+        go = self._granted(count)
         for number in range(count):
             bundle_id = session.bundle_id(program, nonce, go.nonce, number)
             expires_at = time.time() + go.lifetime_s - EXPIRY_MARGIN_S
@@ -188,6 +188,18 @@ class Client:
             self._store.discard(bytes.fromhex(name))
         if theirs - ours:
             session.send(self._channel, Drop(tuple(sorted(theirs - ours))))
+
+    def _granted(self, count: int) -> Go:
+        """A refusal comes with the server's reason, mostly that these would be too many."""
+        try:
+            return session.expect(self._channel, Go)
+        except PeerGaveUpError as error:
+            raise PeerGaveUpError(
+                f"the server refused to prepare {count}: {error.what}",
+                where=f"{self._host}:{self._port}",
+                remedy="Ask for fewer at once (images and --prepare together), or use what is ready first. How many a "
+                "client may keep is the server's to say (sphynx serve --pool); other reasons are in its log.",
+            ) from None
 
     def _prepare_one(self, entry: Entry, backend: Backend) -> None:
         self._store.ledger.reserve(entry)

@@ -1,13 +1,17 @@
-"""What a design pipeline is asked for: the budget, the recipes of its stages, and what is searched."""
+"""What a design pipeline is asked for: the budget, the recipes of its stages, and what is searched.
+
+`training_recipe` says what the recipe `auto` is, for a pipeline and for a training by itself.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal
 
-from sphynx.data.images import Data
+from sphynx.data.images import DataFace
 from sphynx.errors import InputError
 from sphynx.search.location import Candidates, LocationRecipe, Placement
 from sphynx.search.recipe import SearchRecipe
@@ -16,7 +20,7 @@ from sphynx.space.design import Stem
 from sphynx.space.genotype import Genotype
 from sphynx.space.operations import ConvStack
 from sphynx.space.published import SPHYNX
-from sphynx.train.recipe import Recipe
+from sphynx.train.recipe import AUTO, Recipe, load_recipe
 
 FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
 # What `small` takes for the 1,438 digits. Trained on 128 pictures of four digits in 16x16, 37.5 % of 32 test images
@@ -67,7 +71,19 @@ class Order:
         return described
 
 
-def recipe_for(data: Data) -> str:
+def training_recipe(name: str, overrides: Mapping[str, Any], data: DataFace) -> tuple[str, Recipe]:
+    """The recipe and its name. For `auto` both are chosen by the data; what is given overrides what is chosen."""
+    if name != AUTO:
+        return name, load_recipe(name, overrides)
+    name = recipe_for(data)
+    if "epochs" in overrides:
+        return name, load_recipe(name, overrides)
+    batch = {key: value for key, value in overrides.items() if key == "batch_size"}  # an epoch's steps depend on it
+    longer = long_enough(load_recipe(name, batch), len(data.train))
+    return name, load_recipe(name, {**longer.to_json(), **overrides})
+
+
+def recipe_for(data: DataFace) -> str:
     """The name of the recipes that suit a data set of this size."""
     return "small" if len(data.train) <= FEW_IMAGES else "fast"
 

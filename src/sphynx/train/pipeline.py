@@ -73,7 +73,7 @@ class Pipeline:
         self.outline = Outline(order, Shape(*data.train.shape), data.classes)
         self.design, self.places = self.outline.design, self.outline.places
         decided = {"reduce_cells": len(self.design.reduce_positions), "data": data.identity()}
-        self.stages = Stages(out, {**order.to_json(), **decided}, resume=resume)
+        self.stages = Stages(out, {**order.to_json(), **decided}, resume=resume, preliminary=("estimate",))
 
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""

@@ -103,6 +103,7 @@ class Recipe:
 
 
 SHELF = Shelf(Recipe, "sphynx.train", "training")
+AUTO = "auto"  # no recipe, but the one that suits the data: `order.training_recipe`
 
 
 def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
