@@ -50,7 +50,8 @@ class OnnxNetwork:
                 remedy=" ".join([*hints, f"Use {', '.join(_WAYS)}."]),
             )
         numbers = {name: array for name, array in graph.constants.items() if array.dtype.kind in "fiub"}
-        self._constants = {name: np.asarray(array, np.float64) for name, array in numbers.items()}
+        with np.errstate(invalid="ignore"):  # a damaged file's signalling NaNs: numbers are judged where they are used
+            self._constants = {name: np.asarray(array, np.float64) for name, array in numbers.items()}
 
     def trace(
         self, mean: tuple[float, ...], std: tuple[float, ...], *, cuts: Container[str] = (), outline: bool = False
