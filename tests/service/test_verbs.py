@@ -96,6 +96,17 @@ def test_keys_that_are_not_there_yet_can_be_issued_afterwards(tmp_path: Path) ->
     run("keys", "issue", "bob", "--client", "--keys", tmp_path / "keys")
 
 
+def test_more_images_than_a_server_keeps_bundles_for(scene: Scene) -> None:
+    scene.server.flags = ("--pool", "8")
+    scene.server.start()
+    done = scene.infer(*[scene.picture] * 11, "--relu", "gmw", "--prepare", "2")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [seen["labels"][0] for seen in found["predictions"]] == [scene.expected[0]] * 11
+    assert found["bundles_ready"] == 2
+    assert scene.server.stop() == 0
+
+
 def test_no_server_is_one_line_and_a_remedy(scene: Scene, authority: Path) -> None:
     scene.server.port = 1  # nobody listens there
     done = infer(scene.server, authority / "alice", scene.picture, "--state", scene.client_state)

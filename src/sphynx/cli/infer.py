@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sphynx.service.client import Client, Relu
     from sphynx.service.prediction import Prediction
 
+PORTION = 8  # images at a time, however many there are: half of the bundles that a server keeps for a client by default
+
 
 def infer(
     keys: Annotated[Path, typer.Option("--keys", help="Your folder from `sphynx keys issue`.")],
@@ -58,12 +60,14 @@ def infer(
     host, port = parse_address(server)
     with Client(host, port, keys=keys, state=state, program=program, timeout_s=timeout) as client:
         pictures = [read_picture(path, client.program) for path in files]
-        usable = sum(entry.batch == 1 for entry in client.ready)
-        _prepare(client, len(pictures) + prepare - usable, relu)  # type: ignore[arg-type]  # checked above
         predictions = []
-        for pixels in pictures:
-            client.warm()
-            predictions.append(client.infer(pixels))
+        for first in range(0, len(pictures), PORTION):
+            portion = pictures[first : first + PORTION]
+            _make_ready(client, len(portion), relu)  # type: ignore[arg-type]  # checked above
+            for pixels in portion:
+                client.warm()
+                predictions.append(client.infer(pixels))
+        _make_ready(client, prepare, relu)  # type: ignore[arg-type]  # checked above
         ready = len(client.ready)
     if as_json:
         found = [{"image": str(path), **seen.to_json(top)} for path, seen in zip(files, predictions, strict=True)]
@@ -73,7 +77,9 @@ def infer(
     typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
 
 
-def _prepare(client: Client, wanted: int, relu: Relu) -> None:
+def _make_ready(client: Client, bundles: int, relu: Relu) -> None:
+    """So many that can be used for one image each; those that are ready already count."""
+    wanted = bundles - sum(entry.batch == 1 for entry in client.ready)
     if wanted <= 0:
         return
     from rich.console import Console
