@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -80,6 +81,33 @@ def test_a_silent_peer_is_given_up() -> None:
     _left, right = local_pair(timeout_s=0.05)
     with pytest.raises(ConnectionLostError, match="in time"):
         right.receive(4)
+
+
+def test_a_peer_is_not_silent_while_it_takes_what_was_sent() -> None:
+    """A link of two seconds for the question, and half a second for the answer."""
+    left, right = socket.socketpair()
+    question = bytes(1 << 18)
+    asking = SocketStream(left, timeout_s=0.5, link=Link(round_trip_s=0.0, bits_per_s=4 * len(question)))
+    answering = SocketStream(right, timeout_s=60)
+    with ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(lambda: answering.send([bytes(answering.receive(len(question))[:1])]))
+        asking.send([question])
+        assert asking.receive(1) == question[:1]
+        answered.result()
+    asking.close()
+    answering.close()
+
+
+def test_a_peer_that_takes_nothing_is_given_up_also_while_much_is_pending() -> None:
+    left, right = socket.socketpair()
+    asking = SocketStream(left, timeout_s=0.5)
+    asking.send([bytes(1 << 26)])  # more than a kernel takes; at the slowest rate it would have 17 minutes
+    started = time.monotonic()
+    with pytest.raises(ConnectionLostError):
+        asking.receive(1)
+    assert time.monotonic() - started < 60
+    asking.close(wait_s=0)
+    right.close()
 
 
 def test_an_emulated_link_delays_by_half_a_round_trip_and_by_the_bytes() -> None:
