@@ -57,6 +57,7 @@ class SocketStream:
         self._link_free_at = 0.0
         self._pending: deque[tuple[float, memoryview]] = deque()  # due time, what is left of it
         self._pending_bytes = 0
+        self._taken_at = 0.0  # when the kernel last took something from the writer
         self._sending = threading.Lock()
         self._changed = threading.Condition()
         self._failure: str | None = None
@@ -74,17 +75,15 @@ class SocketStream:
         """Exactly `size` bytes. The peer's time begins when it has what was sent: on a slow link that takes longer."""
         buffer = bytearray(size)
         view = memoryview(buffer)
-        wait_s = self.timeout_s if timeout_s is None else timeout_s
-        deadline = time.monotonic() + wait_s + size / SLOWEST_BYTES_PER_S
+        wait_s = (self.timeout_s if timeout_s is None else timeout_s) + size / SLOWEST_BYTES_PER_S
+        deadline = time.monotonic() + wait_s
         latest = deadline + self._pending_bytes / SLOWEST_BYTES_PER_S
         filled = 0
         while filled < size:
             count = self._fill(view[filled:])
             if count is None:
                 if not self._is_readable(deadline):
-                    if not self._pending or deadline >= latest:  # the writer gave up a peer that takes nothing
-                        raise lost("the peer did not answer in time")
-                    deadline = min(time.monotonic() + wait_s, latest)
+                    deadline = self._put_off(deadline, wait_s, latest)
             elif count == 0:
                 raise lost(self._failure or "the peer closed the connection")
             else:
@@ -175,6 +174,15 @@ class SocketStream:
         except OSError as error:
             raise lost(_reason(error)) from None
 
+    def _put_off(self, deadline: float, wait_s: float, latest: float) -> float:
+        """A later deadline, if the peer did not have all before this one. The writer ends with who takes nothing."""
+        with self._changed:
+            had_all_at = time.monotonic() if self._pending else self._taken_at
+        later = min(had_all_at + wait_s, latest)
+        if later <= deadline:
+            raise lost("the peer did not answer in time")
+        return later
+
     def _is_readable(self, deadline: float) -> bool:
         """Now or before the deadline; after it never, however fast bytes come."""
         left_s = deadline - time.monotonic()
@@ -235,6 +243,7 @@ class SocketStream:
                 return
             with self._changed:
                 self._pending_bytes -= sent
+                self._taken_at = time.monotonic()
                 if sent == len(part):
                     self._pending.popleft()
                 else:
