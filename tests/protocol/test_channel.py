@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -80,6 +81,39 @@ def test_a_silent_peer_is_given_up() -> None:
     _left, right = local_pair(timeout_s=0.05)
     with pytest.raises(ConnectionLostError, match="in time"):
         right.receive(4)
+
+
+def test_a_peer_is_not_silent_while_it_takes_what_was_sent() -> None:
+    """Two seconds for the question on this link, and for the answer one, of which a half is used."""
+    left, right = socket.socketpair()
+    question = bytes(1 << 18)
+    asking = SocketStream(left, timeout_s=1.0, link=Link(round_trip_s=0.0, bits_per_s=4 * len(question)))
+    answering = SocketStream(right, timeout_s=60)
+
+    def answer() -> None:
+        answering.receive(len(question))
+        time.sleep(0.5)
+        answering.send([question[:1]])
+
+    with ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(answer)
+        asking.send([question])
+        assert asking.receive(1) == question[:1]
+        answered.result()
+    asking.close()
+    answering.close()
+
+
+def test_a_peer_that_takes_nothing_is_given_up_also_while_much_is_pending() -> None:
+    left, right = socket.socketpair()
+    asking = SocketStream(left, timeout_s=0.5)
+    asking.send([bytes(1 << 26)])  # more than a kernel takes; at the slowest rate it would have 17 minutes
+    started = time.monotonic()
+    with pytest.raises(ConnectionLostError):
+        asking.receive(1)
+    assert time.monotonic() - started < 60
+    asking.close(wait_s=0)
+    right.close()
 
 
 def test_an_emulated_link_delays_by_half_a_round_trip_and_by_the_bytes() -> None:

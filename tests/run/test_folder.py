@@ -105,6 +105,25 @@ folder.save_checkpoint({{"epoch": 2, "weights": torch.zeros(100_000)}})
     assert state is not None and state["epoch"] == 1 and bool((state["weights"] == 1).all())
 
 
+def test_a_worker_that_was_forked_does_not_keep_the_folder(tmp_path: Path) -> None:
+    """As those that decode streamed images are, and may outlive their training."""
+    folder = RunFolder(tmp_path / "run")
+    wakes, wake = os.pipe()
+    with folder.alone():
+        worker = os.fork()
+        if not worker:
+            os.close(wake)
+            os.read(wakes, 1)
+            os._exit(0)
+    try:
+        with folder.alone():
+            pass
+    finally:
+        os.close(wake)
+        os.waitpid(worker, 0)
+        os.close(wakes)
+
+
 def test_metrics_survive_a_line_that_was_cut_off(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.append_metrics({"epoch": 1, "loss": 0.5})

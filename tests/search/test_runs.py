@@ -146,6 +146,25 @@ def test_what_a_search_leaves_behind(tmp_path: Path) -> None:
         search.search_cells(small_data(), "darts", RECIPE, tmp_path, seed=1, quiet=True)
 
 
+def test_a_refused_search_leaves_what_the_folder_says_of_its_run(tmp_path: Path) -> None:
+    """Whether another process is at work in it or it holds a search of other settings."""
+    places = placements(3, 2, "all")
+    starts = (
+        lambda seed: search.search_cells(small_data(), "gdas", RECIPE, tmp_path / "cells", seed=seed, quiet=True),
+        lambda seed: locate.locate(
+            small_design(), small_data(), PLACES, places, tmp_path / "places", seed=seed, quiet=True
+        ),
+    )
+    for start, out in zip(starts, ("cells", "places"), strict=True):
+        start(0)
+        config = (tmp_path / out / "config.json").read_text()
+        with pytest.raises(InputError, match="belongs to another"):
+            start(1)
+        with RunFolder(tmp_path / out).alone(), pytest.raises(InputError, match="another process"):
+            start(1)
+        assert (tmp_path / out / "config.json").read_text() == config
+
+
 def test_stopping_and_selection_options(tmp_path: Path) -> None:
     values = {**RECIPE.to_json(), "hessian": True, "hessian_window": 1, "hessian_ratio": 1e9, "epochs": 4}
     stopped = search.search_cells(small_data(), "darts", SearchRecipe(**values), tmp_path / "h", quiet=True)

@@ -338,6 +338,16 @@ def test_a_ranking_is_fitted_by_what_its_rounds_cost() -> None:
     assert fit(asked, (113 + 121) / MARGIN, "") == tuple(asked)
 
 
+def test_an_estimate_of_an_older_run_is_read(tmp_path: Path) -> None:
+    found = pipeline(tmp_path).schedule()
+    log = json.loads((tmp_path / "stages.json").read_text())
+    for entry in log["stages"]["estimate"]["result"]["stages"]:
+        entry["in_rounds"] = bool(entry.pop("drawn"))
+    (tmp_path / "stages.json").write_text(json.dumps(log))
+    again = pipeline(tmp_path, resume=True).schedule()
+    assert [(one.stage, one.epochs, one.runs) for one in again] == [(one.stage, one.epochs, one.runs) for one in found]
+
+
 def test_a_pipeline_refuses_a_time_budget_that_is_too_small(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="smallest schedule") as refused:
         pipeline(tmp_path, time_budget=1e-3).run()

@@ -57,6 +57,7 @@ class SocketStream:
         self._link_free_at = 0.0
         self._pending: deque[tuple[float, memoryview]] = deque()  # due time, what is left of it
         self._pending_bytes = 0
+        self._taken_at = 0.0  # when the kernel last took something from the writer
         self._sending = threading.Lock()
         self._changed = threading.Condition()
         self._failure: str | None = None
@@ -71,16 +72,18 @@ class SocketStream:
                 self._hand_over(sealed)
 
     def receive(self, size: int, *, timeout_s: float | None = None) -> bytearray:
-        """Exactly `size` bytes."""
+        """Exactly `size` bytes. The peer's time begins when it has what was sent: on a slow link that takes longer."""
         buffer = bytearray(size)
         view = memoryview(buffer)
-        wait_s = self.timeout_s if timeout_s is None else timeout_s
-        deadline = time.monotonic() + wait_s + size / SLOWEST_BYTES_PER_S
+        wait_s = (self.timeout_s if timeout_s is None else timeout_s) + size / SLOWEST_BYTES_PER_S
+        deadline = time.monotonic() + wait_s
+        latest = deadline + self._pending_bytes / SLOWEST_BYTES_PER_S
         filled = 0
         while filled < size:
             count = self._fill(view[filled:])
             if count is None:
-                self._wait_readable(deadline)
+                if not self._is_readable(deadline):
+                    deadline = self._put_off(deadline, wait_s, latest)
             elif count == 0:
                 raise lost(self._failure or "the peer closed the connection")
             else:
@@ -121,12 +124,13 @@ class SocketStream:
             self._sock.shutdown(socket.SHUT_WR)
             left_bytes, scrap = MAX_LINGER_BYTES, bytearray(1 << 16)
             while left_bytes > 0:
-                self._wait_readable(deadline)
+                if not self._is_readable(deadline):
+                    return
                 count = self._sock.recv_into(scrap)
                 if not count:
                     return
                 left_bytes -= count
-        except (OSError, ConnectionLostError):
+        except OSError:
             return  # the peer is gone or will not listen: there is nobody to be polite to
 
     def stop_reading(self) -> None:
@@ -170,10 +174,19 @@ class SocketStream:
         except OSError as error:
             raise lost(_reason(error)) from None
 
-    def _wait_readable(self, deadline: float) -> None:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0 or not self._readable.poll(1000 * left_s):
+    def _put_off(self, deadline: float, wait_s: float, latest: float) -> float:
+        """A later deadline, if the peer did not have all before this one. The writer ends with who takes nothing."""
+        with self._changed:
+            had_all_at = time.monotonic() if self._pending else self._taken_at
+        later = min(had_all_at + wait_s, latest)
+        if later <= deadline:
             raise lost("the peer did not answer in time")
+        return later
+
+    def _is_readable(self, deadline: float) -> bool:
+        """Now or before the deadline; after it never, however fast bytes come."""
+        left_s = deadline - time.monotonic()
+        return left_s > 0 and bool(self._readable.poll(1000 * left_s))
 
     def _has_room(self) -> bool:
         return self._pending_bytes <= self.max_pending_bytes or self._failure is not None
@@ -230,6 +243,7 @@ class SocketStream:
                 return
             with self._changed:
                 self._pending_bytes -= sent
+                self._taken_at = time.monotonic()
                 if sent == len(part):
                     self._pending.popleft()
                 else:

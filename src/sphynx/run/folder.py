@@ -11,13 +11,13 @@ to something else is refused. Checkpoints hold tensors and plain values only and
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -52,7 +52,7 @@ class RunFolder:
 
         self._events = _event_writer(self.path) if tensorboard else None
 
-    @contextmanager
+    @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Two runs in one folder would mix their metrics and checkpoints. Whatever ends a process frees its folder."""
         held = os.open(self.path, os.O_RDONLY)
@@ -60,6 +60,8 @@ class RunFolder:
             self._lock(held)
             yield
         finally:
+            with contextlib.suppress(OSError):  # where folders cannot be locked
+                fcntl.flock(held, fcntl.LOCK_UN)  # closing is not enough: workers that were forked hold it open too
             os.close(held)
 
     @property

@@ -17,6 +17,7 @@ from torch import Tensor
 from sphynx.data.batches import Augmentation, Batches, plain_batches
 from sphynx.data.images import Data, ImageSet
 from sphynx.errors import InputError, SphynxError
+from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt, InterruptedWorkError
 from sphynx.run.progress import Progress
@@ -88,6 +89,7 @@ class Watch:
     """Where a run is kept and shown. `resume` is the command that continues it."""
 
     folder: RunFolder
+    config: Mapping[str, Any]  # the settings, written once it is known that the folder is this run's
     title: str
     columns: tuple[str, ...]
     resume: str = ""
@@ -113,6 +115,8 @@ def _run_epochs(
     folder = watch.folder
     rows: list[dict[str, Any]] = []
     saved = folder.load_checkpoint()
+    folder.write_json("config.json", watch.config)
+    folder.write_json("environment.json", describe_environment(halves.device))
     if saved is not None:
         learner.load_state_dict(saved["learner"])
         generator.set_state(saved["generator"])

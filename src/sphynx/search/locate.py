@@ -15,7 +15,6 @@ from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.widen import widened
-from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.location import LocationRecipe, Placement, PlacementSearch
@@ -85,9 +84,8 @@ def locate(
     require_fit(design, data)
     belongs_to = fingerprint(design.to_json(), data.identity(), recipe.to_json(), [list(p) for p in placements], seed)
     folder = RunFolder(out, belongs_to=belongs_to)
-    folder.write_json("config.json", {"stage": "locate", "seed": seed, "recipe": recipe.to_json(),
-                                      "design": design.to_json(), "data": data.identity()})  # fmt: skip
-    folder.write_json("environment.json", describe_environment(device))
+    config = {"stage": "locate", "seed": seed, "recipe": recipe.to_json(),
+              "design": design.to_json(), "data": data.identity()}  # fmt: skip
     search, halves, generator = prepare_placement(design, data, recipe, placements, seed=seed, device=device)
 
     def finish(epoch: int, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool]:
@@ -101,7 +99,7 @@ def locate(
             "beta_hat": beta_hat.tolist(),
         }, False
 
-    watch = Watch(folder, "locate", ("epoch", "loss", "tau", "best", "beta_hat_best"), resume, quiet)
+    watch = Watch(folder, config, "locate", ("epoch", "loss", "tau", "best", "beta_hat_best"), resume, quiet)
     with fast_convolutions(torch.device(device)):
         rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         accuracies = tuple(_accuracy(network, halves.evaluation(), device) for network in search.networks)

@@ -17,7 +17,6 @@ import torch
 from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
-from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.captured import Captures
 from sphynx.search.cellspace import KINDS, CellSpace, count_operation
@@ -117,9 +116,8 @@ def search_cells(
     _require_relaxation(strategy, recipe)
     costs = {"operation_costs": dict(objective.operation_costs), "cost_weight": objective.cost_weight}
     folder = RunFolder(out, belongs_to=fingerprint(strategy, data.identity(), recipe.to_json(), costs, seed))
-    folder.write_json("config.json", {"stage": "search", "strategy": strategy, "seed": seed, "recipe": recipe.to_json(),
-                                      "data": data.identity(), **costs})  # fmt: skip
-    folder.write_json("environment.json", describe_environment(device))
+    config = {"stage": "search", "strategy": strategy, "seed": seed, "recipe": recipe.to_json(),
+              "data": data.identity(), **costs}  # fmt: skip
     searcher, halves, generator = prepare_search(data, strategy, recipe, seed=seed, device=device, objective=objective)
     learner, shared = searcher.strategy, searcher.shared
 
@@ -144,7 +142,7 @@ def search_cells(
         return record, bool(record["stopped"])
 
     columns = ("epoch", "loss", "held_out", "skips", *(["eigenvalue"] if recipe.hessian else []))
-    watch = Watch(folder, f"search {strategy}", columns, resume, quiet)
+    watch = Watch(folder, config, f"search {strategy}", columns, resume, quiet)
     with fast_convolutions(torch.device(device)):
         rows = run_epochs(searcher, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         genotype = _chosen(rows, recipe)

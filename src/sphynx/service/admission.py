@@ -39,9 +39,7 @@ class Limits:
     bundle_lifetime_s: float = 7 * 86_400.0
     handshake_s: float = 10.0
     message_s: float = 60.0  # for a message that is due
-    online_message_s: float = (
-        10.0  # in an inference: below `queue_s`, so that whoever waits behind a silent one is served
-    )
+    online_message_s: float = 10.0  # in an inference: below `queue_s`, so that who waits behind a silent one is served
     idle_s: float = 600.0  # between requests
     queue_s: float = 30.0  # for a worker to become free
     work_s: float = 900.0  # for one bundle or one inference, all messages together
