@@ -86,6 +86,8 @@ def test_cells_of_our_own_trace_to_their_searches() -> None:
     kept = {name: json.loads((ROOT / f"results/search/{name}.json").read_text()) for name in OWN_SEARCHES}
     assert cells_without_convolution(genotype_from_json(kept["darts-paper"]["genotype"])) == ["normal", "reduce"]
     assert len(kept["darts-paper"]["metrics"]) == kept["darts-paper"]["config"]["recipe"]["epochs"] == 50
+    collapsed = [row["convolutions"] == 0 for row in kept["darts-paper"]["metrics"]]
+    assert collapsed == [False] * 6 + [True] * 44  # "from the seventh epoch on"
     page = (ROOT / "docs/results.md").read_text()
     minutes = [sum(row["seconds"] for row in run["metrics"]) / 60 for run in kept.values()]
     assert f"{minutes[0]:.0f} here, as" in page and f"({minutes[1]:.1f} and {minutes[2]:.1f} minutes" in page

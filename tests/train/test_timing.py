@@ -1,12 +1,14 @@
-"""What an estimate is made of. How long anything takes is not asserted."""
+"""What an estimate is made of, and how it is fitted to a budget. How long anything takes is not asserted."""
 
 import pytest
 import torch
 
+from sphynx.errors import InputError
 from sphynx.search.epochs import Halves
 from sphynx.search.recipe import load_recipe
 from sphynx.search.search import Searcher
 from sphynx.train import timing
+from sphynx.train.timing import MARGIN, Estimate, fit, parse_duration
 from tests.train.small import data
 
 
@@ -26,3 +28,30 @@ def test_a_search_is_timed_in_and_after_its_warm_up(
     recipe = load_recipe("smoke", {"epochs": 10, "nodes": 4, "batch_size": 12, "warmup": 0.2, "pc_warmup": 0.3})
     found = timing.search_epoch_seconds(data(), strategy, recipe, torch.device("cpu"))
     assert found == pytest.approx((warming + 3 * (10 - warming)) / 10)
+
+
+def test_a_time_budget_scales_all_epochs_and_refuses_too_little() -> None:
+    asked = [Estimate("cells", 1.0, 10, 2), Estimate("training", 2.0, 20, 3, runs=2)]
+    assert fit(asked, 1000.0, "") == tuple(asked)
+    fitted = fit(asked, 50.0, "")
+    assert sum(e.seconds for e in fitted) <= MARGIN * 50
+    assert [e.epochs for e in fitted] == [5, 10]
+    with pytest.raises(InputError, match=r"smallest schedule \(cells 2 epochs x 1, training 3 epochs x 2\)") as refused:
+        fit(asked, 10.0, "Give more.")
+    assert refused.value.remedy == "Give more."
+
+
+def test_a_ranking_is_fitted_by_what_its_rounds_cost() -> None:
+    asked = [Estimate("ranking", 1.0, 15, 2, runs=16, drawn=14), Estimate("training", 1.0, 120, 3)]
+    assert sum(e.seconds for e in asked) == 113 + 120
+    for budget in range(50, 250, 7):
+        fitted = fit(asked, budget, "")
+        assert sum(e.seconds for e in fitted) <= MARGIN * budget
+    assert fit(asked, (113 + 121) / MARGIN, "") == tuple(asked)
+
+
+def test_durations_are_read_and_nonsense_is_refused() -> None:
+    assert [parse_duration(text) for text in ("90s", "15m", "1h30m", "0.5h")] == [90, 900, 5400, 1800]
+    for text in ("", "15", "m", "-3m", "soon"):
+        with pytest.raises(InputError, match="not a time"):
+            parse_duration(text)

@@ -11,6 +11,7 @@ from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.cli.serve import parse_address
 from sphynx.errors import InputError
+from sphynx.program.backends import BACKENDS
 
 if TYPE_CHECKING:
     from sphynx.service.client import Client, Relu
@@ -49,9 +50,7 @@ def infer(
     from sphynx.service.client import Client
     from sphynx.service.pictures import read_picture
 
-    if relu not in ("auto", "gc", "gmw"):
-        raise InputError(f"there is no ReLU backend {relu!r}", where="--relu", remedy="Use auto, gc or gmw.")
-    files = images or []
+    backend, files = _backend(relu), images or []
     if not files and not prepare:
         raise InputError(
             "there is no image to ask about, and nothing to prepare",
@@ -63,11 +62,11 @@ def infer(
         predictions = []
         for first in range(0, len(pictures), PORTION):
             portion = pictures[first : first + PORTION]
-            _make_ready(client, len(portion), relu)  # type: ignore[arg-type]  # checked above
+            _make_ready(client, len(portion), backend)
             for pixels in portion:
                 client.warm()
                 predictions.append(client.infer(pixels))
-        _make_ready(client, prepare, relu)  # type: ignore[arg-type]  # checked above
+        _make_ready(client, prepare, backend)
         ready = len(client.ready)
     if as_json:
         found = [{"image": str(path), **seen.to_json(top)} for path, seen in zip(files, predictions, strict=True)]
@@ -75,6 +74,14 @@ def infer(
         return
     _print(files, predictions, top)
     typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
+
+
+def _backend(asked: str) -> Relu:
+    choices: tuple[Relu, ...] = ("auto", *BACKENDS)
+    for choice in choices:
+        if choice == asked:
+            return choice
+    raise InputError(f"there is no ReLU backend {asked!r}", where="--relu", remedy="Use auto, gc or gmw.")
 
 
 def _make_ready(client: Client, bundles: int, relu: Relu) -> None:

@@ -11,6 +11,9 @@ from sphynx.errors import InputError
 from sphynx.program.ir import FORMAT_NAME, FORMAT_VERSION, KINDS, REMEDY, Linear, Pool, Program, Step, Term
 from sphynx.space.tally import Shape
 
+# A client prints names as they come from the server: they must not steer its terminal.
+UNPRINTABLE = "a name has characters that cannot be printed"
+
 
 def program_from_json(data: Any, where: str = "program") -> Program:
     """Types before values, values before anything is computed from them."""
@@ -20,21 +23,20 @@ def program_from_json(data: Any, where: str = "program") -> Program:
     steps = data.get("steps")
     if not isinstance(steps, list):
         raise InputError("it has no list of steps", where=where, remedy=REMEDY)
-    table = {key: value for key, value in data.items() if key != "format"}
-    table["steps"] = tuple(_step_from_json(step, f"{where}, step {number}") for number, step in enumerate(steps))
+    read = tuple(_step_from_json(step, f"{where}, step {number}") for number, step in enumerate(steps))
+    table = {key: value for key, value in data.items() if key not in ("format", "steps")}
     table["image"] = _shape_from_json(data.get("image"), where)
     try:
-        return read_settings(_ProgramTable, table, where=where).program()
+        return read_settings(_ProgramTable, table, where=where).program(read)
     except InputError as error:
         raise InputError(error.what, where=where, remedy=REMEDY) from None
 
 
 @dataclass(frozen=True)
 class _ProgramTable:
-    """The keys of the file, for their types to be checked before anything is computed from them."""
+    """The keys of the file beside its steps, for their types to be checked before anything is computed from them."""
 
     image: Shape
-    steps: tuple  # type: ignore[type-arg]
     ring_bits: int
     weight_bits: int
     class_names: tuple[str, ...]
@@ -42,13 +44,11 @@ class _ProgramTable:
     picture_part: float = 1.0
 
     def faults(self) -> list[str]:
-        names = (self.name, *self.class_names, *(step.name for step in self.steps))
-        # A client prints them as they come from the server: they must not steer its terminal.
-        return [] if all(map(str.isprintable, names)) else ["a name has characters that cannot be printed"]
+        return [] if all(map(str.isprintable, (self.name, *self.class_names))) else [UNPRINTABLE]
 
-    def program(self) -> Program:
+    def program(self, steps: tuple[Step, ...]) -> Program:
         names = self.class_names, self.name
-        return Program(self.image, self.steps, self.ring_bits, self.weight_bits, *names, self.picture_part)
+        return Program(self.image, steps, self.ring_bits, self.weight_bits, *names, self.picture_part)
 
 
 def _check_format(found: Any, where: str) -> None:
@@ -88,4 +88,7 @@ def _step_from_json(data: Any, where: str) -> Step:
         are_pairs = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
         if kind is Pool and not are_pairs:
             raise InputError(f"{key} are not pairs", where=where, remedy=REMEDY)
-    return read_settings(kind, table, where=where, remedy=REMEDY)
+    step = read_settings(kind, table, where=where, remedy=REMEDY)
+    if not step.name.isprintable():
+        raise InputError(UNPRINTABLE, where=where, remedy=REMEDY)
+    return step

@@ -19,7 +19,7 @@ from sphynx.errors import InputError
 from sphynx.run.folder import CHECKPOINT, RunFolder, fingerprint
 
 STAGES = "stages.json"
-FORMAT = "sphynx-stages/1"
+FORMAT = "sphynx-stages/2"
 
 
 class Stages:

@@ -81,7 +81,7 @@ class Pipeline:
             found = self.stages.run("estimate", lambda: {"stages": [e.to_json() for e in self._estimates()]})
         except KeyboardInterrupt:
             raise InterruptedWorkError(resume=self.resume_command, where="estimate") from None
-        return tuple(Estimate.from_json(entry) for entry in found["stages"])
+        return tuple(Estimate(**entry) for entry in found["stages"])
 
     def run(self) -> dict[str, Any]:
         """All stages; what it returns it also writes to result.json."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import Any
@@ -51,11 +51,6 @@ class Estimate:
     @property
     def seconds(self) -> float:
         return self.epoch_seconds * sum(one.runs * one.epochs for one in self.rounds)
-
-    @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> Estimate:
-        """Runs from before found cells were ranked apart say `in_rounds`: of theirs only the epochs still count."""
-        return cls(**{key: value for key, value in entry.items() if key != "in_rounds"})
 
     def to_json(self) -> dict[str, Any]:
         return {

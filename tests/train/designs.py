@@ -1,0 +1,34 @@
+"""The smallest order that a design pipeline is tested with."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sphynx.search.location import load_location_recipe
+from sphynx.search.recipe import load_recipe as load_search_recipe
+from sphynx.train.order import Order
+from sphynx.train.pipeline import Pipeline
+from sphynx.train.recipe import load_recipe
+from tests.train.small import data
+
+CPU = torch.device("cpu")
+TRAINING = load_recipe("smoke", {"epochs": 1, "batch_size": 16, "crop": False, "auxiliary_weight": 0.0})
+
+
+def order(**changes: Any) -> Order:
+    """48 ReLUs: C = 1, D = 3 on images of 4x4."""
+    asked = Order(
+        relu_budget=48,
+        search=load_search_recipe("smoke", {"epochs": 1, "nodes": 4, "batch_size": 12}),
+        location=load_location_recipe("smoke", {"epochs": 1, "batch_size": 12}),
+        training=TRAINING,
+        comparison=TRAINING,
+        strategy="gdas",
+    )
+    return dataclasses.replace(asked, **changes)
+
+
+def pipeline(out: Path, *, resume: bool = False, **changes: Any) -> Pipeline:
+    return Pipeline(order(**changes), data(), out, device=CPU, resume=resume, quiet=True)
