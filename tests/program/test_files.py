@@ -135,8 +135,6 @@ def changed(change: Callable[[dict[str, Any]], None]) -> Any:
         lambda d: d.update(picture_part=True),
         lambda d: d.update(picture_part=None),
         lambda d: d.update(picture_part="0.875"),
-        lambda d: d.update(name="\x1b[2Jnetwork"),
-        lambda d: d.update(class_names=["cat\x1b]0;dog\x07", *d["class_names"][1:]]),
         lambda d: d["steps"].pop(0),
         lambda d: d["steps"].pop(),
         lambda d: d["steps"][0].update(kind="conv"),
@@ -171,3 +169,17 @@ def test_hostile_programs_are_refused(change: Callable[[dict[str, Any]], None]) 
     with pytest.raises(InputError):
         program_from_json(changed(change))
     assert program_from_json(changed(lambda _: None)) == small_program()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.update(name="\x1b[2Jnetwork"),
+        lambda d: d.update(class_names=["cat\x1b]0;dog\x07", *d["class_names"][1:]]),
+        lambda d: d["steps"][-1].update(name="\x1b[2Jlogits"),
+    ],
+)
+def test_no_name_steers_a_clients_terminal(change: Callable[[dict[str, Any]], None]) -> None:
+    with pytest.raises(InputError, match="a name has characters that cannot be printed") as refused:
+        program_from_json(changed(change))
+    assert "\x1b" not in str(refused.value)
