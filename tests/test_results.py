@@ -5,6 +5,8 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ from sphynx.space.files import account_of_any, load_any_design
 from sphynx.space.genotype import genotype_from_json
 from sphynx.space.shipped import load_card, model_names, program_path
 
-OWN_SEARCHES = ("darts-paper", "gaea-early-seed0", "gaea-early-seed1")
+OWN_SEARCHES = ("darts-paper", "gaea-early-seed0", "gaea-early-seed1", "darts-early")
 ROOT = Path(__file__).parents[1]
 ROWS = re.findall(r"^\| `([\w.-]+)` \|(.+)\|$", (ROOT / "docs/experiments.md").read_text(), re.MULTILINE)
 
@@ -30,7 +32,7 @@ def test_there_are_rows() -> None:
 
 @pytest.mark.parametrize(("name", "columns"), ROWS, ids=[name for name, _ in ROWS])
 def test_row_traces_to_its_run(name: str, columns: str, tmp_path: Path) -> None:
-    run = json.loads((ROOT / f"results/cifar100/{name}.json").read_text())
+    run = _run(name)
     columns_of_row = (column.strip() for column in columns.split("|"))
     relus, stack, epochs, batch, drop, mixup, decay, teacher, train, held_out, test, seconds, minutes = columns_of_row
     recipe, design, metrics = run["config"]["recipe"], run["config"]["design"], run["metrics"]
@@ -58,9 +60,7 @@ def test_headline_accuracies_are_those_of_the_runs_they_name() -> None:
     assert len(rows) >= 6
     for row in rows:
         *_, what, ours, _ = row.split("|")
-        runs = [
-            json.loads((ROOT / f"results/cifar100/{name}.json").read_text()) for name in re.findall("`(.+?)`", what)
-        ]
+        runs = [_run(name) for name in re.findall("`(.+?)`", what)]
         assert ours.strip() == ", ".join(f"{100 * run['result']['accuracy']:.2f}" for run in runs)
         (epochs,) = {run["result"]["epochs"] for run in runs}
         assert f"{epochs} epochs" in what
@@ -69,7 +69,7 @@ def test_headline_accuracies_are_those_of_the_runs_they_name() -> None:
 def test_the_networks_called_shipped_are_those_that_come_with_sphynx() -> None:
     pages = [(ROOT / f"docs/{name}.md").read_text() for name in ("results", "experiments")]
     named = re.findall(r"`([\w-]+)`; shipped", pages[0])
-    runs = [json.loads((ROOT / f"results/cifar100/{name}.json").read_text())["result"] for name in named]
+    runs = [_run(name)["result"] for name in named]
     cards = [load_card(name) for name in model_names()]
     assert [(r["accuracy"], r["parameters"]) for r in runs] == [(c["accuracy"], c["parameters"]) for c in cards]
     others = re.findall(r"`([\w-]+)`[^`]*? is the shipped", pages[1])
@@ -91,22 +91,62 @@ def test_cells_of_our_own_trace_to_their_searches() -> None:
     page = (ROOT / "docs/results.md").read_text()
     minutes = [sum(row["seconds"] for row in run["metrics"]) / 60 for run in kept.values()]
     assert f"{minutes[0]:.0f} here, as" in page and f"({minutes[1]:.1f} and {minutes[2]:.1f} minutes" in page
+    assert f"({minutes[3]:.1f} minutes on a shared GPU; file `results/search/darts-early.json`)" in page
+    assert cells_without_convolution(genotype_from_json(kept["darts-early"]["genotype"])) == ["normal"]
 
-    ranking = json.loads((ROOT / "results/search/ranking-early.json").read_text())
-    (labels,) = re.findall(r"^\| held-out accuracy of cells, % \|(.+)\|$", page, re.MULTILINE)
-    for epochs in (5, 15):
-        (row,) = re.findall(rf"^\| after a training of {epochs} epochs \|(.+)\|$", page, re.MULTILINE)
-        shown = {name.strip(): value.strip() for name, value in zip(labels.split("|"), row.split("|"), strict=True)}
-        assert shown == {
-            _shown_label(entry["label"]): next(
-                (f"{100 * one['accuracy']:.2f}" for one in entry["trainings"] if one["epochs"] == epochs), "-"
-            )
-            for entry in ranking["ranking"]
-        }
+
+@pytest.mark.parametrize(
+    ("file", "title", "row", "epochs"),
+    [
+        ("ranking-early", "held-out accuracy of cells, %", "after a training of 5 epochs", 5),
+        ("ranking-early", "held-out accuracy of cells, %", "after a training of 15 epochs", 15),
+        ("ranking-darts", "held-out accuracy of all cells, %", "trained for 15 epochs", 15),
+    ],
+)
+def test_rankings_of_cells_trace_to_their_trainings(file: str, title: str, row: str, epochs: int) -> None:
+    page = (ROOT / "docs/results.md").read_text()
+    labels, values = (re.findall(rf"^\| {start} \|(.+)\|$", page, re.MULTILINE)[0].split("|") for start in (title, row))
+    ranking = json.loads((ROOT / f"results/search/{file}.json").read_text())["ranking"]
+    assert {name.strip(): value.strip() for name, value in zip(labels, values, strict=True)} == {
+        _shown_label(entry["label"]): next(
+            (f"{100 * one['accuracy']:.2f}" for one in entry["trainings"] if one["epochs"] == epochs), "-"
+        )
+        for entry in ranking
+    }
+
+
+def test_whole_trainings_of_cells_are_those_of_the_runs_they_name() -> None:
+    """Rows of found cells name their runs; the row of published cells is the mean of the headline's three seeds."""
+    page = (ROOT / "docs/results.md").read_text()
+    headline = [re.findall("`(.+?)`", row) for row in re.findall(r"^\| 25\.6K \|(.+)\|$", page, re.MULTILINE)]
+    shown = re.findall(r"^\| published \(three seeds each, above\) \| (.+) \| (.+) \|$", page, re.MULTILINE)
+    assert list(shown[0]) == [_mean_and_deviation(names) for names in headline] and len(headline) == 2
+    assert all(text in page for text in (f"{shown[0][0]} from labels", f"{shown[0][1]} with the teacher"))
+
+    rows = re.findall(r"^\| GAEA, seed (\d) \((.+)\) \|(.+)\|(.+)\|$", page, re.MULTILINE)
+    assert len(rows) == 2
+    for seed, names, labels, teacher in rows:
+        genotype = json.loads((ROOT / f"results/search/gaea-early-seed{seed}.json").read_text())["genotype"]
+        runs = [_run(name) for name in re.findall("`(.+?)`", names)]
+        assert all(run["config"]["design"]["genotype"]["normal"] == genotype["normal"] for run in runs)
+        for column, taught in ((labels, False), (teacher, True)):
+            found = [run["result"]["accuracy"] for run in runs if (run["config"]["teacher"] is not None) == taught]
+            assert column.strip() == ", ".join(f"{100 * accuracy:.2f}" for accuracy in found)
+
+
+def _mean_and_deviation(names: list[str]) -> str:
+    accuracies = [100 * _run(name)["result"]["accuracy"] for name in names]
+    assert len({_run(name)["config"]["seed"] for name in names}) == len(names) == 3
+    return f"{mean(accuracies):.2f} +- {stdev(accuracies):.2f}"
+
+
+def _run(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / f"results/cifar100/{name}.json").read_text())
 
 
 def _shown_label(label: str) -> str:
-    return "published" if label == "sphynx" else label.replace("gaea", "GAEA").replace("random cells", "random")
+    words = {"sphynx": "published", "gaea": "GAEA", "darts": "DARTS", "random cells": "random"}
+    return next((label.replace(word, shown, 1) for word, shown in words.items() if label.startswith(word)), label)
 
 
 PRIVATE_ROWS = re.findall(

@@ -42,7 +42,7 @@ def design(
     search: Annotated[bool, typer.Option("--search", help="Search the cells, instead of the published ones.")] = False,
     strategy: Annotated[
         str, typer.Option("--strategy", help="darts, darts-2nd, pc-darts, gdas, gaea, enas or random.")
-    ] = "darts",
+    ] = "gaea",
     rivals: Annotated[
         int | None,
         typer.Option("--rivals", min=0, help="Random cells that found ones must beat in short trainings. [3]"),
