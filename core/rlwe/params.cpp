@@ -13,16 +13,16 @@ namespace sphynx::rlwe {
 int max_modulus_bits(int n) {
     switch (n) {
         case 4096:
-            return 109;
+            return 106;
         case 8192:
-            return 218;
+            return 214;
         default:
             return 0;
     }
 }
 
 std::shared_ptr<const Params> Params::for_ring(int ring_bits) {
-    if (ring_bits <= 48) return make(4096, ring_bits, {28, 28, 28, 25}, ring_bits <= 40 ? 3 : 4);
+    if (ring_bits <= 48) return make(4096, ring_bits, {28, 28, 27, 23}, ring_bits <= 39 ? 3 : 4);
     return make(8192, ring_bits, {28, 28, 28, 28, 28}, 4);
 }
 

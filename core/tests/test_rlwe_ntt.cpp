@@ -74,9 +74,9 @@ void check_paths_agree(const Kernels& kernels, int n, int bits) {
     }
 }
 
-void check_product_sum(const Kernels& kernels, std::size_t count) {
+void check_product_sum(const Kernels& kernels, int bits, std::size_t count) {
     std::int32_t prime;
-    largest_ntt_primes(28, 4096, 1, &prime);
+    largest_ntt_primes(bits, 4096, 1, &prime);
     const Modulus modulus(prime);
     std::mt19937 generator(3);
     const auto extreme = static_cast<std::int32_t>(0.54 * prime);
@@ -117,11 +117,13 @@ void check_product_sum(const Kernels& kernels, std::size_t count) {
 
 int main() {
     for (const Kernels* kernels : available_kernels()) {
-        for (const int bits : {20, 25, 28}) check_schoolbook(*kernels, bits);
-        check_paths_agree(*kernels, 4096, 28);
-        check_paths_agree(*kernels, 4096, 25);
+        for (const int bits : {20, 23, 27, 28}) check_schoolbook(*kernels, bits);
+        for (const int bits : {23, 27, 28}) check_paths_agree(*kernels, 4096, bits);
         check_paths_agree(*kernels, 8192, 28);
-        for (const std::size_t count : {1, 2, 255, 256, 257, 600}) check_product_sum(*kernels, count);
+        for (const int bits : {23, 28}) {
+            for (const std::size_t count : {1, 2, 255, 256, 257, 600})
+                check_product_sum(*kernels, bits, count);
+        }
     }
     CHECK_THROWS(Modulus(3 << 20));
     CHECK_THROWS(NttTable(268369921, 4095));

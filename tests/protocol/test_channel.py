@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from sphynx.core import rlwe
 from sphynx.program.link import Link
-from sphynx.protocol.channel import HEADER_BYTES, Channel, PeerGaveUpError, local_pair
+from sphynx.protocol.channel import HEADER_BYTES, WIRE_VERSION, Channel, PeerGaveUpError, local_pair
 from sphynx.protocol.stream import ConnectionLostError, SocketStream
 
 
@@ -53,11 +54,11 @@ def test_a_buffer_may_be_reused_after_sending() -> None:
     "wire",
     [
         b"GET / HTTP/1.1\r\n\r\n",
-        struct.pack("<2sBBI", b"Sx", 9, 0, 4) + b"xxxx",
-        struct.pack("<2sBBI", b"Sx", 1, 0, 2**32 - 1),
-        struct.pack("<2sBBI", b"Sx", 1, 0, 3) + b"xxx",
-        struct.pack("<2sBBI", b"Sx", 1, 7, 4) + b"xxxx",
-        struct.pack("<2sBBI", b"Sx", 1, 1, 1 << 20),
+        struct.pack("<2sBBI", b"Sx", WIRE_VERSION - 1, 0, 4) + b"xxxx",
+        struct.pack("<2sBBI", b"Sx", WIRE_VERSION, 0, 2**32 - 1),
+        struct.pack("<2sBBI", b"Sx", WIRE_VERSION, 0, 3) + b"xxx",
+        struct.pack("<2sBBI", b"Sx", WIRE_VERSION, 7, 4) + b"xxxx",
+        struct.pack("<2sBBI", b"Sx", WIRE_VERSION, 1, 1 << 20),
         b"Sx",
     ],
 )
@@ -68,6 +69,25 @@ def test_hostile_bytes_end_the_connection(wire: bytes) -> None:
     raw.close()
     with pytest.raises(ConnectionLostError):
         channel.receive(4)
+
+
+@pytest.mark.parametrize("version", [WIRE_VERSION - 1, WIRE_VERSION + 1])
+def test_a_peer_of_another_version_is_refused_by_name(version: int) -> None:
+    raw, ours = socket.socketpair()
+    raw.sendall(struct.pack("<2sBBI", b"Sx", version, 0, 4) + b"xxxx")
+    with pytest.raises(ConnectionLostError, match=f"the peer speaks version {version}") as refused:
+        Channel(SocketStream(ours)).receive(4)
+    assert f"this one speaks version {WIRE_VERSION}" in refused.value.remedy
+    raw.close()
+
+
+def test_a_version_stands_for_one_choice_of_rlwe_parameters() -> None:
+    """Both parties derive them and neither sends them: who changes them must change WIRE_VERSION too."""
+    small, large = [268369921, 268361729, 134176769, 8380417], [268369921, 268271617, 268238849, 268189697, 268091393]
+    expected = {8: (small, 3), 39: (small, 3), 40: (small, 4), 48: (small, 4), 49: (large, 4), 64: (large, 4)}
+    derived = {bits: rlwe.Params.for_ring(bits) for bits in expected}
+    assert {bits: (params.primes, params.reply_primes) for bits, params in derived.items()} == expected
+    assert WIRE_VERSION == 2
 
 
 def test_a_peer_that_gives_up_says_why() -> None:

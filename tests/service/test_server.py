@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from sphynx.program.interpret import interpret
-from sphynx.protocol.channel import Channel, PeerGaveUpError
+from sphynx.protocol.channel import WIRE_VERSION, Channel, PeerGaveUpError
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service import keys, session
 from sphynx.service.credentials import client_context
@@ -114,10 +114,11 @@ def test_another_program_version_or_order_is_refused(served: Scene) -> None:
         with pytest.raises(PeerGaveUpError, match=why):
             session.expect(channel, Welcome)
         assert why in served.server.wait_for("refused")["why"]
-    newer = tls(served)
-    newer.send([struct.pack("<2sBBI", b"Sx", 77, 0, 2), b"{}"])
-    with pytest.raises(PeerGaveUpError, match="version 77"):
-        Channel(newer).receive(1)
+    for version in (WIRE_VERSION - 1, 77):
+        other = tls(served)
+        other.send([struct.pack("<2sBBI", b"Sx", version, 0, 2), b"{}"])
+        with pytest.raises(PeerGaveUpError, match=f"version {version}"):
+            Channel(other).receive(1)
     check_a_good_client(served)
 
 

@@ -1,7 +1,7 @@
 """SEAL's times for what our RLWE does, through TenSEAL, in this process.
 
-BFV at the same degree with SEAL's own primes inside the same 128-bit table. One of them is its special prime, so
-its ciphertexts have a smaller modulus than ours (72 of 109 bits at n = 4096), which favours it. A product is
+BFV at the same degree with SEAL's own primes inside its own 128-bit table. One of them is its special prime, so
+its ciphertexts have a smaller modulus than ours (72 bits and not 106 at n = 4096), which favours it. A product is
 multiply_plain of a ciphertext and a plaintext that both are in NTT form; encryption is symmetric, as ours is.
 """
 

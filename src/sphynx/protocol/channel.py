@@ -3,7 +3,7 @@
 A frame is 8 bytes, then the payload:
 
     "Sx"   magic, 2 bytes
-    u8     version of the wire format
+    u8     version of the wire format: of frames, of messages, and of what both parties derive, as RLWE's primes
     u8     kind: 0 = data, 1 = the sender gives up, the payload says why
     u32    length of the payload, little endian
 
@@ -25,7 +25,7 @@ from sphynx.errors import SphynxError
 from sphynx.program.link import Link
 from sphynx.protocol.stream import MAX_PENDING_BYTES, Buffer, ConnectionLostError, SocketStream
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 HEADER_BYTES = 8
 MAX_REASON_BYTES = 512
 GIVE_UP_LINGER_S = 1.0  # how long the peer has to read the reason before the connection is closed under it
