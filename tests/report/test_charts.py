@@ -6,6 +6,8 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 from PIL import Image
 
 from sphynx.report.axes import linear_axis, log_axis
@@ -41,6 +43,23 @@ def assert_inside(drawing: Drawing) -> None:
         elif isinstance(shape, Line):
             assert all(-0.1 <= x <= drawing.width + 0.1 and -0.1 <= y <= drawing.height + 0.1 for x, y in shape.points)
     ElementTree.fromstring(drawing.to_svg())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hollow: published by others. Filled: ours. Diamonds: distilled. Hover for names and sources.",
+        "other machine (NVIDIA H200); other version (0.1.0, source e08a78c6)",
+        "DeepReDuce, distilled",
+        "ours, gmw, loopback",
+        "25.6K 49.15K 102.4K 83.3 MB 12.7 ms",
+        "WWW mmm %% @",
+    ],
+)
+def test_text_is_not_wider_than_taken_for(text: str) -> None:
+    """The estimate that `assert_inside` and all layouts go by, beside the letters that a PNG has."""
+    path = TextPath((0, 0), text, size=12, prop=FontProperties(family="DejaVu Sans"))
+    assert path.get_extents().width <= text_width(text, 12) <= 1.15 * path.get_extents().width
 
 
 @given(VALUES)

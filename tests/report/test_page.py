@@ -11,6 +11,7 @@ import pytest
 
 from sphynx.errors import InputError
 from sphynx.report.page import Report, make_report
+from sphynx.report.provenance import made_elsewhere
 from sphynx.report.sources import read_sources
 from sphynx.run.environment import describe_environment
 from sphynx.space.shipped import load_card
@@ -44,8 +45,8 @@ def test_every_chart_is_there_once(whole: Report) -> None:
     assert "timeline-1" not in ids  # the second row has no timeline
     for chart in set(ids) - {i for i in ids if i.startswith("skeleton")}:
         assert whole.html.count(f'<figure id="{chart}">') == 1
-    # Two cells each: published ones, those found here, those of the kept CIFAR-100 search.
-    assert whole.html.count('class="cell"') == len(whole.cells) == 6
+    # Two cells each: published ones, those found here, those of three kept CIFAR-100 searches, two of the same name.
+    assert whole.html.count('class="cell"') == len(whole.cells) == 10
 
 
 def test_it_asks_for_nothing(whole: Report) -> None:
@@ -100,6 +101,17 @@ def test_results_of_another_machine_are_labelled(whole: Report) -> None:
     assert "other machine (NVIDIA H200)" in whole.html
     assert "not\u00a0here\u00a0[1]" in whole.html
     assert re.search(r"<td class=\"[^\"]*\">here</td>", whole.html)  # the run that was made by this test
+
+
+def test_a_machine_with_several_versions_is_named_once_in_a_caption() -> None:
+    present = {"platform": "here", "source_sha256": "0" * 16}
+    made = [{"platform": "there", "sphynx": "1", "source_sha256": name * 16} for name in "aab"]
+    text = made_elsewhere([*made, present, {}], present)
+    assert text == (
+        " Not made here by this version: other machine (there); other version (1, source aaaaaaaa); "
+        "other version (1, source bbbbbbbb) / unknown machine and version."
+    )
+    assert made_elsewhere([present], present) == ""
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ class ModelCard:
 
 def network_cards(sources: Sources) -> list[NetworkCard]:
     """One per different network; cells are drawn once each, with the first network that has them."""
-    cards, drawn = [], set[str]()
+    cards, drawn = [], dict[str, str]()
     designs = {design_fingerprint(run.design): run.design for run in sources.training}
     for number, (key, design) in enumerate(designs.items()):
         runs = [run.name for run in sources.training if design_fingerprint(run.design) == key]
@@ -81,12 +81,15 @@ def _skeleton(design: Design, width: float) -> Drawing:
     return draw_skeleton(design, width=width - 4 if width >= WIDE else width)
 
 
-def _draw_cells(genotype: Genotype, drawn: set[str]) -> dict[str, str]:
+def _draw_cells(genotype: Genotype, drawn: dict[str, str]) -> dict[str, str]:
+    """`drawn`: the names under which cells were drawn. Two searches by one strategy give their cells the same name."""
     key = str((genotype.normal, genotype.reduce))
     if key in drawn:
         return {}
-    drawn.add(key)
-    name = genotype.name or f"cells-{len(drawn)}"
+    name = genotype.name or "cells"
+    if name in drawn.values():
+        name = f"{name}-{len(drawn) + 1}"
+    drawn[key] = name
     return {
         f"{name}-{kind}.svg": cell_svg(cell, title=f"{name}: {kind} cell")
         for kind, cell in (("normal", genotype.normal), ("reduce", genotype.reduce))

@@ -26,13 +26,7 @@ def provenance(environment: Mapping[str, Any] | None, present: Mapping[str, Any]
     """Of a result's environment.json, compared with `run.environment.describe_environment()` of now."""
     if not environment:
         return Provenance("unknown machine and version", False)
-    parts = []
-    if not _same_machine(environment, present):
-        name = environment.get("device") or environment.get("platform") or "unknown"
-        parts.append(f"other machine ({name})")
-    if environment.get("source_sha256") != present.get("source_sha256"):
-        version, source = (environment.get(key) or "unknown" for key in ("sphynx", "source_sha256"))
-        parts.append(f"other version ({version}, source {str(source)[:8]})")
+    parts = [part for part in (_other_machine(environment, present), _other_version(environment, present)) if part]
     return Provenance("; ".join(parts), False) if parts else Provenance(HERE, True)
 
 
@@ -43,9 +37,28 @@ def joined(several: Sequence[Provenance]) -> Provenance:
 
 
 def made_elsewhere(environments: Iterable[Mapping[str, Any]], present: Mapping[str, Any]) -> str:
-    """A sentence for a caption, or nothing where all was made here."""
-    texts = dict.fromkeys(str(made) for e in environments if not (made := provenance(e, present)).here)
-    return f" Not made here by this version: {' / '.join(texts)}." if texts else ""
+    """A sentence for a caption, or nothing where all was made here. Each machine is named once, with its versions."""
+    versions: dict[str, dict[str, None]] = {}
+    for environment in environments:
+        if not (made := provenance(environment, present)).here:
+            machine = _other_machine(environment, present) if environment else made.text
+            version = _other_version(environment, present) if environment else ""
+            versions.setdefault(machine, {})[version] = None
+    texts = ("; ".join(part for part in (machine, *found) if part) for machine, found in versions.items())
+    return f" Not made here by this version: {' / '.join(texts)}." if versions else ""
+
+
+def _other_machine(environment: Mapping[str, Any], present: Mapping[str, Any]) -> str:
+    if _same_machine(environment, present):
+        return ""
+    return f"other machine ({environment.get('device') or environment.get('platform') or 'unknown'})"
+
+
+def _other_version(environment: Mapping[str, Any], present: Mapping[str, Any]) -> str:
+    if environment.get("source_sha256") == present.get("source_sha256"):
+        return ""
+    version, source = (environment.get(key) or "unknown" for key in ("sphynx", "source_sha256"))
+    return f"other version ({version}, source {str(source)[:8]})"
 
 
 def _same_machine(environment: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
