@@ -30,7 +30,9 @@ def serve(
         str, typer.Option("--memory", help="Memory for new bundles, so that they are not read back.")
     ] = "512M",
     pool: Annotated[int, typer.Option("--pool", min=1, max=256, help="Bundles that a client may keep ready.")] = 16,
-    hourly: Annotated[int, typer.Option("--hourly", min=1, help="Images per hour and client.")] = 3600,
+    hourly: Annotated[
+        int, typer.Option("--hourly", min=1, help="Images per hour and client: prepared for, and inferred.")
+    ] = 3600,
     connections: Annotated[int, typer.Option("--connections", min=1, help="Clients connected at once.")] = 64,
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for a message that is due.")] = 60.0,
     handshake: Annotated[float, typer.Option("--handshake", min=0.1, help="Seconds for the TLS handshake.")] = 10.0,

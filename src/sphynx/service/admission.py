@@ -32,7 +32,7 @@ class Limits:
     connections: int = 64
     connections_per_client: int = 4
     bundles_per_client: int = 16
-    images_per_hour: int = 3600  # of one client
+    images_per_hour: int = 3600  # of one client: inferred, and apart from those, prepared for
     batch: int = 16
     quota_bytes: int = 16 << 30
     memory_bytes: int = 512 << 20  # for bundles, beside their files; a server's half has some 90 bytes for each ReLU

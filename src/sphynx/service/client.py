@@ -197,8 +197,9 @@ class Client:
             raise PeerGaveUpError(
                 f"the server refused to prepare {count}: {error.what}",
                 where=f"{self._host}:{self._port}",
-                remedy="Ask for fewer at once (images and --prepare together), or use what is ready first. How many a "
-                "client may keep is the server's to say (sphynx serve --pool); other reasons are in its log.",
+                remedy="Ask for fewer at once (images and --prepare together), use what is ready first, or wait. How "
+                "many a client may keep, and prepare in an hour, is the server's to say (sphynx serve --pool, --quota, "
+                "--hourly); other reasons are in its log.",
             ) from None
 
     def _prepare_one(self, entry: Entry, backend: Backend) -> None:

@@ -123,6 +123,13 @@ class Conversation:
                 where="prepare",
                 remedy="Use some first.",
             )
+        begun_images = service.store.ledger.begun_images(self.peer.fingerprint)
+        if begun_images + request.count * request.batch > limits.images_per_hour:
+            raise RefusedError(
+                f"a client may prepare for {limits.images_per_hour} images per hour, this one did for {begun_images}",
+                where="prepare",
+                remedy="Try again later.",
+            )
         service.store.check_room(program, request.backend, request.batch)
         nonce = session.new_nonce()
         session.send(self.channel, Go(nonce, limits.bundle_lifetime_s))
@@ -139,7 +146,8 @@ class Conversation:
             self._log("prepared", bundle_id, backend=request.backend, batch=request.batch, seconds=round(took_s, 4))
 
     def _prepared(self, entry: Entry, request: Prepare) -> tuple[Bundle, float]:
-        self._service.store.ledger.reserve(entry, most=self._service.admission.limits.bundles_per_client)
+        limits = self._service.admission.limits
+        self._service.store.ledger.reserve(entry, most=limits.bundles_per_client, hourly=limits.images_per_hour)
         self.channel.take_record()
         start_s = time.monotonic()
         try:
