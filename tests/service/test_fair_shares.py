@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sphynx.protocol.channel import PeerGaveUpError
+from sphynx.service.store import BUNDLES
 from tests.service.scene import Scene
 
 
@@ -30,4 +31,24 @@ def test_who_drops_what_was_prepared_has_still_had_it(scene: Scene) -> None:
     prepare(scene, "alice", 1)
     with scene.client("bob") as bob:
         assert np.array_equal(bob.infer(scene.pixels).logits, scene.logits)
+    assert scene.server.stop() == 0
+
+
+def test_one_client_cannot_use_up_the_disk(scene: Scene) -> None:
+    scene.server.start()
+    prepare(scene, "alice", 1)
+    assert scene.server.stop() == 0
+    (bundle,) = (scene.server.state / BUNDLES).iterdir()
+    scene.server.flags = ("--quota", str(6 * bundle.stat().st_size))
+    scene.server.start()
+    with pytest.raises(PeerGaveUpError, match=r"refused to prepare 3: a client may keep as much as it leaves free"):
+        prepare(scene, "alice", 3)
+    assert len(scene.states(scene.server.state)) == 1  # said before the work was done
+    prepare(scene, "alice", 2)
+    with pytest.raises(PeerGaveUpError, match="leaves free for others: this one has"):
+        prepare(scene, "alice", 1)
+    with scene.client("bob") as bob:
+        assert np.array_equal(bob.infer(scene.pixels).logits, scene.logits)
+    scene.check_inference()  # and what she used makes room for another
+    prepare(scene, "alice", 1)
     assert scene.server.stop() == 0

@@ -230,6 +230,7 @@ def test_no_request_reads_through_what_is_spent(tmp_path: Path) -> None:
         ledger.make_ready(entry.bundle_id, size_bytes=10, offline_seconds=0.5, offline_bytes=20)
         ledger.usual_bytes(PROGRAM, "gc", 1)
         ledger.expired()
+        ledger.kept_bytes(OWNER)
         for owner, program in ((OWNER, PROGRAM), (OWNER, None), (None, None)):
             assert len(ledger.ready(owner=owner, program=program)) == 1
         ledger.burn(entry.bundle_id, owner=OWNER, program=PROGRAM, hourly=9)

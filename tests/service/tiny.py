@@ -49,4 +49,4 @@ def some_bundle(entry: Entry, size: int = 100) -> Bundle:
 
 def put(store: Store, entry: Entry, size: int = 100) -> None:
     store.ledger.reserve(entry)
-    store.put(some_bundle(entry, size), offline_seconds=1.5, offline_bytes=7)
+    store.put(some_bundle(entry, size), owner=entry.owner, offline_seconds=1.5, offline_bytes=7)

@@ -25,7 +25,7 @@ def serve(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Preparations, and inferences, at once (one per core).")
     ] = None,
-    quota: Annotated[str, typer.Option("--quota", help="Disk for bundles, e.g. 500M or 16G.")] = "16G",
+    quota: Annotated[str, typer.Option("--quota", help="Disk for all bundles, e.g. 500M or 16G.")] = "16G",
     memory: Annotated[
         str, typer.Option("--memory", help="Memory for new bundles, so that they are not read back.")
     ] = "512M",
@@ -91,7 +91,11 @@ def serve(
     model, weights_hash = ServerModel(program, weights), content_hash(weights)
     kept = folder / "bundles" if folder == Path(compiled) else Path("bundles") / compiled
     with Store(
-        state or kept, quota_bytes=limits.quota_bytes, memory_bytes=limits.memory_bytes, weights_hash=weights_hash
+        state or kept,
+        quota_bytes=limits.quota_bytes,
+        memory_bytes=limits.memory_bytes,
+        weights_hash=weights_hash,
+        shared=True,
     ) as store:
         server = Server(model, store, keys=keys, host=host, port=port, limits=limits, events=events, link=emulated)
         monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)

@@ -130,20 +130,22 @@ class Conversation:
                 where="prepare",
                 remedy="Try again later.",
             )
-        service.store.check_room(program, request.backend, request.batch)
+        owner, backend, batch = self.peer.fingerprint, request.backend, request.batch
+        service.store.check_room(request.count, owner=owner, program=program, backend=backend, batch=batch)
         nonce = session.new_nonce()
         session.send(self.channel, Go(nonce, limits.bundle_lifetime_s))
         for number in range(request.count):
             bundle_id = session.bundle_id(program, request.nonce, nonce, number)
             expires_at = time.time() + limits.bundle_lifetime_s
-            entry = Entry(bundle_id, self.peer.fingerprint, program, request.backend, request.batch, expires_at)
-            with service.admission.offline.taken_by(self.peer.fingerprint, limits.queue_s), self._within(limits.work_s):
+            entry = Entry(bundle_id, owner, program, backend, batch, expires_at)
+            with service.admission.offline.taken_by(owner, limits.queue_s), self._within(limits.work_s):
                 bundle, took_s = self._prepared(entry, request)
-            service.store.put(bundle, offline_seconds=took_s, offline_bytes=self.channel.record.total().bytes)
+            offline_bytes = self.channel.record.total().bytes
+            service.store.put(bundle, owner=owner, offline_seconds=took_s, offline_bytes=offline_bytes)
             session.send(self.channel, Stored(bundle_id.hex()))
-            service.metrics.add("bundles_prepared_total", backend=request.backend)
+            service.metrics.add("bundles_prepared_total", backend=backend)
             service.metrics.add("offline_seconds_total", took_s)
-            self._log("prepared", bundle_id, backend=request.backend, batch=request.batch, seconds=round(took_s, 4))
+            self._log("prepared", bundle_id, backend=backend, batch=batch, seconds=round(took_s, 4))
 
     def _prepared(self, entry: Entry, request: Prepare) -> tuple[Bundle, float]:
         limits = self._service.admission.limits

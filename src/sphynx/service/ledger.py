@@ -167,6 +167,11 @@ class Ledger:
         )
         return int(found[0][0] or 0)
 
+    def kept_bytes(self, owner: str) -> int:
+        """How large the owner's ready bundles are together."""
+        found = self._select("SELECT TOTAL(size_bytes) FROM bundles WHERE owner = ? AND state = 'ready'", (owner,))
+        return int(found[0][0])
+
     def state(self, bundle_id: bytes) -> str | None:
         found = self._select("SELECT state FROM bundles WHERE bundle_id = ?", (bundle_id,))
         return str(found[0][0]) if found else None
