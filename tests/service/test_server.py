@@ -19,7 +19,6 @@ import pytest
 
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import Channel, PeerGaveUpError
-from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service import keys, session
 from sphynx.service.credentials import client_context
 from sphynx.service.ledger import BundleRefusedError
@@ -248,20 +247,6 @@ def test_metrics_count_and_logs_hold_no_secret(served: Scene) -> None:
     assert {key for line in served.server.log for key in line} <= known
     whole = json.dumps(served.server.log)
     assert not [logit for logit in served.logits if str(logit) in whole]
-
-
-def test_a_revocation_takes_effect_at_the_next_connection(scene: Scene, tmp_path: Path) -> None:
-    keys.init(tmp_path / "own")
-    scene.server.keys = keys.issue(tmp_path / "own", "server", hosts=["127.0.0.1"])
-    keys.issue(tmp_path / "own", "alice")
-    scene.authority = tmp_path / "own"
-    scene.server.start()
-    with scene.client() as client:
-        keys.revoke(tmp_path / "own", "alice")
-        assert client.measure_link().round_trip_s > 0  # who is in may finish
-    with pytest.raises(ConnectionLostError, match="revoked"):
-        scene.client().__enter__()
-    scene.server.stop()
 
 
 def test_a_stopping_server_lets_running_work_finish(scene: Scene) -> None:

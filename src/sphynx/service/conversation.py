@@ -2,6 +2,7 @@
 
 A request that may not be granted ends the conversation with the reason; so does anything malformed. Bundles belong to
 the certificate that prepared them and to the program. A bundle is burned before the first online byte is read or sent.
+Before every request and every bundle the client's certificate is judged again: it may have been revoked meanwhile.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.service import session
 from sphynx.service.admission import Admission, RefusedError
+from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
 from sphynx.service.ledger import Entry
 from sphynx.service.monitor import Metrics
@@ -34,6 +36,7 @@ class Service:
 
     model: ServerModel
     store: Store
+    keys: FreshKeys
     admission: Admission
     metrics: Metrics
     events: EventLog
@@ -60,6 +63,7 @@ class Conversation:
         while True:
             self.channel.wait_sent()  # one request's answers at most are kept for a client that does not read them
             request = self._next_request(limits.idle_s)
+            self._check_certificate()
             if isinstance(request, Prepare):
                 self._prepare(request)
             elif isinstance(request, Infer):
@@ -93,6 +97,12 @@ class Conversation:
         finally:
             with self._idle_lock:
                 self._is_idle = False
+
+    def _check_certificate(self) -> None:
+        revoked = self._service.keys.is_revoked(self.peer.serial)
+        if revoked or self.peer.expires_at <= time.time():
+            why = "was revoked" if revoked else "has expired"
+            raise RefusedError(f"the client's certificate {why}", where="client", remedy="Get new keys.")
 
     def _welcome(self, hello: Hello) -> None:
         ours = self._program.content_hash
@@ -135,6 +145,7 @@ class Conversation:
         nonce = session.new_nonce()
         session.send(self.channel, Go(nonce, limits.bundle_lifetime_s))
         for number in range(request.count):
+            self._check_certificate()
             bundle_id = session.bundle_id(program, request.nonce, nonce, number)
             expires_at = time.time() + limits.bundle_lifetime_s
             entry = Entry(bundle_id, owner, program, backend, batch, expires_at)

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sphynx.program.link import Link
 from sphynx.protocol.stream import Buffer, ConnectionLostError, SocketStream, lost
@@ -39,6 +40,8 @@ class Peer:
 
     name: str
     fingerprint: str  # SHA-256 of the certificate
+    serial: int  # its number at the authority
+    expires_at: float  # seconds since 1970
 
 
 class TlsStream(SocketStream):
@@ -119,8 +122,14 @@ class TlsState:
 
     def peer(self) -> Peer:
         der = self._object.getpeercert(binary_form=True) or b""
-        subject = dict(pair[0] for pair in (self._object.getpeercert() or {}).get("subject", ()))  # type: ignore[misc]
-        return Peer(str(subject.get("commonName", "")), hashlib.sha256(der).hexdigest())
+        proved: dict[str, Any] = self._object.getpeercert() or {}
+        subject = dict(pair[0] for pair in proved.get("subject", ()))
+        return Peer(
+            str(subject.get("commonName", "")),
+            hashlib.sha256(der).hexdigest(),
+            int(proved["serialNumber"], 16),
+            ssl.cert_time_to_seconds(proved["notAfter"]),
+        )
 
     def shake_hands(self, sock: socket.socket, handshake_s: float) -> None:
         """Within `handshake_s` in all, however the peer spaces its bytes."""
