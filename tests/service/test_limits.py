@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sphynx.program.ir import Program
 from sphynx.protocol.channel import PeerGaveUpError
 from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
@@ -30,9 +31,11 @@ PIXELS = np.zeros((1, 4, 4), np.uint8)
 
 
 @contextmanager
-def serving(folder: Path, authority: Path, limits: Limits, log: io.StringIO) -> Iterator[tuple[Client, Server]]:
+def serving(
+    folder: Path, authority: Path, limits: Limits, log: io.StringIO, program: Program | None = None
+) -> Iterator[tuple[Client, Server]]:
     """A server thread, and a client that is not connected yet."""
-    program = tiny_program()
+    program = program or tiny_program()
     model = ServerModel(program, random_weights(program))
     with Store(folder / "server", quota_bytes=limits.quota_bytes) as store:
         keys = authority / "server"

@@ -78,6 +78,11 @@ class Conversation:
             else:
                 raise _out_of_place()
 
+    @property
+    def unread_bytes(self) -> int:
+        """Answers in memory, because the client has not taken them yet."""
+        return self._stream.pending_bytes
+
     def leave_when_idle(self) -> None:
         """Called by another thread: a conversation that waits for a request ends now, a busy one after its request."""
         with self._idle_lock:

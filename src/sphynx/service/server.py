@@ -79,6 +79,7 @@ class Server:
             "offline_running": self._admission.offline.taken,
             "online_running": self._admission.online.taken,
             "bundles_ready": len(self._store.ready()),
+            "unread_bytes": self._unread_bytes(),
             "store_bytes": self._store.used_bytes,
         }
         return self.metrics.render(gauges)
@@ -146,6 +147,7 @@ class Server:
                 handshake_s=self._limits.handshake_s,
                 timeout_s=self._limits.message_s,
                 link=self._link,
+                is_memory_short=lambda: self._unread_bytes() > self._limits.unread_bytes,
             )
         except SphynxError as error:
             self._fail_handshake(address, error.what)
@@ -153,6 +155,10 @@ class Server:
             return None
         finally:
             self._admission.handshakes.leave(sock)
+
+    def _unread_bytes(self) -> int:
+        with self._changing:
+            return sum(conversation.unread_bytes for conversation in self._conversations)
 
     def _fail_handshake(self, address: str, why: str) -> None:
         self.metrics.add("handshake_failures_total")

@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +49,16 @@ class TlsStream(SocketStream):
 
     _owns_sealed = True
 
-    def __init__(self, sock: socket.socket, tls: TlsState, *, timeout_s: float, link: Link | None) -> None:
-        super().__init__(sock, timeout_s=timeout_s, link=link)
+    def __init__(
+        self,
+        sock: socket.socket,
+        tls: TlsState,
+        *,
+        timeout_s: float,
+        link: Link | None,
+        is_memory_short: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__(sock, timeout_s=timeout_s, link=link, is_memory_short=is_memory_short)
         self._tls = tls
         self._raw = bytearray(SLICE_BYTES)
         self.peer = tls.peer()
@@ -64,10 +72,11 @@ class TlsStream(SocketStream):
         handshake_s: float,
         timeout_s: float = 60.0,
         link: Link | None = None,
+        is_memory_short: Callable[[], bool] = lambda: False,
     ) -> TlsStream:
         tls = TlsState(context, server_side=True, server_hostname=None)
         tls.shake_hands(sock, handshake_s)
-        return cls(sock, tls, timeout_s=timeout_s, link=link)
+        return cls(sock, tls, timeout_s=timeout_s, link=link, is_memory_short=is_memory_short)
 
     @classmethod
     def connect(
