@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
@@ -9,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -247,6 +249,18 @@ def test_metrics_count_and_logs_hold_no_secret(served: Scene) -> None:
     assert {key for line in served.server.log for key in line} <= known
     whole = json.dumps(served.server.log)
     assert not [logit for logit in served.logits if str(logit) in whole]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are found in /proc")
+def test_a_signal_stops_the_server_whichever_thread_gets_it(scene: Scene) -> None:
+    """The main thread waits for connections and would hear of it with the next one."""
+    server = scene.server.start()
+    assert server.process is not None
+    main = server.process.pid
+    other = next(int(task.name) for task in Path(f"/proc/{main}/task").iterdir() if int(task.name) != main)
+    assert ctypes.CDLL(None).tgkill(main, other, int(signal.SIGTERM)) == 0
+    server.wait_for("stopped")
+    assert server.ended() == 0
 
 
 def test_a_stopping_server_lets_running_work_finish(scene: Scene) -> None:

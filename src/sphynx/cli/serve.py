@@ -104,6 +104,8 @@ def serve(
             server.stop()
             signal.signal(number, signal.SIG_DFL)  # the second one stops at once
 
+        # The handler runs in the main thread, which may be about to wait for connections: it is woken besides.
+        signal.set_wakeup_fd(server.wake_descriptor, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         events.write(

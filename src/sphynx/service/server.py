@@ -84,6 +84,11 @@ class Server:
         }
         return self.metrics.render(gauges)
 
+    @property
+    def wake_descriptor(self) -> int:
+        """A byte written there is a `stop`, in whatever thread a signal lands: for `signal.set_wakeup_fd`."""
+        return self._wake_writer.fileno()
+
     def stop(self) -> None:
         """May be called by a signal handler: `serve` returns after running work is done or its grace time is over."""
         with contextlib.suppress(BlockingIOError):
