@@ -13,7 +13,7 @@ import pytest
 from sphynx.core import rlwe
 from sphynx.program.link import Link
 from sphynx.protocol.channel import HEADER_BYTES, WIRE_VERSION, Channel, PeerGaveUpError, local_pair
-from sphynx.protocol.stream import ConnectionLostError, SocketStream
+from sphynx.protocol.stream import UNSHARED_PENDING_BYTES, ConnectionLostError, SocketStream
 
 
 def test_messages_keep_their_order_and_bytes_are_counted() -> None:
@@ -40,6 +40,34 @@ def test_both_sides_may_send_much_before_they_read() -> None:
     right.send(big)
     assert left.receive(len(big)) == big
     assert right.receive(len(big)) == big
+
+
+def test_where_memory_is_short_a_stream_keeps_little_for_a_peer_that_does_not_read() -> None:
+    is_short = [False]
+    left, right = socket.socketpair()
+    stream, slice_bytes = SocketStream(left, is_memory_short=lambda: is_short[0]), 1 << 18
+    for _ in range(256):
+        stream.send([bytes(slice_bytes)])
+    assert stream.pending_bytes > 16 * UNSHARED_PENDING_BYTES  # while there is memory it keeps what it is given
+    is_short[0], stream.timeout_s = True, 0.2
+    with pytest.raises(ConnectionLostError, match="reads too slowly"):
+        stream.send([bytes(slice_bytes)])
+    stream.close(wait_s=0)
+    right.close()
+
+
+def test_where_memory_is_short_a_slow_reader_gets_everything() -> None:
+    left, right = socket.socketpair()
+    stream, peer = SocketStream(left, is_memory_short=lambda: True), SocketStream(right)
+    message, most_bytes = os.urandom(1 << 18), 0
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(lambda: all(peer.receive(len(message)) == message for _ in range(128)))
+        for _ in range(128):
+            stream.send([message])
+            most_bytes = max(most_bytes, stream.pending_bytes)
+        assert reading.result() and most_bytes <= UNSHARED_PENDING_BYTES
+    stream.close()
+    peer.close()
 
 
 def test_a_buffer_may_be_reused_after_sending() -> None:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import io
 import select
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from sphynx.program.interpret import interpret
+from sphynx.protocol.channel import PeerGaveUpError, Section
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service import session
 from sphynx.service.admission import Handshakes, Limits
 from sphynx.service.credentials import client_context, server_context
 from sphynx.service.session import MAX_PING_BYTES, Bye, Ping
 from sphynx.service.tls import TlsStream
+from tests.program.programs import random_weights
 from tests.service.key_updates import CIPHER, key_updates
 from tests.service.test_limits import PIXELS, AwaitedLog, serving
+from tests.service.tiny import wide_program
 
 BEYOND_KERNEL = 48  # answers of MAX_PING_BYTES: more than both ends' socket buffers take
 
@@ -42,6 +48,34 @@ def test_answers_that_are_read_have_no_end(tmp_path: Path, authority: Path) -> N
         for _ in range(BEYOND_KERNEL):
             client._channel.receive(MAX_PING_BYTES)
         assert server.metrics.value("connections_total", result="lost") == 0
+
+
+def test_where_memory_is_short_who_reads_is_served_and_who_does_not_is_cut_off(tmp_path: Path, authority: Path) -> None:
+    """None at all here, beyond what each connection may keep. The tables of one bundle would fit a connection's 128 MB:
+    the server would have made them all, and kept them."""
+    program, limits, log = wide_program(), Limits(message_s=3, unread_bytes=0), AwaitedLog("the peer reads too slowly")
+    with serving(tmp_path, authority, limits, log, program) as (client, server):
+        with client:
+            pixels = np.random.default_rng(0).integers(0, 256, (1, 64, 64), np.uint8)
+            client.prepare(1, relu="gc")
+            expected = interpret(program, random_weights(program), pixels[None])[0]
+            assert np.array_equal(client.infer(pixels).logits, expected)
+        with client, ThreadPoolExecutor(1) as pool:
+            channel, receive, ended = client._channel, client._channel.receive, threading.Event()
+
+            def receive_no_tables(size: int, **options: float) -> bytearray:
+                if channel._section == Section("offline", "relu"):
+                    ended.wait()
+                return receive(size, **options)
+
+            channel.receive = receive_no_tables  # type: ignore[method-assign]
+            preparing = pool.submit(client.prepare, 1, relu="gc")
+            assert log.written.wait(timeout=60)
+            ended.set()
+            with pytest.raises((ConnectionLostError, PeerGaveUpError)):
+                preparing.result()
+        assert server.metrics.value("bundles_prepared_total", backend="gc") == 1
+        assert "sphynx_unread_bytes 0" in server.render_metrics()
 
 
 @pytest.mark.parametrize(("wants_answer", "why"), [(False, "did not answer in time"), (True, "renews its keys")])

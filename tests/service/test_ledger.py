@@ -79,6 +79,31 @@ def test_a_limit_holds_for_inferences_at_the_same_time(tmp_path: Path) -> None:
     ledger.burn(left.bundle_id, owner=OWNER, program=PROGRAM, hourly=1)
 
 
+def test_a_limit_holds_for_what_is_begun_at_the_same_time(tmp_path: Path) -> None:
+    now = [1e9]
+    ledger = Ledger(tmp_path / "ledger", clock=lambda: now[0])
+    made_before = ready_entry(ledger)
+    now[0] += 3601
+    ledger.burn(made_before, owner=OWNER, program=PROGRAM)
+
+    def is_begun(_number: int) -> bool:
+        entry = some_entry()
+        try:
+            ledger.reserve(entry, hourly=3)
+        except BundleRefusedError as error:
+            assert "prepare for 3 images per hour" in error.what
+            return False
+        ledger.discard(entry.bundle_id)  # dropping it gives nothing back
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(is_begun, range(8))) == 3
+    assert (ledger.begun_images(OWNER), ledger.begun_images("somebody else")) == (3, 0)
+    ledger.reserve(some_entry(owner="somebody else"), hourly=1)
+    now[0] += 3601
+    ledger.reserve(some_entry(), hourly=1)
+
+
 def test_a_refusal_counts_nobody_else_s_images(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
     ledger.burn(ready_entry(ledger, owner="somebody else"), owner="somebody else", program=PROGRAM)
@@ -200,10 +225,12 @@ def test_no_request_reads_through_what_is_spent(tmp_path: Path) -> None:
             return 0
 
         ledger._base.set_progress_handler(count, 1)
-        ledger.reserve(entry, most=9)
+        ledger.reserve(entry, most=9, hourly=9)
+        ledger.begun_images(OWNER)
         ledger.make_ready(entry.bundle_id, size_bytes=10, offline_seconds=0.5, offline_bytes=20)
         ledger.usual_bytes(PROGRAM, "gc", 1)
         ledger.expired()
+        ledger.kept_bytes(OWNER)
         for owner, program in ((OWNER, PROGRAM), (OWNER, None), (None, None)):
             assert len(ledger.ready(owner=owner, program=program)) == 1
         ledger.burn(entry.bundle_id, owner=OWNER, program=PROGRAM, hourly=9)
@@ -217,16 +244,19 @@ def test_no_request_reads_through_what_is_spent(tmp_path: Path) -> None:
     assert steps() < few + 100
 
 
-def test_an_older_ledger_gets_the_indices(tmp_path: Path) -> None:
+def test_an_older_ledger_gets_the_later_column_and_the_indices(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
     bundle_id = ready_entry(ledger)
     names = {row[0] for row in ledger._select("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'", ())}
     for name in names:
         ledger._base.execute(f"DROP INDEX {name}")
+    ledger._base.execute("ALTER TABLE bundles DROP COLUMN reserved_at")
     ledger.close()
     again = Ledger(tmp_path / "ledger")
     found = {row[0] for row in again._select("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'", ())}
     assert found == names and [entry.bundle_id for entry in again.ready()] == [bundle_id]
+    again.reserve(some_entry(), hourly=1)  # when the older one was begun is not known: it does not count
+    again.burn(bundle_id, owner=OWNER, program=PROGRAM, hourly=1)
 
 
 def test_a_damaged_or_newer_file_is_refused(tmp_path: Path) -> None:

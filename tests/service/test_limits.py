@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sphynx.program.ir import Program
 from sphynx.protocol.channel import PeerGaveUpError
 from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
@@ -30,9 +31,11 @@ PIXELS = np.zeros((1, 4, 4), np.uint8)
 
 
 @contextmanager
-def serving(folder: Path, authority: Path, limits: Limits, log: io.StringIO) -> Iterator[tuple[Client, Server]]:
+def serving(
+    folder: Path, authority: Path, limits: Limits, log: io.StringIO, program: Program | None = None
+) -> Iterator[tuple[Client, Server]]:
     """A server thread, and a client that is not connected yet."""
-    program = tiny_program()
+    program = program or tiny_program()
     model = ServerModel(program, random_weights(program))
     with Store(folder / "server", quota_bytes=limits.quota_bytes) as store:
         keys = authority / "server"
@@ -48,8 +51,9 @@ def serving(folder: Path, authority: Path, limits: Limits, log: io.StringIO) -> 
 
 
 def test_images_per_hour(tmp_path: Path, authority: Path) -> None:
-    with serving(tmp_path, authority, Limits(images_per_hour=2), io.StringIO()) as (client, _), client:
+    with serving(tmp_path, authority, Limits(), io.StringIO()) as (client, _), client:
         client.prepare(3, relu="gmw")
+    with serving(tmp_path, authority, Limits(images_per_hour=2), io.StringIO()) as (client, _), client:
         for _ in range(2):
             client.infer(PIXELS)
         with pytest.raises(PeerGaveUpError, match="2 images inferred per hour"):
@@ -57,8 +61,9 @@ def test_images_per_hour(tmp_path: Path, authority: Path) -> None:
 
 
 def test_a_batch_counts_with_all_its_images(tmp_path: Path, authority: Path) -> None:
-    with serving(tmp_path, authority, Limits(images_per_hour=3), io.StringIO()) as (client, _), client:
+    with serving(tmp_path, authority, Limits(images_per_hour=4), io.StringIO()) as (client, _), client:
         client.prepare(2, relu="gmw", batch=2)
+    with serving(tmp_path, authority, Limits(images_per_hour=3), io.StringIO()) as (client, _), client:
         client.infer_batch(np.stack([PIXELS] * 2))
         with pytest.raises(PeerGaveUpError, match="3 images inferred per hour"):
             client.infer_batch(np.stack([PIXELS] * 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
@@ -9,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +21,6 @@ import pytest
 
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import WIRE_VERSION, Channel, PeerGaveUpError
-from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service import keys, session
 from sphynx.service.credentials import client_context
 from sphynx.service.ledger import BundleRefusedError
@@ -251,18 +252,16 @@ def test_metrics_count_and_logs_hold_no_secret(served: Scene) -> None:
     assert not [logit for logit in served.logits if str(logit) in whole]
 
 
-def test_a_revocation_takes_effect_at_the_next_connection(scene: Scene, tmp_path: Path) -> None:
-    keys.init(tmp_path / "own")
-    scene.server.keys = keys.issue(tmp_path / "own", "server", hosts=["127.0.0.1"])
-    keys.issue(tmp_path / "own", "alice")
-    scene.authority = tmp_path / "own"
-    scene.server.start()
-    with scene.client() as client:
-        keys.revoke(tmp_path / "own", "alice")
-        assert client.measure_link().round_trip_s > 0  # who is in may finish
-    with pytest.raises(ConnectionLostError, match="revoked"):
-        scene.client().__enter__()
-    scene.server.stop()
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are found in /proc")
+def test_a_signal_stops_the_server_whichever_thread_gets_it(scene: Scene) -> None:
+    """The main thread waits for connections and would hear of it with the next one."""
+    server = scene.server.start()
+    assert server.process is not None
+    main = server.process.pid
+    other = next(int(task.name) for task in Path(f"/proc/{main}/task").iterdir() if int(task.name) != main)
+    assert ctypes.CDLL(None).tgkill(main, other, int(signal.SIGTERM)) == 0
+    server.wait_for("stopped")
+    assert server.ended() == 0
 
 
 def test_a_stopping_server_lets_running_work_finish(scene: Scene) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from sphynx.errors import InputError
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.service.ledger import BundleRefusedError, Entry
-from sphynx.service.store import BUNDLES, LEDGER, Store, StoreFullError
+from sphynx.service.store import BUNDLES, LEDGER, ShareUsedUpError, Store, StoreFullError
 from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program
 
 PROGRAM = tiny_program().content_hash
@@ -216,17 +217,45 @@ def test_the_quota_holds_and_expired_bundles_make_room(tmp_path: Path) -> None:
         put(store, short, 200)
         put(store, long, 200)
         with pytest.raises(StoreFullError):
-            store.check_room(PROGRAM, "gc", 1)
+            store.check_room(1, owner=OWNER, program=PROGRAM, backend="gc", batch=1)
         refused = some_entry(expires_at=3000.0)
         with pytest.raises(StoreFullError):
             put(store, refused, 300)
         assert store.ledger.state(refused.bundle_id) == "discarded"
         assert len(list((tmp_path / BUNDLES).iterdir())) == 2
         now[0] = 2500.0
-        store.check_room(PROGRAM, "gc", 1)
+        store.check_room(1, owner=OWNER, program=PROGRAM, backend="gc", batch=1)
+        with pytest.raises(StoreFullError):
+            store.check_room(2, owner=OWNER, program=PROGRAM, backend="gc", batch=1)
         put(store, some_entry(expires_at=4000.0), 200)
         assert store.ledger.state(short.bundle_id) == "discarded"
         assert len(store.ready()) == 2
+
+
+def test_an_owner_leaves_others_as_much_room_as_it_takes(tmp_path: Path) -> None:
+    """However many put at the same time."""
+    with Store(tmp_path / "sample", quota_bytes=QUOTA) as store:
+        put(store, some_entry())
+        size_bytes = store.used_bytes
+
+    def is_kept(owner: str) -> bool:
+        try:
+            put(store, some_entry(owner=owner))
+        except ShareUsedUpError:
+            return False
+        return True
+
+    with Store(tmp_path / "shared", quota_bytes=12 * size_bytes, shared=True) as store, ThreadPoolExecutor(4) as pool:
+        # 6 of 12, then 3 of the 6 that are left, then 1 of 3 (2 would leave 1), and one more for whoever has none
+        for owner, share in (("first", 6), ("second", 3), ("third", 1), ("fourth", 1), ("fifth", 1)):
+            assert sum(pool.map(is_kept, [owner] * 8)) == share, owner
+            if owner == "first":
+                store.check_room(3, owner="second", program=PROGRAM, backend="gc", batch=1)
+                with pytest.raises(ShareUsedUpError):
+                    store.check_room(4, owner="second", program=PROGRAM, backend="gc", batch=1)
+        with pytest.raises(StoreFullError):
+            put(store, some_entry(owner="sixth"))
+        assert store.used_bytes == store.ledger.kept_bytes("first") * 2
 
 
 def test_orphans_are_swept_on_both_sides_of_the_ledger(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from sphynx.errors import InputError
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service import keys
-from sphynx.service.credentials import FreshContext, check_server_keys, client_context, server_context
+from sphynx.service.credentials import FreshKeys, check_server_keys, client_context, server_context
 from sphynx.service.tls import RECORD_BYTES, SLICE_BYTES, HandshakeError, TlsStream, slices
 
 
@@ -60,6 +60,8 @@ def test_the_peer_is_named_by_its_certificate(authority: Path) -> None:
     again, _ = connect(authority / "server", authority / "alice")
     other, _ = connect(authority / "server", authority / "bob")
     assert server.peer.fingerprint == again.peer.fingerprint != other.peer.fingerprint
+    (issued,) = (party for party in keys.parties(authority) if party.name == "alice")
+    assert (server.peer.serial, server.peer.expires_at) == (issued.serial, issued.not_after.timestamp())
 
 
 @pytest.mark.parametrize(("name", "why"), [("mallory", "revoked"), ("expired", "expired"), ("server", "purpose")])
@@ -124,12 +126,14 @@ def test_changed_ciphertext_ends_the_connection(authority: Path) -> None:
 def test_a_revocation_is_seen_without_a_restart(tmp_path: Path) -> None:
     keys.init(tmp_path)
     server, alice = keys.issue(tmp_path, "server", hosts=["localhost"]), keys.issue(tmp_path, "alice")
-    fresh = FreshContext(server)
-    before = fresh.get()
-    assert fresh.get() is before
-    connect(server, alice)
+    fresh = FreshKeys(server)
+    before = fresh.context()
+    assert fresh.context() is before
+    end, _ = connect(server, alice)
+    assert not fresh.is_revoked(end.peer.serial)
     keys.revoke(tmp_path, "alice")
-    assert fresh.get() is not before
+    assert fresh.is_revoked(end.peer.serial)
+    assert fresh.context() is not before
     with pytest.raises(HandshakeError, match="revoked"):
         connect(server, alice)
 

@@ -29,6 +29,16 @@ def tiny_program(name: str = "tiny") -> Program:
     return Program(Shape(1, 4, 4), steps, 30, 8, ("cat", "dog", "bird"), name)
 
 
+def wide_program() -> Program:
+    """16,384 ReLUs: their garbled tables are more than the sockets of both ends take."""
+    steps = (
+        Linear("first", (Term(INPUT, 3, 3, 1, 1, 1, 1),), Shape(4, 64, 64), 4, 20),
+        Relu("relu", "first", 3),
+        Linear("logits", (Term("relu", 4, 4),), Shape(3, 1, 1), 16, 28),
+    )
+    return Program(Shape(1, 64, 64), steps, 30, 8, ("cat", "dog", "bird"), "wide")
+
+
 def save_tiny(folder: Path, seed: int = 0, name: str = "tiny") -> tuple[Program, dict[str, Array]]:
     program = tiny_program(name)
     weights = random_weights(program, seed)
@@ -49,4 +59,4 @@ def some_bundle(entry: Entry, size: int = 100) -> Bundle:
 
 def put(store: Store, entry: Entry, size: int = 100) -> None:
     store.ledger.reserve(entry)
-    store.put(some_bundle(entry, size), offline_seconds=1.5, offline_bytes=7)
+    store.put(some_bundle(entry, size), owner=entry.owner, offline_seconds=1.5, offline_bytes=7)

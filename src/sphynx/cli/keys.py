@@ -62,7 +62,7 @@ def revoke(
     name: Annotated[str, typer.Argument(help="Whose keys: no server lets them in any more.")],
     folder: Folder = Path("keys"),
 ) -> None:
-    """Revoke all keys of a name. A server notices a new revoked.pem in its folder at the next connection.
+    """Revoke all keys of a name. A server notices a new revoked.pem in its folder at the next request.
 
     Example:
 

@@ -25,12 +25,14 @@ def serve(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Preparations, and inferences, at once (one per core).")
     ] = None,
-    quota: Annotated[str, typer.Option("--quota", help="Disk for bundles, e.g. 500M or 16G.")] = "16G",
+    quota: Annotated[str, typer.Option("--quota", help="Disk for all bundles, e.g. 500M or 16G.")] = "16G",
     memory: Annotated[
         str, typer.Option("--memory", help="Memory for new bundles, so that they are not read back.")
     ] = "512M",
     pool: Annotated[int, typer.Option("--pool", min=1, max=256, help="Bundles that a client may keep ready.")] = 16,
-    hourly: Annotated[int, typer.Option("--hourly", min=1, help="Images per hour and client.")] = 3600,
+    hourly: Annotated[
+        int, typer.Option("--hourly", min=1, help="Images per hour and client: prepared for, and inferred.")
+    ] = 3600,
     connections: Annotated[int, typer.Option("--connections", min=1, help="Clients connected at once.")] = 64,
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for a message that is due.")] = 60.0,
     handshake: Annotated[float, typer.Option("--handshake", min=0.1, help="Seconds for the TLS handshake.")] = 10.0,
@@ -89,7 +91,11 @@ def serve(
     model, weights_hash = ServerModel(program, weights), content_hash(weights)
     kept = folder / "bundles" if folder == Path(compiled) else Path("bundles") / compiled
     with Store(
-        state or kept, quota_bytes=limits.quota_bytes, memory_bytes=limits.memory_bytes, weights_hash=weights_hash
+        state or kept,
+        quota_bytes=limits.quota_bytes,
+        memory_bytes=limits.memory_bytes,
+        weights_hash=weights_hash,
+        shared=True,
     ) as store:
         server = Server(model, store, keys=keys, host=host, port=port, limits=limits, events=events, link=emulated)
         monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)
@@ -98,6 +104,8 @@ def serve(
             server.stop()
             signal.signal(number, signal.SIG_DFL)  # the second one stops at once
 
+        # The handler runs in the main thread, which may be about to wait for connections: it is woken besides.
+        signal.set_wakeup_fd(server.wake_descriptor, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         events.write(

@@ -2,7 +2,8 @@
 
 `send` hands over what the kernel takes at once; a writer thread sends the rest in order. Two parties that both send a
 large message first and read afterwards therefore cannot block each other. What may wait unsent is bounded: beyond
-`max_pending_bytes` `send` waits. `send` and `receive` may be called by two threads at the same time.
+`max_pending_bytes` `send` waits; where many streams share a memory and it is short, also until no more waits than
+before. `send` and `receive` may be called by two threads at the same time.
 
 An emulated `Link` delays every send by half a round trip and by the bytes before it, for benchmarks on one machine.
 `_seal` and `_fill` are what a stream with encryption replaces. `stop_reading` and `abort` may be called by any thread.
@@ -16,12 +17,13 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sphynx.errors import SphynxError
 from sphynx.program.link import Link
 
 MAX_PENDING_BYTES = 1 << 27
+UNSHARED_PENDING_BYTES = 1 << 20  # what every stream may keep, however short the memory is
 SOCKET_BUFFER_BYTES = 1 << 22
 SLOWEST_BYTES_PER_S = 64 << 10  # a peer slower than this for a whole message is given up
 MAX_LINGER_BYTES = 1 << 28
@@ -44,7 +46,9 @@ class SocketStream:
         timeout_s: float = 60.0,
         link: Link | None = None,
         max_pending_bytes: int = MAX_PENDING_BYTES,
+        is_memory_short: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_memory_short` is asked by `send` once there is more than UNSHARED_PENDING_BYTES."""
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -52,6 +56,7 @@ class SocketStream:
             sock.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER_BYTES)
         self.timeout_s = timeout_s
         self.max_pending_bytes = max_pending_bytes
+        self._is_memory_short = is_memory_short
         self._sock = sock
         self._link = link
         self._link_free_at = 0.0
@@ -65,6 +70,11 @@ class SocketStream:
         self._writer: threading.Thread | None = None
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Sent, and not yet taken by the kernel."""
+        return self._pending_bytes
 
     def send(self, parts: list[Buffer]) -> None:
         with self._sending:
@@ -150,6 +160,7 @@ class SocketStream:
                 raise lost(self._failure or "the connection is closed")
             wire = [memoryview(part).cast("B") for part in sealed if len(part)]
             due = self._due(sum(map(len, wire)))
+            before_bytes = self._pending_bytes
             if not self._pending and self._link is None:
                 wire = self._send_now(wire)
             for part in wire:
@@ -158,7 +169,7 @@ class SocketStream:
                 self._pending_bytes += len(part)
             if self._pending:
                 self._wake_writer()
-            if not self._changed.wait_for(self._has_room, self.timeout_s):
+            if not self._changed.wait_for(lambda: self._has_room(before_bytes), self.timeout_s):
                 raise lost("the peer reads too slowly")
 
     def _seal(self, parts: list[Buffer]) -> Iterator[list[Buffer]]:
@@ -188,8 +199,13 @@ class SocketStream:
         left_s = deadline - time.monotonic()
         return left_s > 0 and bool(self._readable.poll(1000 * left_s))
 
-    def _has_room(self) -> bool:
-        return self._pending_bytes <= self.max_pending_bytes or self._failure is not None
+    def _has_room(self, before_bytes: int) -> bool:
+        """Not asked to shrink where memory is short, only not to grow: a slow peer that reads is not to blame."""
+        if self._failure is not None:
+            return True
+        if self._pending_bytes > self.max_pending_bytes:
+            return False
+        return self._pending_bytes <= max(before_bytes, UNSHARED_PENDING_BYTES) or not self._is_memory_short()
 
     def _due(self, size_bytes: int) -> float:
         if self._link is None:

@@ -32,10 +32,11 @@ class Limits:
     connections: int = 64
     connections_per_client: int = 4
     bundles_per_client: int = 16
-    images_per_hour: int = 3600  # of one client
+    images_per_hour: int = 3600  # of one client: inferred, and apart from those, prepared for
     batch: int = 16
     quota_bytes: int = 16 << 30
     memory_bytes: int = 512 << 20  # for bundles, beside their files; a server's half has some 90 bytes for each ReLU
+    unread_bytes: int = 1 << 30  # of answers, in memory, over all connections
     bundle_lifetime_s: float = 7 * 86_400.0
     handshake_s: float = 10.0
     message_s: float = 60.0  # for a message that is due

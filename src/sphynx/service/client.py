@@ -104,7 +104,7 @@ class Client:
         """Makes so many bundles, each for one batch of images; `done` hears of each. Returns the ReLU backend."""
         backend: Backend = choose_backend(self.program, self.measure_link(), batch) if relu == "auto" else relu
         program = self.program.content_hash
-        self._store.check_room(program, backend, batch)
+        self._store.check_room(count, owner=self._server, program=program, backend=backend, batch=batch)
         nonce = session.new_nonce()
         session.send(self._channel, Prepare(count, backend, batch, nonce))
         go = self._granted(count)
@@ -197,8 +197,9 @@ class Client:
             raise PeerGaveUpError(
                 f"the server refused to prepare {count}: {error.what}",
                 where=f"{self._host}:{self._port}",
-                remedy="Ask for fewer at once (images and --prepare together), or use what is ready first. How many a "
-                "client may keep is the server's to say (sphynx serve --pool); other reasons are in its log.",
+                remedy="Ask for fewer at once (images and --prepare together), use what is ready first, or wait. How "
+                "many a client may keep, and prepare in an hour, is the server's to say (sphynx serve --pool, --quota, "
+                "--hourly); other reasons are in its log.",
             ) from None
 
     def _prepare_one(self, entry: Entry, backend: Backend) -> None:
@@ -213,7 +214,8 @@ class Client:
             self._store.discard(entry.bundle_id)
             raise
         took_s = time.monotonic() - start_s
-        self._store.put(bundle, offline_seconds=took_s, offline_bytes=self._channel.take_record().total().bytes)
+        offline_bytes = self._channel.take_record().total().bytes
+        self._store.put(bundle, owner=self._server, offline_seconds=took_s, offline_bytes=offline_bytes)
 
     def _entry_for(self, batch: int) -> Entry:
         for _attempt in range(2):

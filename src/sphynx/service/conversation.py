@@ -2,6 +2,7 @@
 
 A request that may not be granted ends the conversation with the reason; so does anything malformed. Bundles belong to
 the certificate that prepared them and to the program. A bundle is burned before the first online byte is read or sent.
+Before every request and every bundle the client's certificate is judged again: it may have been revoked meanwhile.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.service import session
 from sphynx.service.admission import Admission, RefusedError
+from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
 from sphynx.service.ledger import Entry
 from sphynx.service.monitor import Metrics
@@ -34,6 +36,7 @@ class Service:
 
     model: ServerModel
     store: Store
+    keys: FreshKeys
     admission: Admission
     metrics: Metrics
     events: EventLog
@@ -60,6 +63,7 @@ class Conversation:
         while True:
             self.channel.wait_sent()  # one request's answers at most are kept for a client that does not read them
             request = self._next_request(limits.idle_s)
+            self._check_certificate()
             if isinstance(request, Prepare):
                 self._prepare(request)
             elif isinstance(request, Infer):
@@ -73,6 +77,11 @@ class Conversation:
                 return
             else:
                 raise _out_of_place()
+
+    @property
+    def unread_bytes(self) -> int:
+        """Answers in memory, because the client has not taken them yet."""
+        return self._stream.pending_bytes
 
     def leave_when_idle(self) -> None:
         """Called by another thread: a conversation that waits for a request ends now, a busy one after its request."""
@@ -93,6 +102,12 @@ class Conversation:
         finally:
             with self._idle_lock:
                 self._is_idle = False
+
+    def _check_certificate(self) -> None:
+        revoked = self._service.keys.is_revoked(self.peer.serial)
+        if revoked or self.peer.expires_at <= time.time():
+            why = "was revoked" if revoked else "has expired"
+            raise RefusedError(f"the client's certificate {why}", where="client", remedy="Get new keys.")
 
     def _welcome(self, hello: Hello) -> None:
         ours = self._program.content_hash
@@ -123,23 +138,34 @@ class Conversation:
                 where="prepare",
                 remedy="Use some first.",
             )
-        service.store.check_room(program, request.backend, request.batch)
+        begun_images = service.store.ledger.begun_images(self.peer.fingerprint)
+        if begun_images + request.count * request.batch > limits.images_per_hour:
+            raise RefusedError(
+                f"a client may prepare for {limits.images_per_hour} images per hour, this one did for {begun_images}",
+                where="prepare",
+                remedy="Try again later.",
+            )
+        owner, backend, batch = self.peer.fingerprint, request.backend, request.batch
+        service.store.check_room(request.count, owner=owner, program=program, backend=backend, batch=batch)
         nonce = session.new_nonce()
         session.send(self.channel, Go(nonce, limits.bundle_lifetime_s))
         for number in range(request.count):
+            self._check_certificate()
             bundle_id = session.bundle_id(program, request.nonce, nonce, number)
             expires_at = time.time() + limits.bundle_lifetime_s
-            entry = Entry(bundle_id, self.peer.fingerprint, program, request.backend, request.batch, expires_at)
-            with service.admission.offline.taken_by(self.peer.fingerprint, limits.queue_s), self._within(limits.work_s):
+            entry = Entry(bundle_id, owner, program, backend, batch, expires_at)
+            with service.admission.offline.taken_by(owner, limits.queue_s), self._within(limits.work_s):
                 bundle, took_s = self._prepared(entry, request)
-            service.store.put(bundle, offline_seconds=took_s, offline_bytes=self.channel.record.total().bytes)
+            offline_bytes = self.channel.record.total().bytes
+            service.store.put(bundle, owner=owner, offline_seconds=took_s, offline_bytes=offline_bytes)
             session.send(self.channel, Stored(bundle_id.hex()))
-            service.metrics.add("bundles_prepared_total", backend=request.backend)
+            service.metrics.add("bundles_prepared_total", backend=backend)
             service.metrics.add("offline_seconds_total", took_s)
-            self._log("prepared", bundle_id, backend=request.backend, batch=request.batch, seconds=round(took_s, 4))
+            self._log("prepared", bundle_id, backend=backend, batch=batch, seconds=round(took_s, 4))
 
     def _prepared(self, entry: Entry, request: Prepare) -> tuple[Bundle, float]:
-        self._service.store.ledger.reserve(entry, most=self._service.admission.limits.bundles_per_client)
+        limits = self._service.admission.limits
+        self._service.store.ledger.reserve(entry, most=limits.bundles_per_client, hourly=limits.images_per_hour)
         self.channel.take_record()
         start_s = time.monotonic()
         try:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import contextlib
 import ssl
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 from sphynx.errors import InputError
+from sphynx.service.revocation import revoked_serials
 
 KEY, CERTIFICATE, AUTHORITY, REVOKED = "key.pem", "cert.pem", "ca.pem", "revoked.pem"
 FILES = (KEY, CERTIFICATE, AUTHORITY, REVOKED)
@@ -52,21 +52,41 @@ def check_server_keys(folder: Path) -> None:
         ) from None
 
 
-class FreshContext:
-    """The settings of a folder as it is now: made again after `revoked.pem` or the certificate was replaced."""
+class FreshKeys:
+    """A server's folder as it is now: read again after `revoked.pem` or the certificate was replaced."""
 
-    def __init__(self, folder: Path, make: Callable[[Path], ssl.SSLContext] = server_context) -> None:
-        self._folder, self._make = folder, make
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._lock = threading.Lock()
         self._stamp = self._look()
-        self._context = make(folder)
+        self._context, self._revoked = self._read()
 
-    def get(self) -> ssl.SSLContext:
+    def context(self) -> ssl.SSLContext:
         with self._lock:
-            stamp = self._look()
-            if stamp != self._stamp:
-                self._context, self._stamp = self._make(self._folder), stamp
+            self._refresh()
             return self._context
+
+    def is_revoked(self, serial: int) -> bool:
+        """For connections that are open: a new one is judged by its handshake."""
+        with self._lock:
+            self._refresh()
+            return serial in self._revoked
+
+    def _refresh(self) -> None:
+        stamp = self._look()
+        if stamp != self._stamp:
+            (self._context, self._revoked), self._stamp = self._read(), stamp
+
+    def _read(self) -> tuple[ssl.SSLContext, frozenset[int]]:
+        context = server_context(self._folder)
+        try:
+            return context, revoked_serials((self._folder / REVOKED).read_bytes())
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"its list of revoked keys cannot be used ({error})",
+                where=str(self._folder / REVOKED),
+                remedy="Copy the authority's again: sphynx keys revoke --help.",
+            ) from None
 
     def _look(self) -> tuple[tuple[int, int, int], ...]:
         _check_files(self._folder)

@@ -36,17 +36,20 @@ CREATE TABLE bundles (
     size_bytes INTEGER NOT NULL DEFAULT 0,
     offline_seconds REAL NOT NULL DEFAULT 0,
     offline_bytes INTEGER NOT NULL DEFAULT 0,
-    changed_at REAL NOT NULL
+    changed_at REAL NOT NULL,
+    reserved_at REAL NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE weights (hash TEXT NOT NULL);
 """
 # Spent rows stay for months, up to 3,600 an hour for each client: no request may read through them. Older ledgers get
-# these indices when they are opened.
+# these indices, and the column before them, when they are opened.
+_LATER_COLUMN = "ALTER TABLE bundles ADD COLUMN reserved_at REAL NOT NULL DEFAULT 0"
 _INDICES = """
-CREATE INDEX IF NOT EXISTS by_use ON bundles (owner, state, changed_at, batch);
+CREATE INDEX IF NOT EXISTS by_hour ON bundles (owner, state, changed_at, reserved_at, batch);
 CREATE INDEX IF NOT EXISTS by_expiry ON bundles (expires_at) WHERE state = 'ready';
 CREATE INDEX IF NOT EXISTS by_size ON bundles (batch, backend, program, size_bytes);
 DROP INDEX IF EXISTS by_owner;
+DROP INDEX IF EXISTS by_use;
 """
 _COLUMNS = "bundle_id, owner, program, backend, batch, expires_at, size_bytes, offline_seconds, offline_bytes"
 
@@ -78,6 +81,7 @@ class Ledger:
             self._base.execute("PRAGMA journal_mode=WAL")
             self._base.execute("PRAGMA synchronous=FULL")
             self._create(path)
+            self._add_later_column()
             self._base.executescript(_INDICES)
         except (sqlite3.Error, OSError) as error:
             raise InputError(
@@ -86,18 +90,23 @@ class Ledger:
                 remedy="Move the whole folder away: its bundles are lost, and new ones can be prepared.",
             ) from None
 
-    def reserve(self, entry: Entry, *, most: int | None = None) -> None:
-        """An identifier is taken once, whatever becomes of it. `most`: so many the owner may have, this one included,
-        however many connections prepare at the same time."""
+    def reserve(self, entry: Entry, *, most: int | None = None, hourly: int | None = None) -> None:
+        """An identifier is taken once, whatever becomes of it. The owner may have `most` bundles, this one included,
+        and begin bundles for `hourly` images in an hour, however many connections prepare at the same time."""
+        now = self._clock()
         values = (entry.bundle_id, entry.owner, entry.program, entry.backend, entry.batch, entry.expires_at)
         with self._change() as base:
             if most is not None and self._held(base, entry) >= most:
                 raise _refused(entry.bundle_id, f"a client may keep {most} bundles ready")
+            if hourly is not None and self._begun(base, entry.owner, now - HOUR_S) + entry.batch > hourly:
+                raise _refused(
+                    entry.bundle_id, f"a client may prepare for {hourly} images per hour", "Try again later."
+                )
             try:
                 base.execute(
-                    "INSERT INTO bundles (bundle_id, owner, program, backend, batch, expires_at, state, changed_at)"
-                    " VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?)",
-                    (*values, self._clock()),
+                    "INSERT INTO bundles (bundle_id, owner, program, backend, batch, expires_at, state, changed_at,"
+                    " reserved_at) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?)",
+                    (*values, now, now),
                 )
             except sqlite3.IntegrityError:
                 raise _refused(entry.bundle_id, "its identifier was used before") from None
@@ -145,6 +154,11 @@ class Ledger:
     def expired(self) -> list[Entry]:
         return self._entries("state = 'ready' AND expires_at <= ?", (self._clock(),))
 
+    def begun_images(self, owner: str) -> int:
+        """For how many images the owner began bundles in the last hour, whatever became of them."""
+        with self._lock:
+            return self._begun(self._base, owner, self._clock() - HOUR_S)
+
     def usual_bytes(self, program: str, backend: str, batch: int) -> int:
         """How large bundles of this kind came out so far; 0 if there was none."""
         found = self._select(
@@ -152,6 +166,11 @@ class Ledger:
             (program, backend, batch),
         )
         return int(found[0][0] or 0)
+
+    def kept_bytes(self, owner: str) -> int:
+        """How large the owner's ready bundles are together."""
+        found = self._select("SELECT TOTAL(size_bytes) FROM bundles WHERE owner = ? AND state = 'ready'", (owner,))
+        return int(found[0][0])
 
     def state(self, bundle_id: bytes) -> str | None:
         found = self._select("SELECT state FROM bundles WHERE bundle_id = ?", (bundle_id,))
@@ -189,6 +208,11 @@ class Ledger:
         elif version != VERSION:
             raise sqlite3.DatabaseError(f"it is of version {version}, this installation reads {VERSION}")
 
+    def _add_later_column(self) -> None:
+        columns = {row[1] for row in self._base.execute("PRAGMA table_info(bundles)")}
+        if "reserved_at" not in columns:
+            self._base.execute(_LATER_COLUMN)
+
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
         """One transaction; it is on the disk when this returns."""
@@ -207,6 +231,15 @@ class Ledger:
             "SELECT COUNT(*) FROM bundles WHERE owner = ? AND program = ? AND state IN ('reserved', 'ready')"
             " AND expires_at > ?",
             (entry.owner, entry.program, self._clock()),
+        )
+        return int(found.fetchone()[0])
+
+    def _begun(self, base: sqlite3.Connection, owner: str, since: float) -> int:
+        """No row changes before it is reserved, so the index finds the hour's rows by their last change."""
+        found = base.execute(
+            "SELECT TOTAL(batch) FROM bundles WHERE owner = ? AND state IN ('reserved', 'ready', 'burned', 'discarded')"
+            " AND changed_at > ? AND reserved_at > ?",
+            (owner, since, since),
         )
         return int(found.fetchone()[0])
 

@@ -19,7 +19,7 @@ from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.stream import ConnectionLostError
 from sphynx.service.admission import Admission, Limits
 from sphynx.service.conversation import Conversation, Service
-from sphynx.service.credentials import FreshContext
+from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog, place_of
 from sphynx.service.monitor import Metrics
 from sphynx.service.store import Store, StoreFullError
@@ -44,11 +44,11 @@ class Server:
     ) -> None:
         """`link` emulates a slower link to every client, for trials on one machine."""
         self._link = link
-        self._context = FreshContext(keys)
+        self._keys = FreshKeys(keys)
         self._admission = Admission(limits)
         self.metrics = Metrics()
         self._stopping = threading.Event()
-        self._service = Service(model, store, self._admission, self.metrics, events, self._stopping)
+        self._service = Service(model, store, self._keys, self._admission, self.metrics, events, self._stopping)
         self._events, self._limits, self._store = events, limits, store
         self._conversations: set[Conversation] = set()
         self._threads: set[threading.Thread] = set()
@@ -79,9 +79,15 @@ class Server:
             "offline_running": self._admission.offline.taken,
             "online_running": self._admission.online.taken,
             "bundles_ready": len(self._store.ready()),
+            "unread_bytes": self._unread_bytes(),
             "store_bytes": self._store.used_bytes,
         }
         return self.metrics.render(gauges)
+
+    @property
+    def wake_descriptor(self) -> int:
+        """A byte written there is a `stop`, in whatever thread a signal lands: for `signal.set_wakeup_fd`."""
+        return self._wake_writer.fileno()
 
     def stop(self) -> None:
         """May be called by a signal handler: `serve` returns after running work is done or its grace time is over."""
@@ -140,13 +146,13 @@ class Server:
 
     def _shake_hands(self, sock: socket.socket, address: str) -> TlsStream | None:
         try:
-            context = self._context.get()
             return TlsStream.accept(
                 sock,
-                context,
+                self._keys.context(),
                 handshake_s=self._limits.handshake_s,
                 timeout_s=self._limits.message_s,
                 link=self._link,
+                is_memory_short=lambda: self._unread_bytes() > self._limits.unread_bytes,
             )
         except SphynxError as error:
             self._fail_handshake(address, error.what)
@@ -154,6 +160,10 @@ class Server:
             return None
         finally:
             self._admission.handshakes.leave(sock)
+
+    def _unread_bytes(self) -> int:
+        with self._changing:
+            return sum(conversation.unread_bytes for conversation in self._conversations)
 
     def _fail_handshake(self, address: str, why: str) -> None:
         self.metrics.add("handshake_failures_total")
@@ -197,9 +207,7 @@ class Server:
         except SphynxError as error:
             self.metrics.add("refusals_total")
             self._events.write("refused", client=client, where=error.where, why=error.what)
-            # How full the store is tells of other clients: that is for the log.
-            full = isinstance(error, StoreFullError)
-            conversation.channel.give_up("the server has no room for another bundle" if full else error.what)
+            conversation.channel.give_up(_told(error))
             return "refused"
         except Exception as error:
             self._events.write("internal_error", client=client, kind=type(error).__name__, place=place_of(error))
@@ -224,3 +232,10 @@ class Server:
         for thread in threads:
             thread.join(self._limits.handshake_s)
         self._events.write("stopped", aborted=len(late))
+
+
+def _told(error: SphynxError) -> str:
+    """To the client: neither how much others keep nor what is wrong with the server's files. That is for the log."""
+    if isinstance(error, StoreFullError):
+        return "the server has no room for another bundle"
+    return "the server cannot read its keys" if isinstance(error, InputError) else error.what

@@ -10,6 +10,9 @@ disk and a core longer than an inference should wait (it made one of 60 ms one o
 asked for, stay in memory as well, so that they need not be read back: one of any size, and more as far as
 `memory_bytes` goes. A file without a ready row is swept away at start, and all are if the server's weights are others
 now.
+
+Where owners share the folder, each may keep as many bytes as it leaves free: one alone half of the quota, two that take
+as much a third each. Whoever keeps nothing yet may keep one bundle as long as one fits.
 """
 
 from __future__ import annotations
@@ -33,6 +36,10 @@ class StoreFullError(SphynxError):
     """The quota of the folder is used up."""
 
 
+class ShareUsedUpError(SphynxError):
+    """One owner has its share of the folder. The reason says nothing of the others."""
+
+
 class Store:
     def __init__(
         self,
@@ -41,10 +48,12 @@ class Store:
         quota_bytes: int,
         memory_bytes: int = 0,
         weights_hash: str = "",
+        shared: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`weights_hash` is the server's; a client has no weights."""
+        """`weights_hash` is the server's; a client has no weights. A server's store is `shared` by its clients."""
         self._folder, self._quota_bytes, self._memory_bytes = folder, quota_bytes, memory_bytes
+        self._shared = shared
         self._changing = threading.Lock()
         self._at_hand: dict[bytes, Bundle] = {}
         self._at_hand_bytes = 0
@@ -99,27 +108,27 @@ class Store:
                 used_bytes += path.stat().st_size
         return used_bytes
 
-    def check_room(self, program: str, backend: str, batch: int) -> None:
-        """Before the work is done: whether a bundle as large as the last of its kind would fit."""
+    def check_room(self, count: int, *, owner: str, program: str, backend: str, batch: int) -> None:
+        """Before the work is done: whether so many bundles, as large as the last of their kind, would fit."""
         with self._changing:
-            self._make_room(self.ledger.usual_bytes(program, backend, batch))
+            self._make_room(count, self.ledger.usual_bytes(program, backend, batch), owner)
 
-    def put(self, bundle: Bundle, *, offline_seconds: float, offline_bytes: int) -> None:
+    def put(self, bundle: Bundle, *, owner: str, offline_seconds: float, offline_bytes: int) -> None:
         """Keeps a bundle that was reserved in the ledger. It is ready when this returns."""
         path = self._path(bundle.bundle_id)
         try:
-            with self._changing:
-                self._make_room(bundle.bytes)
+            with self._changing:  # until the ledger has it: the owner's next one must find it counted
+                self._make_room(1, bundle.bytes, owner)
                 bundle.save(path)
-            with self._handing:  # before it may be taken: one that is burned must not stay
-                if self._fits(bundle):  # else not: the older ones will be wanted first
-                    self._keep_at_hand(bundle)
-            self.ledger.make_ready(
-                bundle.bundle_id,
-                size_bytes=path.stat().st_size,
-                offline_seconds=offline_seconds,
-                offline_bytes=offline_bytes,
-            )
+                with self._handing:  # before it may be taken: one that is burned must not stay
+                    if self._fits(bundle):  # else not: the older ones will be wanted first
+                        self._keep_at_hand(bundle)
+                self.ledger.make_ready(
+                    bundle.bundle_id,
+                    size_bytes=path.stat().st_size,
+                    offline_seconds=offline_seconds,
+                    offline_bytes=offline_bytes,
+                )
         except BaseException:
             self.discard(bundle.bundle_id)
             raise
@@ -176,10 +185,19 @@ class Store:
     def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
         return self.ledger.ready(owner=owner, program=program)
 
-    def _make_room(self, needed_bytes: int) -> None:
+    def _make_room(self, count: int, bundle_bytes: int, owner: str) -> None:
         for entry in self.ledger.expired():
             self.discard(entry.bundle_id)
-        used_bytes = self.used_bytes
+        used_bytes, needed_bytes = self.used_bytes, count * bundle_bytes
+        kept_bytes = self.ledger.kept_bytes(owner)
+        is_first = count == 1 and not kept_bytes
+        leaves_bytes = self._quota_bytes - used_bytes - needed_bytes
+        if self._shared and not is_first and kept_bytes + needed_bytes > leaves_bytes:
+            raise ShareUsedUpError(
+                f"a client may keep as much as it leaves free for others: this one has {kept_bytes:,} bytes",
+                where=str(self._folder),
+                remedy="Use bundles before preparing more, or raise --quota.",
+            )
         if used_bytes + needed_bytes > self._quota_bytes:
             raise StoreFullError(
                 f"{used_bytes:,} of {self._quota_bytes:,} bytes for bundles are used, {needed_bytes:,} more are needed",

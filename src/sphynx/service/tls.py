@@ -13,8 +13,9 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sphynx.program.link import Link
 from sphynx.protocol.stream import Buffer, ConnectionLostError, SocketStream, lost
@@ -39,6 +40,8 @@ class Peer:
 
     name: str
     fingerprint: str  # SHA-256 of the certificate
+    serial: int  # its number at the authority
+    expires_at: float  # seconds since 1970
 
 
 class TlsStream(SocketStream):
@@ -46,8 +49,16 @@ class TlsStream(SocketStream):
 
     _owns_sealed = True
 
-    def __init__(self, sock: socket.socket, tls: TlsState, *, timeout_s: float, link: Link | None) -> None:
-        super().__init__(sock, timeout_s=timeout_s, link=link)
+    def __init__(
+        self,
+        sock: socket.socket,
+        tls: TlsState,
+        *,
+        timeout_s: float,
+        link: Link | None,
+        is_memory_short: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__(sock, timeout_s=timeout_s, link=link, is_memory_short=is_memory_short)
         self._tls = tls
         self._raw = bytearray(SLICE_BYTES)
         self.peer = tls.peer()
@@ -61,10 +72,11 @@ class TlsStream(SocketStream):
         handshake_s: float,
         timeout_s: float = 60.0,
         link: Link | None = None,
+        is_memory_short: Callable[[], bool] = lambda: False,
     ) -> TlsStream:
         tls = TlsState(context, server_side=True, server_hostname=None)
         tls.shake_hands(sock, handshake_s)
-        return cls(sock, tls, timeout_s=timeout_s, link=link)
+        return cls(sock, tls, timeout_s=timeout_s, link=link, is_memory_short=is_memory_short)
 
     @classmethod
     def connect(
@@ -119,8 +131,14 @@ class TlsState:
 
     def peer(self) -> Peer:
         der = self._object.getpeercert(binary_form=True) or b""
-        subject = dict(pair[0] for pair in (self._object.getpeercert() or {}).get("subject", ()))  # type: ignore[misc]
-        return Peer(str(subject.get("commonName", "")), hashlib.sha256(der).hexdigest())
+        proved: dict[str, Any] = self._object.getpeercert() or {}
+        subject = dict(pair[0] for pair in proved.get("subject", ()))
+        return Peer(
+            str(subject.get("commonName", "")),
+            hashlib.sha256(der).hexdigest(),
+            int(proved["serialNumber"], 16),
+            ssl.cert_time_to_seconds(proved["notAfter"]),
+        )
 
     def shake_hands(self, sock: socket.socket, handshake_s: float) -> None:
         """Within `handshake_s` in all, however the peer spaces its bytes."""
