@@ -108,8 +108,8 @@ def test_a_machine_with_several_versions_is_named_once_in_a_caption() -> None:
     made = [{"platform": "there", "sphynx": "1", "source_sha256": name * 16} for name in "aab"]
     text = made_elsewhere([*made, present, {}], present)
     assert text == (
-        " Not made here by this version: other machine (there); other version (1, source aaaaaaaa); "
-        "other version (1, source bbbbbbbb) / unknown machine and version."
+        " Not made here by this version: other machine (there); other version (1, source aaaaaaaa, bbbbbbbb)"
+        " / unknown machine and version."
     )
     assert made_elsewhere([present], present) == ""
 

@@ -26,8 +26,8 @@ def provenance(environment: Mapping[str, Any] | None, present: Mapping[str, Any]
     """Of a result's environment.json, compared with `run.environment.describe_environment()` of now."""
     if not environment:
         return Provenance("unknown machine and version", False)
-    parts = [part for part in (_other_machine(environment, present), _other_version(environment, present)) if part]
-    return Provenance("; ".join(parts), False) if parts else Provenance(HERE, True)
+    parts = (_other_machine(environment, present), _other_versions([environment], present))
+    return Provenance("; ".join(filter(None, parts)), False) if any(parts) else Provenance(HERE, True)
 
 
 def joined(several: Sequence[Provenance]) -> Provenance:
@@ -38,14 +38,16 @@ def joined(several: Sequence[Provenance]) -> Provenance:
 
 def made_elsewhere(environments: Iterable[Mapping[str, Any]], present: Mapping[str, Any]) -> str:
     """A sentence for a caption, or nothing where all was made here. Each machine is named once, with its versions."""
-    versions: dict[str, dict[str, None]] = {}
+    by_machine: dict[str, dict[str, Mapping[str, Any]]] = {}
     for environment in environments:
         if not (made := provenance(environment, present)).here:
             machine = _other_machine(environment, present) if environment else made.text
-            version = _other_version(environment, present) if environment else ""
-            versions.setdefault(machine, {})[version] = None
-    texts = ("; ".join(part for part in (machine, *found) if part) for machine, found in versions.items())
-    return f" Not made here by this version: {' / '.join(texts)}." if versions else ""
+            by_machine.setdefault(machine, {})[str(environment.get("source_sha256"))] = environment
+    texts = (
+        "; ".join(filter(None, (machine, _other_versions(list(found.values()), present))))
+        for machine, found in by_machine.items()
+    )
+    return f" Not made here by this version: {' / '.join(texts)}." if by_machine else ""
 
 
 def _other_machine(environment: Mapping[str, Any], present: Mapping[str, Any]) -> str:
@@ -54,11 +56,13 @@ def _other_machine(environment: Mapping[str, Any], present: Mapping[str, Any]) -
     return f"other machine ({environment.get('device') or environment.get('platform') or 'unknown'})"
 
 
-def _other_version(environment: Mapping[str, Any], present: Mapping[str, Any]) -> str:
-    if environment.get("source_sha256") == present.get("source_sha256"):
-        return ""
-    version, source = (environment.get(key) or "unknown" for key in ("sphynx", "source_sha256"))
-    return f"other version ({version}, source {str(source)[:8]})"
+def _other_versions(environments: Sequence[Mapping[str, Any]], present: Mapping[str, Any]) -> str:
+    others = [e for e in environments if e and e.get("source_sha256") != present.get("source_sha256")]
+    sources: dict[str, list[str]] = {}
+    for environment in others:
+        version, source = (str(environment.get(key) or "unknown") for key in ("sphynx", "source_sha256"))
+        sources.setdefault(version, []).append(source[:8])
+    return "; ".join(f"other version ({version}, source {', '.join(found)})" for version, found in sources.items())
 
 
 def _same_machine(environment: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
