@@ -148,11 +148,11 @@ def compile_run(
 
 def _read_trained(run: str, precision: Precision | None) -> Compiles:
     from sphynx.network.build import as_designed
+    from sphynx.network.fit import require_fit
     from sphynx.network.model import load_model, load_normalisation
     from sphynx.program.compile import calibration_images, compile_network
     from sphynx.program.trace import trace
     from sphynx.space.shipped import CARD, model_path
-    from sphynx.train.loop import check_fit
 
     path = model_path(run)
     name = path.resolve().name if (path / CARD).is_file() else ""  # a model's; a run is called as its design
@@ -160,7 +160,7 @@ def _read_trained(run: str, precision: Precision | None) -> Compiles:
     trace(network, mean, std, outline=True)
 
     def compiles(data: Data | StreamedData) -> Quantised:
-        check_fit(network.design, data)
+        require_fit(network.design, data, trained=True)
         return compile_network(
             network, mean, std, calibration_images(data.train), precision,
             class_names=data.train.class_names, name=name, picture_part=data.picture_part,

@@ -42,12 +42,12 @@ def evaluate(
 
       sphynx eval sphynx-cifar100-25k --data cifar100
     """
+    from sphynx.network.fit import require_fit
     from sphynx.network.model import load_model, load_normalisation, trained_on
     from sphynx.run.environment import device_name
     from sphynx.space.shipped import model_path
     from sphynx.train.confusion import Confusion
     from sphynx.train.evaluate import evaluate as evaluate_network
-    from sphynx.train.loop import check_fit
     from sphynx.train.processes import pick_device
 
     if split not in ("test", "train"):
@@ -55,7 +55,7 @@ def evaluate(
     path, chosen = model_path(run), pick_device(device)
     network = load_model(path).to(chosen)
     opened = open_known(data, image_size, stream, trained_on(path), where=run)
-    check_fit(network.design, opened)
+    require_fit(network.design, opened, trained=True)
     mean, std = load_normalisation(path)
     images, confusion = opened.test if split == "test" else opened.train, Confusion(opened.train.class_names)
     result = evaluate_network(network, images, mean, std, seen=confusion.add)

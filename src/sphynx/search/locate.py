@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from sphynx.data.images import Data
-from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.builder import SphynxNetwork
+from sphynx.network.fit import require_fit
 from sphynx.network.widen import widened
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.epochs import Halves, Watch, run_epochs
@@ -141,15 +141,6 @@ def with_exhaustive(
     result = replace(result, accuracy=accuracy)
     RunFolder(out).write_json("beta.json", result.to_json())
     return result
-
-
-def require_fit(design: Design, data: Data) -> None:
-    if tuple(design.image) != data.train.shape or design.classes != data.classes:
-        raise InputError(
-            f"the design takes {design.image} images of {design.classes} classes; {data.name} has "
-            f"{'x'.join(map(str, data.train.shape))} images of {data.classes} classes",
-            remedy="Plan the design for this data set.",
-        )
 
 
 @torch.no_grad()

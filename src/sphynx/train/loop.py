@@ -20,10 +20,10 @@ import torch
 from torch import nn
 
 from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatches
-from sphynx.data.images import Data, DataFace, ImageSet
+from sphynx.data.images import Data, ImageSet
 from sphynx.data.source import KEY as DATA_SOURCE
 from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import SphynxError
 from sphynx.network.build import (
     AnyNetwork,
     as_designed,
@@ -32,6 +32,7 @@ from sphynx.network.build import (
     width_multiple_of,
     with_width_multiple,
 )
+from sphynx.network.fit import require_fit
 from sphynx.network.model import count_parameters, design_fingerprint, save_model, save_normalisation
 from sphynx.run.environment import describe_environment, device_name
 from sphynx.run.folder import RunFolder, fingerprint
@@ -90,7 +91,7 @@ class Job:
 
 def train(job: Job) -> dict[str, Any]:
     """Returns what it also writes to result.json."""
-    check_fit(job.design, job.data)
+    require_fit(job.design, job.data)
     leads = job.processes.leads
     folder = RunFolder(job.out, belongs_to=job.belongs_to(), tensorboard=job.tensorboard and leads)
     with folder.alone() if leads else nullcontext():
@@ -203,17 +204,6 @@ def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | Streamed
     if isinstance(images, StreamedSet):
         return StreamedBatches(images, recipe.batch_size, **settings)
     return Batches(images, recipe.batch_size, **settings)
-
-
-def check_fit(design: AnyDesign, data: DataFace) -> None:
-    if tuple(design.image) != data.train.shape or design.classes != data.classes:
-        wanted = "x".join(map(str, data.train.shape))
-        raise InputError(
-            f"the design is for {design.image} images of {design.classes} classes, "
-            f"the data has {wanted} images of {data.classes} classes",
-            where=data.name,
-            remedy="Plan a design for this data: sphynx plan --help.",
-        )
 
 
 def _epoch_seed(seed: int, epoch: int, rank: int) -> int:

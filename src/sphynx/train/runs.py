@@ -13,12 +13,13 @@ from typing import Any
 
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
+from sphynx.network.fit import require_fit
 from sphynx.network.model import MODEL, load_model
 from sphynx.run.folder import RunFolder
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, save_design
 from sphynx.space.shipped import model_path
-from sphynx.train.loop import RESULT, Job, check_fit, train
+from sphynx.train.loop import RESULT, Job, train
 
 AUTO_TEACHER = "auto"
 
@@ -55,7 +56,7 @@ def teacher_for(spec: str, job: Job) -> AnyNetwork:
     """`auto` trains the same cells with ReLU-Conv-BN by the same recipe, undistilled; else a run or a model's name."""
     if spec != AUTO_TEACHER:
         teacher = load_model(model_path(spec))
-        check_fit(teacher.design, job.data)
+        require_fit(teacher.design, job.data, trained=True)
         return teacher
     out = job.out / "teacher"
     design = teacher_design(job.design)

@@ -1,0 +1,38 @@
+"""Whether a network is for the images of a data set. The refusal says what helps: other data, or a design by which
+command."""
+
+from __future__ import annotations
+
+from sphynx.data.images import DataFace
+from sphynx.errors import InputError
+from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign
+from sphynx.space.reference import ResNet18Design, Vgg11Design
+from sphynx.space.tally import Shape
+
+
+def require_fit(design: AnyDesign, data: DataFace, *, trained: bool = False) -> None:
+    """`trained`: the network is there already, so that only other data can help."""
+    image = Shape(*data.train.shape)
+    if design.image == image and design.classes == data.classes:
+        return
+    raise InputError(
+        f"the {'network' if trained else 'design'} is for {design.image} images of {design.classes} classes, "
+        f"the data has {image} images of {data.classes} classes",
+        where=data.name,
+        remedy="Give the data that the network was trained on, or data like it."
+        if trained
+        else _command(design, image, data.classes),
+    )
+
+
+def _command(design: AnyDesign, image: Shape, classes: int) -> str:
+    if image.height != image.width:
+        return "Give --image-size N, which makes all images N x N, and a design for that size."
+    flags = f"--image-size {image.height} --image-channels {image.channels} --classes {classes} -o design.json"
+    if isinstance(design, Design):
+        return f"Plan a design for this data: sphynx plan --relu-budget BUDGET {flags}."
+    if isinstance(design, ResNet18Design | Vgg11Design):
+        name = "resnet18" if isinstance(design, ResNet18Design) else "vgg11"
+        return f"Make a design for this data: sphynx show {name} {flags}."
+    return "Make a design for this data."
