@@ -11,6 +11,7 @@ def test_disagreements_are_exactly_the_known_ones() -> None:
             f"PC-DARTS, reduce node 3 = sep5 1, sep5 2, C={C} D={D}"
             for C, D in ((36, 20), (5, 10), (5, 5), (2, 4), (1, 4))
         ),
+        "the first normal cell alone, DARTS (second-order cells), C=5",
         "C=5 D=6 reduce (0, 1)",
         "C=15 D=15 reduce (2, 6)",
         "VGG11, width 64 (+ 4,591,104 max-pool comparisons)",
@@ -24,6 +25,12 @@ def test_disagreements_are_exactly_the_known_ones() -> None:
 def test_darts_column_to_the_last_relu() -> None:
     ours = [row.ours for row in relu_count_rows() if row.network.startswith("DARTS")]
     assert ours == [7_796_736, 523_520, 231_680, 73_216, 36_608]
+
+
+def test_the_text_s_first_cell_lies_between_two_of_ours() -> None:
+    (row,) = (row for row in relu_count_rows() if "first normal cell" in row.network)
+    assert row.ours == 17 * 5 * 32 * 32 < row.paper < 19 * 5 * 32 * 32
+    assert "97,280" in row.note
 
 
 def test_pc_darts_column_to_the_last_relu() -> None:

@@ -85,7 +85,7 @@ def _micro_rows() -> list[PaperRow]:
             "the cell as PC-DARTS published it: one more separable convolution than the paper counts",
         ),
     )
-    return [
+    rows = [
         PaperRow(
             table,
             f"{label}, C={C} D={D}",
@@ -96,6 +96,18 @@ def _micro_rows() -> list[PaperRow]:
         for genotype, label, column, note in columns
         for (C, D), printed in zip(sizes, column, strict=True)
     ]
+    cells = account_of_micro(MicroDesign(DARTS_V2, 5, 10)).rows[1:]  # without the stem
+    rows.append(
+        PaperRow(
+            table,
+            "the first normal cell alone, DARTS (second-order cells), C=5",
+            "95K",
+            cells[0].relus,
+            "'roughly' in the text; it reads the stem's 3C channels twice, a normal cell behind two others 4C and has "
+            f"{cells[2].relus:,}",
+        )
+    )
+    return rows
 
 
 def _sphynx(C: int, D: int, reduce_at: tuple[int, ...], size: int = 32, classes: int = 100) -> Design:
