@@ -48,6 +48,13 @@ def test_the_papers_networks_are_the_default_choices(budget: int, channels: int,
     assert (chosen.channels, chosen.depth) == (channels, depth)
 
 
+def test_the_one_network_of_the_paper_that_is_not_the_default_is_listed_and_said() -> None:
+    plans = plan(CIFAR, 230_400, 0.05)
+    assert (15, 15) in {(found.channels, found.depth) for found in plans.plans}
+    assert plans.chosen.depth == 10
+    assert "but its largest on CIFAR-100 (C=15, D=15)" in plans.reason
+
+
 @settings(max_examples=15)
 @given(st.integers(200, 60_000), st.sampled_from([0.0, 0.02, 0.1]), st.sampled_from(["small", "imagenet"]))
 def test_the_list_is_complete(budget: int, tolerance: float, stem: str) -> None:
