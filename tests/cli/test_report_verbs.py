@@ -62,6 +62,7 @@ def test_the_papers_values_alone(
     assert run(monkeypatch, *words) == 0
     shown = capsys.readouterr().out
     assert "not run yet" in shown
+    assert "Nothing was run at this scale" in shown and "full scale: the paper's networks" not in shown
     for estimate in ("Estimates: online latency", "SAFENet's"):
         assert shown.count(estimate) == 1  # by itself, and not again below its experiment
     figures, tables = ({file.stem for file in tmp_path.glob(f"*.{kind}")} for kind in ("svg", "json"))

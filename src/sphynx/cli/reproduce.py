@@ -149,7 +149,9 @@ def _print(
             note = row.note if not number else f"kept: {ours.folders[0]}" if ours else ""
             paper = _spread(row.accuracy, row.std)
             rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])
-    print_table(experiment.title, columns, rows, note=f"{scale.meaning}.")
+    # Kept results were made at no scale: what smoke does not prove, they may.
+    ran = any(outcome.ours for outcome in outcomes)
+    print_table(experiment.title, columns, rows, note=f"{scale.meaning}." if ran else "Nothing was run at this scale.")
     print_saving(scale, outcomes)
     if with_estimates:
         print_latency_estimates(experiment.name)
@@ -162,7 +164,8 @@ def _print(
 def _ran(ours: Ours | None, outcome: Outcome) -> list[str]:
     if ours is None:
         return [outcome.missing, "", ""]
-    return [f"{ours.network}; {ours.epochs} epochs of {ours.data}", count(ours.relus), str(ours.made)]
+    epochs = "one epoch" if ours.epochs == 1 else f"{ours.epochs} epochs"
+    return [f"{ours.network}; {epochs} of {ours.data}", count(ours.relus), str(ours.made)]
 
 
 def _ours(ours: Ours | None) -> str:
