@@ -33,6 +33,7 @@ def private(
 
     The two talk over mutual TLS. In the clear: torch fp32, not fused, two threads. Every private result is held
     against the integer oracle; the command fails if one differs. Links other than loopback are emulated by delays.
+    A compiled folder has a time in the clear if the run's design.json lies in it: copy it there.
 
     Examples:
 
