@@ -49,6 +49,16 @@ def test_every_chart_is_there_once(whole: Report) -> None:
     assert whole.html.count('class="cell"') == len(whole.cells) == 10
 
 
+def test_cells_of_any_name_are_drawn_into_the_folder(tmp_path: Path) -> None:
+    kept = json.loads((RESULTS / "paper-80.json").read_text())
+    kept["config"]["design"]["genotype"]["name"] = "../../else/where"
+    (tmp_path / "kept.json").write_text(json.dumps(kept))
+    figures = tmp_path / "deep" / "figures"
+    written = make(tmp_path / "kept.json").save_figures(figures)
+    assert {path.parent.resolve() for path in written} == {figures.resolve()}
+    assert figures / "..-..-else-where-normal.svg" in written
+
+
 def test_it_asks_for_nothing(whole: Report) -> None:
     text = whole.html.replace("http://www.w3.org/2000/svg", "")
     assert not re.findall(r"https?:|//[a-z]|\bsrc=|@import|url\(|<link|<iframe", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -86,7 +87,8 @@ def _draw_cells(genotype: Genotype, drawn: dict[str, str]) -> dict[str, str]:
     key = str((genotype.normal, genotype.reduce))
     if key in drawn:
         return {}
-    name = genotype.name or "cells"
+    # A name may come from anybody's file, and here it names files.
+    name = re.sub(r"[^\w.-]+", "-", genotype.name) or "cells"
     if name in drawn.values():
         name = f"{name}-{len(drawn) + 1}"
     drawn[key] = name
