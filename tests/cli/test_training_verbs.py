@@ -130,7 +130,7 @@ def test_train_prints_a_table_with_the_spread(sphynx: Sphynx) -> None:
 def test_a_recipe_that_suits_the_data_is_taken_unless_one_is_named(sphynx: Sphynx) -> None:
     words = ("train", "design.json", "--data", "images", "--device", "cpu")
     ran = sphynx(*words, "--out", "few")
-    assert ran.code == 0 and "recipe small, 132 epochs, as suits 48 training images" in ran.err, ran.err
+    assert ran.code == 0 and "recipe small, epochs: 132, as suits 48 training images" in ran.err, ran.err
     used = json.loads(Path("few/config.json").read_text())["recipe"]
     assert read_settings(Recipe, used, where="config") == with_epochs(load_recipe("small"), 132)
     assert sphynx(*words, "--out", "few", "--recipe", "auto", "--resume", "auto").code == 0

@@ -100,7 +100,7 @@ def train(
         _check_teacher(teacher, settings)
         if processes.leads and not as_json:
             why = f", as suits {len(images.train):,} training images" if recipe == AUTO else ""
-            typer.echo(f"recipe {name}, {settings.epochs} epochs{why}", err=True)
+            typer.echo(f"recipe {name}, epochs: {settings.epochs}{why}", err=True)
         job = Job(
             load_any_design(design),
             images,
