@@ -141,6 +141,24 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["--search", "--set", "cells.depth=1"], "Take fewer reduce cells, or a deeper supernet: --set cells.depth=3."),
+        (["--search", "--set", "cells.warmup=2"], "Write warmup = 0.25 (as the recipe has it) or the like."),
+        (["--set", "training.warmup_epochs=9"], "Write warmup_epochs = 1 (as the recipe has it) or the like."),
+        (
+            ["--reduce-at", "3,1"],
+            "Write positions from 0 to 4 in ascending order, such as 0,1: the network has 5 cells.",
+        ),
+    ],
+)
+def test_a_remedy_names_what_was_given(words: list[str], remedy: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        run("design", "--data", "digits", "--relu-budget", "320", "-o", str(tmp_path / "run"), *words)
+    assert refused.value.remedy == remedy
+
+
 def test_a_time_budget_that_is_too_small_is_refused_with_what_would_do(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="smallest schedule") as refused:
         run(*TINY, "--fixed", "--time-budget", "0.01s", "-o", str(tmp_path / "run"))

@@ -137,11 +137,9 @@ def _order(
     rivals: int, placement: Literal["search", "fixed"] | tuple[int, ...], reduce_cells: int | None, candidates: str,
     recipes: tuple[str, str, str, str], settings: list[str], seed: int, seeds: int, time_budget: str,
 ) -> Order:  # fmt: skip
-    from sphynx.search.location import load_location_recipe
-    from sphynx.search.recipe import load_recipe as load_search_recipe
     from sphynx.search.strategies import STRATEGIES
     from sphynx.space.planner import parse_percentage, parse_relu_budget
-    from sphynx.train.order import Order, recipe_for, training_recipe
+    from sphynx.train.order import Order, location_recipe, search_recipe, training_recipe
     from sphynx.train.timing import parse_duration
 
     if strategy and strategy not in STRATEGIES:
@@ -150,14 +148,13 @@ def _order(
         raise InputError(f"{candidates!r} are no candidates", where="--candidates", remedy="Use all or paper.")
     if strategy and cells != "sphynx":
         raise InputError("cells are both given and searched", remedy="Give --cells or --search.")
-    auto, changes = recipe_for(data), _by_stage(settings)
+    changes = _by_stage(settings)
     if "reduce_at" in changes["cells"]:
         raise InputError(
             "the supernet reduces as its network will", where="--set cells.reduce_at",
             remedy="Give --reduce-at, or search by itself (sphynx search --reduce-at) and design with --cells FILE.",
         )  # fmt: skip
-    search, location = (auto if name == AUTO else name for name in recipes[:2])
-    training, compare = recipes[2:]
+    search, location, training, compare = recipes
     _, trained_by = training_recipe(training, changes["training"], data)
     compared_by = trained_by if compare == "same" else None
     if compare not in ("same", "none"):
@@ -173,8 +170,8 @@ def _order(
         placement=placement,
         reduce_cells=reduce_cells,
         candidates=candidates,  # type: ignore[arg-type]  # checked above
-        search=load_search_recipe(search, changes["cells"]),
-        location=load_location_recipe(location, changes["placement"]),
+        search=search_recipe(search, {**changes["cells"], "reduce_at": []}, data),  # the outline says where
+        location=location_recipe(location, changes["placement"], data),
         training=trained_by,
         comparison=compared_by,
         seed=seed,
