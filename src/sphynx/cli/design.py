@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -85,10 +86,11 @@ def design(
     """Design a network for a data set: plan, cells, placement of the reduce cells, training, and a comparison.
 
     The published cells are used unless --search is given. Found cells are then ranked beside the published and some
-    random ones, by short trainings on part of the training images; the best on the rest are taken. Many --rivals go in
-    rounds, short trainings of all and longer ones of the better third, and are a random search by themselves. The table
-    at the end sets the network beside the same plan with random and with published cells, trained by the same recipe
-    from as many seeds.
+    random ones, by short trainings on part of the training images; the best on the rest are taken. Of fewer than 1,000
+    training images that rest is too small to choose by, and nothing is searched unless --rivals is given. Many --rivals
+    go in rounds, short trainings of all and longer ones of the better third, and are a random search by themselves. The
+    table at the end sets the network beside the same plan with random and with published cells, trained by the same
+    recipe from as many seeds.
 
     Examples:
 
@@ -105,6 +107,7 @@ def design(
     from sphynx.data.open import open_data
     from sphynx.train.pipeline import Pipeline
     from sphynx.train.processes import pick_device
+    from sphynx.train.retraining import too_few_to_rank
 
     out = out or Path("runs") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(data).name)}-{relu_budget}"
     chosen_device = pick_device(device)
@@ -117,14 +120,20 @@ def design(
         recipes=(search_recipe, location_recipe, recipe, compare), settings=settings or [],
         seed=seed, seeds=seeds, time_budget=time_budget,
     )  # fmt: skip
+    notes = []
+    if search and rivals is None and too_few_to_rank(len(images.train)):
+        order = dataclasses.replace(order, strategy="", rivals=0)
+        notes.append(_why_no_search(len(images.train)))
     pipeline = Pipeline(
         order, images, out, device=chosen_device, resume=resume == "auto", resume_command=resume_command(),
         quiet=as_json,
     )  # fmt: skip
     if as_json:
         estimates = [{**estimate.to_json(), "seconds": estimate.seconds} for estimate in pipeline.schedule()]
-        print_json({"out": str(out), "estimates": estimates, **pipeline.run()})
+        print_json({"out": str(out), "notes": notes, "estimates": estimates, **pipeline.run()})
         return
+    for note in notes:
+        typer.echo(note)
     print_plans(pipeline.outline.plans, pipeline.order.relu_budget, tolerance)
     if not pipeline.stages.finished("estimate"):  # a minute of silence on two cores at 25.6K ReLUs
         typer.echo("timing a few steps of each stage on this device ...", err=True)
@@ -180,6 +189,16 @@ def _order(
     )
 
 
+def _why_no_search(images: int) -> str:
+    from sphynx.train.retraining import HELD_OUT
+
+    return (
+        f"No cells are searched: {images:,} training images are too few to choose by. Between cells that are ranked on "
+        f"{images * HELD_OUT:.0f} of them chance decides, so the published ones are taken. --rivals {RIVALS} searches "
+        "and ranks all the same, --rivals 0 takes what is found."
+    )
+
+
 def _rivals(search: bool, asked: int | None) -> int:
     if not search and asked is not None:
         raise InputError(
@@ -215,13 +234,15 @@ def _by_stage(settings: list[str]) -> dict[str, dict[str, Any]]:
 
 def _print_schedule(pipeline: Pipeline) -> None:
     from sphynx.run.progress import duration
+    from sphynx.train.forecast import STAND_INS
 
     order, estimates = pipeline.order, pipeline.schedule()
     asked = {"cells": order.search.epochs, "placement": order.location.epochs, "training": order.training.epochs}
-    asked["ranking"] = order.ranking.epochs
+    asked["ranking"] = pipeline.forecast.ranking.epochs
     asked["comparison"] = order.comparison.epochs if order.comparison is not None else 0
     total = duration(sum(estimate.seconds for estimate in estimates))
-    note = f"about {total} in all, by steps timed on this device (networks: with the cells known now)"
+    dear = f"; found cells: as the dearest of {STAND_INS} random ones" if order.strategy else ""
+    note = f"about {total} in all, by steps timed on this device{dear}"
     if order.time_budget is not None:
         shortened = any(estimate.epochs < asked[estimate.stage] for estimate in estimates)
         note += f"; {'epochs scaled to fit' if shortened else 'fits'} the budget of {duration(order.time_budget)}"

@@ -17,7 +17,6 @@ from sphynx.errors import InputError
 from sphynx.search.location import Candidates, LocationRecipe, Placement, load_location_recipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
-from sphynx.search.rounds import LEAST_EPOCHS
 from sphynx.space.design import Stem
 from sphynx.space.genotype import Genotype
 from sphynx.space.operations import ConvStack
@@ -29,7 +28,6 @@ FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
 # were right after the 12 steps of its 6 epochs, 93.8 % after 40 steps, 96.9 % after 120 (one seed).
 LEAST_STEPS = 132
 LEAST_SEARCH_STEPS = 88  # of a cell search and of a placement: what `small` takes for the digits, and is tuned to
-RANKING_PART = 8  # cells are ranked by an eighth of the training's epochs
 
 Searched = TypeVar("Searched", SearchRecipe, LocationRecipe)
 
@@ -62,12 +60,6 @@ class Order:
                 "the recipe distils, but no teacher is at hand",
                 remedy="Design without distillation, then: sphynx train DESIGN --teacher auto --distillation squared.",
             )
-
-    @property
-    def ranking(self) -> Recipe:
-        """Of the short trainings by which cells are ranked, in the last round."""
-        epochs = max(LEAST_EPOCHS, self.training.epochs // RANKING_PART)
-        return with_epochs(self.training, min(epochs, self.training.epochs))
 
     def to_json(self) -> dict[str, Any]:
         described = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
