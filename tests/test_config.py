@@ -1,12 +1,18 @@
-"""Settings from TOML tables: all faults at once."""
+"""Settings from TOML tables: all faults at once, and remedies that mend them."""
 
+import re
+import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
-from sphynx.config import read_settings
+from sphynx.config import Fault, read_settings
 from sphynx.errors import InputError
+from sphynx.search.location import load_location_recipe
+from sphynx.search.recipe import load_recipe as load_search_recipe
+from sphynx.train.recipe import load_recipe
 
 
 @dataclass(frozen=True)
@@ -18,7 +24,10 @@ class Settings:
     clip: float | None = None
 
     def faults(self) -> list[str]:
-        return ["epochs must be positive"] if self.epochs < 1 else []
+        faults = ["epochs must be positive"] if self.epochs < 1 else []
+        if self.rate > self.epochs >= 1:
+            faults.append(Fault("the rate, which no schedule lowers, is above epochs", "rate", "epochs"))
+        return faults
 
 
 def test_reads_and_converts() -> None:
@@ -68,3 +77,50 @@ def test_tables_that_nobody_writes_have_a_remedy_of_their_own() -> None:
     with pytest.raises(InputError) as caught:
         read_settings(Settings, {"colour": 1}, where="t", remedy="Make it again.")
     assert caught.value.remedy == "Make it again."
+
+
+@pytest.mark.parametrize(
+    ("table", "given", "remedy"),
+    [
+        ({"epochs": 3, "rate": 9.0}, {}, "Write rate = 0.1 (the default) or the like."),
+        ({"epochs": 3, "rate": 2.0}, {"rate": 9.0}, "Write rate = 2.0 (as the recipe has it) or the like."),
+        ({"epochs": 3, "rate": 2.0}, {"epochs": 1}, "Write epochs = 3 (as the recipe has it) or the like."),
+        ({"epochs": 3}, {"rate": 9.0}, "Write rate = 0.1 (the default) or the like."),
+    ],
+)
+def test_of_values_at_odds_the_remedy_names_what_was_given(
+    table: dict[str, object], given: dict[str, object], remedy: str
+) -> None:
+    """And no key that the sentence has as a word (`schedule`)."""
+    with pytest.raises(InputError, match="no schedule lowers") as caught:
+        read_settings(Settings, table, where="t", given=given)
+    assert caught.value.remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("load", "name", "given"),
+    [
+        (load_search_recipe, "small", {"depth": 1}),
+        (load_search_recipe, "small", {"depth": 0, "warmup": 2.0}),
+        (load_search_recipe, "small", {"reduce_at": [3, 1]}),
+        (load_search_recipe, "paper", {"nodes": 3, "architecture_betas": [0.5]}),
+        (load_location_recipe, "fast", {"beta_warmup": 1.0, "epochs": 0, "beta_betas": []}),
+        (load_recipe, "small", {"warmup_epochs": 9.0}),
+        (load_recipe, "small", {"epochs": 0}),
+        (load_recipe, "small", {"schedule": "step"}),
+        (load_recipe, "paper-imagenet", {"decay_epochs": [60, 30]}),
+        (load_recipe, "fast", {"momentum": 0.0}),
+        (load_recipe, "fast", {"label_weight": 0.0, "held_out": 1.0, "learning_rate": 0}),
+        (load_recipe, "fast", {"precision": "fp8", "epochs": "many"}),
+    ],
+)
+def test_what_a_remedy_says_mends_the_recipe(
+    load: Callable[[str, dict[str, Any]], object], name: str, given: dict[str, Any]
+) -> None:
+    """Only keys that were given are named: nobody is sent to a value that was not theirs."""
+    with pytest.raises(InputError) as caught:
+        load(name, given)
+    written = ", ".join(re.findall(r"Write (.*?) \((?:as the recipe has it|the default)\)", caught.value.remedy))
+    mended = tomllib.loads(re.sub(r", (?=\w+ = )", "\n", written))
+    assert set(mended) <= set(given)
+    load(name, given | mended)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import tomllib
 import types
 import typing
@@ -25,43 +24,71 @@ from typing import Any, Generic, TypeVar
 from sphynx.errors import InputError, join_faults
 
 Settings = TypeVar("Settings")
+NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
 
-def read_settings(kind: type[Settings], table: Mapping[str, Any], *, where: str, remedy: str = "") -> Settings:
+class Fault(str):
+    """A sentence on what is wrong, and the keys whose values are at odds: changing one of them mends it."""
+
+    keys: tuple[str, ...]
+
+    def __new__(cls, sentence: str, *keys: str) -> Fault:
+        fault = super().__new__(cls, sentence)
+        fault.keys = keys
+        return fault
+
+
+def read_settings(
+    kind: type[Settings], table: Mapping[str, Any], *, where: str, remedy: str = "", given: Mapping[str, Any] = NOTHING
+) -> Settings:
     """Builds the dataclass `kind` from a table. A class may add `faults()`, which returns what is wrong with values.
 
-    `remedy` is for tables that nobody writes by hand; without it what is wrong says what would be right.
+    What is `given` lies over the table. `remedy` is for tables that nobody writes by hand; without it what is wrong
+    says what would be right.
     """
     hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    faults = [f"unknown key {key!r}" for key in table if key not in fields]
+    laid_over = {**table, **given}
+    faults: list[str] = [f"unknown key {key!r}" for key in laid_over if key not in fields]
     values: dict[str, Any] = {}
     for name, field in fields.items():
-        if name in table:
+        if name in laid_over:
             try:
-                values[name] = _converted(hints[name], table[name])
+                values[name] = _converted(hints[name], laid_over[name])
             except ValueError as error:
-                faults.append(f"{name} = {table[name]!r}: {error}")
+                faults.append(Fault(f"{name} = {laid_over[name]!r}: {error}", name))
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            faults.append(f"{name} is missing")
+            faults.append(Fault(f"{name} is missing", name))
     if not faults:
         settings = kind(**values)
         faults = list(getattr(settings, "faults", list)())
         if not faults:
             return settings
-    raise InputError(join_faults(faults), where=where, remedy=remedy or _remedy(fields, table, faults))
+    raise InputError(join_faults(faults), where=where, remedy=remedy or _remedy(fields, table, given, faults))
 
 
-def _remedy(fields: Mapping[str, dataclasses.Field[Any]], table: Mapping[str, Any], faults: Sequence[str]) -> str:
-    """The keys only where one is unknown; of the values that the faults name, how the default is written."""
-    words = set(re.findall(r"\w+", " ".join(faults)))
-    named = [field for name, field in fields.items() if name in words]
-    lacking = [field.name for field in named if field.name not in table and field.default is dataclasses.MISSING]
-    written = [_as_written(field) for field in named if isinstance(field.default, int | float | str | tuple | None)]
+def _remedy(
+    fields: Mapping[str, dataclasses.Field[Any]], table: Mapping[str, Any], given: Mapping[str, Any],
+    faults: Sequence[str],
+) -> str:  # fmt: skip
+    """All keys only where one is unknown; else those at fault, each with a value that is known to do.
+
+    Of values that are at odds those are named that were given: with the recipe's own in their place the fault is gone,
+    as it is with the defaults where nothing was given.
+    """
+    at_fault: dict[str, None] = {}
+    for fault in faults:
+        keys = fault.keys if isinstance(fault, Fault) else ()
+        at_fault |= dict.fromkeys([key for key in keys if key in given] or keys)
+    restored = [f"{key} = {json.dumps(table[key])}" for key in at_fault if key in given and key in table]
+    rest = [fields[key] for key in at_fault if not (key in given and key in table)]
+    lacking = [f.name for f in rest if f.name not in {**table, **given} and f.default is dataclasses.MISSING]
+    default = [_as_written(field) for field in rest if isinstance(field.default, int | float | str | tuple | None)]
     sentences = [
-        f"Known keys are {', '.join(fields)}." if any(key not in fields for key in table) else "",
+        f"Known keys are {', '.join(fields)}." if any(key not in fields for key in (*table, *given)) else "",
         f"Add {', '.join(lacking)}." if lacking else "",
-        f"Write {', '.join(written)} (the default) or the like." if written else "",
+        f"Write {', '.join(restored)} (as the recipe has it) or the like." if restored else "",
+        f"Write {', '.join(default)} (the default) or the like." if default else "",
     ]
     return " ".join(filter(None, sentences)) or "Give values as the message says."
 
@@ -131,4 +158,4 @@ class Shelf(Generic[Settings]):
             table = tomllib.loads(self.text(name_or_path))
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"it is not TOML ({error})", where=name_or_path, remedy="Mend the file.") from None
-        return read_settings(self.kind, {**table, **(overrides or {})}, where=f"{self.stage} recipe {name_or_path}")
+        return read_settings(self.kind, table, given=overrides or NOTHING, where=f"{self.stage} recipe {name_or_path}")

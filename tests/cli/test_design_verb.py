@@ -26,7 +26,7 @@ TINY = [
 INTERRUPTED_IN_TRAINING = """
 import os, signal
 from sphynx.cli.main import main
-from sphynx.train import pipeline
+from sphynx.train import forecast
 from sphynx.train.step import Step
 run, steps = Step._run, []
 def step(self, x, y):
@@ -35,7 +35,7 @@ def step(self, x, y):
     if len(steps) == 2:
         os.kill(os.getpid(), signal.SIGINT)
 Step._run = step
-pipeline.training_epoch_seconds = lambda job: 1.0
+forecast.training_epoch_seconds = lambda job: 1.0
 main()
 """
 
@@ -139,6 +139,42 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             run(*common, *words)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["--search", "--set", "cells.depth=1"], "Take fewer reduce cells, or a deeper supernet: --set cells.depth=3."),
+        (["--search", "--set", "cells.warmup=2"], "Write warmup = 0.25 (as the recipe has it) or the like."),
+        (["--set", "training.warmup_epochs=9"], "Write warmup_epochs = 1 (as the recipe has it) or the like."),
+        (
+            ["--reduce-at", "3,1"],
+            "Write positions from 0 to 4 in ascending order, such as 0,1: the network has 5 cells.",
+        ),
+    ],
+)
+def test_a_remedy_names_what_was_given(words: list[str], remedy: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        run("design", "--data", "digits", "--relu-budget", "320", "-o", str(tmp_path / "run"), *words)
+    assert refused.value.remedy == remedy
+
+
+def test_too_few_images_to_choose_cells_by_keep_the_published_ones(tmp_path: Path) -> None:
+    write_classes(tmp_path / "images", n=5, size=4)
+    words = [
+        "design", "--data", str(tmp_path / "images"), "--relu-budget", "48", "--device", "cpu", "--search",
+        "--compare", "none", "--reduce-at", "1,2", "--recipe", "smoke", "--search-recipe", "smoke",
+    ]  # fmt: skip
+    shown = run(*words, "-o", str(tmp_path / "kept"))
+    assert "training images are too few to choose by" in shown and "cells │" not in shown
+    kept = json.loads(run(*words, "-o", str(tmp_path / "kept"), "--resume", "auto", "--json"))
+    assert kept["cells"] == "published cells" and kept["ranking"] == [] and "too few" in kept["notes"][0]
+    asked = json.loads(run(*words, "--rivals", "1", "-o", str(tmp_path / "asked"), "--json"))
+    assert len(asked["ranking"]) == 3 and asked["notes"] == []
+    taken = json.loads(run(*words, "--rivals", "0", "-o", str(tmp_path / "taken"), "--json"))
+    assert taken["cells"] == "searched cells (gaea)"
+    with pytest.raises(InputError, match="both given and searched"):
+        run(*words, "--cells", "darts-v2", "-o", str(tmp_path / "both"))
 
 
 def test_a_time_budget_that_is_too_small_is_refused_with_what_would_do(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sphynx.search import rounds as module
 from sphynx.search.cellspace import CellSpace
 from sphynx.search.ranking import Training, random_cells, rank
-from sphynx.search.rounds import FEW, LEAST_EPOCHS, SHARE, Round, rounds
+from sphynx.search.rounds import FEW, SHARE, Round, rounds
 from sphynx.space.genotype import Genotype
 
 
@@ -39,14 +39,16 @@ def test_few_cells_or_few_epochs_are_one_round(drawn: int, others: int, epochs: 
     assert rounds(drawn, others, epochs) == (Round(drawn + others, epochs),)
 
 
-@given(st.integers(0, 300), st.integers(0, 20), st.integers(1, 600))
-def test_every_bracket_ends_at_the_whole_length_with_something_to_compare(drawn: int, others: int, epochs: int) -> None:
-    *short, last = rounds(drawn, others, epochs)
+@given(st.integers(0, 300), st.integers(0, 20), st.integers(1, 600), st.integers(2, 40))
+def test_every_bracket_ends_at_the_whole_length_with_something_to_compare(
+    drawn: int, others: int, epochs: int, least: int
+) -> None:
+    *short, last = rounds(drawn, others, epochs, least)
     assert last.epochs == epochs and last.runs - others >= min(drawn, 1)
     bracket = [*short, Round(last.runs - others, epochs)]
     assert bracket[0].runs == drawn
     for before, after in pairwise(bracket):
-        assert after.runs == math.ceil(before.runs / SHARE) and LEAST_EPOCHS <= before.epochs < after.epochs
+        assert after.runs == math.ceil(before.runs / SHARE) and least <= before.epochs < after.epochs
     assert cost(drawn, others, epochs) <= (drawn + others) * epochs
 
 

@@ -18,8 +18,8 @@ from sphynx.space.design import Design
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published import SPHYNX
+from sphynx.train import forecast, retraining
 from sphynx.train import pipeline as module
-from sphynx.train import retraining
 from sphynx.train.loop import DivergedError, Job
 from sphynx.train.retraining import retrainer
 from tests.train.designs import TRAINING, pipeline
@@ -59,7 +59,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("stage", "where", "function", "nth"),
     [
-        ("estimate", module, "training_epoch_seconds", 1),
+        ("estimate", forecast, "training_epoch_seconds", 1),
         ("cells", module, "search_cells", 1),
         ("ranking", retraining, "train_seeds", 2),  # after that of the found cells
         ("placement", module, "locate", 1),
@@ -134,6 +134,7 @@ def test_found_cells_must_beat_the_published_and_random_ones(tmp_path: Path, mon
         return retrain
 
     monkeypatch.setattr(module, "retrainer", second_is_best)
+    monkeypatch.setattr(retraining, "LEAST_RANKING_STEPS", 4)
     asked = pipeline(tmp_path, rivals=2, training=dataclasses.replace(TRAINING, epochs=16))
     result = asked.run()
     assert [estimate.stage for estimate in asked.schedule()] == ["cells", "ranking", *STAGES[1:]]
@@ -156,7 +157,8 @@ def test_many_rivals_are_ranked_in_rounds_that_continue_where_they_stopped(
 ) -> None:
     """Eight cells by real trainings: six for two epochs, two of them, the found and the published ones for four."""
     asked: dict[str, Any] = {"rivals": 6, "comparison": None, "training": dataclasses.replace(TRAINING, epochs=32)}
-    monkeypatch.setattr(module, "training_epoch_seconds", lambda _job: 1.0)
+    monkeypatch.setattr(forecast, "training_epoch_seconds", lambda _job: 1.0)
+    monkeypatch.setattr(retraining, "LEAST_RANKING_STEPS", 4)  # two epochs
     real, calls = retraining.train_seeds, list[Job]()
 
     def counted(job: Job) -> dict[str, Any]:
@@ -169,7 +171,7 @@ def test_many_rivals_are_ranked_in_rounds_that_continue_where_they_stopped(
     started = pipeline(tmp_path, **asked)
     ranking = next(estimate for estimate in started.schedule() if estimate.stage == "ranking")
     assert ranking.rounds == (Round(6, 2), Round(4, 4))
-    assert ranking.seconds == pytest.approx(0.8 * (6 * 2 + 4 * 4))
+    assert ranking.seconds == pytest.approx(0.8 * (6 * 2 + 4 * 4) + 10 * ranking.end_seconds)
     with pytest.raises(InterruptedWorkError):
         started.run()
     finished = {file: file.stat().st_mtime_ns for file in tmp_path.glob("ranking/*/*/result.json")}

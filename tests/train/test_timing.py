@@ -1,5 +1,8 @@
 """What an estimate is made of, and how it is fitted to a budget. How long anything takes is not asserted."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
@@ -9,7 +12,7 @@ from sphynx.search.recipe import load_recipe
 from sphynx.search.search import Searcher
 from sphynx.train import timing
 from sphynx.train.timing import MARGIN, Estimate, fit, parse_duration
-from tests.train.small import data
+from tests.train.small import data, job
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,24 @@ def test_a_time_budget_scales_all_epochs_and_refuses_too_little() -> None:
     with pytest.raises(InputError, match=r"smallest schedule \(cells 2 epochs x 1, training 3 epochs x 2\)") as refused:
         fit(asked, 10.0, "Give more.")
     assert refused.value.remedy == "Give more."
+
+
+def test_what_a_run_does_at_its_end_is_counted_once_for_each() -> None:
+    trainings = Estimate("training", 2.0, 20, 3, runs=2, end_seconds=5.0)
+    assert trainings.seconds == 2 * (20 * 2 + 5) and trainings.least.seconds == 2 * (3 * 2 + 5)
+    assert [e.epochs for e in fit([trainings], 70 / MARGIN, "")] == [15]
+    ranking = Estimate("ranking", 1.0, 15, 2, runs=16, drawn=14, end_seconds=1.0)
+    assert ranking.seconds == 113 + (14 + 5 + 4)  # a cell is trained anew in each round
+    assert Estimate(**ranking.to_json()) == ranking
+
+
+def test_the_end_of_a_run_is_timed_by_doing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, done = timing.finish_training, list[dict[str, Any]]()
+    monkeypatch.setattr(timing, "finish_training", lambda *words: done.append(real(*words)))
+    end = timing.run_end(job(tmp_path / "run"))
+    assert len(done) >= 2 and all(result["test_images"] == 1 for result in done)
+    assert end.files_seconds > 0 and end.image_seconds > 0 and not (tmp_path / "run").exists()
+    assert timing.RunEnd(2.0, 0.5).seconds(30) == 17
 
 
 def test_a_ranking_is_fitted_by_what_its_rounds_cost() -> None:

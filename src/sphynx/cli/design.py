@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -85,10 +86,11 @@ def design(
     """Design a network for a data set: plan, cells, placement of the reduce cells, training, and a comparison.
 
     The published cells are used unless --search is given. Found cells are then ranked beside the published and some
-    random ones, by short trainings on part of the training images; the best on the rest are taken. Many --rivals go in
-    rounds, short trainings of all and longer ones of the better third, and are a random search by themselves. The table
-    at the end sets the network beside the same plan with random and with published cells, trained by the same recipe
-    from as many seeds.
+    random ones, by short trainings on part of the training images; the best on the rest are taken. Of fewer than 1,000
+    training images that rest is too small to choose by, and nothing is searched unless --rivals is given. Many --rivals
+    go in rounds, short trainings of all and longer ones of the better third, and are a random search by themselves. The
+    table at the end sets the network beside the same plan with random and with published cells, trained by the same
+    recipe from as many seeds.
 
     Examples:
 
@@ -105,6 +107,7 @@ def design(
     from sphynx.data.open import open_data
     from sphynx.train.pipeline import Pipeline
     from sphynx.train.processes import pick_device
+    from sphynx.train.retraining import too_few_to_rank
 
     out = out or Path("runs") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(data).name)}-{relu_budget}"
     chosen_device = pick_device(device)
@@ -117,14 +120,20 @@ def design(
         recipes=(search_recipe, location_recipe, recipe, compare), settings=settings or [],
         seed=seed, seeds=seeds, time_budget=time_budget,
     )  # fmt: skip
+    notes = []
+    if search and rivals is None and too_few_to_rank(len(images.train)):
+        order = dataclasses.replace(order, strategy="", rivals=0)
+        notes.append(_why_no_search(len(images.train)))
     pipeline = Pipeline(
         order, images, out, device=chosen_device, resume=resume == "auto", resume_command=resume_command(),
         quiet=as_json,
     )  # fmt: skip
     if as_json:
         estimates = [{**estimate.to_json(), "seconds": estimate.seconds} for estimate in pipeline.schedule()]
-        print_json({"out": str(out), "estimates": estimates, **pipeline.run()})
+        print_json({"out": str(out), "notes": notes, "estimates": estimates, **pipeline.run()})
         return
+    for note in notes:
+        typer.echo(note)
     print_plans(pipeline.outline.plans, pipeline.order.relu_budget, tolerance)
     if not pipeline.stages.finished("estimate"):  # a minute of silence on two cores at 25.6K ReLUs
         typer.echo("timing a few steps of each stage on this device ...", err=True)
@@ -137,11 +146,9 @@ def _order(
     rivals: int, placement: Literal["search", "fixed"] | tuple[int, ...], reduce_cells: int | None, candidates: str,
     recipes: tuple[str, str, str, str], settings: list[str], seed: int, seeds: int, time_budget: str,
 ) -> Order:  # fmt: skip
-    from sphynx.search.location import load_location_recipe
-    from sphynx.search.recipe import load_recipe as load_search_recipe
     from sphynx.search.strategies import STRATEGIES
     from sphynx.space.planner import parse_percentage, parse_relu_budget
-    from sphynx.train.order import Order, recipe_for, training_recipe
+    from sphynx.train.order import Order, location_recipe, search_recipe, training_recipe
     from sphynx.train.timing import parse_duration
 
     if strategy and strategy not in STRATEGIES:
@@ -150,14 +157,13 @@ def _order(
         raise InputError(f"{candidates!r} are no candidates", where="--candidates", remedy="Use all or paper.")
     if strategy and cells != "sphynx":
         raise InputError("cells are both given and searched", remedy="Give --cells or --search.")
-    auto, changes = recipe_for(data), _by_stage(settings)
+    changes = _by_stage(settings)
     if "reduce_at" in changes["cells"]:
         raise InputError(
             "the supernet reduces as its network will", where="--set cells.reduce_at",
             remedy="Give --reduce-at, or search by itself (sphynx search --reduce-at) and design with --cells FILE.",
         )  # fmt: skip
-    search, location = (auto if name == AUTO else name for name in recipes[:2])
-    training, compare = recipes[2:]
+    search, location, training, compare = recipes
     _, trained_by = training_recipe(training, changes["training"], data)
     compared_by = trained_by if compare == "same" else None
     if compare not in ("same", "none"):
@@ -173,13 +179,23 @@ def _order(
         placement=placement,
         reduce_cells=reduce_cells,
         candidates=candidates,  # type: ignore[arg-type]  # checked above
-        search=load_search_recipe(search, changes["cells"]),
-        location=load_location_recipe(location, changes["placement"]),
+        search=search_recipe(search, {**changes["cells"], "reduce_at": []}, data),  # the outline says where
+        location=location_recipe(location, changes["placement"], data),
         training=trained_by,
         comparison=compared_by,
         seed=seed,
         seeds=seeds,
         time_budget=parse_duration(time_budget) if time_budget else None,
+    )
+
+
+def _why_no_search(images: int) -> str:
+    from sphynx.train.retraining import HELD_OUT
+
+    return (
+        f"No cells are searched: {images:,} training images are too few to choose by. Between cells that are ranked on "
+        f"{images * HELD_OUT:.0f} of them chance decides, so the published ones are taken. --rivals {RIVALS} searches "
+        "and ranks all the same, --rivals 0 takes what is found."
     )
 
 
@@ -218,13 +234,15 @@ def _by_stage(settings: list[str]) -> dict[str, dict[str, Any]]:
 
 def _print_schedule(pipeline: Pipeline) -> None:
     from sphynx.run.progress import duration
+    from sphynx.train.forecast import STAND_INS
 
     order, estimates = pipeline.order, pipeline.schedule()
     asked = {"cells": order.search.epochs, "placement": order.location.epochs, "training": order.training.epochs}
-    asked["ranking"] = order.ranking.epochs
+    asked["ranking"] = pipeline.forecast.ranking.epochs
     asked["comparison"] = order.comparison.epochs if order.comparison is not None else 0
     total = duration(sum(estimate.seconds for estimate in estimates))
-    note = f"about {total} in all, by steps timed on this device (networks: with the cells known now)"
+    dear = f"; found cells: as the dearest of {STAND_INS} random ones" if order.strategy else ""
+    note = f"about {total} in all, by steps timed on this device{dear}"
     if order.time_budget is not None:
         shortened = any(estimate.epochs < asked[estimate.stage] for estimate in estimates)
         note += f"; {'epochs scaled to fit' if shortened else 'fits'} the budget of {duration(order.time_budget)}"

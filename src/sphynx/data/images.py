@@ -6,6 +6,7 @@ test images are touched once, at the end. Both splits are stratified by class: i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -159,6 +160,11 @@ def _coloured(images: ImageSet, other: ImageSet) -> ImageSet:
     if images.shape[0] == 1 and other.shape[0] == 3:
         return ImageSet(images.images.expand(-1, 3, -1, -1).contiguous(), images.labels, images.class_names)
     return images
+
+
+def held_out_count(images: int, fraction: float) -> int:
+    """How many of so many images `stratified` holds out."""
+    return math.floor(images * fraction + 1e-9)
 
 
 def stratified(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:

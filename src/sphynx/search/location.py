@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sphynx.config import Shelf
+from sphynx.config import Fault, Shelf
 from sphynx.errors import InputError
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import gumbel_max, linear
@@ -57,9 +57,9 @@ class LocationRecipe(WeightSettings):
     def faults(self) -> list[str]:
         faults = super().faults() + self.not_above_zero("tau_start", "tau_end", "beta_learning_rate", "beta_rate_limit")
         if not 0 <= self.beta_warmup < 1:
-            faults.append(f"beta_warmup = {self.beta_warmup}: must be at least 0 and below 1")
+            faults.append(Fault(f"beta_warmup = {self.beta_warmup}: must be at least 0 and below 1", "beta_warmup"))
         if len(self.beta_betas) != 2:
-            faults.append("beta_betas: Adam takes two")
+            faults.append(Fault("beta_betas: Adam takes two", "beta_betas"))
         return faults
 
     @property

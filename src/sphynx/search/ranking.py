@@ -14,7 +14,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from sphynx.search.cellspace import CellSpace, agreement
-from sphynx.search.rounds import rounds
+from sphynx.search.rounds import LEAST_EPOCHS, rounds
 from sphynx.space.genotype import Genotype
 
 Retrain = Callable[[Genotype, int], float]
@@ -47,17 +47,18 @@ class Ranked:
 
 
 def rank(
-    cells: Mapping[str, Genotype], drawn: Mapping[str, Genotype], retrain: Retrain, epochs: int
-) -> tuple[Ranked, ...]:
+    cells: Mapping[str, Genotype], drawn: Mapping[str, Genotype], retrain: Retrain, epochs: int,
+    least_epochs: int = LEAST_EPOCHS,
+) -> tuple[Ranked, ...]:  # fmt: skip
     """Best first: those of the last round, then those that the round before it beat, and so on.
 
     `epochs` are those of the last round. `cells` are trained for as many, `drawn` ones where they come so far. Equal
-    cells are trained once.
+    cells are trained once. No round is shorter than `least_epochs`.
     """
     every = {**cells, **drawn}
     order = list(drawn)
     trainings: dict[str, list[Training]] = {label: [] for label in every}
-    for one in rounds(len(drawn), len(cells), epochs):
+    for one in rounds(len(drawn), len(cells), epochs, least_epochs):
         if one.epochs == epochs:
             order = [*cells, *order]
         accuracies: dict[Genotype, float] = {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from sphynx.config import Shelf
+from sphynx.config import Fault, Shelf
 from sphynx.search.weight_settings import WeightSettings
 from sphynx.space.design import default_reduce_positions
 from sphynx.space.operations import ConvStack
@@ -77,19 +77,23 @@ class SearchRecipe(WeightSettings):
             "hessian_ratio",
         )  # fmt: skip
         if self.nodes < 4:
-            faults.append(f"nodes = {self.nodes}: a cell has two inputs, an output and at least one node between")
+            between = "a cell has two inputs, an output and at least one node between"
+            faults.append(Fault(f"nodes = {self.nodes}: {between}", "nodes"))
         if not all(0 <= place < self.depth for place in self.reduce_at) or any(
             after <= before for before, after in pairwise(self.reduce_at)
         ):
             faults.append(
-                f"reduce_at = {list(self.reduce_at)}: ascending positions from 0 to {self.depth - 1} (depth "
-                f"{self.depth}), such as {[0, 1][: max(self.depth, 1)]}; [] for D/3 and 2D/3"
-            )
+                Fault(
+                    f"reduce_at = {list(self.reduce_at)}: ascending positions from 0 to {self.depth - 1} (depth "
+                    f"{self.depth}), such as {[0, 1][: max(self.depth, 1)]}; [] for D/3 and 2D/3",
+                    "reduce_at", "depth",
+                )
+            )  # fmt: skip
         for name in ("warmup", "pc_warmup"):
             if not 0 <= getattr(self, name) < 1:
-                faults.append(f"{name} = {getattr(self, name)}: a share of the search, from 0 to below 1")
+                faults.append(Fault(f"{name} = {getattr(self, name)}: a share of the search, from 0 to below 1", name))
         if len(self.architecture_betas) != 2:
-            faults.append("architecture_betas: Adam takes two")
+            faults.append(Fault("architecture_betas: Adam takes two", "architecture_betas"))
         return faults
 
 

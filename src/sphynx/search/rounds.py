@@ -29,14 +29,15 @@ class Round:
     epochs: int
 
 
-def rounds(drawn: int, others: int, epochs: int) -> tuple[Round, ...]:
+def rounds(drawn: int, others: int, epochs: int, least_epochs: int = LEAST_EPOCHS) -> tuple[Round, ...]:
     """The last one has `epochs`, and the `others` beside the drawn cells that are left.
 
-    There are no more than the epochs can be divided for: of two epochs there is one round.
+    There are no more than the epochs can be divided for: of two epochs there is one round. `least_epochs` is what a
+    round must have to say anything, which for few images is more than usual.
     """
     runs, lengths = [drawn], [epochs]
-    while runs[-1] > max(FEW - others, LEAST_AT_THE_END) and lengths[0] >= 2 * LEAST_EPOCHS:
+    while runs[-1] > max(FEW - others, LEAST_AT_THE_END) and lengths[0] >= 2 * least_epochs:
         runs.append(math.ceil(runs[-1] / SHARE))
-        lengths.insert(0, max(LEAST_EPOCHS, round(lengths[0] / SHARE)))
+        lengths.insert(0, max(least_epochs, round(lengths[0] / SHARE)))
     runs[-1] += others
     return tuple(Round(*both) for both in zip(runs, lengths, strict=True))

@@ -10,6 +10,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from sphynx.config import Fault
+
 TENSOR_CORE_WIDTH = 8
 BY_DEVICE = ("autocast", "cuda_graphs", "tensor_cores", "lanes")
 
@@ -43,7 +45,11 @@ class WeightSettings:
         return self.not_above_zero("epochs", "batch_size", "learning_rate", "gradient_clip")
 
     def not_above_zero(self, *names: str) -> list[str]:
-        return [f"{name} = {getattr(self, name)}: must be above 0" for name in names if not getattr(self, name) > 0]
+        return [
+            Fault(f"{name} = {getattr(self, name)}: must be above 0", name)
+            for name in names
+            if not getattr(self, name) > 0
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

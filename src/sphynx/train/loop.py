@@ -170,7 +170,7 @@ def _train(job: Job, folder: RunFolder) -> dict[str, Any]:
         result: dict[str, Any] = {}
         if processes.leads:
             minutes = (seconds_before + time.monotonic() - started) / 60
-            result = _finish(job, folder, as_designed(kept), minutes)
+            result = finish_training(job, folder, as_designed(kept), minutes)
             progress.note(f"{job.scored_on} accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
     return result
 
@@ -262,7 +262,8 @@ def _not_a_number(epoch: int, bad_step: int | None, folder: RunFolder, job: Job)
     )
 
 
-def _finish(job: Job, folder: RunFolder, network: AnyNetwork, minutes: float) -> dict[str, Any]:
+def finish_training(job: Job, folder: RunFolder, network: AnyNetwork, minutes: float) -> dict[str, Any]:
+    """After the last epoch."""
     test = evaluate(network, job.data.test, job.data.mean, job.data.std)
     save_model(folder.path, network)
     result = {

@@ -1,6 +1,7 @@
 """What a design pipeline is asked for: the budget, the recipes of its stages, and what is searched.
 
-`training_recipe` says what the recipe `auto` is, for a pipeline and for a training by itself.
+`training_recipe`, `search_recipe` and `location_recipe` say what the recipe `auto` is: for a pipeline, and that of the
+training for a training by itself.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from sphynx.data.images import DataFace
+from sphynx.data.images import DataFace, held_out_count
 from sphynx.errors import InputError
-from sphynx.search.location import Candidates, LocationRecipe, Placement
+from sphynx.search.location import Candidates, LocationRecipe, Placement, load_location_recipe
 from sphynx.search.recipe import SearchRecipe
-from sphynx.search.rounds import LEAST_EPOCHS
+from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.design import Stem
 from sphynx.space.genotype import Genotype
 from sphynx.space.operations import ConvStack
@@ -26,7 +27,9 @@ FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
 # What `small` takes for the 1,438 digits. Trained on 128 pictures of four digits in 16x16, 37.5 % of 32 test images
 # were right after the 12 steps of its 6 epochs, 93.8 % after 40 steps, 96.9 % after 120 (one seed).
 LEAST_STEPS = 132
-RANKING_PART = 8  # cells are ranked by an eighth of the training's epochs
+LEAST_SEARCH_STEPS = 88  # of a cell search and of a placement: what `small` takes for the digits, and is tuned to
+
+Searched = TypeVar("Searched", SearchRecipe, LocationRecipe)
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,6 @@ class Order:
                 remedy="Design without distillation, then: sphynx train DESIGN --teacher auto --distillation squared.",
             )
 
-    @property
-    def ranking(self) -> Recipe:
-        """Of the short trainings by which cells are ranked, in the last round."""
-        epochs = max(LEAST_EPOCHS, self.training.epochs // RANKING_PART)
-        return with_epochs(self.training, min(epochs, self.training.epochs))
-
     def to_json(self) -> dict[str, Any]:
         described = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name in ("search", "location", "training", "comparison", "genotype"):
@@ -78,9 +75,23 @@ def training_recipe(name: str, overrides: Mapping[str, Any], data: DataFace) -> 
     name = recipe_for(data)
     if "epochs" in overrides:
         return name, load_recipe(name, overrides)
-    batch = {key: value for key, value in overrides.items() if key == "batch_size"}  # an epoch's steps depend on it
-    longer = long_enough(load_recipe(name, batch), len(data.train))
-    return name, load_recipe(name, {**longer.to_json(), **overrides})
+    # An epoch's steps depend on these.
+    usual = load_recipe(name, {key: overrides[key] for key in ("batch_size", "held_out") if key in overrides})
+    longer = long_enough(usual, len(data.train)).to_json()
+    changed = {key: value for key, value in longer.items() if value != usual.to_json()[key]}
+    return name, load_recipe(name, {**changed, **overrides})
+
+
+def search_recipe(name: str, overrides: Mapping[str, Any], data: DataFace) -> SearchRecipe:
+    """The same for a cell search."""
+    recipe = load_search_recipe(recipe_for(data) if name == AUTO else name, overrides)
+    return _searched_long_enough(recipe, len(data.train)) if name == AUTO and "epochs" not in overrides else recipe
+
+
+def location_recipe(name: str, overrides: Mapping[str, Any], data: DataFace) -> LocationRecipe:
+    """The same for a placement."""
+    recipe = load_location_recipe(recipe_for(data) if name == AUTO else name, overrides)
+    return _searched_long_enough(recipe, len(data.train)) if name == AUTO and "epochs" not in overrides else recipe
 
 
 def recipe_for(data: DataFace) -> str:
@@ -90,9 +101,19 @@ def recipe_for(data: DataFace) -> str:
 
 def long_enough(recipe: Recipe, images: int) -> Recipe:
     """The recipe in as many epochs as a small set needs: after a dozen steps not even batch norm knows its images."""
-    steps = images // min(recipe.batch_size, images)  # of an epoch: an incomplete batch is left out
-    epochs = ceil(LEAST_STEPS / steps)
+    epochs = epochs_of(LEAST_STEPS, images - held_out_count(images, recipe.held_out), recipe.batch_size)
     return with_epochs(recipe, epochs) if epochs > recipe.epochs else recipe
+
+
+def epochs_of(steps: int, images: int, batch_size: int) -> int:
+    """How many epochs over so many images have that many steps: an incomplete batch is left out of each."""
+    return ceil(steps / (images // min(batch_size, images)))
+
+
+def _searched_long_enough(recipe: Searched, images: int) -> Searched:
+    """Weights learn from one half of the images."""
+    epochs = epochs_of(LEAST_SEARCH_STEPS, max(images // 2, 1), recipe.batch_size)
+    return dataclasses.replace(recipe, epochs=max(epochs, recipe.epochs))
 
 
 def with_epochs(recipe: Recipe, epochs: int) -> Recipe:

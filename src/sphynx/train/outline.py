@@ -74,7 +74,15 @@ class Outline:
         )  # fmt: skip
 
     def _placed_by_hand(self, place: Placement) -> Design:
-        design, order = dataclasses.replace(self.design, reduce_positions=place), self.order
+        order, depth = self.order, self.design.depth
+        try:
+            design = dataclasses.replace(self.design, reduce_positions=place)
+        except InputError as error:  # nothing else was changed: the places are at fault, not the design
+            raise InputError(
+                error.what, where="--reduce-at",
+                remedy=f"Write positions from 0 to {depth - 1} in ascending order, such as "
+                f"{','.join(map(str, range(min(depth, 2))))}: the network has {depth} cells.",
+            ) from None  # fmt: skip
         relus = relu_count(design)
         if relus > order.relu_budget * (1 + order.tolerance):
             raise InputError(

@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.progress import duration
 from sphynx.run.stages import Stages
-from sphynx.search import rounds
 from sphynx.search.cellspace import CellSpace
 from sphynx.search.locate import locate
 from sphynx.search.ranking import random_cells, rank
@@ -42,22 +40,16 @@ from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.comparison import Row, gain, row_of
+from sphynx.train.forecast import Forecast
 from sphynx.train.loop import RESULT, Job
 from sphynx.train.order import Order, with_epochs
 from sphynx.train.outline import Outline
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
-from sphynx.train.retraining import HELD_OUT, retrainer
+from sphynx.train.retraining import retrainer
 from sphynx.train.runs import summarise, train_seeds
-from sphynx.train.timing import (
-    Estimate,
-    fit,
-    placement_epoch_seconds,
-    search_epoch_seconds,
-    training_epoch_seconds,
-)
+from sphynx.train.timing import Estimate
 
-LEAST_EPOCHS = {"cells": 2, "ranking": rounds.LEAST_EPOCHS, "placement": 2, "training": 3, "comparison": 3}
 RANDOM, PUBLISHED = "random cells", "published cells"
 
 
@@ -72,13 +64,14 @@ class Pipeline:
         self.resume_command, self.quiet = resume_command, quiet
         self.outline = Outline(order, Shape(*data.train.shape), data.classes)
         self.design, self.places = self.outline.design, self.outline.places
+        self.forecast = Forecast(order, data, self.outline, device)
         decided = {"reduce_cells": len(self.design.reduce_positions), "data": data.identity()}
         self.stages = Stages(out, {**order.to_json(), **decided}, resume=resume, preliminary=("estimate",))
 
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""
         try:
-            found = self.stages.run("estimate", lambda: {"stages": [e.to_json() for e in self._estimates()]})
+            found = self.stages.run("estimate", lambda: {"stages": [e.to_json() for e in self.forecast.estimates()]})
         except KeyboardInterrupt:
             raise InterruptedWorkError(resume=self.resume_command, where="estimate") from None
         return tuple(Estimate(**entry) for entry in found["stages"])
@@ -89,39 +82,6 @@ class Pipeline:
             return self._run({estimate.stage: estimate for estimate in self.schedule()})
         except KeyboardInterrupt:
             raise InterruptedWorkError(resume=self.resume_command, where=str(self.out)) from None
-
-    def _estimates(self) -> tuple[Estimate, ...]:
-        order, found, started = self.order, [], time.monotonic()
-        if order.strategy:
-            seconds = search_epoch_seconds(self.data, order.strategy, self.outline.search_recipe, self.device)
-            found.append(_estimate("cells", seconds, order.search.epochs))
-            if order.rivals:
-                seconds = training_epoch_seconds(self._job(self._ranked(order.genotype), order.ranking, "ranking", 0))
-                runs = len(self._known(order.genotype)) + order.rivals
-                found.append(
-                    _estimate("ranking", (1 - HELD_OUT) * seconds, order.ranking.epochs, runs, drawn=order.rivals)
-                )
-        if self.places:
-            seconds = placement_epoch_seconds(self.design, self.data, order.location, self.places, self.device)
-            found.append(_estimate("placement", seconds, order.location.epochs))
-        seconds = training_epoch_seconds(self._job(self.design, order.training, "training", order.seed))
-        found.append(_estimate("training", seconds, order.training.epochs, order.seeds))
-        if order.comparison is not None:
-            if order.comparison != order.training:
-                seconds = training_epoch_seconds(self._job(self.design, order.comparison, "training", order.seed))
-            others = 1 + bool(order.strategy or order.genotype != SPHYNX) + (order.comparison != order.training)
-            found.append(_estimate("comparison", seconds, order.comparison.epochs, order.seeds * others))
-        if order.time_budget is None:
-            return tuple(found)
-        shorter = [
-            *(["leave out --search"] if order.strategy else []),
-            *(["give --rivals 0"] if order.strategy and order.rivals else []),
-            *(["take --fixed places"] if self.places else []),
-            *(["take fewer --seeds"] if order.seeds > 1 else []),
-            *(["give --compare none"] if order.comparison is not None else []),
-        ]
-        left = max(order.time_budget - (time.monotonic() - started), 0.0)
-        return fit(found, left, f"Give more time{''.join(f', or {words}' for words in shorter)}.")
 
     def _run(self, plan: dict[str, Estimate]) -> dict[str, Any]:
         order = self.order
@@ -137,7 +97,7 @@ class Pipeline:
             genotype = genotype_from_json(found["genotype"])
             if order.rivals:
                 self._announce("ranking", plan)
-                ranking = self.stages.run("ranking", lambda: self._rank(genotype, plan["ranking"].epochs))["ranking"]
+                ranking = self.stages.run("ranking", lambda: self._rank(genotype, plan["ranking"]))["ranking"]
                 genotype, label = genotype_from_json(ranking[0]["genotype"]), ranking[0]["label"]
         design = dataclasses.replace(self.design, genotype=genotype)
         if self.places:
@@ -169,8 +129,8 @@ class Pipeline:
             resume=self.resume_command, quiet=self.quiet,
         ).to_json()  # fmt: skip
 
-    def _rank(self, genotype: Genotype, epochs: int) -> dict[str, Any]:
-        """Best first. `epochs` are those of the last round."""
+    def _rank(self, genotype: Genotype, planned: Estimate) -> dict[str, Any]:
+        """Best first."""
         train = retrainer(
             self.data, self.order.training, self.out / "ranking", seed=self.order.seed, device=self.device,
             quiet=self.quiet, resume_command=self.resume_command,
@@ -182,7 +142,8 @@ class Pipeline:
             self._say(f"ranking, {labels[cells]}, {length} epochs")
             return train(self._ranked(cells), length)
 
-        return {"ranking": [entry.to_json() for entry in rank(known, drawn, accuracy, epochs)]}
+        ranking = rank(known, drawn, accuracy, planned.epochs, planned.least_epochs)
+        return {"ranking": [entry.to_json() for entry in ranking]}
 
     def _known(self, found: Genotype) -> dict[str, Genotype]:
         return {self._own_label(): found, PUBLISHED: SPHYNX}
@@ -290,10 +251,6 @@ class Pipeline:
     def _say(self, text: str) -> None:
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
-
-
-def _estimate(stage: str, seconds: float, epochs: int, runs: int = 1, *, drawn: int = 0) -> Estimate:
-    return Estimate(stage, seconds, epochs, min(epochs, LEAST_EPOCHS[stage]), runs, drawn)
 
 
 def _ranked_entry(ranked: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sphynx.config import Shelf
+from sphynx.config import Fault, Shelf
 
 Schedule = Literal["cosine", "step", "warmup-cosine"]
 Distillation = Literal["none", "squared", "kl", "standardised"]
@@ -58,8 +58,8 @@ class Recipe:
     acceleration: Acceleration = setting("auto", "how a step runs on a GPU; auto = graph (eager elsewhere)")
 
     def faults(self) -> list[str]:
-        found = [
-            f"{name} must be at least {least}, not {getattr(self, name)}"
+        found: list[str] = [
+            Fault(f"{name} must be at least {least}, not {getattr(self, name)}", name)
             for name, least in (
                 ("epochs", 1), ("batch_size", 2), ("cutout", 0), ("mixup", 0), ("grad_clip", 0), ("weight_decay", 0),
                 ("auxiliary_weight", 0), ("warmup_epochs", 0), ("final_learning_rate", 0), ("distillation_weight", 0),
@@ -68,25 +68,27 @@ class Recipe:
             if getattr(self, name) < least
         ]  # fmt: skip
         found += [
-            f"{name} must be at least 0 and below 1, not {getattr(self, name)}"
+            Fault(f"{name} must be at least 0 and below 1, not {getattr(self, name)}", name)
             for name in ("drop_path", "label_smoothing", "ema", "held_out", "momentum")
             if not 0 <= getattr(self, name) < 1
         ]
         found += [
-            f"{name} must be above 0, not {getattr(self, name)}"
+            Fault(f"{name} must be above 0, not {getattr(self, name)}", name)
             for name in ("learning_rate", "decay_factor", "distillation_temperature")
             if not getattr(self, name) > 0
         ]
         if list(self.decay_epochs) != sorted(set(self.decay_epochs)):
-            found.append(f"decay_epochs must ascend, not {list(self.decay_epochs)}")
+            found.append(Fault(f"decay_epochs must ascend, not {list(self.decay_epochs)}", "decay_epochs"))
         if self.schedule == "step" and not self.decay_epochs:
-            found.append("the step schedule needs decay_epochs")
+            found.append(Fault("the step schedule needs decay_epochs, such as [30, 60]", "schedule", "decay_epochs"))
         if self.schedule == "warmup-cosine" and self.warmup_epochs > self.epochs:
-            found.append(f"warmup_epochs = {self.warmup_epochs} is longer than epochs = {self.epochs}")
+            longer = f"warmup_epochs = {self.warmup_epochs} is longer than epochs = {self.epochs}"
+            found.append(Fault(longer, "warmup_epochs", "epochs", "schedule"))
         if self.optimizer == "sgd" and self.nesterov and self.momentum == 0:
-            found.append("Nesterov's momentum needs momentum above 0")
+            found.append(Fault("Nesterov's momentum needs momentum above 0", "momentum", "nesterov", "optimizer"))
         if self.label_weight == 0 and self.distillation == "none":
-            found.append("label_weight = 0 leaves nothing to learn from without distillation")
+            nothing = "label_weight = 0 leaves nothing to learn from without distillation"
+            found.append(Fault(nothing, "label_weight", "distillation"))
         return found
 
     @property

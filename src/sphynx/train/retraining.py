@@ -1,5 +1,7 @@
 """What cells and placements are ranked by: a short training on part of the training images, scored on the rest.
 
+`ranking_recipe` says how short in a pipeline, `too_few_to_rank` from how many images on a ranking says anything.
+
 out/N-epochs/FINGERPRINT   one training: a design's, in one round of a ranking
 """
 
@@ -11,16 +13,39 @@ from pathlib import Path
 
 import torch
 
-from sphynx.data.images import Data
+from sphynx.data.images import Data, held_out_count
 from sphynx.network.model import design_fingerprint
+from sphynx.search.rounds import LEAST_EPOCHS
 from sphynx.space.design import Design
 from sphynx.train.loop import DivergedError, Job
-from sphynx.train.order import with_epochs
+from sphynx.train.order import epochs_of, with_epochs
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.runs import train_seeds
 
 HELD_OUT = 0.2
+RANKING_PART = 8  # cells are ranked by an eighth of the training's epochs
+LEAST_RANKING_STEPS = 34  # what two epochs of `small` are for the 1,438 digits: 94.8 to 98.6 % are right after them
+# On so many held-out images the standard error of a difference of two accuracies is 3 points where these are at 90 %.
+# Cells that were ranked on digits lay within 3 points of one another.
+LEAST_RANKED_ON = 200
+
+
+def ranking_recipe(training: Recipe, images: int) -> Recipe:
+    """Of the short trainings by which cells are ranked, in the last round; no longer than the training itself."""
+    epochs = max(least_ranking_epochs(training, images), training.epochs // RANKING_PART)
+    return with_epochs(training, min(epochs, training.epochs))
+
+
+def least_ranking_epochs(training: Recipe, images: int) -> int:
+    """Fewer say nothing: neither in a round nor in a time budget."""
+    fitted = images - held_out_count(images, HELD_OUT)
+    fitted -= held_out_count(fitted, training.held_out)
+    return max(LEAST_EPOCHS, epochs_of(LEAST_RANKING_STEPS, fitted, training.batch_size))
+
+
+def too_few_to_rank(images: int) -> bool:
+    return held_out_count(images, HELD_OUT) < LEAST_RANKED_ON
 
 
 def retrainer(

@@ -1,8 +1,8 @@
 """How long the stages of a design take, measured on this device by real steps after warm-up, and fitted to a budget.
 
-An estimate is (seconds per epoch) x epochs x runs, summed over the rounds of a ranking. Networks whose cells are not
-known yet are timed with the cells that are at hand; start-up, checkpoints and what a run does at its end (evaluation,
-a figure) are not counted, for which a fit keeps a margin.
+An estimate is runs x (seconds per epoch x epochs + seconds at its end: evaluation, files, a figure), summed over the
+rounds of a ranking. Start-up and checkpoints are not counted, for which a fit keeps a margin. `forecast` says which
+networks are timed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -20,6 +22,8 @@ import torch
 from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
+from sphynx.network.build import as_designed
+from sphynx.run.folder import RunFolder
 from sphynx.run.progress import duration
 from sphynx.search.epochs import EVALUATION_BATCH, Halves, Learner
 from sphynx.search.locate import prepare_placement
@@ -28,7 +32,8 @@ from sphynx.search.recipe import SearchRecipe
 from sphynx.search.rounds import Round, rounds
 from sphynx.search.search import Searcher, prepare_search
 from sphynx.space.design import Design
-from sphynx.train.loop import Job, make_batches, prepare_training
+from sphynx.train.evaluate import evaluate
+from sphynx.train.loop import Job, finish_training, make_batches, prepare_training
 
 WARMUP_STEPS, MAX_STEPS, ENOUGH_SECONDS = 1, 10, 0.5
 MARGIN = 0.9  # the share of a time budget that is given out
@@ -43,14 +48,19 @@ class Estimate:
     least_epochs: int  # fewer would not be a schedule
     runs: int = 1
     drawn: int = 0  # of the runs: they go in rounds, and few of them have all `epochs`
+    end_seconds: float = 0.0  # of every run, after its last epoch
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        return rounds(self.drawn, self.runs - self.drawn, self.epochs)
+        return rounds(self.drawn, self.runs - self.drawn, self.epochs, self.least_epochs)
 
     @property
     def seconds(self) -> float:
-        return self.epoch_seconds * sum(one.runs * one.epochs for one in self.rounds)
+        return sum(one.runs * (one.epochs * self.epoch_seconds + self.end_seconds) for one in self.rounds)
+
+    @property
+    def least(self) -> Estimate:
+        return replace(self, epochs=self.least_epochs)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -60,11 +70,13 @@ class Estimate:
             "least_epochs": self.least_epochs,
             "runs": self.runs,
             "drawn": self.drawn,
+            "end_seconds": self.end_seconds,
         }
 
 
 def fit(estimates: Sequence[Estimate], budget_seconds: float, remedy: str) -> tuple[Estimate, ...]:
     """All epochs scaled by the largest common factor up to 1 that fits, none below its least."""
+    refuse_too_little(estimates, budget_seconds, remedy)
 
     def scaled(factor: float) -> tuple[Estimate, ...]:
         return tuple(replace(e, epochs=max(e.least_epochs, math.floor(e.epochs * factor))) for e in estimates)
@@ -72,18 +84,25 @@ def fit(estimates: Sequence[Estimate], budget_seconds: float, remedy: str) -> tu
     def fits(factor: float) -> bool:
         return sum(e.seconds for e in scaled(factor)) <= MARGIN * budget_seconds
 
-    if not fits(0.0):
-        least = scaled(0.0)
-        needed = sum(e.seconds for e in least) / MARGIN
-        shortest = ", ".join(f"{e.stage} {e.epochs} epochs x {e.runs}" for e in least)
-        raise InputError(
-            f"the smallest schedule ({shortest}) takes about {duration(needed)} on this device; "
-            f"{duration(budget_seconds)} of the time budget are left for it",
-            where="--time-budget",
-            remedy=remedy,
-        )
     # Tried from above, since a slightly longer ranking can take less: it may have one round more.
     return scaled(next(step / STEPS for step in range(STEPS, -1, -1) if fits(step / STEPS)))
+
+
+def refuse_too_little(
+    estimates: Sequence[Estimate], budget_seconds: float, remedy: str, *, others: Sequence[str] = ()
+) -> None:
+    """Refuses a budget that the smallest schedule exceeds, be it without `others`, which are not timed yet."""
+    needed = sum(e.least.seconds for e in estimates) / MARGIN
+    if needed <= budget_seconds:
+        return
+    shortest = ", ".join(f"{e.stage} {e.least_epochs} epochs x {e.runs}" for e in estimates)
+    untimed = f", without {' and '.join(others)}" if others else ""
+    raise InputError(
+        f"the smallest schedule ({shortest}) takes about {duration(needed)} on this device{untimed}; "
+        f"{duration(budget_seconds)} of the time budget are left for it",
+        where="--time-budget",
+        remedy=remedy,
+    )
 
 
 def parse_duration(text: str) -> float:
@@ -125,16 +144,39 @@ def training_epoch_seconds(job: Job) -> float:
     images, _ = job.data.train.split(job.recipe.held_out, 0)
     batches = make_batches(images, job)
     turns = _endless(batches)
-    return len(batches) * seconds_of(lambda: step(*next(turns)), job.processes.device)
+    # All steps are alike: one that takes long is enough.
+    return len(batches) * seconds_of(lambda: step(*next(turns)), job.processes.device, least_calls=1)
 
 
-def seconds_of(work: Callable[[], object], device: torch.device) -> float:
+@dataclass(frozen=True)
+class RunEnd:
+    """What a training does after its last epoch."""
+
+    files_seconds: float  # results, the network, a figure
+    image_seconds: float  # of evaluation
+
+    def seconds(self, images: int) -> float:
+        return self.files_seconds + images * self.image_seconds
+
+
+def run_end(job: Job) -> RunEnd:
+    network, device = as_designed(prepare_training(job)[0]), job.processes.device
+    images, data = job.data.test.sample(job.recipe.batch_size), job.data
+    evaluation = seconds_of(lambda: evaluate(network, images, data.mean, data.std), device, least_calls=1)
+    hardly_any = replace(job, data=Data(data.name, images, images.sample(1), data.mean, data.std))
+    with TemporaryDirectory() as folder:
+        run = RunFolder(Path(folder))
+        files = seconds_of(lambda: finish_training(hardly_any, run, network, 0.0), device, least_calls=1)
+    return RunEnd(files, evaluation / len(images))
+
+
+def seconds_of(work: Callable[[], object], device: torch.device, *, least_calls: int = 2) -> float:
     """The mean of a few calls, after warm-up."""
     for _ in range(WARMUP_STEPS):
         work()
     _wait(device)
     started, done = time.monotonic(), 0
-    while done < 2 or (done < MAX_STEPS and time.monotonic() - started < ENOUGH_SECONDS):
+    while done < least_calls or (done < MAX_STEPS and time.monotonic() - started < ENOUGH_SECONDS):
         work()
         done += 1
     _wait(device)

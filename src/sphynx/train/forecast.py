@@ -1,0 +1,178 @@
+"""How long an order will take: which networks are timed for which stage, and in which order.
+
+Cells that are still to be found are mostly dearer than the published ones: of three found on digits (GAEA) the networks
+had 1.3 to 1.9 times the multiplications. They are timed as the dearest of 20 random ones, so that a forecast is rather
+too long than too short, and random ones as the middle one of these. Networks are timed where an early place of their
+reduce cells stands for the one that is still to be found.
+
+Single networks come first, supernets and the candidates of a placement last: they take longer to build and to time, and
+a time budget that does not even do for the training is refused without them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+
+import torch
+
+from sphynx.data.images import Data, held_out_count
+from sphynx.search import rounds
+from sphynx.search.cellspace import CellSpace
+from sphynx.search.ranking import random_cells
+from sphynx.space.account import account_of
+from sphynx.space.design import Design
+from sphynx.space.genotype import Genotype
+from sphynx.space.published import SPHYNX
+from sphynx.train.loop import Job
+from sphynx.train.order import Order
+from sphynx.train.outline import Outline
+from sphynx.train.processes import Processes
+from sphynx.train.recipe import Recipe
+from sphynx.train.retraining import HELD_OUT, least_ranking_epochs, ranking_recipe
+from sphynx.train.timing import (
+    Estimate,
+    RunEnd,
+    fit,
+    placement_epoch_seconds,
+    refuse_too_little,
+    run_end,
+    search_epoch_seconds,
+    training_epoch_seconds,
+)
+
+TIMED_FIRST = ("training", "comparison", "ranking", "placement", "cells")
+LEAST_EPOCHS = {"cells": 2, "ranking": rounds.LEAST_EPOCHS, "placement": 2, "training": 3, "comparison": 3}
+STAND_INS = 20
+
+
+class Forecast:
+    """`estimates` measures. A stage that the order does not ask for has none."""
+
+    def __init__(self, order: Order, data: Data, outline: Outline, device: torch.device) -> None:
+        self.order, self.data, self.outline, self.device = order, data, outline, device
+        self.ranking: Recipe = ranking_recipe(order.training, len(data.train))
+        self._epoch_seconds: dict[tuple[Genotype, Recipe], float] = {}
+
+    def estimates(self) -> tuple[Estimate, ...]:
+        """In the order of the stages; with a time budget, with epochs that fit what is left of it."""
+        started, budget_seconds, found = time.monotonic(), self.order.time_budget, dict[str, Estimate]()
+
+        def left() -> float:
+            return max((budget_seconds or 0.0) - (time.monotonic() - started), 0.0)
+
+        asked = self._stages()
+        for stage in sorted(asked, key=TIMED_FIRST.index):
+            found[stage] = asked[stage]()
+            others = [other for other in asked if other not in found]
+            if budget_seconds is not None and others:
+                refuse_too_little(list(found.values()), left(), self._remedy(), others=others)
+        ordered = [found[stage] for stage in asked]
+        return tuple(ordered) if budget_seconds is None else fit(ordered, left(), self._remedy())
+
+    def _stages(self) -> dict[str, Callable[[], Estimate]]:
+        """Those that the order asks for, as they will run."""
+        order = self.order
+        return {
+            **({"cells": self._cells} if order.strategy else {}),
+            **({"ranking": self._ranking} if order.strategy and order.rivals else {}),
+            **({"placement": self._placement} if self.outline.places else {}),
+            "training": self._training,
+            **({"comparison": self._comparison} if order.comparison is not None else {}),
+        }
+
+    def _cells(self) -> Estimate:
+        recipe = self.outline.search_recipe
+        seconds = search_epoch_seconds(self.data, self.order.strategy, recipe, self.device)
+        return _estimate("cells", seconds, recipe.epochs)
+
+    def _ranking(self) -> Estimate:
+        training, images, rivals = self.order.training, len(self.data.train), self.order.rivals
+        cells = [self._own, SPHYNX, *[self._typical] * rivals]
+        seconds = (1 - HELD_OUT) * fmean(self._seconds(each, training) for each in cells)
+        return Estimate(
+            "ranking", seconds, self.ranking.epochs, min(self.ranking.epochs, least_ranking_epochs(training, images)),
+            runs=len(cells), drawn=rivals, end_seconds=self._run_end.seconds(held_out_count(images, HELD_OUT)),
+        )  # fmt: skip
+
+    def _placement(self) -> Estimate:
+        recipe, places = self.order.location, self.outline.places
+        design = dataclasses.replace(self.outline.design, genotype=self._own)
+        seconds = placement_epoch_seconds(design, self.data, recipe, places, self.device)
+        at_the_end = (
+            len(places) * (len(self.data.train) // 2) * self._run_end.image_seconds
+        )  # every candidate's accuracy
+        return _estimate("placement", seconds, recipe.epochs, end_seconds=at_the_end)
+
+    def _training(self) -> Estimate:
+        recipe, seeds = self.order.training, self.order.seeds
+        return _estimate("training", self._seconds(self._own, recipe), recipe.epochs, seeds, self._test_seconds)
+
+    def _comparison(self) -> Estimate:
+        order, recipe = self.order, self.order.comparison
+        assert recipe is not None
+        cells = [
+            self._typical,
+            *([SPHYNX] if order.strategy or order.genotype != SPHYNX else []),
+            *([self._own] if recipe != order.training else []),
+        ]
+        seconds = fmean(self._seconds(each, recipe) for each in cells)
+        return _estimate("comparison", seconds, recipe.epochs, order.seeds * len(cells), self._test_seconds)
+
+    @property
+    def _own(self) -> Genotype:
+        """The network's cells, or the stand-in for those that will be found."""
+        return self._stand_ins[-1] if self.order.strategy else self.order.genotype
+
+    @property
+    def _typical(self) -> Genotype:
+        return self._stand_ins[STAND_INS // 2]
+
+    @cached_property
+    def _stand_ins(self) -> list[Genotype]:
+        """Random cells, the cheapest first."""
+        order = self.order
+        space = CellSpace(order.search.nodes if order.strategy else order.genotype.nodes)
+        return sorted(
+            random_cells(space, STAND_INS, order.seed).values(),
+            key=lambda cells: account_of(self._network(cells)).total.macs,
+        )
+
+    @cached_property
+    def _run_end(self) -> RunEnd:
+        return run_end(self._job(self._own, self.order.training))
+
+    @property
+    def _test_seconds(self) -> float:
+        return self._run_end.seconds(len(self.data.test))
+
+    def _seconds(self, cells: Genotype, recipe: Recipe) -> float:
+        """Of an epoch over all training images; each network is timed once."""
+        if (cells, recipe) not in self._epoch_seconds:
+            self._epoch_seconds[cells, recipe] = training_epoch_seconds(self._job(cells, recipe))
+        return self._epoch_seconds[cells, recipe]
+
+    def _job(self, cells: Genotype, recipe: Recipe) -> Job:
+        return Job(self._network(cells), self.data, recipe, Path(), processes=Processes(self.device), quiet=True)
+
+    def _network(self, cells: Genotype) -> Design:
+        return dataclasses.replace(self.outline.at_an_early_place, genotype=cells)
+
+    def _remedy(self) -> str:
+        order = self.order
+        shorter = [
+            *(["leave out --search"] if order.strategy else []),
+            *(["give --rivals 0"] if order.strategy and order.rivals else []),
+            *(["take --fixed places"] if self.outline.places else []),
+            *(["take fewer --seeds"] if order.seeds > 1 else []),
+            *(["give --compare none"] if order.comparison is not None else []),
+        ]
+        return f"Give more time{''.join(f', or {words}' for words in shorter)}."
+
+
+def _estimate(stage: str, seconds: float, epochs: int, runs: int = 1, end_seconds: float = 0.0) -> Estimate:
+    return Estimate(stage, seconds, epochs, min(epochs, LEAST_EPOCHS[stage]), runs, end_seconds=end_seconds)
