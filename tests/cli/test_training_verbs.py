@@ -135,7 +135,7 @@ def test_a_recipe_that_suits_the_data_is_taken_unless_one_is_named(sphynx: Sphyn
     assert read_settings(Recipe, used, where="config") == with_epochs(load_recipe("small"), 132)
     assert sphynx(*words, "--out", "few", "--recipe", "auto", "--resume", "auto").code == 0
     named = sphynx(*words, "--recipe", "fast", "--epochs", "6", "--out", "named")
-    assert "recipe fast, 6 epochs\n" in named.err
+    assert "recipe fast, epochs: 6\n" in named.err
     assert json.loads(Path("named/config.json").read_text())["recipe"]["learning_rate"] == 0.2
 
 
