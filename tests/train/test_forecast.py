@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from sphynx.errors import InputError
+from sphynx.search.cellspace import CellSpace
 from sphynx.search.location import load_location_recipe
 from sphynx.search.ranking import random_cells
 from sphynx.space.account import account_of
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
 from sphynx.space.published import DARTS_V2, SPHYNX, into_sphynx_space
+from sphynx.space.tally import Shape
 from sphynx.train import forecast as module
+from sphynx.train.forecast import dear_cells
 from sphynx.train.loop import Job
 from sphynx.train.timing import Estimate, RunEnd
 from tests.train.designs import TRAINING, pipeline
@@ -59,15 +62,26 @@ def test_cells_that_are_not_found_yet_are_timed_as_dear_ones(tmp_path: Path, tim
     def network(cells: Genotype) -> Design:
         return dataclasses.replace(asked.outline.at_an_early_place, genotype=cells)
 
-    space = asked.order.search.nodes
-    drawn = sorted(multiplications(network(cells)) for cells in random_cells(module.CellSpace(space), 20, 0).values())
-    dear, typical, published = drawn[-1], drawn[10], multiplications(network(SPHYNX))
+    space = CellSpace(asked.order.search.nodes)
+    drawn = sorted(multiplications(network(cells)) for cells in random_cells(space, module.DRAWN, 0).values())
+    typical, published = drawn[module.DRAWN // 2], multiplications(network(SPHYNX))
+    dear = multiplications(network(dear_cells(space)))
     assert estimates["training"].epoch_seconds == dear > typical
     assert estimates["comparison"].epoch_seconds == pytest.approx((typical + published) / 2)
     assert estimates["ranking"].epoch_seconds == pytest.approx(0.8 * (dear + published + 3 * typical) / 5)
     placed = next(design for what, design in timed if what == "placement")
     assert multiplications(network(placed.genotype)) == dear
     assert [what for what, _ in timed].count("training") == 3  # each network once
+
+
+def test_dear_cells_cost_more_than_the_published_and_the_usual_random_ones() -> None:
+    design = Design(SPHYNX, 5, 5, (0, 1, 3), Shape(3, 32, 32), conv_stack="single")
+
+    def cost(cells: Genotype) -> int:
+        return multiplications(dataclasses.replace(design, genotype=cells))
+
+    drawn = sorted(cost(cells) for cells in random_cells(CellSpace(), 100, 0).values())
+    assert drawn[90] < cost(dear_cells(CellSpace())) and cost(SPHYNX) < drawn[50]
 
 
 def test_given_cells_are_timed_themselves(tmp_path: Path, timed: list[tuple[str, Any]]) -> None:

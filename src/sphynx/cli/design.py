@@ -234,14 +234,13 @@ def _by_stage(settings: list[str]) -> dict[str, dict[str, Any]]:
 
 def _print_schedule(pipeline: Pipeline) -> None:
     from sphynx.run.progress import duration
-    from sphynx.train.forecast import STAND_INS
 
     order, estimates = pipeline.order, pipeline.schedule()
     asked = {"cells": order.search.epochs, "placement": order.location.epochs, "training": order.training.epochs}
     asked["ranking"] = pipeline.forecast.ranking.epochs
     asked["comparison"] = order.comparison.epochs if order.comparison is not None else 0
     total = duration(sum(estimate.seconds for estimate in estimates))
-    dear = f"; found cells: as the dearest of {STAND_INS} random ones" if order.strategy else ""
+    dear = "; cells still to be found: as if every edge convolved" if order.strategy else ""
     note = f"about {total} in all, by steps timed on this device{dear}"
     if order.time_budget is not None:
         shortened = any(estimate.epochs < asked[estimate.stage] for estimate in estimates)
