@@ -2,8 +2,8 @@
 
 Cells that are still to be found are mostly dearer than the published ones, since those skip a lot: on digits and two
 cores an epoch with three that GAEA found took 1.3, 1.5 and 1.6 times as long. They are timed as cells in which every
-edge convolves (1.6 times), so that a forecast is rather too long than too short; random ones as a middling one. Networks
-are timed where an early place of their reduce cells stands for the one that is still to be found.
+edge convolves (1.6 times), so that a forecast is rather too long than too short; random ones as a middling one. All
+networks are timed where an early place of their reduce cells stands for the one that is still to be found.
 
 Single networks come first, supernets and the candidates of a placement last: they take longer to build and to time, and
 a time budget that does not even do for the training is refused without them.
