@@ -50,7 +50,9 @@ def test_answers_that_are_read_have_no_end(tmp_path: Path, authority: Path) -> N
         assert server.metrics.value("connections_total", result="lost") == 0
 
 
-def test_where_memory_is_short_who_reads_is_served_and_who_does_not_is_cut_off(tmp_path: Path, authority: Path) -> None:
+def test_where_memory_is_short_who_reads_is_served_and_who_does_not_is_cut_off(
+    tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """None at all here, beyond what each connection may keep. The tables of one bundle would fit a connection's 128 MB:
     the server would have made them all, and kept them."""
     program, limits, log = wide_program(), Limits(message_s=3, unread_bytes=0), AwaitedLog("the peer reads too slowly")
@@ -68,7 +70,7 @@ def test_where_memory_is_short_who_reads_is_served_and_who_does_not_is_cut_off(t
                     ended.wait()
                 return receive(size, **options)
 
-            channel.receive = receive_no_tables  # type: ignore[method-assign]
+            monkeypatch.setattr(channel, "receive", receive_no_tables)
             preparing = pool.submit(client.prepare, 1, relu="gc")
             assert log.written.wait(timeout=60)
             ended.set()

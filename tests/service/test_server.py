@@ -10,7 +10,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -252,7 +251,6 @@ def test_metrics_count_and_logs_hold_no_secret(served: Scene) -> None:
     assert not [logit for logit in served.logits if str(logit) in whole]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="threads are found in /proc")
 def test_a_signal_stops_the_server_whichever_thread_gets_it(scene: Scene) -> None:
     """The main thread waits for connections and would hear of it with the next one."""
     server = scene.server.start()
