@@ -1,13 +1,15 @@
 // OT extension: SoftSpoken (Roy, eprint 2022/192), semi-honest, over the repetition code; k = 1 is IKNP.
 //
-//   base OTs      128; the extension's receiver is the base sender (key pairs), the extension's sender
-//   chooses by delta setup         receiver -> sender, once: setup_blocks blocks extend        receiver ->
-//   sender: extension_message_blocks(..) blocks; then for every OT j
-//                     sender: q_j     receiver: r_j, t_j = q_j xor r_j delta          (correlated)
-//                     sender: H(q_j, j), H(q_j xor delta, j)   receiver: H(t_j, j)     (random)
-//   traffic       ceil(128 / k) bits per OT with chosen r, one bit less with random r; both parties spend
-//   about
-//                 2^k / k AES blocks per OT
+//                   receiver (choice bits r)                                sender (offset delta)
+//
+//   base OTs, 128   holds both keys of each                                 holds the key chosen by delta_j
+//   set-up, once    masked level sums, session   ---- setup_blocks ----->   all leaves of each tree but one
+//   extension       u_i xor r for each tree i    ---- one message ---->
+//   correlated      r_j, t_j = q_j xor r_j delta                            q_j
+//   random          H(t_j, j)                                               H(q_j, j), H(q_j xor delta, j)
+//
+//   traffic         ceil(128 / k) bits for each OT with chosen r, one bit less with random r
+//   work            about 2^k / k AES blocks for each OT, at both parties
 //
 // Each small tree i gives the receiver u_i and v_b (b < k), the sender w_b = v_b xor delta_b u_i, all long
 // bit vectors; u_i xor r travels. Against a malicious receiver nothing is checked. One call at a time per

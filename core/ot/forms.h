@@ -1,10 +1,12 @@
-// What is made of random OTs (pads m0, m1 at the sender, m_r at the receiver), all without further
+// What is made of random OTs: pads m0, m1 at the sender, m_r at the receiver, r its choice bit. No
 // interaction but the one message stated; every message goes from the OT sender to the OT receiver.
-//   bits      b low bits of each pad as planes: m0 xor m1 is a random offset string a, and m_r = m0 xor r a,
-//   so each
-//             plane is a batch of shared products r * a (leaf ANDs, Boolean triples)
-//   chosen    one 16-byte string of two: message (x0 xor m0, x1 xor m1)
-//   products  r * x for the sender's ring element x, shared additively mod 2^width: message m0 + x - m1
+//
+//   form       message               result
+//   bits       none                  the low bits of each pad as planes: m_r = m0 xor r a for the random
+//                                    offset a = m0 xor m1, so each plane is a batch of shared products
+//                                    r * a (leaf ANDs, Boolean triples)
+//   chosen     x0 xor m0, x1 xor m1  the receiver has x_r, one 16-byte string of two
+//   products   m0 + x - m1           r * x for the sender's ring element x, shared additively mod 2^width
 #pragma once
 
 #include <cstdint>

@@ -1,14 +1,18 @@
 // Exact convolution of ring tensors (modulo 2^k, k <= 64) with small integer weights: what each party applies
 // to its share.
 //
-// Contract: cross-correlation as torch's conv2d, out[m][y][x] = sum w[m][c][i][j] in[c][stride y + dilation i
-// - pad_top][..] mod 2^k, zero outside the image. Weights are prepared once, for the path that this CPU
-// takes:
-//   limbs  the tensor is cut into byte (or 16-bit) limbs laid out channel-last in zero-padded planes, and
-//   dot-product
-//          instructions sum products of limbs in 32 bits; the limbs' sums are shifted and added. Weights
-//          beyond 8 bits are cut too.
-//   wide   32- or 64-bit multiply-adds over rows; the path without dot-product instructions.
+// Contract: cross-correlation as torch's conv2d, zero outside the image,
+//
+//   out[m][y][x] = sum over c, i, j of w[m][c][i][j] in[c][row][column]  mod 2^k
+//                  row = stride y + dilation i - pad_top,  column = stride x + dilation j - pad_left
+//
+// Weights are prepared once, for the path that this CPU takes:
+//
+//   limbs   the tensor is cut into byte (or 16-bit) limbs laid out channel-last in zero-padded planes, and
+//           dot-product instructions sum products of limbs in 32 bits; the limbs' sums are shifted and added.
+//           Weights beyond 8 bits are cut too.
+//   wide    32- or 64-bit multiply-adds over rows; the path without dot-product instructions.
+//
 // Elements may have any bits above k set; results are reduced to k bits.
 #pragma once
 

@@ -2,11 +2,13 @@
 // replies.
 //
 // Wire, all lengths implied by the public parameters (params.h) and checked by whoever reads:
-//   upload  per ciphertext: seed (16 bytes) | b = -a s + e + round(q m / 2^k) in NTT form, per prime
-//   bit-packed;
-//           a is uniform, expanded from the seed.
-//   public key: the same with m = 0.
-//   reply   per ciphertext: c1 (all n coefficients), c0 (the used coefficients), per reply prime bit-packed.
+//
+//   upload       | seed, 16 bytes | b at prime 1 | b at prime 2 | ..       for each ciphertext
+//                  b = -a s + e + round(q m / 2^k) in NTT form, all n values bit-packed; a is uniform,
+//                  expanded from the seed
+//   public key   the same with m = 0
+//   reply        | c1 at reply prime 1 | c1 at reply prime 2 | .. | c0 at reply prime 1 | ..
+//                  c1: all n coefficients; c0: the used coefficients; bit-packed
 #pragma once
 
 #include <memory>

@@ -1,13 +1,11 @@
 // Between Z_2^k and the RNS form of Z_q: encoding, rounding back, and the switch to fewer primes.
 //
-// encode: x = round(q m / 2^k). With r = q m mod 2^k taken in [-2^(k-1), 2^(k-1)), 2^k x = q m - r and p_i
-// divides q, so
-//   x = -r 2^-k mod p_i: exact, no long integers.
-// round:  round(2^k x / q) mod 2^k = round(sum_i y_i 2^k / p_i) with y_i = x (q/p_i)^-1 mod p_i; the sum is
-// taken in units of 2^-128
-//   of the circle with 160-bit reciprocals, so its own error is below 2^-124, far under the 2^-104 between
-//   phases.
-// switch: x' = (x - [x]_p) / p for the last prime p, [x]_p centred: rounding to within 0.51.
+//   encode   x = round(q m / 2^k). With r = q m mod 2^k taken in [-2^(k-1), 2^(k-1)), 2^k x = q m - r and p_i
+//            divides q, so x = -r 2^-k mod p_i: exact, no long integers.
+//   round    round(2^k x / q) mod 2^k = round(sum_i y_i 2^k / p_i) with y_i = x (q/p_i)^-1 mod p_i. The sum
+//            is taken in units of 2^-128 of the circle with 160-bit reciprocals, so its own error is below
+//            2^-124, far under the 2^-104 between phases.
+//   switch   x' = (x - [x]_p) / p for the last prime p, [x]_p centred: rounding to within 0.51.
 #pragma once
 
 #include <cstddef>
