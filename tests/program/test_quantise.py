@@ -1,7 +1,7 @@
 """Integers against the float network: digits learned here, chains and pools with random weights, and refusals."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -17,10 +17,13 @@ from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.program.check import check, worst_case
 from sphynx.program.compile import (
-    FEWEST_ACTIVATION_BITS,
     FEWEST_WEIGHT_BITS,
+    FIRST_TRY,
     LOGIT_ERROR,
+    MOST_WEIGHT_BITS,
+    automatic_precision,
     calibration_images,
+    coarsest_that_serves,
     compile_network,
 )
 from sphynx.program.convolve import Array
@@ -180,14 +183,41 @@ def test_weights_that_vanish_name_the_layer(power: int) -> None:
 
 
 def test_precision_is_found_where_none_is_given() -> None:
-    """As few bits as keep the logits: one less would not."""
     data = digits()
     made = compile_network(learned(), data.mean, data.std, calibration_images(data.train))
     assert made.logit_error <= LOGIT_ERROR
-    bits = made.program.weight_bits
-    if bits > FEWEST_WEIGHT_BITS:
-        fewer = Precision(bits - 1, max(FEWEST_ACTIVATION_BITS, bits - 3), bits - 2)
-        assert compiled(fewer).logit_error > LOGIT_ERROR
+
+
+@cache
+def digits_at(precision: Precision) -> Quantised:
+    """One fused network at any precision: compile itself would choose other cuts for another one."""
+    data = digits()
+    with torch.no_grad():
+        return quantise(measure(trace(learned(), data.mean, data.std), calibration_images(data.train, 40)), precision)
+
+
+@given(allowed_error=st.floats(2e-4, 0.05))
+def test_the_precision_found_is_the_coarsest(allowed_error: float) -> None:
+    """One bit less would miss, however near the allowed error is to that of some bits."""
+    found = coarsest_that_serves(digits_at, allowed_error)
+    bits = found.program.weight_bits
+    assert found.logit_error <= allowed_error or bits == MOST_WEIGHT_BITS
+    assert bits == FEWEST_WEIGHT_BITS or digits_at(automatic_precision(bits - 1)).logit_error > allowed_error
+
+
+def test_chains_that_overflow_at_first_get_the_most_bits_that_fit() -> None:
+    chain = cell("conv3 0, conv3 1", "conv3 2, skip 0")
+    design = Design(Genotype(chain, chain), 3, 2, (1,), Shape(1, 8, 8), 10, conv_stack="paper")
+    network = random_network(design)
+    joints = trace(network, MEAN[:1], STD[:1], outline=True).joints
+    with torch.no_grad():
+        fused = trace(network, MEAN[:1], STD[:1], cuts=joints)
+    at = partial(quantise, measure(fused, calibration_images(digits().train, 20)))
+    with pytest.raises(SphynxError, match=r"bits|ring"):
+        at(FIRST_TRY)
+    found = coarsest_that_serves(at, allowed_error=1e-6)
+    with pytest.raises(SphynxError, match=r"bits|ring"):
+        at(automatic_precision(found.program.weight_bits + 1))
 
 
 def test_bias_takes_up_the_mean_error_of_rounded_weights() -> None:

@@ -143,6 +143,8 @@ def test_a_supernet_has_no_running_statistics_and_no_scales_in_cells() -> None:
     assert not [name for name in supernet.state_dict() if "running" in name or "num_batches" in name]
     for cell in supernet.cells:
         assert all(not norm.affine for norm in cell.modules() if isinstance(norm, nn.BatchNorm2d))
+    torch.manual_seed(0)
     x = torch.randn(4, *IMAGE)
     mixtures = {kind: Mixture(weights=torch.rand(5, 7)) for kind in KINDS}
-    assert torch.equal(supernet(x, mixtures), supernet.eval()(x, mixtures))
+    trained, asked = supernet(x, mixtures), supernet.eval()(x, mixtures)
+    assert torch.allclose(trained, asked, atol=1e-4)  # a kernel may add up in another order

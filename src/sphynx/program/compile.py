@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from functools import partial
+from functools import cache, partial
 from math import ceil, log2
 from pathlib import Path
 from typing import Protocol
@@ -27,6 +27,7 @@ CALIBRATION_IMAGES = 200
 LOGIT_ERROR = 0.01  # what automatic precision allows, relative to the logits' own spread
 FIRST_TRY = Precision(12, 10, 11)
 FEWEST_WEIGHT_BITS, FEWEST_ACTIVATION_BITS = 8, 10
+MOST_WEIGHT_BITS = WEIGHT_BITS.stop - 1
 _SEED = 0
 
 
@@ -95,29 +96,48 @@ def compile_walk(
     def attempt(chosen: Precision) -> Quantised:
         return quantise(measured, chosen, class_names=class_names, name=name, picture_part=picture_part)
 
-    return attempt(precision) if precision else _coarsest_that_serves(attempt)
+    return attempt(precision) if precision else coarsest_that_serves(attempt)
 
 
-def _coarsest_that_serves(attempt: Callable[[Precision], Quantised]) -> Quantised:
-    """The fewest bits whose logits are within LOGIT_ERROR. A bit more halves the error: few attempts find them."""
-    found: dict[int, Quantised] = {}
-    bits = FIRST_TRY.weight_bits
-    while bits not in found:
+def coarsest_that_serves(attempt: Callable[[Precision], Quantised], allowed_error: float = LOGIT_ERROR) -> Quantised:
+    """With the fewest bits whose logit error is allowed: one less would miss. Else with the most that fit a ring.
+
+    A bit more halves the error of the weights: that says where to look. It does less where the activations keep their
+    bits, so every bit from there downwards is tried until one misses.
+    """
+
+    @cache
+    def tried(bits: int) -> Quantised | SphynxError:
         try:
-            found[bits] = attempt(_precision(bits))
-        except SphynxError:  # it needs a wider ring than there is
-            if not found:
-                raise
-            break
-        step = log2(max(found[bits].logit_error, 1e-9) / LOGIT_ERROR)
-        bits = min(max(bits + ceil(step), FEWEST_WEIGHT_BITS), WEIGHT_BITS.stop - 1)
-        while bits in found and found[bits].logit_error > LOGIT_ERROR and bits + 1 in WEIGHT_BITS:
-            bits += 1
-    served = [made for _, made in sorted(found.items()) if made.logit_error <= LOGIT_ERROR]
-    return served[0] if served else min(found.values(), key=lambda made: made.logit_error)
+            return attempt(automatic_precision(bits))
+        except InputError:  # at any precision
+            raise
+        except SphynxError as too_wide:
+            return too_wide
+
+    def too_coarse(bits: int) -> bool:
+        made = tried(bits)
+        return isinstance(made, Quantised) and made.logit_error > allowed_error
+
+    bits = FIRST_TRY.weight_bits
+    first = tried(bits)
+    if isinstance(first, Quantised):
+        missing = ceil(log2(max(first.logit_error, 1e-9) / allowed_error))
+        bits = min(max(bits + missing, FEWEST_WEIGHT_BITS), MOST_WEIGHT_BITS)
+    while bits > FEWEST_WEIGHT_BITS and not too_coarse(bits):
+        bits -= 1
+    while bits < MOST_WEIGHT_BITS and too_coarse(bits):
+        bits += 1
+    made = tried(bits)
+    if isinstance(made, SphynxError) and bits > FEWEST_WEIGHT_BITS:
+        made = tried(bits - 1)  # too coarse, and the finest that a ring holds
+    if isinstance(made, SphynxError):
+        raise made
+    return made
 
 
-def _precision(weight_bits: int) -> Precision:
+def automatic_precision(weight_bits: int) -> Precision:
+    """What is tried where the user gives none."""
     return Precision(weight_bits, max(FEWEST_ACTIVATION_BITS, weight_bits - 2), weight_bits - 1)
 
 
