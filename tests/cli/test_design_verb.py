@@ -26,7 +26,7 @@ TINY = [
 INTERRUPTED_IN_TRAINING = """
 import os, signal
 from sphynx.cli.main import main
-from sphynx.train import forecast
+from sphynx.design import forecast
 from sphynx.train.step import Step
 run, steps = Step._run, []
 def step(self, x, y):

@@ -19,7 +19,7 @@ from sphynx.config import read_settings
 from sphynx.program.files import load_program
 from sphynx.space.files import save_design
 from sphynx.space.tally import Shape
-from sphynx.train.order import with_epochs
+from sphynx.design.request import with_epochs
 from sphynx.train.recipe import Recipe, load_recipe
 from tests.data.layouts import write_classes
 from tests.train.small import DESIGN

@@ -29,9 +29,9 @@ from sphynx.train.recipe import AUTO
 
 if TYPE_CHECKING:
     from sphynx.data.images import Data
-    from sphynx.train.order import Order
-    from sphynx.train.pipeline import Pipeline
-    from sphynx.train.timing import Estimate
+    from sphynx.design.request import Request
+    from sphynx.design.pipeline import Pipeline
+    from sphynx.design.timing import Estimate
 
 RIVALS = 3
 
@@ -105,15 +105,15 @@ def design(
       sphynx design --data digits --relu-budget 1k --search --seeds 3 -o runs/digits --resume auto
     """
     from sphynx.data.open import open_data
-    from sphynx.train.pipeline import Pipeline
+    from sphynx.design.pipeline import Pipeline
     from sphynx.train.processes import pick_device
-    from sphynx.train.retraining import too_few_to_rank
+    from sphynx.design.retraining import too_few_to_rank
 
     out = out or Path("runs") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(data).name)}-{relu_budget}"
     chosen_device = pick_device(device)
     refuse_old_run(out, resume)
     images = open_data(data, image_size=image_size)
-    order = _order(
+    request = _request(
         images, relu_budget=relu_budget, tolerance=tolerance, stem=stem, conv_stack=conv_stack, cells=cells,
         strategy=strategy if search else "", rivals=_rivals(search, rivals),
         placement=_placement(fixed, reduce_at, reduce_cells), reduce_cells=reduce_cells, candidates=candidates,
@@ -122,10 +122,10 @@ def design(
     )  # fmt: skip
     notes = []
     if search and rivals is None and too_few_to_rank(len(images.train)):
-        order = dataclasses.replace(order, strategy="", rivals=0)
+        request = dataclasses.replace(request, strategy="", rivals=0)
         notes.append(_why_no_search(len(images.train)))
     pipeline = Pipeline(
-        order, images, out, device=chosen_device, resume=resume == "auto", resume_command=resume_command(),
+        request, images, out, device=chosen_device, resume=resume == "auto", resume_command=resume_command(),
         quiet=as_json,
     )  # fmt: skip
     if as_json:
@@ -134,22 +134,22 @@ def design(
         return
     for note in notes:
         typer.echo(note)
-    print_plans(pipeline.outline.plans, pipeline.order.relu_budget, tolerance)
+    print_plans(pipeline.outline.plans, pipeline.request.relu_budget, tolerance)
     if not pipeline.stages.finished("estimate"):  # a minute of silence on two cores at 25.6K ReLUs
         typer.echo("timing a few steps of each stage on this device ...", err=True)
     _print_schedule(pipeline)
     _print_result(pipeline.run(), out)
 
 
-def _order(
+def _request(
     data: Data, *, relu_budget: str, tolerance: str, stem: str, conv_stack: str, cells: str, strategy: str,
     rivals: int, placement: Literal["search", "fixed"] | tuple[int, ...], reduce_cells: int | None, candidates: str,
     recipes: tuple[str, str, str, str], settings: list[str], seed: int, seeds: int, time_budget: str,
-) -> Order:  # fmt: skip
+) -> Request:  # fmt: skip
     from sphynx.search.strategies import STRATEGIES
     from sphynx.space.planner import parse_percentage, parse_relu_budget
-    from sphynx.train.order import Order, location_recipe, search_recipe, training_recipe
-    from sphynx.train.timing import parse_duration
+    from sphynx.design.request import Request, location_recipe, search_recipe, training_recipe
+    from sphynx.design.timing import parse_duration
 
     if strategy and strategy not in STRATEGIES:
         raise InputError(f"there is no strategy {strategy!r}", remedy=f"Use one of {', '.join(STRATEGIES)}.")
@@ -168,7 +168,7 @@ def _order(
     compared_by = trained_by if compare == "same" else None
     if compare not in ("same", "none"):
         _, compared_by = training_recipe(compare, {}, data)
-    return Order(
+    return Request(
         relu_budget=parse_relu_budget(relu_budget),
         tolerance=parse_percentage(tolerance),
         stem=stem_for(stem, data.train.shape[1]),
@@ -190,7 +190,7 @@ def _order(
 
 
 def _why_no_search(images: int) -> str:
-    from sphynx.train.retraining import HELD_OUT
+    from sphynx.design.retraining import HELD_OUT
 
     return (
         f"No cells are searched: {images:,} training images are too few to choose by. Between cells that are ranked on "
@@ -235,14 +235,14 @@ def _by_stage(settings: list[str]) -> dict[str, dict[str, Any]]:
 def _print_schedule(pipeline: Pipeline) -> None:
     from sphynx.run.progress import duration
 
-    order, estimates = pipeline.order, pipeline.schedule()
-    asked = {"cells": order.search.epochs, "placement": order.location.epochs, "training": order.training.epochs}
+    request, estimates = pipeline.request, pipeline.schedule()
+    asked = {"cells": request.search.epochs, "placement": request.location.epochs, "training": request.training.epochs}
     asked["ranking"] = pipeline.forecast.ranking.epochs
-    asked["comparison"] = order.comparison.epochs if order.comparison is not None else 0
+    asked["comparison"] = request.comparison.epochs if request.comparison is not None else 0
     total = duration(sum(estimate.seconds for estimate in estimates))
-    dear = "; cells still to be found: as if every edge convolved" if order.strategy else ""
+    dear = "; cells still to be found: as if every edge convolved" if request.strategy else ""
     note = f"about {total} in all, by steps timed on this device{dear}"
-    if order.time_budget is not None:
+    if request.time_budget is not None:
         shortened = any(estimate.epochs < asked[estimate.stage] for estimate in estimates)
         note += f"; {'epochs scaled to fit' if shortened else 'fits'} the budget of {duration(order.time_budget)}"
     print_table(
@@ -263,7 +263,7 @@ def _schedule_row(estimate: Estimate, asked: int) -> list[str]:
 
 
 def _print_result(result: dict[str, Any], out: Path) -> None:
-    from sphynx.train.comparison import Gain
+    from sphynx.design.comparison import Gain
 
     n, compared = len(result["seeds"]), result["comparison"]
     rows = compared["rows"]

@@ -62,7 +62,7 @@ def locate(
     from sphynx.space.files import load_design
     from sphynx.train.processes import pick_device
     from sphynx.train.recipe import load_recipe
-    from sphynx.train.retraining import retrainer
+    from sphynx.design.retraining import retrainer
 
     start = load_design(design)
     relus = relu_count(start)

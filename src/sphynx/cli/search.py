@@ -165,7 +165,7 @@ def _ranking(
     from sphynx.space.design import Design
     from sphynx.space.tally import Shape
     from sphynx.train.recipe import load_recipe
-    from sphynx.train.retraining import retrainer
+    from sphynx.design.retraining import retrainer
 
     trained_by = load_recipe(training)
     train = retrainer(data, trained_by, out / "rank", **where)

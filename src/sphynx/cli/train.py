@@ -90,7 +90,7 @@ def train(
     from sphynx.data.open import open_any
     from sphynx.space.files import load_any_design
     from sphynx.train.loop import Job
-    from sphynx.train.order import training_recipe
+    from sphynx.design.request import training_recipe
     from sphynx.train.processes import join_processes
     from sphynx.train.runs import teacher_for, train_seeds
 

@@ -22,7 +22,7 @@ from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
-from sphynx.train.comparison import Gain
+from sphynx.design.comparison import Gain
 
 Facts = Sequence[tuple[str, str]]
 

@@ -20,7 +20,7 @@ from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.space.reference import ResNet18Design, Vgg11Design
 from sphynx.space.tally import Shape
-from sphynx.train.order import with_epochs
+from sphynx.design.request import with_epochs
 from sphynx.train.recipe import Recipe, load_recipe
 
 SMOKE_CHANNELS, SMOKE_DEPTH, SMOKE_WIDTH = 2, 5, 4

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from sphynx.search.rounds import Round
-from sphynx.train import retraining
-from sphynx.train.order import long_enough
+from sphynx.design import retraining
+from sphynx.design.request import long_enough
 from sphynx.train.recipe import load_recipe
-from sphynx.train.retraining import LEAST_RANKING_STEPS, least_ranking_epochs, ranking_recipe, too_few_to_rank
-from tests.train.designs import TRAINING, pipeline
+from sphynx.design.retraining import LEAST_RANKING_STEPS, least_ranking_epochs, ranking_recipe, too_few_to_rank
+from tests.design.requests import TRAINING, pipeline
 
 SMALL = load_recipe("small")
 

@@ -15,11 +15,11 @@ from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
 from sphynx.space.published import DARTS_V2, SPHYNX, into_sphynx_space
 from sphynx.space.tally import Shape
-from sphynx.train import forecast as module
-from sphynx.train.forecast import dear_cells
+from sphynx.design import forecast as module
+from sphynx.design.forecast import dear_cells
 from sphynx.train.loop import Job
-from sphynx.train.timing import Estimate, RunEnd
-from tests.train.designs import TRAINING, pipeline
+from sphynx.design.timing import Estimate, RunEnd
+from tests.design.requests import TRAINING, pipeline
 
 
 def multiplications(design: Design) -> int:
@@ -62,7 +62,7 @@ def test_cells_that_are_not_found_yet_are_timed_as_dear_ones(tmp_path: Path, tim
     def network(cells: Genotype) -> Design:
         return dataclasses.replace(asked.outline.at_an_early_place, genotype=cells)
 
-    space = CellSpace(asked.order.search.nodes)
+    space = CellSpace(asked.request.search.nodes)
     drawn = sorted(multiplications(network(cells)) for cells in random_cells(space, module.DRAWN, 0).values())
     typical, published = drawn[module.DRAWN // 2], multiplications(network(SPHYNX))
     dear = multiplications(network(dear_cells(space)))

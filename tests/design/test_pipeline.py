@@ -18,11 +18,11 @@ from sphynx.space.design import Design
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published import SPHYNX
-from sphynx.train import forecast, retraining
-from sphynx.train import pipeline as module
+from sphynx.design import forecast, retraining
+from sphynx.design import pipeline as module
 from sphynx.train.loop import DivergedError, Job
-from sphynx.train.retraining import retrainer
-from tests.train.designs import TRAINING, pipeline
+from sphynx.design.retraining import retrainer
+from tests.design.requests import TRAINING, pipeline
 
 STAGES = ("cells", "placement", "training", "comparison")
 

@@ -1,4 +1,4 @@
-"""The smallest order that a design pipeline is tested with."""
+"""The smallest request that a design pipeline is tested with."""
 
 import dataclasses
 from pathlib import Path
@@ -8,8 +8,8 @@ import torch
 
 from sphynx.search.location import load_location_recipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
-from sphynx.train.order import Order
-from sphynx.train.pipeline import Pipeline
+from sphynx.design.request import Request
+from sphynx.design.pipeline import Pipeline
 from sphynx.train.recipe import load_recipe
 from tests.train.small import data
 
@@ -17,9 +17,9 @@ CPU = torch.device("cpu")
 TRAINING = load_recipe("smoke", {"epochs": 1, "batch_size": 16, "crop": False, "auxiliary_weight": 0.0})
 
 
-def order(**changes: Any) -> Order:
+def request(**changes: Any) -> Request:
     """48 ReLUs: C = 1, D = 3 on images of 4x4."""
-    asked = Order(
+    asked = Request(
         relu_budget=48,
         search=load_search_recipe("smoke", {"epochs": 1, "nodes": 4, "batch_size": 12}),
         location=load_location_recipe("smoke", {"epochs": 1, "batch_size": 12}),
@@ -31,4 +31,4 @@ def order(**changes: Any) -> Order:
 
 
 def pipeline(out: Path, *, resume: bool = False, **changes: Any) -> Pipeline:
-    return Pipeline(order(**changes), data(), out, device=CPU, resume=resume, quiet=True)
+    return Pipeline(request(**changes), data(), out, device=CPU, resume=resume, quiet=True)

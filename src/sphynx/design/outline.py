@@ -1,6 +1,6 @@
-"""The network that an order asks for, before anything is trained: its size, and where its reduce cells may stand.
+"""The network that a request asks for, before anything is trained: its size, and where its reduce cells may stand.
 
-The plan gives channels and depth with two reduce cells at D/3 and 2D/3. Places that the order names are taken; else
+The plan gives channels and depth with two reduce cells at D/3 and 2D/3. Places that the request names are taken; else
 there are candidates for Algorithm 1, and an early place stands for the one that is still to be found: there cells are
 searched and ranked, and stages are timed.
 """
@@ -19,7 +19,7 @@ from sphynx.space.account import account_of, relu_count
 from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.planner import PlanList, plan
 from sphynx.space.tally import Shape
-from sphynx.train.order import Order
+from sphynx.design.request import Request
 
 PAPERS_REDUCE_CELLS = 2
 WIDEST_CELL = 640  # channels that a third reduce cell may make by default: 61M parameters at C=10, D=5
@@ -27,27 +27,27 @@ MOST_PARAMETERS = 1_500_000_000  # of all candidates of a placement: 18 GB of we
 
 
 class Outline:
-    def __init__(self, order: Order, image: Shape, classes: int) -> None:
-        self.order = order
+    def __init__(self, request: Request, image: Shape, classes: int) -> None:
+        self.request = request
         template = Design(
-            order.genotype, 2, 3, default_reduce_positions(3), image, classes, stem=order.stem,
-            conv_stack=order.conv_stack,
+            request.genotype, 2, 3, default_reduce_positions(3), image, classes, stem=request.stem,
+            conv_stack=request.conv_stack,
         )  # fmt: skip
-        self.plans: PlanList = plan(template, order.relu_budget, order.tolerance)
+        self.plans: PlanList = plan(template, request.relu_budget, request.tolerance)
         self.design = self.plans.chosen.design
         self.places: tuple[Placement, ...] = ()  # the candidates, where they are searched
-        if order.placement == "search":
+        if request.placement == "search":
             self.places = self._places_within_budget()
             if self.reduce_cells != len(self.design.reduce_positions):  # what is timed is as wide as what is trained
                 self.design = self.at_an_early_place
-        elif order.placement != "fixed":
-            self.design = self._placed_by_hand(order.placement)
-        self.search_recipe = self._at_the_networks_sizes(order.search) if order.strategy else order.search
+        elif request.placement != "fixed":
+            self.design = self._placed_by_hand(request.placement)
+        self.search_recipe = self._at_the_networks_sizes(request.search) if request.strategy else request.search
 
     @cached_property
     def reduce_cells(self) -> int:
         """How many a search places."""
-        return self.order.reduce_cells or usual_reduce_cells(self.plans.chosen.design, self.order.candidates)
+        return self.request.reduce_cells or usual_reduce_cells(self.plans.chosen.design, self.request.candidates)
 
     @property
     def at_an_early_place(self) -> Design:
@@ -67,14 +67,14 @@ class Outline:
 
     def _places_within_budget(self) -> tuple[Placement, ...]:
         """The plan has two reduce cells. More of them can have more ReLUs."""
-        order = self.order
+        request = self.request
         return placements_within(
-            self.design, placements(self.design.depth, self.reduce_cells, order.candidates),
-            order.relu_budget * (1 + order.tolerance), f"the budget is {order.relu_budget:,}",
+            self.design, placements(self.design.depth, self.reduce_cells, request.candidates),
+            request.relu_budget * (1 + request.tolerance), f"the budget is {request.relu_budget:,}",
         )  # fmt: skip
 
     def _placed_by_hand(self, place: Placement) -> Design:
-        order, depth = self.order, self.design.depth
+        request, depth = self.request, self.design.depth
         try:
             design = dataclasses.replace(self.design, reduce_positions=place)
         except InputError as error:  # nothing else was changed: the places are at fault, not the design
@@ -84,10 +84,10 @@ class Outline:
                 f"{','.join(map(str, range(min(depth, 2))))}: the network has {depth} cells.",
             ) from None  # fmt: skip
         relus = relu_count(design)
-        if relus > order.relu_budget * (1 + order.tolerance):
+        if relus > request.relu_budget * (1 + request.tolerance):
             raise InputError(
                 f"with reduce cells at {','.join(map(str, place))} the network (C={design.channels}, D={design.depth}) "
-                f"has {relus:,} ReLUs, the budget is {order.relu_budget:,}", where="--reduce-at",
+                f"has {relus:,} ReLUs, the budget is {request.relu_budget:,}", where="--reduce-at",
                 remedy="Reduce later or less often, or take images whose size can be halved as often.",
             )  # fmt: skip
         return design

@@ -39,16 +39,16 @@ from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
-from sphynx.train.comparison import Row, gain, row_of
-from sphynx.train.forecast import Forecast
+from sphynx.design.comparison import Row, gain, row_of
+from sphynx.design.forecast import Forecast
 from sphynx.train.loop import RESULT, Job
-from sphynx.train.order import Order, with_epochs
-from sphynx.train.outline import Outline
+from sphynx.design.request import Request, with_epochs
+from sphynx.design.outline import Outline
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
-from sphynx.train.retraining import retrainer
+from sphynx.design.retraining import retrainer
 from sphynx.train.runs import summarise, train_seeds
-from sphynx.train.timing import Estimate
+from sphynx.design.timing import Estimate
 
 RANDOM, PUBLISHED = "random cells", "published cells"
 
@@ -57,16 +57,16 @@ class Pipeline:
     """Call `schedule`, then `run`. A finished stage of a resumed run gives what it gave before."""
 
     def __init__(
-        self, order: Order, data: Data, out: Path, *, device: torch.device, resume: bool = False,
+        self, request: Request, data: Data, out: Path, *, device: torch.device, resume: bool = False,
         resume_command: str = "the same command with --resume auto", quiet: bool = False,
     ) -> None:  # fmt: skip
-        self.order, self.data, self.out, self.device = order, data, out, device
+        self.request, self.data, self.out, self.device = request, data, out, device
         self.resume_command, self.quiet = resume_command, quiet
-        self.outline = Outline(order, Shape(*data.train.shape), data.classes)
+        self.outline = Outline(request, Shape(*data.train.shape), data.classes)
         self.design, self.places = self.outline.design, self.outline.places
-        self.forecast = Forecast(order, data, self.outline, device)
+        self.forecast = Forecast(request, data, self.outline, device)
         decided = {"reduce_cells": len(self.design.reduce_positions), "data": data.identity()}
-        self.stages = Stages(out, {**order.to_json(), **decided}, resume=resume, preliminary=("estimate",))
+        self.stages = Stages(out, {**request.to_json(), **decided}, resume=resume, preliminary=("estimate",))
 
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""
@@ -84,18 +84,18 @@ class Pipeline:
             raise InterruptedWorkError(resume=self.resume_command, where=str(self.out)) from None
 
     def _run(self, plan: dict[str, Estimate]) -> dict[str, Any]:
-        order = self.order
-        training = with_epochs(order.training, plan["training"].epochs)
+        request = self.request
+        training = with_epochs(request.training, plan["training"].epochs)
         comparison = None
-        if order.comparison is not None:
-            comparison = with_epochs(order.comparison, plan["comparison"].epochs)
+        if request.comparison is not None:
+            comparison = with_epochs(request.comparison, plan["comparison"].epochs)
 
-        genotype, label, ranking = order.genotype, self._own_label(), []
-        if order.strategy:
+        genotype, label, ranking = request.genotype, self._own_label(), []
+        if request.strategy:
             self._announce("cells", plan)
             found = self.stages.run("cells", lambda: self._search(plan["cells"].epochs))
             genotype = genotype_from_json(found["genotype"])
-            if order.rivals:
+            if request.rivals:
                 self._announce("ranking", plan)
                 ranking = self.stages.run("ranking", lambda: self._rank(genotype, plan["ranking"]))["ranking"]
                 genotype, label = genotype_from_json(ranking[0]["genotype"]), ranking[0]["label"]
@@ -108,8 +108,8 @@ class Pipeline:
         save_design(design, self.out / "design.json")
 
         self._announce("training", plan)
-        trained = self.stages.run("training", lambda: self._train([design] * order.seeds, training, "training"))
-        first = self.out / "training" / f"seed-{order.seed}"
+        trained = self.stages.run("training", lambda: self._train([design] * request.seeds, training, "training"))
+        first = self.out / "training" / f"seed-{request.seed}"
         for name in (MODEL, NORMALISATION):
             shutil.copyfile(first / name, self.out / name)
 
@@ -125,14 +125,14 @@ class Pipeline:
     def _search(self, epochs: int) -> dict[str, Any]:
         recipe = dataclasses.replace(self.outline.search_recipe, epochs=epochs)
         return search_cells(
-            self.data, self.order.strategy, recipe, self.out / "cells", seed=self.order.seed, device=self.device,
+            self.data, self.request.strategy, recipe, self.out / "cells", seed=self.request.seed, device=self.device,
             resume=self.resume_command, quiet=self.quiet,
         ).to_json()  # fmt: skip
 
     def _rank(self, genotype: Genotype, planned: Estimate) -> dict[str, Any]:
         """Best first."""
         train = retrainer(
-            self.data, self.order.training, self.out / "ranking", seed=self.order.seed, device=self.device,
+            self.data, self.request.training, self.out / "ranking", seed=self.request.seed, device=self.device,
             quiet=self.quiet, resume_command=self.resume_command,
         )  # fmt: skip
         known, drawn = self._known(genotype), self._rivals(genotype)
@@ -150,9 +150,9 @@ class Pipeline:
 
     def _rivals(self, found: Genotype) -> dict[str, Genotype]:
         """Random cells, after those of the comparison: what is compared with must not have lost a ranking."""
-        order = self.order
-        drawn = list(random_cells(self._space(found), order.seeds + order.rivals, order.seed).items())
-        return dict(drawn[order.seeds :])
+        request = self.request
+        drawn = list(random_cells(self._space(found), request.seeds + request.rivals, request.seed).items())
+        return dict(drawn[request.seeds :])
 
     def _ranked(self, genotype: Genotype) -> Design:
         """Cells are ranked before they are placed: where they were searched."""
@@ -163,16 +163,16 @@ class Pipeline:
         return CellSpace(len(genotype.normal) + 3)
 
     def _place(self, design: Design, epochs: int) -> dict[str, Any]:
-        recipe = dataclasses.replace(self.order.location, epochs=epochs)
+        recipe = dataclasses.replace(self.request.location, epochs=epochs)
         return locate(
-            design, self.data, recipe, self.places, self.out / "placement", seed=self.order.seed, device=self.device,
+            design, self.data, recipe, self.places, self.out / "placement", seed=self.request.seed, device=self.device,
             resume=self.resume_command, quiet=self.quiet,
         ).to_json()  # fmt: skip
 
     def _train(self, designs: Sequence[Design], recipe: Recipe, folder: str) -> dict[str, Any]:
         """One seed per design."""
         results = []
-        for seed, design in enumerate(designs, self.order.seed):
+        for seed, design in enumerate(designs, self.request.seed):
             self._say(f"{folder}, seed {seed}")
             results.append(train_seeds(self._job(design, recipe, folder, seed)))
         return summarise(results)
@@ -186,7 +186,7 @@ class Pipeline:
     def _compare(self, design: Design, recipe: Recipe, training: Recipe) -> dict[str, Any]:
         own = None
         if recipe != training:
-            own = self._train([design] * self.order.seeds, recipe, "comparison/own")
+            own = self._train([design] * self.request.seeds, recipe, "comparison/own")
         others = {
             label: self._train(designs, recipe, f"comparison/{label.split()[0]}")
             for label, designs in self._others(design).items()
@@ -195,32 +195,32 @@ class Pipeline:
 
     def _others(self, design: Design) -> dict[str, list[Design]]:
         """The same plan with other cells; every seed draws random cells of its own."""
-        order = self.order
-        drawn = random_cells(self._space(design.genotype), order.seeds, order.seed).values()
+        request = self.request
+        drawn = random_cells(self._space(design.genotype), request.seeds, request.seed).values()
         others = {RANDOM: [dataclasses.replace(design, genotype=genotype) for genotype in drawn]}
         if design.genotype != SPHYNX:
-            others[PUBLISHED] = [dataclasses.replace(design, genotype=SPHYNX)] * order.seeds
+            others[PUBLISHED] = [dataclasses.replace(design, genotype=SPHYNX)] * request.seeds
         return others
 
     def _own_label(self) -> str:
-        if self.order.strategy:
-            return f"searched cells ({self.order.strategy})"
-        return PUBLISHED if self.order.genotype == SPHYNX else f"given cells ({self.order.genotype.name})"
+        if self.request.strategy:
+            return f"searched cells ({self.request.strategy})"
+        return PUBLISHED if self.request.genotype == SPHYNX else f"given cells ({self.request.genotype.name})"
 
     def _finish(
         self, design: Design, training: Recipe, comparison: Recipe | None, trained: dict[str, Any], rows: list[Row],
         cells: dict[str, Any],
     ) -> dict[str, Any]:  # fmt: skip
-        order = self.order
+        request = self.request
         result = {
             "data": self.data.name,
             **({} if self.data.source is None else {DATA_SOURCE: self.data.source.to_json()}),
-            "relu_budget": order.relu_budget,
+            "relu_budget": request.relu_budget,
             "relus": relu_count(design),
             "channels": design.channels,
             "depth": design.depth,
             "reduce_positions": list(design.reduce_positions),
-            "placed_by": order.location.method if self.places else "fixed" if order.placement == "fixed" else "given",
+            "placed_by": request.location.method if self.places else "fixed" if request.placement == "fixed" else "given",
             **cells,
             "accuracy": trained["accuracy"],
             "accuracy_std": trained["accuracy_std"],

@@ -1,4 +1,4 @@
-"""Recipes that suit the data, shortened and lengthened ones, and orders that are refused."""
+"""Recipes that suit the data, shortened and lengthened ones, and requests that are refused."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from sphynx.errors import InputError
 from sphynx.search.epochs import Halves
 from sphynx.search.location import load_location_recipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
-from sphynx.train.order import (
+from sphynx.design.request import (
     FEW_IMAGES,
     LEAST_SEARCH_STEPS,
     LEAST_STEPS,
@@ -21,7 +21,7 @@ from sphynx.train.order import (
     with_epochs,
 )
 from sphynx.train.recipe import load_recipe
-from tests.train.designs import TRAINING, order
+from tests.design.requests import TRAINING, request
 from tests.train.small import data
 
 
@@ -73,4 +73,4 @@ def test_searches_of_few_images_get_more_epochs_unless_their_number_is_given() -
 
 def test_distillation_is_refused() -> None:
     with pytest.raises(InputError, match="no teacher"):
-        order(training=dataclasses.replace(TRAINING, distillation="kl"))
+        request(training=dataclasses.replace(TRAINING, distillation="kl"))

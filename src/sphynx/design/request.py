@@ -33,7 +33,7 @@ Searched = TypeVar("Searched", SearchRecipe, LocationRecipe)
 
 
 @dataclass(frozen=True)
-class Order:
+class Request:
     """What is asked for."""
 
     relu_budget: int

@@ -1,4 +1,4 @@
-"""How long an order will take: which networks are timed for which stage, and in which order.
+"""How long a request will take: which networks are timed for which stage, and in which order.
 
 Cells that are still to be found are mostly dearer than the published ones, since those skip a lot: on digits and two
 cores an epoch with three that GAEA found took 1.3, 1.5 and 1.6 times as long. They are timed as cells in which every
@@ -29,12 +29,12 @@ from sphynx.space.design import Design
 from sphynx.space.genotype import Edge, Genotype
 from sphynx.space.published import SPHYNX
 from sphynx.train.loop import Job
-from sphynx.train.order import Order
-from sphynx.train.outline import Outline
+from sphynx.design.request import Request
+from sphynx.design.outline import Outline
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
-from sphynx.train.retraining import HELD_OUT, least_ranking_epochs, ranking_recipe
-from sphynx.train.timing import (
+from sphynx.design.retraining import HELD_OUT, least_ranking_epochs, ranking_recipe
+from sphynx.design.timing import (
     Estimate,
     RunEnd,
     fit,
@@ -51,16 +51,16 @@ DRAWN = 20  # random cells, of which the middle one by multiplications stands fo
 
 
 class Forecast:
-    """`estimates` measures. A stage that the order does not ask for has none."""
+    """`estimates` measures. A stage that the request does not ask for has none."""
 
-    def __init__(self, order: Order, data: Data, outline: Outline, device: torch.device) -> None:
-        self.order, self.data, self.outline, self.device = order, data, outline, device
-        self.ranking: Recipe = ranking_recipe(order.training, len(data.train))
+    def __init__(self, request: Request, data: Data, outline: Outline, device: torch.device) -> None:
+        self.request, self.data, self.outline, self.device = request, data, outline, device
+        self.ranking: Recipe = ranking_recipe(request.training, len(data.train))
         self._epoch_seconds: dict[tuple[Genotype, Recipe], float] = {}
 
     def estimates(self) -> tuple[Estimate, ...]:
         """In the order of the stages; with a time budget, with epochs that fit what is left of it."""
-        started, budget_seconds, found = time.monotonic(), self.order.time_budget, dict[str, Estimate]()
+        started, budget_seconds, found = time.monotonic(), self.request.time_budget, dict[str, Estimate]()
 
         def left() -> float:
             return max((budget_seconds or 0.0) - (time.monotonic() - started), 0.0)
@@ -75,23 +75,23 @@ class Forecast:
         return tuple(ordered) if budget_seconds is None else fit(ordered, left(), self._remedy())
 
     def _stages(self) -> dict[str, Callable[[], Estimate]]:
-        """Those that the order asks for, as they will run."""
-        order = self.order
+        """Those that the request asks for, as they will run."""
+        request = self.request
         return {
-            **({"cells": self._cells} if order.strategy else {}),
-            **({"ranking": self._ranking} if order.strategy and order.rivals else {}),
+            **({"cells": self._cells} if request.strategy else {}),
+            **({"ranking": self._ranking} if request.strategy and request.rivals else {}),
             **({"placement": self._placement} if self.outline.places else {}),
             "training": self._training,
-            **({"comparison": self._comparison} if order.comparison is not None else {}),
+            **({"comparison": self._comparison} if request.comparison is not None else {}),
         }
 
     def _cells(self) -> Estimate:
         recipe = self.outline.search_recipe
-        seconds = search_epoch_seconds(self.data, self.order.strategy, recipe, self.device)
+        seconds = search_epoch_seconds(self.data, self.request.strategy, recipe, self.device)
         return _estimate("cells", seconds, recipe.epochs)
 
     def _ranking(self) -> Estimate:
-        training, images, rivals = self.order.training, len(self.data.train), self.order.rivals
+        training, images, rivals = self.request.training, len(self.data.train), self.request.rivals
         cells = [self._own, SPHYNX, *[self._typical] * rivals]
         seconds = (1 - HELD_OUT) * fmean(self._seconds(each, training) for each in cells)
         return Estimate(
@@ -100,7 +100,7 @@ class Forecast:
         )  # fmt: skip
 
     def _placement(self) -> Estimate:
-        recipe, places = self.order.location, self.outline.places
+        recipe, places = self.request.location, self.outline.places
         design = dataclasses.replace(self.outline.design, genotype=self._own)
         seconds = placement_epoch_seconds(design, self.data, recipe, places, self.device)
         at_the_end = (
@@ -109,37 +109,37 @@ class Forecast:
         return _estimate("placement", seconds, recipe.epochs, end_seconds=at_the_end)
 
     def _training(self) -> Estimate:
-        recipe, seeds = self.order.training, self.order.seeds
+        recipe, seeds = self.request.training, self.request.seeds
         return _estimate("training", self._seconds(self._own, recipe), recipe.epochs, seeds, self._test_seconds)
 
     def _comparison(self) -> Estimate:
-        order, recipe = self.order, self.order.comparison
+        request, recipe = self.request, self.request.comparison
         assert recipe is not None
         cells = [
             self._typical,
-            *([SPHYNX] if order.strategy or order.genotype != SPHYNX else []),
-            *([self._own] if recipe != order.training else []),
+            *([SPHYNX] if request.strategy or request.genotype != SPHYNX else []),
+            *([self._own] if recipe != request.training else []),
         ]
         seconds = fmean(self._seconds(each, recipe) for each in cells)
-        return _estimate("comparison", seconds, recipe.epochs, order.seeds * len(cells), self._test_seconds)
+        return _estimate("comparison", seconds, recipe.epochs, request.seeds * len(cells), self._test_seconds)
 
     @property
     def _own(self) -> Genotype:
         """The network's cells, or the stand-in for those that will be found."""
-        return dear_cells(self._space) if self.order.strategy else self.order.genotype
+        return dear_cells(self._space) if self.request.strategy else self.request.genotype
 
     @cached_property
     def _typical(self) -> Genotype:
-        drawn = random_cells(self._space, DRAWN, self.order.seed).values()
+        drawn = random_cells(self._space, DRAWN, self.request.seed).values()
         return sorted(drawn, key=lambda cells: account_of(self._network(cells)).total.macs)[DRAWN // 2]
 
     @property
     def _space(self) -> CellSpace:
-        return CellSpace(self.order.search.nodes if self.order.strategy else self.order.genotype.nodes)
+        return CellSpace(self.request.search.nodes if self.request.strategy else self.request.genotype.nodes)
 
     @cached_property
     def _run_end(self) -> RunEnd:
-        return run_end(self._job(self._own, self.order.training))
+        return run_end(self._job(self._own, self.request.training))
 
     @property
     def _test_seconds(self) -> float:
@@ -158,13 +158,13 @@ class Forecast:
         return dataclasses.replace(self.outline.at_an_early_place, genotype=cells)
 
     def _remedy(self) -> str:
-        order = self.order
+        request = self.request
         shorter = [
-            *(["leave out --search"] if order.strategy else []),
-            *(["give --rivals 0"] if order.strategy and order.rivals else []),
+            *(["leave out --search"] if request.strategy else []),
+            *(["give --rivals 0"] if request.strategy and request.rivals else []),
             *(["take --fixed places"] if self.outline.places else []),
-            *(["take fewer --seeds"] if order.seeds > 1 else []),
-            *(["give --compare none"] if order.comparison is not None else []),
+            *(["take fewer --seeds"] if request.seeds > 1 else []),
+            *(["give --compare none"] if request.comparison is not None else []),
         ]
         return f"Give more time{''.join(f', or {words}' for words in shorter)}."
 

@@ -18,7 +18,7 @@ from sphynx.network.model import design_fingerprint
 from sphynx.search.rounds import LEAST_EPOCHS
 from sphynx.space.design import Design
 from sphynx.train.loop import DivergedError, Job
-from sphynx.train.order import epochs_of, with_epochs
+from sphynx.design.request import epochs_of, with_epochs
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.runs import train_seeds
