@@ -33,8 +33,8 @@ from sphynx.cli.output import print_json, print_table
 from sphynx.data.images import Data
 from sphynx.network.backend import fast_convolutions
 from sphynx.search.epochs import Halves, Learner
-from sphynx.search.locate import prepare_placement
-from sphynx.search.location import LocationRecipe, load_location_recipe, placements
+from sphynx.search.placement.algorithm import PlacementRecipe, load_placement_recipe, placements
+from sphynx.search.placement.place import prepare_placement
 from sphynx.search.recipe import SearchRecipe, load_recipe
 from sphynx.search.search import prepare_search
 from sphynx.search.strategies import STRATEGIES
@@ -95,7 +95,7 @@ def search_row(
 def placement_row(
     design: Design,
     data: Data,
-    recipe: LocationRecipe,
+    recipe: PlacementRecipe,
     device: torch.device,
     effort: measure.Effort,
     ceilings: measure.Ceilings,
@@ -112,7 +112,7 @@ def placement_row(
     return measure.row_of(what, _how(recipe), recipe.batch_size, seconds, halves.steps, work, ceilings)
 
 
-def _how(recipe: SearchRecipe | LocationRecipe) -> str:
+def _how(recipe: SearchRecipe | PlacementRecipe) -> str:
     how = ("bf16" if recipe.autocast else "fp32") + (", graph" if recipe.cuda_graphs else ", eager")
     how += ", lanes" if recipe.cuda_graphs and isinstance(recipe, SearchRecipe) and recipe.lanes else ""
     return how + (", tensor cores" if recipe.tensor_cores else "")
@@ -186,7 +186,7 @@ def check_graphs(
         found[f"search {strategy}"] = graph_difference(make_search, steps)
 
     def make_placement(graphs: bool) -> Any:
-        recipe = load_location_recipe(
+        recipe = load_placement_recipe(
             "paper", {"batch_size": 16, "autocast": False, "cuda_graphs": graphs, **of_both(settings)}
         )
         return prepare_placement(design, data, recipe, placements(design.depth, 2, "paper"), seed=0, device=device)
@@ -249,11 +249,11 @@ def search_rows(
     data = measure.random_data(256 if quick else 50_000)
     small = {"batch_size": 8} if quick else {}
     recipe = load_recipe(recipe_name, {**settings, **small, **({"depth": 3, "channels": 1} if quick else {})})
-    location = load_location_recipe(recipe_name, {**of_both(settings), **small})
+    placing = load_placement_recipe(recipe_name, {**of_both(settings), **small})
     for strategy in strategies:
         yield search_row(strategy, data, recipe, device, effort, ceilings)
     channels, depth = (1, 3) if quick else (5, 5)
-    yield placement_row(paper_design(channels, depth, data.classes), data, location, device, effort, ceilings)
+    yield placement_row(paper_design(channels, depth, data.classes), data, placing, device, effort, ceilings)
 
 
 def paper_design(channels: int, depth: int, classes: int, **changes: Any) -> Design:

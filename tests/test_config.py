@@ -10,7 +10,7 @@ import pytest
 
 from sphynx.config import Fault, read_settings
 from sphynx.errors import InputError
-from sphynx.search.location import load_location_recipe
+from sphynx.search.placement.algorithm import load_placement_recipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.train.recipe import load_recipe
 
@@ -104,7 +104,7 @@ def test_of_values_at_odds_the_remedy_names_what_was_given(
         (load_search_recipe, "small", {"depth": 0, "warmup": 2.0}),
         (load_search_recipe, "small", {"reduce_at": [3, 1]}),
         (load_search_recipe, "paper", {"nodes": 3, "architecture_betas": [0.5]}),
-        (load_location_recipe, "fast", {"beta_warmup": 1.0, "epochs": 0, "beta_betas": []}),
+        (load_placement_recipe, "fast", {"beta_warmup": 1.0, "epochs": 0, "beta_betas": []}),
         (load_recipe, "small", {"warmup_epochs": 9.0}),
         (load_recipe, "small", {"epochs": 0}),
         (load_recipe, "small", {"schedule": "step"}),

@@ -18,7 +18,7 @@ from tests.data.layouts import write_classes
 # 320 ReLUs: C = 1, D = 5 on images of 8x8. One epoch of everything, in few large batches.
 TINY = [
     "design", "--data", "digits", "--relu-budget", "320", "--device", "cpu", "--recipe", "smoke",
-    "--search-recipe", "smoke", "--location-recipe", "smoke", "--strategy", "gdas",
+    "--search-recipe", "smoke", "--placement-recipe", "smoke", "--strategy", "gdas",
     *(word for stage in ("cells", "placement", "training")
       for setting in ("epochs=1", "batch_size=240") for word in ("--set", f"{stage}.{setting}")),
     "--set", "cells.nodes=4", "--set", "cells.depth=2",

@@ -1,4 +1,4 @@
-"""`sphynx search` and `sphynx locate` as a user calls them, on the embedded digits."""
+"""`sphynx search` and `sphynx place` as a user calls them, on the embedded digits."""
 
 from __future__ import annotations
 
@@ -113,24 +113,24 @@ def test_the_supernet_reduces_where_it_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-def test_locate_chooses_a_placement(tmp_path: Path, design: Path) -> None:
+def test_place_chooses_a_placement(tmp_path: Path, design: Path) -> None:
     out = tmp_path / "place"
     shown = run(
-        "locate", str(design), "--data", "digits", "--recipe", "smoke", "--set", "epochs=1", "--set",
+        "place", str(design), "--data", "digits", "--recipe", "smoke", "--set", "epochs=1", "--set",
         "batch_size=256", "-o", str(out), "--json",
     )  # fmt: skip
     found = json.loads(shown)
     assert len(found["placements"]) == 3
     assert list(load_design(out / "design.json").reduce_positions) == found["best"]
-    assert (out / "figures" / "location.svg").exists()
+    assert (out / "figures" / "placement.svg").exists()
 
 
-def test_locate_keeps_the_designs_relus(tmp_path: Path) -> None:
+def test_place_keeps_the_designs_relus(tmp_path: Path) -> None:
     """8, 4, 2, 1, 1 pixels: the fourth reduce cell, and every cell after it, has four times the ReLUs."""
     start, out = tmp_path / "four.json", tmp_path / "four"
     save_design(Design(SPHYNX, 1, 5, (0, 1, 2, 4), image=Shape(1, 8, 8), classes=10), start)
     words = ["--data", "digits", "--recipe", "smoke", "--set", "epochs=1", "--set", "batch_size=256"]
-    ran = CliRunner().invoke(app, ["locate", str(start), *words, "--reduce-cells", "4", "-o", str(out), "--json"])
+    ran = CliRunner().invoke(app, ["place", str(start), *words, "--reduce-cells", "4", "-o", str(out), "--json"])
     assert ran.exit_code == 0, ran.output
     places = json.loads(ran.stdout)["placements"]
     assert len(places) == 4 and {place[-1] for place in places} == {4}
@@ -138,16 +138,16 @@ def test_locate_keeps_the_designs_relus(tmp_path: Path) -> None:
 
     save_design(Design(SPHYNX, 1, 5, (0, 1), image=Shape(1, 8, 8), classes=10), start)
     with pytest.raises(InputError, match="at least 512 ReLUs, the given design has 320") as refused:
-        run("locate", str(start), *words, "--reduce-cells", "4", "-o", str(tmp_path / "none"))
+        run("place", str(start), *words, "--reduce-cells", "4", "-o", str(tmp_path / "none"))
     assert "fewer reduce cells" in refused.value.remedy and not (tmp_path / "none").exists()
 
 
 def test_fixed_places_need_no_data(tmp_path: Path, design: Path) -> None:
-    shown = json.loads(run("locate", str(design), "--fixed", "-o", str(tmp_path / "f"), "--json"))
+    shown = json.loads(run("place", str(design), "--fixed", "-o", str(tmp_path / "f"), "--json"))
     assert shown == {"best": [1, 2], "relus": 192, "given_relus": 192}
-    assert "1, 2: 192 ReLUs (before: 192)" in run("locate", str(design), "--fixed", "-o", str(tmp_path / "f"))
+    assert "1, 2: 192 ReLUs (before: 192)" in run("place", str(design), "--fixed", "-o", str(tmp_path / "f"))
     with pytest.raises(InputError, match="needs data"):
-        run("locate", str(design), "-o", str(tmp_path / "g"))
+        run("place", str(design), "-o", str(tmp_path / "g"))
 
 
 def test_fixed_places_keep_the_designs_relus(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_fixed_places_keep_the_designs_relus(tmp_path: Path) -> None:
     late, out = tmp_path / "late.json", tmp_path / "f"
     save_design(Design(SPHYNX, 1, 4, (2, 3), image=Shape(1, 7, 7), classes=10), late)
     with pytest.raises(InputError, match="at 1, 2 the network has 241 ReLUs, the given design has 226") as refused:
-        run("locate", str(late), "--fixed", "-o", str(out))
+        run("place", str(late), "--fixed", "-o", str(out))
     assert "--data" in refused.value.remedy and not out.exists()
 
 

@@ -16,10 +16,10 @@ from safetensors.torch import load_file
 
 from sphynx.cli.main import main
 from sphynx.config import read_settings
+from sphynx.design.request import with_epochs
 from sphynx.program.files import load_program
 from sphynx.space.files import save_design
 from sphynx.space.tally import Shape
-from sphynx.design.request import with_epochs
 from sphynx.train.recipe import Recipe, load_recipe
 from tests.data.layouts import write_classes
 from tests.train.small import DESIGN
@@ -181,12 +181,12 @@ def test_recipes(sphynx: Sphynx) -> None:
 def test_recipes_of_searches_stand_beside_those_of_training(sphynx: Sphynx) -> None:
     listed = json.loads(sphynx("recipes", "ls", "--json").out)
     assert {name: row["stage"] for name, row in listed.items() if name.endswith("smoke")} == {
-        "smoke": "training", "search-smoke": "search", "location-smoke": "location",
+        "smoke": "training", "search-smoke": "search", "placement-smoke": "placement",
     }  # fmt: skip
     assert "supernet C=5 D=8" in sphynx("recipes", "ls").out
     assert sphynx("recipes", "cp", "search-small", "mine.toml").code == 0
     assert sphynx("recipes", "validate", "mine.toml", "--stage", "search").out == "mine.toml: good\n"
-    assert sphynx("recipes", "validate", "location-fast").code == 0
+    assert sphynx("recipes", "validate", "placement-fast").code == 0
     as_training = sphynx("recipes", "validate", "mine.toml")
     assert as_training.code == 2 and "unknown key 'random_candidates'" in as_training.err
     assert "no stage" in sphynx("recipes", "validate", "mine.toml", "--stage", "lunch").err

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from sphynx.search.location import load_location_recipe
-from sphynx.search.recipe import load_recipe as load_search_recipe
-from sphynx.design.request import Request
 from sphynx.design.pipeline import Pipeline
+from sphynx.design.request import Request
+from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.train.recipe import load_recipe
 from tests.train.small import data
 
@@ -22,7 +22,7 @@ def request(**changes: Any) -> Request:
     asked = Request(
         relu_budget=48,
         search=load_search_recipe("smoke", {"epochs": 1, "nodes": 4, "batch_size": 12}),
-        location=load_location_recipe("smoke", {"epochs": 1, "batch_size": 12}),
+        placing=load_placement_recipe("smoke", {"epochs": 1, "batch_size": 12}),
         training=TRAINING,
         comparison=TRAINING,
         strategy="gdas",

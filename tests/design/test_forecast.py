@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
+from sphynx.design import forecast as module
+from sphynx.design.forecast import dear_cells
+from sphynx.design.timing import Estimate, RunEnd
 from sphynx.errors import InputError
-from sphynx.search.cellspace import CellSpace
-from sphynx.search.location import load_location_recipe
+from sphynx.search.placement.algorithm import load_placement_recipe
 from sphynx.search.ranking import random_cells
+from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.account import account_of
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
 from sphynx.space.published import DARTS_V2, SPHYNX, into_sphynx_space
 from sphynx.space.tally import Shape
-from sphynx.design import forecast as module
-from sphynx.design.forecast import dear_cells
 from sphynx.train.loop import Job
-from sphynx.design.timing import Estimate, RunEnd
 from tests.design.requests import TRAINING, pipeline
 
 
@@ -95,7 +95,7 @@ def test_given_cells_are_timed_themselves(tmp_path: Path, timed: list[tuple[str,
 
 def test_every_stage_counts_what_its_runs_do_at_their_end(tmp_path: Path, timed: list[tuple[str, Any]]) -> None:
     """48 training images, of which a ranking holds out 9 and a placement 24 for each candidate; 30 test images."""
-    asked = pipeline(tmp_path, rivals=1, location=load_location_recipe("smoke"))
+    asked = pipeline(tmp_path, rivals=1, placing=load_placement_recipe("smoke"))
     estimates = asked.forecast.estimates()
     assert [estimate.stage for estimate in estimates] == ["cells", "ranking", "placement", "training", "comparison"]
     ends = [0.0, 7 + 9 * 0.5, len(asked.places) * 24 * 0.5, 7 + 30 * 0.5, 7 + 30 * 0.5]

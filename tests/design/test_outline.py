@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from sphynx.data.images import ImageSet, make_data
+from sphynx.design.outline import usual_reduce_cells
+from sphynx.design.pipeline import Pipeline
 from sphynx.errors import InputError
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design, Stem
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
-from sphynx.design.outline import usual_reduce_cells
-from sphynx.design.pipeline import Pipeline
-from tests.design.requests import CPU, request, pipeline
+from tests.design.requests import CPU, pipeline, request
 
 
 def test_reduce_cells_stay_within_the_budget(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from sphynx.design import forecast, retraining
+from sphynx.design import pipeline as module
+from sphynx.design.retraining import retrainer
 from sphynx.errors import InputError
 from sphynx.network.model import load_model
 from sphynx.report.sources import read_sources
@@ -18,10 +21,7 @@ from sphynx.space.design import Design
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published import SPHYNX
-from sphynx.design import forecast, retraining
-from sphynx.design import pipeline as module
 from sphynx.train.loop import DivergedError, Job
-from sphynx.design.retraining import retrainer
 from tests.design.requests import TRAINING, pipeline
 
 STAGES = ("cells", "placement", "training", "comparison")
@@ -62,7 +62,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("estimate", forecast, "training_epoch_seconds", 1),
         ("cells", module, "search_cells", 1),
         ("ranking", retraining, "train_seeds", 2),  # after that of the found cells
-        ("placement", module, "locate", 1),
+        ("placement", module, "place", 1),
         ("training", module, "train_seeds", 1),
         ("comparison", module, "train_seeds", 2),  # after the network's own training
     ],

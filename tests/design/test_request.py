@@ -6,20 +6,20 @@ import pytest
 import torch
 
 from sphynx.data.open import open_data
-from sphynx.errors import InputError
-from sphynx.search.epochs import Halves
-from sphynx.search.location import load_location_recipe
-from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.design.request import (
     FEW_IMAGES,
     LEAST_SEARCH_STEPS,
     LEAST_STEPS,
-    location_recipe,
     long_enough,
+    placement_recipe,
     search_recipe,
     training_recipe,
     with_epochs,
 )
+from sphynx.errors import InputError
+from sphynx.search.epochs import Halves
+from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.train.recipe import load_recipe
 from tests.design.requests import TRAINING, request
 from tests.train.small import data
@@ -62,7 +62,7 @@ def test_images_that_are_held_out_make_no_steps() -> None:
 
 def test_searches_of_few_images_get_more_epochs_unless_their_number_is_given() -> None:
     images, many = data(), open_data("digits")
-    for recipe_of, load in ((search_recipe, load_search_recipe), (location_recipe, load_location_recipe)):
+    for recipe_of, load in ((search_recipe, load_search_recipe), (placement_recipe, load_placement_recipe)):
         assert recipe_of("auto", {}, many) == load("small")
         assert recipe_of("small", {}, images) == load("small")
         assert recipe_of("auto", {"epochs": 3}, images).epochs == 3

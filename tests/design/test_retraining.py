@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from sphynx.search.rounds import Round
 from sphynx.design import retraining
 from sphynx.design.request import long_enough
-from sphynx.train.recipe import load_recipe
 from sphynx.design.retraining import LEAST_RANKING_STEPS, least_ranking_epochs, ranking_recipe, too_few_to_rank
+from sphynx.search.rounds import Round
+from sphynx.train.recipe import load_recipe
 from tests.design.requests import TRAINING, pipeline
 
 SMALL = load_recipe("small")

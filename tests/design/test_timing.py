@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 
+from sphynx.design import timing
+from sphynx.design.timing import MARGIN, Estimate, fit, parse_duration
 from sphynx.errors import InputError
 from sphynx.search.epochs import Halves
 from sphynx.search.recipe import load_recipe
 from sphynx.search.search import Searcher
-from sphynx.design import timing
-from sphynx.design.timing import MARGIN, Estimate, fit, parse_duration
 from tests.train.small import data, job
 
 

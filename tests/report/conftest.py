@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from sphynx.search.locate import locate
-from sphynx.search.location import load_location_recipe, placements
+from sphynx.search.placement.algorithm import load_placement_recipe, placements
+from sphynx.search.placement.place import place
 from sphynx.search.recipe import load_recipe
 from sphynx.search.search import search_cells
 from sphynx.space.design import Design
@@ -31,8 +31,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     train(job(folder / "first", held_out=0.2))
     design = Design(SPHYNX, 2, 3, (0, 1), Shape(1, 4, 4), 3)
-    recipe = load_location_recipe("smoke", {"batch_size": 8})
-    locate(design, data(), recipe, placements(3, 2), folder / "places", quiet=True)
+    recipe = load_placement_recipe("smoke", {"batch_size": 8})
+    place(design, data(), recipe, placements(3, 2), folder / "places", quiet=True)
     cells = load_recipe("smoke", {"batch_size": 8, "epochs": 1})
     search_cells(data(), "random", cells, folder / "cells", quiet=True)
     return folder

@@ -15,8 +15,8 @@ from sphynx.report.provenance import made_elsewhere
 from sphynx.report.sources import read_sources
 from sphynx.run.environment import describe_environment
 from sphynx.space.shipped import load_card
-from tests.report.inputs import private_row, write_check, write_private
 from tests.design.test_pipeline import pipeline
+from tests.report.inputs import private_row, write_check, write_private
 
 RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

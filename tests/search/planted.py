@@ -18,14 +18,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sphynx.network.backend import fast_convolutions
-from sphynx.search.cellspace import KINDS, CellSpace, Kind, cell_of
-from sphynx.search.mixture import Mixture, Mixtures, single_path
 from sphynx.search.objective import Batch, Objective
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.strategies import STRATEGIES
 from sphynx.search.strategies.strategy import Strategy
-from sphynx.search.supernet import Supernet
-from sphynx.search.weights import MixedNetwork, SharedWeights
+from sphynx.search.supernet.cellspace import KINDS, CellSpace, Kind, cell_of
+from sphynx.search.supernet.mixture import Mixture, Mixtures, single_path
+from sphynx.search.supernet.supernet import Supernet
+from sphynx.search.supernet.weights import MixedNetwork, SharedWeights
 from sphynx.space.design import Design
 from sphynx.space.genotype import INPUT_NODES, Genotype
 from sphynx.space.published import SPHYNX

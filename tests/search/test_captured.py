@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from sphynx.search.captured import Captures
-from sphynx.search.locate import locate
-from sphynx.search.location import LocationRecipe, placements
+from sphynx.search.placement.algorithm import PlacementRecipe, placements
+from sphynx.search.placement.place import place
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.search import search_cells
 from tests.search.test_runs import RECIPE, small_data, small_design
@@ -40,8 +40,8 @@ def test_a_captured_search_is_the_eager_one(strategy: str, lanes: bool, tmp_path
 @needs_cuda
 def test_a_captured_placement_is_the_eager_one(tmp_path: Path) -> None:
     found = [
-        locate(
-            small_design(), small_data(), LocationRecipe(epochs=3, batch_size=8, autocast=False, cuda_graphs=graphs),
+        place(
+            small_design(), small_data(), PlacementRecipe(epochs=3, batch_size=8, autocast=False, cuda_graphs=graphs),
             placements(3), tmp_path / str(graphs), device="cuda", quiet=True,
         )
         for graphs in (False, True)

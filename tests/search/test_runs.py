@@ -12,15 +12,16 @@ import torch
 
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.errors import InputError, SphynxError
-from sphynx.report.location_figure import draw_location
+from sphynx.report.placement_figure import draw_placement
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import InterruptedWorkError
-from sphynx.search import epochs, locate, search
-from sphynx.search.cellspace import CellSpace
-from sphynx.search.location import LocationRecipe, placements
+from sphynx.search import epochs, search
+from sphynx.search.placement import place as placing
+from sphynx.search.placement.algorithm import PlacementRecipe, placements
 from sphynx.search.ranking import Ranked, random_cells, rank
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.seeds import search_seeds
+from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
@@ -31,7 +32,7 @@ RECIPE = SearchRecipe(
     depth=2, channels=1, nodes=4, epochs=3, batch_size=8, pc_channel_divisor=2, pc_warmup=0.0, random_candidates=3,
     random_finalists=2, enas_derive_samples=2, enas_hidden=8, perturbation_tune_steps=1, hessian_iterations=2,
 )  # fmt: skip
-PLACES = LocationRecipe(epochs=3, batch_size=8)
+PLACES = PlacementRecipe(epochs=3, batch_size=8)
 
 
 def small_data() -> Data:
@@ -151,7 +152,7 @@ def test_a_refused_search_leaves_what_the_folder_says_of_its_run(tmp_path: Path)
     places = placements(3, 2, "all")
     starts = (
         lambda seed: search.search_cells(small_data(), "gdas", RECIPE, tmp_path / "cells", seed=seed, quiet=True),
-        lambda seed: locate.locate(
+        lambda seed: placing.place(
             small_design(), small_data(), PLACES, places, tmp_path / "places", seed=seed, quiet=True
         ),
     )
@@ -208,12 +209,12 @@ def test_a_search_that_diverges_says_so_and_keeps_its_checkpoint(tmp_path: Path)
 def test_a_killed_placement_continues_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_every_epoch(monkeypatch)
     data, design, places = small_data(), small_design(), placements(3)
-    whole = locate.locate(design, data, PLACES, places, tmp_path / "whole", quiet=True)
+    whole = placing.place(design, data, PLACES, places, tmp_path / "whole", quiet=True)
     with monkeypatch.context() as patch:
         cut_in_epoch(patch, 1)
         with pytest.raises(CutError):
-            locate.locate(design, data, PLACES, places, tmp_path / "cut", quiet=True)
-    continued = locate.locate(design, data, PLACES, places, tmp_path / "cut", quiet=True)
+            placing.place(design, data, PLACES, places, tmp_path / "cut", quiet=True)
+    continued = placing.place(design, data, PLACES, places, tmp_path / "cut", quiet=True)
     assert continued == whole
     assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
     assert load_design(tmp_path / "cut" / "design.json").reduce_positions == whole.best
@@ -222,17 +223,17 @@ def test_a_killed_placement_continues_bit_for_bit(tmp_path: Path, monkeypatch: p
 
 
 def test_candidates_share_their_stem_and_nothing_else() -> None:
-    networks, stem = locate.candidate_networks(small_design(), placements(3))
+    networks, stem = placing.candidate_networks(small_design(), placements(3))
     owned = [{id(p) for p in network.parameters()} for network in networks]
     assert owned[0] & owned[1] == {id(p) for p in stem.parameters()}
 
 
 def test_the_exhaustive_search_and_its_figure(tmp_path: Path) -> None:
     design, places = small_design(), placements(3)
-    result = locate.locate(design, small_data(), PLACES, places, tmp_path, quiet=True)
-    draw_location(result, tmp_path / "without.svg")
-    full = locate.with_exhaustive(result, design, lambda d: 0.5 + 0.1 * d.reduce_positions[0], tmp_path)
-    draw_location(full, tmp_path / "with.svg")
+    result = placing.place(design, small_data(), PLACES, places, tmp_path, quiet=True)
+    draw_placement(result, tmp_path / "without.svg")
+    full = placing.with_exhaustive(result, design, lambda d: 0.5 + 0.1 * d.reduce_positions[0], tmp_path)
+    draw_placement(full, tmp_path / "with.svg")
     assert full.accuracy == pytest.approx((0.5, 0.5, 0.6))
     assert json.loads((tmp_path / "beta.json").read_text())["accuracy"] is not None
     assert "<svg" in (tmp_path / "with.svg").read_text()
@@ -242,7 +243,7 @@ def test_the_exhaustive_search_and_its_figure(tmp_path: Path) -> None:
 def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:
     design = Design(SPHYNX, 1, 3, (0, 1), Shape(3, 32, 32), 100)
     with pytest.raises(InputError, match="classes"):
-        locate.locate(design, small_data(), PLACES, placements(3), tmp_path, quiet=True)
+        placing.place(design, small_data(), PLACES, placements(3), tmp_path, quiet=True)
 
 
 def test_evaluation_mixes_the_classes_of_a_sorted_set() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from sphynx.search.cellspace import KINDS, CellSpace
-from sphynx.search.mixture import Mixture, Mixtures
 from sphynx.search.perturbation import select_by_perturbation
 from sphynx.search.ranking import random_cells, rank, spread
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.stopping import cells_without_convolution, dominant_eigenvalue, eigenvalue_grew, too_many_skips
+from sphynx.search.supernet.cellspace import KINDS, CellSpace
+from sphynx.search.supernet.mixture import Mixture, Mixtures
 from sphynx.space.genotype import Genotype, cell
 from sphynx.space.published import SPHYNX
 

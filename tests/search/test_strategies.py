@@ -11,8 +11,6 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from sphynx.errors import InputError
-from sphynx.search.cellspace import KINDS, count_operation
-from sphynx.search.mixture import Mixture
 from sphynx.search.objective import Batch, CostTerm, Objective
 from sphynx.search.recipe import SearchRecipe, load_recipe
 from sphynx.search.strategies import STRATEGIES, channel_divisor
@@ -21,7 +19,9 @@ from sphynx.search.strategies.enas import Enas
 from sphynx.search.strategies.gaea import Gaea
 from sphynx.search.strategies.gdas import Gdas
 from sphynx.search.strategies.pc_darts import PcDarts, softmax_per_node
-from sphynx.search.weights import SharedWeights
+from sphynx.search.supernet.cellspace import KINDS, count_operation
+from sphynx.search.supernet.mixture import Mixture
+from sphynx.search.supernet.weights import SharedWeights
 from tests.search.planted import OBJECTIVE, LinearCells, Planted, plant_vectors
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from sphynx.search.location import LocationRecipe
+from sphynx.search.placement.algorithm import PlacementRecipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.weight_settings import give_gradients
 
@@ -61,5 +61,5 @@ def test_how_a_search_runs_is_decided_by_the_device_unless_it_is_said() -> None:
             True,
         )
         assert found.resolved("cpu") == found  # nothing is left open
-        place = LocationRecipe().resolved(device)
+        place = PlacementRecipe().resolved(device)
         assert {place.autocast, place.cuda_graphs, place.tensor_cores} == {by_device}

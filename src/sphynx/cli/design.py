@@ -29,8 +29,8 @@ from sphynx.train.recipe import AUTO
 
 if TYPE_CHECKING:
     from sphynx.data.images import Data
-    from sphynx.design.request import Request
     from sphynx.design.pipeline import Pipeline
+    from sphynx.design.request import Request
     from sphynx.design.timing import Estimate
 
 RIVALS = 3
@@ -67,7 +67,7 @@ def design(
         str, typer.Option("--compare", help="The recipe of the final table: same, none, or another (shorter) one.")
     ] = "same",
     search_recipe: Annotated[str, typer.Option("--search-recipe", help="Of the cell search.")] = AUTO,
-    location_recipe: Annotated[str, typer.Option("--location-recipe", help="Of the placement.")] = AUTO,
+    placement_recipe: Annotated[str, typer.Option("--placement-recipe", help="Of the placement.")] = AUTO,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A value of a stage's recipe: cells.epochs=4, placement.*, training.*."),
@@ -106,8 +106,8 @@ def design(
     """
     from sphynx.data.open import open_data
     from sphynx.design.pipeline import Pipeline
-    from sphynx.train.processes import pick_device
     from sphynx.design.retraining import too_few_to_rank
+    from sphynx.train.processes import pick_device
 
     out = out or Path("runs") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(data).name)}-{relu_budget}"
     chosen_device = pick_device(device)
@@ -117,7 +117,7 @@ def design(
         images, relu_budget=relu_budget, tolerance=tolerance, stem=stem, conv_stack=conv_stack, cells=cells,
         strategy=strategy if search else "", rivals=_rivals(search, rivals),
         placement=_placement(fixed, reduce_at, reduce_cells), reduce_cells=reduce_cells, candidates=candidates,
-        recipes=(search_recipe, location_recipe, recipe, compare), settings=settings or [],
+        recipes=(search_recipe, placement_recipe, recipe, compare), settings=settings or [],
         seed=seed, seeds=seeds, time_budget=time_budget,
     )  # fmt: skip
     notes = []
@@ -146,10 +146,10 @@ def _request(
     rivals: int, placement: Literal["search", "fixed"] | tuple[int, ...], reduce_cells: int | None, candidates: str,
     recipes: tuple[str, str, str, str], settings: list[str], seed: int, seeds: int, time_budget: str,
 ) -> Request:  # fmt: skip
+    from sphynx.design.request import Request, placement_recipe, search_recipe, training_recipe
+    from sphynx.design.timing import parse_duration
     from sphynx.search.strategies import STRATEGIES
     from sphynx.space.planner import parse_percentage, parse_relu_budget
-    from sphynx.design.request import Request, location_recipe, search_recipe, training_recipe
-    from sphynx.design.timing import parse_duration
 
     if strategy and strategy not in STRATEGIES:
         raise InputError(f"there is no strategy {strategy!r}", remedy=f"Use one of {', '.join(STRATEGIES)}.")
@@ -163,7 +163,7 @@ def _request(
             "the supernet reduces as its network will", where="--set cells.reduce_at",
             remedy="Give --reduce-at, or search by itself (sphynx search --reduce-at) and design with --cells FILE.",
         )  # fmt: skip
-    search, location, training, compare = recipes
+    search, placing, training, compare = recipes
     _, trained_by = training_recipe(training, changes["training"], data)
     compared_by = trained_by if compare == "same" else None
     if compare not in ("same", "none"):
@@ -180,7 +180,7 @@ def _request(
         reduce_cells=reduce_cells,
         candidates=candidates,  # type: ignore[arg-type]  # checked above
         search=search_recipe(search, {**changes["cells"], "reduce_at": []}, data),  # the outline says where
-        location=location_recipe(location, changes["placement"], data),
+        placing=placement_recipe(placing, changes["placement"], data),
         training=trained_by,
         comparison=compared_by,
         seed=seed,
@@ -236,7 +236,7 @@ def _print_schedule(pipeline: Pipeline) -> None:
     from sphynx.run.progress import duration
 
     request, estimates = pipeline.request, pipeline.schedule()
-    asked = {"cells": request.search.epochs, "placement": request.location.epochs, "training": request.training.epochs}
+    asked = {"cells": request.search.epochs, "placement": request.placing.epochs, "training": request.training.epochs}
     asked["ranking"] = pipeline.forecast.ranking.epochs
     asked["comparison"] = request.comparison.epochs if request.comparison is not None else 0
     total = duration(sum(estimate.seconds for estimate in estimates))
@@ -244,7 +244,7 @@ def _print_schedule(pipeline: Pipeline) -> None:
     note = f"about {total} in all, by steps timed on this device{dear}"
     if request.time_budget is not None:
         shortened = any(estimate.epochs < asked[estimate.stage] for estimate in estimates)
-        note += f"; {'epochs scaled to fit' if shortened else 'fits'} the budget of {duration(order.time_budget)}"
+        note += f"; {'epochs scaled to fit' if shortened else 'fits'} the budget of {duration(request.time_budget)}"
     print_table(
         "Estimate",
         ["stage", ">seconds per epoch", ">epochs", ">runs", ">time"],

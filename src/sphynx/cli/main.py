@@ -22,8 +22,8 @@ from sphynx.cli import (
     eval,
     infer,
     keys,
-    locate,
     models,
+    place,
     plan,
     recipes,
     report,
@@ -53,7 +53,8 @@ app.add_typer(data.app, name="data")
 app.add_typer(recipes.app, name="recipes")
 app.add_typer(models.app, name="models")
 app.command("search")(search.search)
-app.command("locate")(locate.locate)
+app.command("place")(place.place)
+app.command("locate", hidden=True)(place.place)  # the name of earlier versions
 app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
 app.command("compile")(compile.compile_run)

@@ -18,11 +18,11 @@ app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 
 def _shelves() -> tuple[Shelf[Any], ...]:
-    from sphynx.search.location import LOCATION_SHELF
+    from sphynx.search.placement.algorithm import PLACEMENT_SHELF
     from sphynx.search.recipe import SHELF as SEARCH_SHELF
     from sphynx.train.recipe import SHELF as TRAINING_SHELF
 
-    return TRAINING_SHELF, SEARCH_SHELF, LOCATION_SHELF
+    return TRAINING_SHELF, SEARCH_SHELF, PLACEMENT_SHELF
 
 
 @app.callback()
@@ -34,7 +34,7 @@ def recipes(context: typer.Context) -> None:
 
 @app.command("ls")
 def list_recipes(as_json: Json = False) -> None:
-    """List the recipes that come with Sphynx. Where a stage is given, a name may leave out `search-` or `location-`.
+    """List the recipes that come with Sphynx. Where a stage is given, a name may leave out `search-` or `placement-`.
 
     Example:
 
@@ -75,7 +75,7 @@ def copy_recipe(
 def validate(
     files: Annotated[list[str], typer.Argument(help="Recipe files, or names.")],
     stage: Annotated[
-        str, typer.Option("--stage", help="Of the files: training, search or location. Names say it themselves.")
+        str, typer.Option("--stage", help="Of the files: training, search or placement. Names say it themselves.")
     ] = "",
 ) -> None:
     """Check recipes; every fault of a file is reported at once.

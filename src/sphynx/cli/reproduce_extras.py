@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 def extras(experiment: Experiment, scale: Scale, outcomes: list[Outcome]) -> dict[str, Any]:
     """What an experiment gives beside its rows."""
-    from sphynx.report.location_saving import savings
     from sphynx.report.paper_latency import estimates_of
+    from sphynx.report.placement_saving import savings
 
     found = {
         "latency_estimates_of_the_paper": estimates_of(experiment.name),
-        "saving": [{**saving.to_json(), "placed_by": scale.location_recipe().method} for saving in savings(outcomes)],
+        "saving": [{**saving.to_json(), "placed_by": scale.placement_recipe().method} for saving in savings(outcomes)],
     }
     return {name: values for name, values in found.items() if values}
 
 
 def print_saving(scale: Scale, outcomes: list[Outcome]) -> None:
-    from sphynx.report.location_saving import savings
+    from sphynx.report.placement_saving import savings
 
     found = savings(outcomes)
     if not found:
         return
     columns = ["network", ">candidates", ">search, min", ">training its choice, min", ">training all, min"]
     print_table(
-        f"{scale.location_recipe().method} against training every placement, measured",
+        f"{scale.placement_recipe().method} against training every placement, measured",
         [*columns, ">times as long", ">the paper's claim"],
         (
             [

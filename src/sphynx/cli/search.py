@@ -73,12 +73,12 @@ def search(
       sphynx search --data cifar100 --cost conv5=2.8 --cost conv3=1 --cost-weight 0.1 -o runs/cheap
     """
     from sphynx.data.open import open_data
-    from sphynx.search.cellspace import CellSpace
     from sphynx.search.objective import Objective
     from sphynx.search.ranking import random_cells as draw_cells
     from sphynx.search.recipe import load_recipe
     from sphynx.search.search import SearchResult, search_cells
     from sphynx.search.seeds import search_seeds
+    from sphynx.search.supernet.cellspace import CellSpace
     from sphynx.train.processes import pick_device
 
     values = parse_settings(settings or [])
@@ -161,11 +161,11 @@ def _ranking(
     data: Data, recipe: SearchRecipe, training: str, out: Path, **where: Any
 ) -> Callable[[Mapping[str, Genotype], Mapping[str, Genotype]], tuple[Ranked, ...]]:
     """Networks as deep and wide as the supernet, which reduce where it does."""
+    from sphynx.design.retraining import retrainer
     from sphynx.search.ranking import rank as rank_cells
     from sphynx.space.design import Design
     from sphynx.space.tally import Shape
     from sphynx.train.recipe import load_recipe
-    from sphynx.design.retraining import retrainer
 
     trained_by = load_recipe(training)
     train = retrainer(data, trained_by, out / "rank", **where)

@@ -88,9 +88,9 @@ def train(
         raise InputError("the folder holds a run", where=str(out), remedy="Give --resume auto, or another --out.")
 
     from sphynx.data.open import open_any
+    from sphynx.design.request import training_recipe
     from sphynx.space.files import load_any_design
     from sphynx.train.loop import Job
-    from sphynx.design.request import training_recipe
     from sphynx.train.processes import join_processes
     from sphynx.train.runs import teacher_for, train_seeds
 

@@ -21,18 +21,8 @@ from statistics import fmean
 import torch
 
 from sphynx.data.images import Data, held_out_count
-from sphynx.search import rounds
-from sphynx.search.cellspace import CellSpace
-from sphynx.search.ranking import random_cells
-from sphynx.space.account import account_of
-from sphynx.space.design import Design
-from sphynx.space.genotype import Edge, Genotype
-from sphynx.space.published import SPHYNX
-from sphynx.train.loop import Job
-from sphynx.design.request import Request
 from sphynx.design.outline import Outline
-from sphynx.train.processes import Processes
-from sphynx.train.recipe import Recipe
+from sphynx.design.request import Request
 from sphynx.design.retraining import HELD_OUT, least_ranking_epochs, ranking_recipe
 from sphynx.design.timing import (
     Estimate,
@@ -44,6 +34,16 @@ from sphynx.design.timing import (
     search_epoch_seconds,
     training_epoch_seconds,
 )
+from sphynx.search import rounds
+from sphynx.search.ranking import random_cells
+from sphynx.search.supernet.cellspace import CellSpace
+from sphynx.space.account import account_of
+from sphynx.space.design import Design
+from sphynx.space.genotype import Edge, Genotype
+from sphynx.space.published import SPHYNX
+from sphynx.train.loop import Job
+from sphynx.train.processes import Processes
+from sphynx.train.recipe import Recipe
 
 TIMED_FIRST = ("training", "comparison", "ranking", "placement", "cells")
 LEAST_EPOCHS = {"cells": 2, "ranking": rounds.LEAST_EPOCHS, "placement": 2, "training": 3, "comparison": 3}
@@ -100,7 +100,7 @@ class Forecast:
         )  # fmt: skip
 
     def _placement(self) -> Estimate:
-        recipe, places = self.request.location, self.outline.places
+        recipe, places = self.request.placing, self.outline.places
         design = dataclasses.replace(self.outline.design, genotype=self._own)
         seconds = placement_epoch_seconds(design, self.data, recipe, places, self.device)
         at_the_end = (

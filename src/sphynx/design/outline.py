@@ -10,16 +10,16 @@ from __future__ import annotations
 import dataclasses
 from functools import cached_property
 
+from sphynx.design.request import Request
 from sphynx.errors import InputError
-from sphynx.search.location import Candidates, Placement, placements
-from sphynx.search.placements_within import placements_within
+from sphynx.search.placement.algorithm import Candidates, Placement, placements
+from sphynx.search.placement.within_budget import placements_within
 from sphynx.search.recipe import SearchRecipe
-from sphynx.search.supernet_places import early_places, places_in_another_depth
+from sphynx.search.supernet.reductions import early_places, places_in_another_depth
 from sphynx.space.account import account_of, relu_count
 from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.planner import PlanList, plan
 from sphynx.space.tally import Shape
-from sphynx.design.request import Request
 
 PAPERS_REDUCE_CELLS = 2
 WIDEST_CELL = 640  # channels that a third reduce cell may make by default: 61M parameters at C=10, D=5

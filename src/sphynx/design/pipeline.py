@@ -24,31 +24,31 @@ import torch
 
 from sphynx.data.images import Data
 from sphynx.data.source import KEY as DATA_SOURCE
+from sphynx.design.comparison import Row, gain, row_of
+from sphynx.design.forecast import Forecast
+from sphynx.design.outline import Outline
+from sphynx.design.request import Request, with_epochs
+from sphynx.design.retraining import retrainer
+from sphynx.design.timing import Estimate
 from sphynx.network.model import MODEL, NORMALISATION
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.progress import duration
 from sphynx.run.stages import Stages
-from sphynx.search.cellspace import CellSpace
-from sphynx.search.locate import locate
+from sphynx.search.placement.place import place
 from sphynx.search.ranking import random_cells, rank
 from sphynx.search.search import search_cells
+from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape
-from sphynx.design.comparison import Row, gain, row_of
-from sphynx.design.forecast import Forecast
 from sphynx.train.loop import RESULT, Job
-from sphynx.design.request import Request, with_epochs
-from sphynx.design.outline import Outline
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
-from sphynx.design.retraining import retrainer
 from sphynx.train.runs import summarise, train_seeds
-from sphynx.design.timing import Estimate
 
 RANDOM, PUBLISHED = "random cells", "published cells"
 
@@ -163,8 +163,8 @@ class Pipeline:
         return CellSpace(len(genotype.normal) + 3)
 
     def _place(self, design: Design, epochs: int) -> dict[str, Any]:
-        recipe = dataclasses.replace(self.request.location, epochs=epochs)
-        return locate(
+        recipe = dataclasses.replace(self.request.placing, epochs=epochs)
+        return place(
             design, self.data, recipe, self.places, self.out / "placement", seed=self.request.seed, device=self.device,
             resume=self.resume_command, quiet=self.quiet,
         ).to_json()  # fmt: skip
@@ -220,7 +220,11 @@ class Pipeline:
             "channels": design.channels,
             "depth": design.depth,
             "reduce_positions": list(design.reduce_positions),
-            "placed_by": request.location.method if self.places else "fixed" if request.placement == "fixed" else "given",
+            "placed_by": request.placing.method
+            if self.places
+            else "fixed"
+            if request.placement == "fixed"
+            else "given",
             **cells,
             "accuracy": trained["accuracy"],
             "accuracy_std": trained["accuracy_std"],

@@ -1,6 +1,6 @@
 """What a design pipeline is asked for: the budget, the recipes of its stages, and what is searched.
 
-`training_recipe`, `search_recipe` and `location_recipe` say what the recipe `auto` is: for a pipeline, and that of the
+`training_recipe`, `search_recipe` and `placement_recipe` say what the recipe `auto` is: for a pipeline, and that of the
 training for a training by itself.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from sphynx.data.images import DataFace, held_out_count
 from sphynx.errors import InputError
-from sphynx.search.location import Candidates, LocationRecipe, Placement, load_location_recipe
+from sphynx.search.placement.algorithm import Candidates, Placement, PlacementRecipe, load_placement_recipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.design import Stem
@@ -29,7 +29,7 @@ FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
 LEAST_STEPS = 132
 LEAST_SEARCH_STEPS = 88  # of a cell search and of a placement: what `small` takes for the digits, and is tuned to
 
-Searched = TypeVar("Searched", SearchRecipe, LocationRecipe)
+Searched = TypeVar("Searched", SearchRecipe, PlacementRecipe)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Request:
 
     relu_budget: int
     search: SearchRecipe
-    location: LocationRecipe
+    placing: PlacementRecipe
     training: Recipe
     comparison: Recipe | None  # of every network of the final table; None: no table
     tolerance: float = 0.05
@@ -63,7 +63,7 @@ class Request:
 
     def to_json(self) -> dict[str, Any]:
         described = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        for name in ("search", "location", "training", "comparison", "genotype"):
+        for name in ("search", "placing", "training", "comparison", "genotype"):
             described[name] = None if described[name] is None else described[name].to_json()
         return described
 
@@ -88,9 +88,9 @@ def search_recipe(name: str, overrides: Mapping[str, Any], data: DataFace) -> Se
     return _searched_long_enough(recipe, len(data.train)) if name == AUTO and "epochs" not in overrides else recipe
 
 
-def location_recipe(name: str, overrides: Mapping[str, Any], data: DataFace) -> LocationRecipe:
+def placement_recipe(name: str, overrides: Mapping[str, Any], data: DataFace) -> PlacementRecipe:
     """The same for a placement."""
-    recipe = load_location_recipe(recipe_for(data) if name == AUTO else name, overrides)
+    recipe = load_placement_recipe(recipe_for(data) if name == AUTO else name, overrides)
     return _searched_long_enough(recipe, len(data.train)) if name == AUTO and "epochs" not in overrides else recipe
 
 

@@ -26,8 +26,8 @@ from sphynx.network.build import as_designed
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import duration
 from sphynx.search.epochs import EVALUATION_BATCH, Halves, Learner
-from sphynx.search.locate import prepare_placement
-from sphynx.search.location import LocationRecipe, Placement
+from sphynx.search.placement.algorithm import Placement, PlacementRecipe
+from sphynx.search.placement.place import prepare_placement
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.rounds import Round, rounds
 from sphynx.search.search import Searcher, prepare_search
@@ -131,7 +131,7 @@ def search_epoch_seconds(data: Data, strategy: str, recipe: SearchRecipe, device
 
 
 def placement_epoch_seconds(
-    design: Design, data: Data, recipe: LocationRecipe, placements: Sequence[Placement], device: torch.device
+    design: Design, data: Data, recipe: PlacementRecipe, placements: Sequence[Placement], device: torch.device
 ) -> float:
     search, halves, _ = prepare_placement(design, data, recipe, placements, seed=0, device=device)
     with fast_convolutions(device):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from sphynx.design.comparison import Gain
 from sphynx.network.model import design_fingerprint
 from sphynx.report.axes import bytes_text, seconds_text, short_number
 from sphynx.report.charts import WIDE
@@ -22,7 +23,6 @@ from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
-from sphynx.design.comparison import Gain
 
 Facts = Sequence[tuple[str, str]]
 

@@ -28,8 +28,8 @@ from sphynx.report.provenance import joined, provenance
 from sphynx.report.scales import Scale, design_of, shrunk
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder, fingerprint
-from sphynx.search.locate import locate
-from sphynx.search.location import placements
+from sphynx.search.placement.algorithm import placements
+from sphynx.search.placement.place import place
 from sphynx.search.search import search_cells
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any
@@ -179,13 +179,13 @@ class Reproduction:
         design = self._design(row, data)
         assert isinstance(design, Design)
         start = dataclasses.replace(design, reduce_positions=(0, 1))
-        recipe = self.scale.location_recipe()
+        recipe = self.scale.placement_recipe()
         places = placements(design.depth, 2, "paper")
         name = fingerprint(start.to_json(), recipe.to_json(), data.identity())
         folder = self.out / "places" / f"c{design.channels}-d{design.depth}-{name[:10]}"
         if not (folder / BETA).is_file():
             self._require_work()
-            locate(
+            place(
                 start, self._in_memory(data), recipe, places, folder, device=self.processes.device,
                 resume=self.resume_command, quiet=self.quiet,
             )  # fmt: skip

@@ -20,7 +20,7 @@ def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outco
     note = " ".join(_sentences(scale, outcomes))
     if experiment.picture == "pareto":
         body = _pareto(experiment, outcomes, width, note)
-    elif experiment.picture == "location":
+    elif experiment.picture == "placement":
         body = _location(experiment, outcomes, width, note)
     else:
         body = _bars(experiment, outcomes, width, note)
@@ -37,7 +37,7 @@ def _sentences(scale: Scale, outcomes: Sequence[Outcome]) -> list[str]:
     if any(o.ours is not None for o in outcomes):
         found.append(f"Ours at {scale.meaning}.")
     if any(o.ours is not None and o.ours.beta for o in outcomes):
-        found.append(f"Our beta: {scale.location_recipe().method}.")
+        found.append(f"Our beta: {scale.placement_recipe().method}.")
     elsewhere = sorted({str(ours.made) for o in outcomes for ours in _all_ours(o) if not ours.made.here})
     if elsewhere:
         found.append(f"Of ours, not made here by this version: {'; '.join(elsewhere)}.")
@@ -125,7 +125,7 @@ def _location(experiment: Experiment, outcomes: Sequence[Outcome], width: float,
         key = [Key("accuracy, paper", "s0", hollow=True), Key("beta, paper", "s1", hollow=True)]
         key += [Key("accuracy, ours", "s0"), Key("beta, ours", "s1")] if ran else []
         last = name == names[-1] and not ran
-        groups = [Group(o.row.label, _location_bars(o)) for o in own]
+        groups = [Group(o.row.label, _placement_bars(o)) for o in own]
         chart = bars(
             f"{experiment.title}, {name}", groups, key, y_name="percent", width=width, from_zero=True,
             note=note if last else "",
@@ -140,7 +140,7 @@ def _location(experiment: Experiment, outcomes: Sequence[Outcome], width: float,
     return stacked(experiment.title, panels, width)
 
 
-def _location_bars(o: Outcome) -> list[Bar]:
+def _placement_bars(o: Outcome) -> list[Bar]:
     found = [
         Bar(o.row.accuracy, "s0", True, tip=_paper_tip(o.row)),
         Bar(100 * (o.row.beta or 0), "s1", True, tip=f"{o.row.label}: the paper's beta is {o.row.beta}"),

@@ -9,9 +9,10 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from sphynx.design.request import with_epochs
 from sphynx.errors import InputError
 from sphynx.report.experiments import DATA_SETS, Row
-from sphynx.search.location import LocationRecipe, load_location_recipe
+from sphynx.search.placement.algorithm import PlacementRecipe, load_placement_recipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.design import Design
@@ -20,7 +21,6 @@ from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.space.reference import ResNet18Design, Vgg11Design
 from sphynx.space.tally import Shape
-from sphynx.design.request import with_epochs
 from sphynx.train.recipe import Recipe, load_recipe
 
 SMOKE_CHANNELS, SMOKE_DEPTH, SMOKE_WIDTH = 2, 5, 4
@@ -33,7 +33,7 @@ class Scale:
     meaning: str
     seeds: int
     search: str
-    location: str
+    placement: str
     recipes: dict[str, str]  # data set -> training recipe
     epochs: dict[str, int] = field(default_factory=dict)  # data set -> shortened to
     overrides: dict[str, Any] = field(default_factory=dict)
@@ -48,8 +48,8 @@ class Scale:
     def search_recipe(self, nodes: int) -> SearchRecipe:
         return load_search_recipe(self.search, {"nodes": nodes})
 
-    def location_recipe(self) -> LocationRecipe:
-        return load_location_recipe(self.location)
+    def placement_recipe(self) -> PlacementRecipe:
+        return load_placement_recipe(self.placement)
 
     def left_out(self, row: Row, image_size: int) -> str:
         """Why this scale does not run a row, or nothing."""

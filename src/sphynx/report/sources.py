@@ -1,4 +1,4 @@
-"""What a report is made from: run folders (train, search, locate, design), results files, models by name, and the JSON
+"""What a report is made from: run folders (train, search, place, design), results files, models by name, and the JSON
 that `sphynx bench` and `sphynx check` print. Each input says by its content what it is.
 """
 
@@ -215,7 +215,7 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
             held_out = [float(row["held_out"]) for row in run.read_metrics()]
             genotype = genotype_from_json(result["genotype"], where=str(folder / RESULT))
             found.searches.append(CellSearch(name, config["strategy"], genotype, held_out, environment))
-    elif config.get("stage") == "locate":
+    elif config.get("stage") == "place":
         if (folder / BETA).is_file():
             beta = run.read_json(BETA)
             places = [tuple(place) for place in beta["placements"]]

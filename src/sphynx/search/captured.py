@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
-from sphynx.search.lanes import side_by_side
+from sphynx.search.supernet.lanes import side_by_side
 
 WARMUP_STEPS = 3
 

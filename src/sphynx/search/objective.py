@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sphynx.errors import InputError
-from sphynx.search.cellspace import ZERO, CellSpace, Kind
+from sphynx.search.supernet.cellspace import ZERO, CellSpace, Kind
 
 Batch = tuple[Tensor, Tensor]
 Loss = Callable[[Tensor, Tensor], Tensor]

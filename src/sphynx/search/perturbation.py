@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import torch
 
-from sphynx.search.cellspace import KINDS, CellSpace, Kind
-from sphynx.search.mixture import Mixture, Mixtures
+from sphynx.search.supernet.cellspace import KINDS, CellSpace, Kind
+from sphynx.search.supernet.mixture import Mixture, Mixtures
 from sphynx.space.genotype import EDGES_PER_NODE, Cell, Edge, Genotype
 
 Score = Callable[[Mixtures], float]  # higher is better

@@ -13,8 +13,8 @@ from itertools import combinations
 from statistics import fmean, stdev
 from typing import Any
 
-from sphynx.search.cellspace import CellSpace, agreement
 from sphynx.search.rounds import LEAST_EPOCHS, rounds
+from sphynx.search.supernet.cellspace import CellSpace, agreement
 from sphynx.space.genotype import Genotype
 
 Retrain = Callable[[Genotype, int], float]

@@ -19,9 +19,7 @@ from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.captured import Captures
-from sphynx.search.cellspace import KINDS, CellSpace, count_operation
 from sphynx.search.epochs import Halves, Watch, run_epochs
-from sphynx.search.mixture import Mixtures
 from sphynx.search.objective import Batch, Objective
 from sphynx.search.perturbation import select_by_perturbation
 from sphynx.search.recipe import SearchRecipe
@@ -30,10 +28,12 @@ from sphynx.search.strategies import STRATEGIES, channel_divisor
 from sphynx.search.strategies.darts import Darts
 from sphynx.search.strategies.gaea import Gaea
 from sphynx.search.strategies.strategy import Strategy
-from sphynx.search.supernet import Supernet
+from sphynx.search.supernet.cellspace import KINDS, CellSpace, count_operation
+from sphynx.search.supernet.mixture import Mixtures
+from sphynx.search.supernet.supernet import Supernet
+from sphynx.search.supernet.weights import SharedWeights
+from sphynx.search.supernet.widen import widened_supernet
 from sphynx.search.weight_settings import lay_out
-from sphynx.search.weights import SharedWeights
-from sphynx.search.wide_supernet import widened_supernet
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.published import SPHYNX

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from sphynx.search.cellspace import count_operation
 from sphynx.search.recipe import SearchRecipe
+from sphynx.search.supernet.cellspace import count_operation
 from sphynx.space.genotype import Genotype
 
 

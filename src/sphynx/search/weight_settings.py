@@ -18,7 +18,7 @@ BY_DEVICE = ("autocast", "cuda_graphs", "tensor_cores", "lanes")
 
 @dataclass(frozen=True)
 class WeightSettings:
-    """The paper's values (appendix, tables of cell search and of location search), which differ in the epochs only."""
+    """The paper's values (appendix, tables of cell search and of placement search), which differ in the epochs only."""
 
     epochs: int
     batch_size: int = 64

@@ -16,7 +16,7 @@ from sphynx.search.strategies.gdas import Gdas
 from sphynx.search.strategies.pc_darts import PcDarts
 from sphynx.search.strategies.random_search import RandomSearch
 from sphynx.search.strategies.strategy import Strategy
-from sphynx.search.weights import SharedWeights
+from sphynx.search.supernet.weights import SharedWeights
 
 STRATEGIES: dict[str, Callable[[SharedWeights, torch.Generator], Strategy]] = {
     "darts": Darts,

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from sphynx.search.captured import optimiser_tensors
-from sphynx.search.cellspace import KINDS, Kind
-from sphynx.search.mixture import Mixture, Mixtures
 from sphynx.search.objective import Batch
 from sphynx.search.strategies.strategy import strongest
-from sphynx.search.weights import SharedWeights
+from sphynx.search.supernet.cellspace import KINDS, Kind
+from sphynx.search.supernet.mixture import Mixture, Mixtures
+from sphynx.search.supernet.weights import SharedWeights
 from sphynx.space.genotype import Genotype
 
 DIFFERENCE = 0.01  # epsilon * |v|

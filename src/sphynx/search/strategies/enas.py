@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sphynx.search.cellspace import KINDS, CellSpace, Kind, cell_of
-from sphynx.search.mixture import Mixtures, single_path
 from sphynx.search.objective import Batch, CostTerm
 from sphynx.search.recipe import SearchRecipe
-from sphynx.search.weights import SharedWeights
+from sphynx.search.supernet.cellspace import KINDS, CellSpace, Kind, cell_of
+from sphynx.search.supernet.mixture import Mixtures, single_path
+from sphynx.search.supernet.weights import SharedWeights
 from sphynx.space.genotype import EDGES_PER_NODE, INPUT_NODES, Cell, Edge, Genotype, genotype_from_json
 
 INIT_RANGE = 0.1

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sphynx.search.cellspace import KINDS, Kind
-from sphynx.search.mixture import Mixture, Mixtures
 from sphynx.search.objective import Batch
 from sphynx.search.strategies.darts import initial_parameter
 from sphynx.search.strategies.pc_darts import softmax_per_node
 from sphynx.search.strategies.strategy import strongest
-from sphynx.search.weights import SharedWeights
+from sphynx.search.supernet.cellspace import KINDS, Kind
+from sphynx.search.supernet.mixture import Mixture, Mixtures
+from sphynx.search.supernet.weights import SharedWeights
 from sphynx.space.genotype import Genotype
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sphynx.search.cellspace import KINDS, Kind
 from sphynx.search.gumbel import HardSample, gumbel_max, linear
-from sphynx.search.mixture import Mixture, Mixtures, single_path
 from sphynx.search.objective import Batch, CostTerm
 from sphynx.search.strategies.darts import initial_parameter
 from sphynx.search.strategies.strategy import strongest
-from sphynx.search.weights import SharedWeights
+from sphynx.search.supernet.cellspace import KINDS, Kind
+from sphynx.search.supernet.mixture import Mixture, Mixtures, single_path
+from sphynx.search.supernet.weights import SharedWeights
 from sphynx.space.genotype import Genotype
 
 HOST = torch.device("cpu")

@@ -11,10 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from sphynx.search.cellspace import KINDS, CellSpace, Kind
-from sphynx.search.mixture import Mixture, Mixtures
 from sphynx.search.strategies.darts import Darts, initial_parameter
-from sphynx.search.weights import SharedWeights
+from sphynx.search.supernet.cellspace import KINDS, CellSpace, Kind
+from sphynx.search.supernet.mixture import Mixture, Mixtures
+from sphynx.search.supernet.weights import SharedWeights
 
 
 class PcDarts(Darts):

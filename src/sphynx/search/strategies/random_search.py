@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sphynx.search.cellspace import Kind
-from sphynx.search.mixture import Mixtures, single_path
 from sphynx.search.objective import Batch, CostTerm
 from sphynx.search.strategies.enas import usage
-from sphynx.search.weights import SharedWeights
+from sphynx.search.supernet.cellspace import Kind
+from sphynx.search.supernet.mixture import Mixtures, single_path
+from sphynx.search.supernet.weights import SharedWeights
 from sphynx.space.genotype import Genotype, genotype_from_json
 
 EARLY_SHARE = 0.1  # of the candidates are scored in epochs before the last, for the record

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from sphynx.search.cellspace import CellSpace, Kind
-from sphynx.search.mixture import Mixtures
 from sphynx.search.objective import Batch
+from sphynx.search.supernet.cellspace import CellSpace, Kind
+from sphynx.search.supernet.mixture import Mixtures
 from sphynx.space.genotype import Genotype
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from sphynx.report.charts import WIDE, Bar, Group, bars, stacked
 from sphynx.report.drawing import Key
 from sphynx.report.figures import beta_drawing
-from sphynx.search.locate import LocationResult
+from sphynx.search.placement.place import PlacementResult
 
 
-def draw_location(result: LocationResult, path: Path) -> None:
+def draw_placement(result: PlacementResult, path: Path) -> None:
     groups = []
     for number, (placement, beta) in enumerate(zip(result.placements, result.beta_hat[-1], strict=True)):
         name = f"({','.join(map(str, placement))})"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from sphynx.network.widen import corner, embed
-from sphynx.search.fan import StackedConvolution
-from sphynx.search.supernet import Supernet
+from sphynx.search.supernet.fan import StackedConvolution
+from sphynx.search.supernet.supernet import Supernet
 
 
 def widened_supernet(narrow: Supernet, multiple: int) -> Supernet:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sphynx.report.experiments import EXPERIMENTS
-from sphynx.report.location_saving import Saving, savings
+from sphynx.report.placement_saving import Saving, savings
 from sphynx.report.reproduce import DataSets, Reproduction
 from sphynx.report.scales import SCALES
 from sphynx.train.processes import Processes
@@ -26,7 +26,7 @@ def test_both_searches_run_and_their_minutes_are_kept(tmp_path: Path) -> None:
     data = DataSets({"": str(tmp_path / "images")}, scale)
     out = tmp_path / "out"
     reproduction = Reproduction(scale, data, out, processes=Processes(torch.device("cpu")), quiet=True)
-    (saving,) = savings(reproduction.run(EXPERIMENTS["location"]))
+    (saving,) = savings(reproduction.run(EXPERIMENTS["placement"]))
     assert (saving.series, saving.candidates, saving.claimed_ratio) == ("D=5", 6, 3)
     minutes = [json.loads(file.read_text())["minutes"] for file in (out / "runs").glob("*/result.json")]
     assert len(minutes) == 6

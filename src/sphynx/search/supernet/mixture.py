@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from sphynx.search.cellspace import KINDS, CellSpace, Kind, Paths, cell_of
+from sphynx.search.supernet.cellspace import KINDS, CellSpace, Kind, Paths, cell_of
 from sphynx.space.genotype import Genotype
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sphynx.errors import InputError
-from sphynx.search.location import Placement
+from sphynx.search.placement.algorithm import Placement
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sphynx.search.cellspace import CellSpace, agreement, count_operation
+from sphynx.search.supernet.cellspace import CellSpace, agreement, count_operation
 from sphynx.space.genotype import Genotype, cell
 from sphynx.space.published import SPHYNX
 

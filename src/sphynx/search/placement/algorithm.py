@@ -29,7 +29,7 @@ from sphynx.errors import InputError
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import gumbel_max, linear
 from sphynx.search.objective import Batch
-from sphynx.search.running_losses import RunningLosses
+from sphynx.search.placement.running_losses import RunningLosses
 from sphynx.search.weight_settings import WeightSettings, give_gradients
 
 Candidates = Literal["all", "paper"]
@@ -40,8 +40,8 @@ PAPER_STEPS = 600 * (25_000 // 64)
 
 
 @dataclass(frozen=True)
-class LocationRecipe(WeightSettings):
-    """The defaults are the paper's (appendix, table of location search)."""
+class PlacementRecipe(WeightSettings):
+    """The defaults are the paper's (appendix, table of placement search)."""
 
     epochs: int = 600
     tau_start: float = 1000.0
@@ -68,11 +68,11 @@ class LocationRecipe(WeightSettings):
         return "Algorithm 1" if self.estimator == "gumbel" else "Algorithm 1 by running losses"
 
 
-LOCATION_SHELF = Shelf(LocationRecipe, "sphynx.search", "location", prefix="location-")
+PLACEMENT_SHELF = Shelf(PlacementRecipe, "sphynx.search", "placement", prefix="placement-")
 
 
-def load_location_recipe(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> LocationRecipe:
-    return LOCATION_SHELF.load(name_or_path, overrides)
+def load_placement_recipe(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> PlacementRecipe:
+    return PLACEMENT_SHELF.load(name_or_path, overrides)
 
 
 def placements(depth: int, reduce_cells: int = 2, candidates: Candidates = "all") -> tuple[Placement, ...]:
@@ -94,7 +94,7 @@ class PlacementSearch:
         self,
         networks: Sequence[nn.Module],
         shared: nn.Module,
-        recipe: LocationRecipe,
+        recipe: PlacementRecipe,
         *,
         steps: int,
         generator: torch.Generator,
@@ -222,6 +222,6 @@ class PlacementSearch:
         self.done = state["done"]
 
 
-def scaled_beta_rate(recipe: LocationRecipe, steps: int) -> float:
+def scaled_beta_rate(recipe: PlacementRecipe, steps: int) -> float:
     rate = recipe.beta_learning_rate * max(1.0, PAPER_STEPS / max(steps, 1))
     return min(rate, max(recipe.beta_rate_limit, recipe.beta_learning_rate))

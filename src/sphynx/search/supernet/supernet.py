@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from sphynx.network.builder import build_stem, round_up
 from sphynx.network.cell import build_inputs
 from sphynx.network.operations import pointwise
-from sphynx.search.cellspace import CellSpace, Kind
-from sphynx.search.fan import Fan
-from sphynx.search.lanes import Part, start
-from sphynx.search.mixture import Mixture, Mixtures
+from sphynx.search.supernet.cellspace import CellSpace, Kind
+from sphynx.search.supernet.fan import Fan
+from sphynx.search.supernet.lanes import Part, start
+from sphynx.search.supernet.mixture import Mixture, Mixtures
 from sphynx.space.design import Design
 from sphynx.space.genotype import INPUT_NODES
 

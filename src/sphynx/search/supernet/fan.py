@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sphynx.search.cellspace import ZERO
-from sphynx.search.lanes import start
+from sphynx.search.supernet.cellspace import ZERO
+from sphynx.search.supernet.lanes import start
 from sphynx.space.operations import ConvStack, convolution_steps, is_convolution
 
 

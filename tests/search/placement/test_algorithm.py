@@ -11,17 +11,17 @@ from torch import Tensor, nn
 
 from sphynx.errors import InputError
 from sphynx.search.gumbel import gumbel_max
-from sphynx.search.location import (
+from sphynx.search.objective import Batch
+from sphynx.search.placement.algorithm import (
     PAPER_STEPS,
     Estimator,
-    LocationRecipe,
+    PlacementRecipe,
     PlacementSearch,
-    load_location_recipe,
+    load_placement_recipe,
     placements,
     scaled_beta_rate,
 )
-from sphynx.search.objective import Batch
-from sphynx.search.running_losses import RunningLosses
+from sphynx.search.placement.running_losses import RunningLosses
 
 
 @pytest.mark.parametrize(("depth", "count"), [(5, 6), (6, 10), (8, 15)])
@@ -38,14 +38,14 @@ def test_impossible_placements_are_refused() -> None:
 
 
 def test_the_paper_recipe_is_the_papers_table() -> None:
-    recipe = load_location_recipe("paper")
-    assert recipe == LocationRecipe()
+    recipe = load_placement_recipe("paper")
+    assert recipe == PlacementRecipe()
     assert (recipe.epochs, recipe.batch_size, recipe.tau_start, recipe.tau_end) == (600, 64, 1000.0, 0.1)
     assert (recipe.beta_learning_rate, recipe.beta_weight_decay, recipe.beta_betas) == (3e-4, 1e-3, (0.5, 0.999))
 
 
 def test_betas_rate_grows_as_the_schedule_shrinks() -> None:
-    recipe = LocationRecipe()
+    recipe = PlacementRecipe()
     assert scaled_beta_rate(recipe, PAPER_STEPS) == pytest.approx(3e-4)
     assert scaled_beta_rate(recipe, 2 * PAPER_STEPS) == pytest.approx(3e-4)
     assert scaled_beta_rate(recipe, PAPER_STEPS // 10) == pytest.approx(3e-3)
@@ -116,7 +116,7 @@ def planted_search(
     best = seed % CANDIDATES
     honest = torch.cat([torch.ones(FEATURES), torch.zeros(CLASSES)])
     networks = [Blinkered(stem, honest if number == best else 1 - honest) for number in range(CANDIDATES)]
-    recipe = LocationRecipe(epochs=1, learning_rate=0.1, beta_rate_limit=0.05, estimator=estimator)
+    recipe = PlacementRecipe(epochs=1, learning_rate=0.1, beta_rate_limit=0.05, estimator=estimator)
     generator = torch.Generator().manual_seed(seed)
     return PlacementSearch(networks, stem, recipe, steps=steps, generator=generator), best, generator
 
@@ -145,7 +145,7 @@ def test_finds_the_planted_placement(estimator: Estimator) -> None:
 
 
 def test_only_the_papers_gradient_is_called_algorithm_1() -> None:
-    names = {recipe: load_location_recipe(recipe).method for recipe in ("paper", "fast", "smoke")}
+    names = {recipe: load_placement_recipe(recipe).method for recipe in ("paper", "fast", "smoke")}
     assert names == {"paper": "Algorithm 1", "fast": "Algorithm 1 by running losses", "smoke": "Algorithm 1"}
 
 
@@ -171,7 +171,7 @@ def test_running_losses_compare_across_the_progress_of_training() -> None:
 def test_the_fast_recipe_tells_close_candidates_apart() -> None:
     """Ten placements that lie apart about as those on CIFAR-100 did (results/placement: held-out accuracies, here taken
     as 0.045 nats a point), in the noise of a batch's loss."""
-    recipe, steps = load_location_recipe("fast"), 50 * 97
+    recipe, steps = load_placement_recipe("fast"), 50 * 97
     behind = torch.tensor([0.0, 0.04, 0.10, 0.26, 0.03, 0.18, 0.30, 0.24, 0.41, 0.45])  # nats, at the end
     for seed in range(3):
         generator = torch.Generator().manual_seed(seed)
@@ -248,5 +248,5 @@ def test_tau_falls_linearly_to_its_end() -> None:
 
 def test_faulty_recipes_name_all_faults() -> None:
     with pytest.raises(InputError, match="2 faults"):
-        load_location_recipe("paper", {"tau_end": 0.0, "epochs": 0})
-    assert replace(LocationRecipe(), epochs=3).epochs == 3
+        load_placement_recipe("paper", {"tau_end": 0.0, "epochs": 0})
+    assert replace(PlacementRecipe(), epochs=3).epochs == 3

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from sphynx.search.cellspace import KINDS, CellSpace
-from sphynx.search.lanes import side_by_side, start
-from sphynx.search.mixture import Mixture
-from sphynx.search.supernet import Supernet
+from sphynx.search.supernet.cellspace import KINDS, CellSpace
+from sphynx.search.supernet.lanes import side_by_side, start
+from sphynx.search.supernet.mixture import Mixture
+from sphynx.search.supernet.supernet import Supernet
 from sphynx.space.design import Design
 from sphynx.space.published import SPHYNX
 from sphynx.space.tally import Shape

@@ -17,17 +17,17 @@ from sphynx.network.fit import require_fit
 from sphynx.network.widen import widened
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.epochs import Halves, Watch, run_epochs
-from sphynx.search.location import LocationRecipe, Placement, PlacementSearch
 from sphynx.search.objective import Batch
+from sphynx.search.placement.algorithm import Placement, PlacementRecipe, PlacementSearch
 from sphynx.search.weight_settings import lay_out
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
 
-FORMAT = "sphynx-location/1"
+FORMAT = "sphynx-placement/1"
 
 
 @dataclass(frozen=True)
-class LocationResult:
+class PlacementResult:
     placements: tuple[Placement, ...]
     beta_hat: tuple[tuple[float, ...], ...]  # per epoch, per placement
     held_out_accuracy: tuple[float, ...]  # per placement, with the weights it has after the search
@@ -67,10 +67,10 @@ def candidate_networks(
     return networks, stem
 
 
-def locate(
+def place(
     design: Design,
     data: Data,
-    recipe: LocationRecipe,
+    recipe: PlacementRecipe,
     placements: Sequence[Placement],
     out: Path,
     *,
@@ -78,13 +78,13 @@ def locate(
     device: torch.device | str = "cpu",
     resume: str = "",
     quiet: bool = False,
-) -> LocationResult:
+) -> PlacementResult:
     """Searches, or continues the search in `out`. The design's own reduce positions play no part."""
     recipe = recipe.resolved(device)
     require_fit(design, data)
     belongs_to = fingerprint(design.to_json(), data.identity(), recipe.to_json(), [list(p) for p in placements], seed)
     folder = RunFolder(out, belongs_to=belongs_to)
-    config = {"stage": "locate", "seed": seed, "recipe": recipe.to_json(),
+    config = {"stage": "place", "seed": seed, "recipe": recipe.to_json(),
               "design": design.to_json(), "data": data.identity()}  # fmt: skip
     search, halves, generator = prepare_placement(design, data, recipe, placements, seed=seed, device=device)
 
@@ -99,13 +99,13 @@ def locate(
             "beta_hat": beta_hat.tolist(),
         }, False
 
-    watch = Watch(folder, config, "locate", ("epoch", "loss", "tau", "best", "beta_hat_best"), resume, quiet)
+    watch = Watch(folder, config, "place", ("epoch", "loss", "tau", "best", "beta_hat_best"), resume, quiet)
     with fast_convolutions(torch.device(device)):
         rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         accuracies = tuple(_accuracy(network, halves.evaluation(), device) for network in search.networks)
     minutes = sum(row["seconds"] for row in rows) / 60
     beta_hat = tuple(tuple(row["beta_hat"]) for row in rows)
-    result = LocationResult(tuple(placements), beta_hat, accuracies, minutes=minutes)
+    result = PlacementResult(tuple(placements), beta_hat, accuracies, minutes=minutes)
     folder.write_json("beta.json", result.to_json())
     save_design(replace(design, reduce_positions=result.best), folder.path / "design.json")
     return result
@@ -114,7 +114,7 @@ def locate(
 def prepare_placement(
     design: Design,
     data: Data,
-    recipe: LocationRecipe,
+    recipe: PlacementRecipe,
     placements: Sequence[Placement],
     *,
     seed: int,
@@ -134,8 +134,8 @@ def prepare_placement(
 
 
 def with_exhaustive(
-    result: LocationResult, design: Design, train_design: Callable[[Design], float], out: Path
-) -> LocationResult:
+    result: PlacementResult, design: Design, train_design: Callable[[Design], float], out: Path
+) -> PlacementResult:
     """The paper's grid search: every placement trained by itself with the trainer that is passed in."""
     accuracy = tuple(train_design(replace(design, reduce_positions=p, name="")) for p in result.placements)
     result = replace(result, accuracy=accuracy)

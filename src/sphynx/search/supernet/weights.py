@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from sphynx.search.captured import optimiser_tensors, use_rate
-from sphynx.search.cellspace import CellSpace, Kind
-from sphynx.search.mixture import Mixtures
 from sphynx.search.objective import Batch, CostTerm, Objective
 from sphynx.search.recipe import SearchRecipe
+from sphynx.search.supernet.cellspace import CellSpace, Kind
+from sphynx.search.supernet.mixture import Mixtures
 from sphynx.search.weight_settings import give_gradients
 
 

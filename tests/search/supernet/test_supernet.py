@@ -11,10 +11,10 @@ from torch import nn
 
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.operations import FactorizedReduction, build_operation
-from sphynx.search.cellspace import KINDS, CellSpace
-from sphynx.search.fan import Fan, StackedConvolution, StackedReduction
-from sphynx.search.mixture import Mixture, single_path
-from sphynx.search.supernet import Supernet, SupernetCell
+from sphynx.search.supernet.cellspace import KINDS, CellSpace
+from sphynx.search.supernet.fan import Fan, StackedConvolution, StackedReduction
+from sphynx.search.supernet.mixture import Mixture, single_path
+from sphynx.search.supernet.supernet import Supernet, SupernetCell
 from sphynx.space.design import Design
 from sphynx.space.genotype import SPHYNX_OPERATIONS, Genotype
 from sphynx.space.operations import ConvStack

@@ -15,7 +15,7 @@ from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.errors import InputError
 from sphynx.search.recipe import SearchRecipe, load_recipe
 from sphynx.search.search import prepare_search
-from sphynx.search.supernet_places import early_places, places_in_another_depth
+from sphynx.search.supernet.reductions import early_places, places_in_another_depth
 from sphynx.space.design import default_reduce_positions
 
 

@@ -1,4 +1,4 @@
-"""`sphynx locate`: finds where the reduce cells of a design go."""
+"""`sphynx place`: finds where the reduce cells of a design go."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sphynx.cli.train import DataSize, DeviceOption, resume_command
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
-    from sphynx.search.locate import LocationResult
+    from sphynx.search.placement.place import PlacementResult
     from sphynx.space.design import Design
 
 
-def locate(
+def place(
     design: Annotated[Path, typer.Argument(help="A design.json, as `sphynx plan -o` writes it.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; the new design.json goes there.")],
     data: Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")] = "",
@@ -45,24 +45,24 @@ def locate(
 
     Examples:
 
-      sphynx locate design.json --data digits --recipe smoke --candidates paper -o runs/place
+      sphynx place design.json --data digits --recipe smoke --candidates paper -o runs/place
 
-      sphynx locate design.json --data cifar100 --exhaustive fast -o runs/place
+      sphynx place design.json --data cifar100 --exhaustive fast -o runs/place
 
-      sphynx locate design.json --fixed -o runs/place
+      sphynx place design.json --fixed -o runs/place
     """
     from sphynx.data.open import open_data
-    from sphynx.report.location_figure import draw_location
-    from sphynx.search.locate import locate as run
-    from sphynx.search.locate import with_exhaustive
-    from sphynx.search.location import load_location_recipe, placements
-    from sphynx.search.placements_within import placements_within
+    from sphynx.design.retraining import retrainer
+    from sphynx.report.placement_figure import draw_placement
+    from sphynx.search.placement.algorithm import load_placement_recipe, placements
+    from sphynx.search.placement.place import place as run
+    from sphynx.search.placement.place import with_exhaustive
+    from sphynx.search.placement.within_budget import placements_within
     from sphynx.space.account import relu_count
     from sphynx.space.design import default_reduce_positions
     from sphynx.space.files import load_design
     from sphynx.train.processes import pick_device
     from sphynx.train.recipe import load_recipe
-    from sphynx.design.retraining import retrainer
 
     start = load_design(design)
     relus = relu_count(start)
@@ -74,7 +74,7 @@ def locate(
         raise InputError("a placement search needs data", remedy="Give --data, or --fixed for D/3 and 2D/3.")
     if candidates not in ("all", "paper"):
         raise InputError(f"{candidates!r} are no candidates", where="--candidates", remedy="Use all or paper.")
-    chosen_recipe = load_location_recipe(recipe, parse_settings(settings or []))
+    chosen_recipe = load_placement_recipe(recipe, parse_settings(settings or []))
     trained_by = load_recipe(exhaustive) if exhaustive else None
     every_place = placements(start.depth, reduce_cells, candidates)  # type: ignore[arg-type]  # checked above
     places = placements_within(start, every_place, relus, f"the given design has {relus:,}")
@@ -96,14 +96,14 @@ def locate(
             resume_command=resume_command(),
         )  # fmt: skip
         result = with_exhaustive(result, start, lambda placed: retrain(placed, epochs), out)
-    draw_location(result, out / "figures" / "location.svg")
+    draw_placement(result, out / "figures" / "placement.svg")
     if as_json:
         print_json(result.to_json())
     else:
         _print(result, out)
 
 
-def _print(result: LocationResult, out: Path) -> None:
+def _print(result: PlacementResult, out: Path) -> None:
     final, alone = result.beta_hat[-1], result.accuracy
     print_table(
         f"Placements: {out / 'design.json'}",
@@ -117,7 +117,7 @@ def _print(result: LocationResult, out: Path) -> None:
             ]
             for number, place in enumerate(result.placements)
         ),
-        note=f"figure: {out / 'figures' / 'location.svg'}",
+        note=f"figure: {out / 'figures' / 'placement.svg'}",
     )
 
 
