@@ -39,7 +39,7 @@ from sphynx.search.recipe import SearchRecipe, load_recipe
 from sphynx.search.search import prepare_search
 from sphynx.search.strategies import STRATEGIES
 from sphynx.space.design import Design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.loop import Job, make_batches, prepare_training
 from sphynx.train.processes import Processes, pick_device

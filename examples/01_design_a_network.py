@@ -13,7 +13,7 @@ from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
 from sphynx.space.planner import plan
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 
 RELU_BUDGET = 25_600
 OUT = Path("out/demo")

@@ -12,10 +12,10 @@ import pytest
 
 from sphynx.bench.private_models import UNTRAINED_PRECISION, untrained_design
 from sphynx.program.backends import Backend
-from sphynx.program.estimate import REFERENCE, LayerTime, estimate
+from sphynx.program.cost.estimate import REFERENCE, LayerTime, estimate
+from sphynx.program.cost.link import LINKS
 from sphynx.program.files import load_program
 from sphynx.program.latency import design_estimate
-from sphynx.program.link import LINKS
 from sphynx.search.stopping import cells_without_convolution
 from sphynx.space.files import account_of_any, load_any_design
 from sphynx.space.genotype import genotype_from_json

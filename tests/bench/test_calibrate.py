@@ -9,7 +9,7 @@ from sphynx.bench import calibrate
 from sphynx.bench.calibrate import keep_rates, kept_rates, measure_rates, rates_file
 from sphynx.bench.private_parties import plain_channel
 from sphynx.bench.relu_work import MuteChannel
-from sphynx.program.estimate import REFERENCE, HeSeconds, ReluSeconds
+from sphynx.program.cost.estimate import REFERENCE, HeSeconds, ReluSeconds
 
 
 def test_every_rate_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

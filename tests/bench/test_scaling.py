@@ -15,7 +15,7 @@ from sphynx.errors import InputError
 from sphynx.program.files import load_program
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 

@@ -14,7 +14,7 @@ from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.program.compile import calibration_images, compile_network, save_compiled
 from sphynx.space.design import Design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 KEYS = {

@@ -8,7 +8,7 @@ import pytest
 
 from sphynx.bench.workers import tell, told_by, told_by_all, values_of, workers
 from sphynx.errors import SphynxError
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 
 MENDING = {"where": "bench", "remedy": "Run it again."}
 

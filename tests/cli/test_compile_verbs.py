@@ -16,11 +16,11 @@ from sphynx.network.build import build_network
 from sphynx.network.model import save_model, save_normalisation
 from sphynx.program.files import load_program
 from sphynx.space.design import Design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.reference import Vgg11Design
 from sphynx.space.tally import Shape
 from tests.data.layouts import write_classes
-from tests.program.onnx_models import Maker, plain_cnn, write
+from tests.program.frontend.onnx_models import Maker, plain_cnn, write
 
 
 class Ran(NamedTuple):

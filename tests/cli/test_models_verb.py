@@ -7,7 +7,7 @@ import pytest
 
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from tests.cli.test_training_verbs import FAST, Sphynx
 from tests.cli.test_training_verbs import sphynx as sphynx  # a fixture

@@ -16,7 +16,7 @@ from sphynx.errors import InputError
 from sphynx.space.design import Design
 from sphynx.space.files import load_design, save_design
 from sphynx.space.genotype import genotype_from_json, load_genotype
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 TINY = ["--set", "epochs=1", "--set", "depth=2", "--nodes", "4", "--set", "batch_size=256"]

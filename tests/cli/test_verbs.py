@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 
 
 def sphynx(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from sphynx.data.decode import decode_image
 from sphynx.data.open import open_any
-from sphynx.data.stream import StreamedData, stream_plain
+from sphynx.data.streamed import StreamedData, stream_plain
 from sphynx.errors import InputError
 from sphynx.service.pictures import read_picture
 from sphynx.space.tally import Shape

@@ -16,7 +16,7 @@ from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.account import account_of
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
-from sphynx.space.published import DARTS_V2, SPHYNX, into_sphynx_space
+from sphynx.space.published_cells import DARTS_V2, SPHYNX, into_sphynx_space
 from sphynx.space.tally import Shape
 from sphynx.train.loop import Job
 from tests.design.requests import TRAINING, pipeline

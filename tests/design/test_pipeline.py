@@ -20,7 +20,7 @@ from sphynx.search.rounds import Round
 from sphynx.space.design import Design
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.train.loop import DivergedError, Job
 from tests.design.requests import TRAINING, pipeline
 

@@ -9,7 +9,7 @@ from sphynx.network.builder import SphynxNetwork
 from sphynx.network.cell import Cell
 from sphynx.network.operations import FactorizedReduction, build_operation
 from sphynx.space.design import Design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from tests.space.strategies import designs
 

@@ -12,7 +12,7 @@ from sphynx.network.reference import ResNet18, Vgg11
 from sphynx.space.account import account_of
 from sphynx.space.design import Design
 from sphynx.space.micro import MicroDesign, account_of_micro
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.reference import ResNet18Design, Vgg11Design, account_of_resnet18, account_of_vgg11
 from sphynx.space.tally import Shape
 from tests.space.strategies import designs, micro_designs

@@ -11,7 +11,7 @@ from sphynx.network.fit import require_fit
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
 from sphynx.space.micro import MicroDesign
-from sphynx.space.published import PC_DARTS, SPHYNX
+from sphynx.space.published_cells import PC_DARTS, SPHYNX
 from sphynx.space.reference import ResNet18Design, Vgg11Design
 from sphynx.space.tally import Shape
 

@@ -12,7 +12,7 @@ from sphynx.network.build import build_network
 from sphynx.network.regions import as_written, compile_regions
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.reference import ResNet18Design, Vgg11Design
 from sphynx.space.tally import Shape
 

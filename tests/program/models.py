@@ -10,7 +10,7 @@ from sphynx.program.compile import compile_network, save_compiled
 from sphynx.program.quantise import Precision, Quantised
 from sphynx.space.design import Design
 from sphynx.space.operations import ConvStack
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from tests.program.networks import random_network
 

@@ -27,10 +27,10 @@ from sphynx.program.compile import (
     compile_network,
 )
 from sphynx.program.convolve import Array
+from sphynx.program.frontend.torch_network import trace
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Relu, Step
 from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised, measure, quantise
-from sphynx.program.trace import trace
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, cell
 from sphynx.space.tally import Shape

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from sphynx.protocol.channel import Channel, local_pair
-from sphynx.protocol.stream import MAX_PENDING_BYTES
+from sphynx.protocol.transport import MAX_PENDING_BYTES
 
 Left = TypeVar("Left")
 Right = TypeVar("Right")

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sphynx.core import rlwe
-from sphynx.program.link import Link
+from sphynx.program.cost.link import Link
 from sphynx.protocol.channel import HEADER_BYTES, WIRE_VERSION, Channel, PeerGaveUpError, local_pair
-from sphynx.protocol.stream import UNSHARED_PENDING_BYTES, ConnectionLostError, SocketStream
+from sphynx.protocol.transport import UNSHARED_PENDING_BYTES, ConnectionLostError, SocketStream
 
 
 def test_messages_keep_their_order_and_bytes_are_counted() -> None:

@@ -7,10 +7,10 @@ from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import random_case
 
 from sphynx.program.backends import Backend
-from sphynx.program.cost import activation_costs, packed_bytes
-from sphynx.program.estimate import REFERENCE, estimate
+from sphynx.program.cost.cost import activation_costs, packed_bytes
+from sphynx.program.cost.estimate import REFERENCE, estimate
+from sphynx.program.cost.link import LINKS
 from sphynx.program.ir import INPUT, Relu, Square
-from sphynx.program.link import LINKS
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record, Traffic
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel

@@ -21,7 +21,7 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
-from sphynx.protocol import stream
+from sphynx.protocol import transport
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.protocol.gmw_material import ServerMaterial
@@ -68,7 +68,7 @@ def test_every_kind_of_ring(ring_bits: int) -> None:
 @pytest.mark.parametrize("backend", ["gc", "gmw"])
 def test_a_batch_that_is_larger_than_the_channel_holds(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """Masks, ReLU requests and square requests are sent ahead: if both parties waited for room, nothing would move."""
-    monkeypatch.setattr(stream, "SOCKET_BUFFER_BYTES", 1 << 14)
+    monkeypatch.setattr(transport, "SOCKET_BUFFER_BYTES", 1 << 14)
     ask(random_case(0, 32, with_square=True), backend, max_pending_bytes=1 << 14, timeout_s=10)
 
 

@@ -8,7 +8,7 @@ from tests.protocol.random_programs import random_case
 
 from sphynx.core import Prg, rlwe
 from sphynx.core.packing_plan import answer_seconds, upload_seconds
-from sphynx.program.cost import conv_shape
+from sphynx.program.cost.cost import conv_shape
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
 from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_program
 from sphynx.space.tally import Shape

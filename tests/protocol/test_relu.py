@@ -13,7 +13,7 @@ from tests.protocol.relu_runs import layer_of, run_layers
 
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.cost import relu_cost
+from sphynx.program.cost.cost import relu_cost
 from sphynx.protocol import relu_gc, relu_gmw
 from sphynx.protocol.channel import HEADER_BYTES, Traffic
 from sphynx.protocol.gmw_material import MessageBytes, offline_messages

@@ -17,7 +17,7 @@ from sphynx.protocol import relu_gmw
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import set_up_client, set_up_server
 from sphynx.protocol.relu import relu_client, relu_server
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 
 W, K, F, COUNT = 20, 24, 5, 4096
 LAYER = layer_of(W, K, F, COUNT)

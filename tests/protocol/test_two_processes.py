@@ -11,8 +11,8 @@ from sphynx.bench.private_parties import Job, run_parties
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.compile import compile_network, save_compiled
+from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
-from sphynx.program.link import Link
 from sphynx.protocol.linear_plan import plan_program
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, cell

@@ -11,7 +11,7 @@ from sphynx.search.placement.place import place
 from sphynx.search.recipe import load_recipe
 from sphynx.search.search import search_cells
 from sphynx.space.design import Design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.loop import train
 from tests.train.small import data, job

@@ -17,7 +17,7 @@ from sphynx.report.skeleton import blocks_of, draw_skeleton
 from sphynx.report.spans import Panel, Piece, SpanRow, spans
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 
 VALUES = st.lists(st.floats(0.001, 1e9), min_size=1, max_size=12)
 WIDTHS = st.sampled_from([WIDE, NARROW])

@@ -28,7 +28,7 @@ from sphynx.search.supernet.supernet import Supernet
 from sphynx.search.supernet.weights import MixedNetwork, SharedWeights
 from sphynx.space.design import Design
 from sphynx.space.genotype import INPUT_NODES, Genotype
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 OPERATIONS = ("dil3", "avg_pool", "skip")

@@ -25,7 +25,7 @@ from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 RECIPE = SearchRecipe(

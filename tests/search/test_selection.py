@@ -12,7 +12,7 @@ from sphynx.search.stopping import cells_without_convolution, dominant_eigenvalu
 from sphynx.search.supernet.cellspace import KINDS, CellSpace
 from sphynx.search.supernet.mixture import Mixture, Mixtures
 from sphynx.space.genotype import Genotype, cell
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 
 
 def test_the_dominant_eigenvalue_is_torchs() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service.client import Client
 from sphynx.service.tls import HandshakeError
 from tests.service.processes import used_twice

@@ -14,7 +14,7 @@ import pytest
 
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import PeerGaveUpError, Section
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service import session
 from sphynx.service.admission import Handshakes, Limits
 from sphynx.service.credentials import client_context, server_context

@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 
 from sphynx.errors import InputError
+from sphynx.program.cost.link import Link
 from sphynx.program.ir import MAX_SCALE
-from sphynx.program.link import Link
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.service import session
-from sphynx.service.link import choose_backend, measure_link, online_link_seconds
+from sphynx.service.link_measurement import choose_backend, measure_link, online_link_seconds
 from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import ranked
 from sphynx.service.session import Bye, Ping

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sphynx.protocol.channel import PeerGaveUpError
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service import keys
 from sphynx.service.admission import Limits
 from sphynx.service.revocation import revoked_serials

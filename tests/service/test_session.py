@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sphynx.protocol.channel import local_pair
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service import session
 from sphynx.service.session import Bye, Drop, Go, Hello, Infer, Message, Ping, Prepare, Stored, Welcome
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sphynx.errors import InputError
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service import keys
 from sphynx.service.credentials import FreshKeys, check_server_keys, client_context, server_context
 from sphynx.service.tls import RECORD_BYTES, SLICE_BYTES, HandshakeError, TlsStream, slices

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from sphynx.space.cell_svg import LABELS, LETTER_WIDTH, cell_svg
 from sphynx.space.genotype import OPERATIONS, Genotype
-from sphynx.space.published import GENOTYPES
+from sphynx.space.published_cells import GENOTYPES
 from tests.space.strategies import genotypes
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,7 +10,7 @@ from sphynx.errors import InputError
 from sphynx.space.account import account_of, relu_count
 from sphynx.space.design import Design, default_reduce_positions, design_from_json
 from sphynx.space.files import load_design
-from sphynx.space.published import DARTS_V2, SPHYNX
+from sphynx.space.published_cells import DARTS_V2, SPHYNX
 from sphynx.space.tally import Shape
 from tests.space.strategies import designs
 

@@ -9,7 +9,7 @@ from sphynx.errors import InputError
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any, is_design, load_any_design, load_design, save_design
 from sphynx.space.micro import MicroDesign
-from sphynx.space.published import PC_DARTS_SKIP, SPHYNX
+from sphynx.space.published_cells import PC_DARTS_SKIP, SPHYNX
 from sphynx.space.reference import ResNet18Design, Vgg11Design
 from sphynx.space.tally import Shape
 

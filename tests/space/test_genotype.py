@@ -8,7 +8,7 @@ from hypothesis import given
 
 from sphynx.errors import InputError
 from sphynx.space.genotype import Edge, Genotype, cell, genotype_from_json, load_genotype
-from sphynx.space.published import GENOTYPES, PC_DARTS, SPHYNX, genotype_named, into_sphynx_space
+from sphynx.space.published_cells import GENOTYPES, PC_DARTS, SPHYNX, genotype_named, into_sphynx_space
 from tests.space.strategies import genotypes
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 
 
 def test_a_design_shows_its_counts_and_cells() -> None:

@@ -8,7 +8,7 @@ from sphynx.errors import InputError
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design
 from sphynx.space.planner import MAX_DEPTH, MIN_DEPTH, parse_percentage, parse_relu_budget, plan
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 CIFAR = Design(SPHYNX, 5, 5, (0, 1))

@@ -8,7 +8,7 @@ import torch
 
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.space.design import Design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.loop import Job
 from sphynx.train.recipe import Recipe, load_recipe

@@ -15,8 +15,8 @@ from typing import Any
 from sphynx.bench.private_models import Model, plaintext_time, question
 from sphynx.bench.private_parties import Job, Measured, OpenChannel, Phase, plain_channel, run_parties
 from sphynx.program.backends import Backend
+from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
-from sphynx.program.link import Link
 from sphynx.protocol.channel import HEADER_BYTES, Section
 from sphynx.protocol.linear_plan import plan_program
 

@@ -35,7 +35,7 @@ from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, load_any_design, load_design
 from sphynx.space.operations import ConvStack
 from sphynx.space.planner import parse_relu_budget, plan
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.shipped import program_path
 
 PLAINTEXT_THREADS = 2

@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from sphynx.bench.process_use import peak_memory_bytes
 from sphynx.bench.workers import tell, told_by, told_by_all, values_of, workers
 from sphynx.program.backends import Backend
+from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
-from sphynx.program.link import Link
 from sphynx.program.weights import load_weights
 from sphynx.protocol.bundle import ID_BYTES, Role
 from sphynx.protocol.channel import Channel, Record
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.protocol.stream import SocketStream
+from sphynx.protocol.transport import SocketStream
 
 OpenChannel = Callable[[socket.socket, Role, Link | None], Channel]
 Result = TypeVar("Result")

@@ -16,12 +16,12 @@ import numpy as np
 from sphynx.bench.core_symmetric import DEFAULT_OT_PARAMETER, connected
 from sphynx.core import Prg, garbling
 from sphynx.program.backends import Backend
-from sphynx.program.cost import relu_cost
-from sphynx.program.estimate import ReluSeconds, relu_units
+from sphynx.program.cost.cost import relu_cost
+from sphynx.program.cost.estimate import ReluSeconds, relu_units
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu import ReluLayer, relu_client, relu_server
-from sphynx.protocol.stream import Buffer
+from sphynx.protocol.transport import Buffer
 
 W, K, F = 29, 32, 8  # of most layers of the networks that come with Sphynx
 FEW, MANY = 2048, 8192

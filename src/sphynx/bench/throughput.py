@@ -20,8 +20,8 @@ from sphynx.bench.private import p95
 from sphynx.bench.private_models import Model, question
 from sphynx.bench.throughput_clients import Asked, ServerUse, Serving, run_clients
 from sphynx.program.backends import Backend
+from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
-from sphynx.program.link import Link
 
 
 class Serve(Protocol):

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from sphynx.errors import SphynxError
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 
 JOIN_SECONDS = 10.0
 Told = tuple[str, Any]

@@ -15,7 +15,7 @@ from sphynx.errors import InputError, SphynxError
 if TYPE_CHECKING:
     from sphynx.bench.private_models import Model
     from sphynx.program.backends import Backend
-    from sphynx.program.link import Link
+    from sphynx.program.cost.link import Link
 
 Programs = Annotated[list[str] | None, typer.Argument(help="Compiled folders, or names of models.")]
 Untrained = Annotated[
@@ -44,7 +44,7 @@ def parse_backends(text: str, flag: str) -> list[Backend]:
 
 def links_for(text: str) -> dict[str, Link | None]:
     """Loopback is what it is; the others are emulated."""
-    from sphynx.program.link import parse_links
+    from sphynx.program.cost.link import parse_links
 
     return {each.name: None if each.name == "loopback" else each for each in parse_links(text)}
 

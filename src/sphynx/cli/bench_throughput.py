@@ -17,7 +17,7 @@ from sphynx.cli.output_files import Out
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
-    from sphynx.program.link import Link
+    from sphynx.program.cost.link import Link
     from sphynx.service.local import LocalServer
 
 MAX_CLIENTS = 16  # from one address

@@ -60,7 +60,7 @@ def check(
       sphynx check sphynx-cifar100-25k --data cifar100 --run sphynx-cifar100-25k --images 1000 --figure ranges.svg
     """
     from sphynx.data.source import FILE, recorded_source
-    from sphynx.data.stream import StreamedSet
+    from sphynx.data.streamed import StreamedSet
     from sphynx.network.model import load_model, load_normalisation
     from sphynx.program.by_name import compiled_folder
     from sphynx.program.check import check as check_program

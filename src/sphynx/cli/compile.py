@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sphynx.data.images import Data
-    from sphynx.data.stream import StreamedData
+    from sphynx.data.streamed import StreamedData
     from sphynx.program.ir import Linear, Program
     from sphynx.program.quantise import Precision, Quantised
 
@@ -80,7 +80,7 @@ def compile_run(
     from sphynx.data.source import save_source
     from sphynx.network.model import trained_on
     from sphynx.program.compile import save_compiled
-    from sphynx.program.cost import layer_costs
+    from sphynx.program.cost.cost import layer_costs
     from sphynx.program.quantise import Precision
     from sphynx.space.shipped import PROGRAM, model_path
 
@@ -151,7 +151,7 @@ def _read_trained(run: str, precision: Precision | None) -> Compiles:
     from sphynx.network.fit import require_fit
     from sphynx.network.model import load_model, load_normalisation
     from sphynx.program.compile import calibration_images, compile_network
-    from sphynx.program.trace import trace
+    from sphynx.program.frontend.torch_network import trace
     from sphynx.space.shipped import CARD, model_path
 
     path = model_path(run)
@@ -171,7 +171,7 @@ def _read_trained(run: str, precision: Precision | None) -> Compiles:
 
 def _read_onnx(path: Path, mean: str, std: str, precision: Precision | None) -> Compiles:
     from sphynx.program.compile import calibration_images, compile_walk
-    from sphynx.program.onnx_network import read_network
+    from sphynx.program.frontend.onnx_network import read_network
 
     network = read_network(path)
     channels = network.image.channels

@@ -44,7 +44,7 @@ def stem_for(choice: str, image_size: int) -> Stem:
 def cells_for(choice: str) -> Genotype:
     """A genotype by name or file, brought into the Sphynx space where it is of the micro space."""
     from sphynx.space.genotype import load_genotype
-    from sphynx.space.published import GENOTYPES, genotype_named, into_sphynx_space
+    from sphynx.space.published_cells import GENOTYPES, genotype_named, into_sphynx_space
 
     is_file = choice not in GENOTYPES and (choice.endswith(".json") or Path(choice).exists())
     return into_sphynx_space(load_genotype(Path(choice)) if is_file else genotype_named(choice))

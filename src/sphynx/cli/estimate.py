@@ -15,8 +15,8 @@ from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.program.backends import Backend
-    from sphynx.program.estimate import Rates
-    from sphynx.program.link import Link
+    from sphynx.program.cost.estimate import Rates
+    from sphynx.program.cost.link import Link
 
 LinkOption = Annotated[
     str,
@@ -67,9 +67,9 @@ def estimate(
 
       sphynx estimate compiled/digits --link 20ms,300Mbit --relu gc --json
     """
-    from sphynx.program.estimate import estimate as estimate_program
+    from sphynx.program.cost.estimate import estimate as estimate_program
+    from sphynx.program.cost.link import parse_link
     from sphynx.program.files import load_program
-    from sphynx.program.link import parse_link
     from sphynx.space.shipped import program_path
 
     backend, parsed = chosen_backend(relu), parse_link(link)

@@ -14,7 +14,7 @@ from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
-    from sphynx.program.estimate import Estimate
+    from sphynx.program.cost.estimate import Estimate
     from sphynx.space.design import Design
     from sphynx.space.planner import Plan, PlanList
 
@@ -106,8 +106,8 @@ def plan(
 def _within_latency(
     template: Design, budget: str, tolerance: float, link: str, relu: str
 ) -> tuple[int, PlanList, Estimate]:
+    from sphynx.program.cost.link import parse_link, parse_seconds
     from sphynx.program.latency import largest_within
-    from sphynx.program.link import parse_link, parse_seconds
 
     seconds, parsed, backend = parse_seconds(budget), parse_link(link), chosen_backend(relu)
     return largest_within(template, seconds, tolerance, machine_rates(), parsed, backend)

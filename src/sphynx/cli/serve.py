@@ -56,8 +56,8 @@ def serve(
       sphynx serve compiled/digits --keys keys/server --listen 0.0.0.0:7443 --workers 8 --quota 100G --pool 32
     """
     from sphynx.program.by_name import compiled_folder
+    from sphynx.program.cost.link import parse_link
     from sphynx.program.files import load_program
-    from sphynx.program.link import parse_link
     from sphynx.program.weights import content_hash, load_weights
     from sphynx.protocol.linear import ServerModel
     from sphynx.service.admission import Limits

@@ -135,7 +135,7 @@ def _design_file(what: str) -> AnyDesign | None:
     """The design in a file, if `what` is a file, a run or a model with one; a genotype file is not."""
     from sphynx.space.files import is_design, load_any_design
     from sphynx.space.json_file import read_json
-    from sphynx.space.published import GENOTYPES
+    from sphynx.space.published_cells import GENOTYPES
     from sphynx.space.shipped import model_names, model_path
 
     path = model_path(what) if what in model_names() else Path(what)

@@ -18,7 +18,7 @@ from sphynx.train.recipe import AUTO, Recipe, load_recipe
 if TYPE_CHECKING:
     from sphynx.data.images import Data
     from sphynx.data.source import DataSource
-    from sphynx.data.stream import StreamedData
+    from sphynx.data.streamed import StreamedData
 
 RunArgument = Annotated[str, typer.Argument(help="A trained run folder, its model.safetensors, or a model's name.")]
 DataOption = Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")]

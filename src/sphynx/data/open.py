@@ -22,7 +22,7 @@ from sphynx.data.idx import is_idx_folder, open_idx
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.data.packed import is_packed_folder, open_packed
 from sphynx.data.source import DataSource, source_of
-from sphynx.data.stream import StreamedData, open_stream
+from sphynx.data.streamed import StreamedData, open_stream
 from sphynx.errors import InputError, MissingPartError
 
 DIGITS = "digits"

@@ -31,7 +31,7 @@ from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import Prediction
 from sphynx.space.design import Design
 from sphynx.space.planner import plan
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.shipped import model_names, model_path
 from sphynx.space.tally import Shape
 from sphynx.train.loop import Job, train

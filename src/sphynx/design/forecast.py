@@ -40,7 +40,7 @@ from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.account import account_of
 from sphynx.space.design import Design
 from sphynx.space.genotype import Edge, Genotype
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.train.loop import Job
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe

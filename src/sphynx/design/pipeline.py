@@ -43,7 +43,7 @@ from sphynx.space.account import relu_count
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype, genotype_from_json
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.loop import RESULT, Job
 from sphynx.train.processes import Processes

@@ -20,7 +20,7 @@ from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.design import Stem
 from sphynx.space.genotype import Genotype
 from sphynx.space.operations import ConvStack
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.train.recipe import AUTO, Recipe, load_recipe
 
 FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`

@@ -12,15 +12,15 @@ import numpy as np
 import torch
 
 from sphynx.data.images import ImageSet
-from sphynx.data.stream import StreamedSet
+from sphynx.data.streamed import StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import AnyNetwork, as_designed
-from sphynx.program.choose import choose_cuts
 from sphynx.program.convolve import Array
 from sphynx.program.files import save_program
-from sphynx.program.fuse import Fused
+from sphynx.program.frontend.torch_network import trace
+from sphynx.program.fusion.choose import choose_cuts
+from sphynx.program.fusion.fuse import Fused
 from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, measure, quantise
-from sphynx.program.trace import trace
 from sphynx.program.weights import WEIGHTS, save_corrections, save_weights
 
 CALIBRATION_IMAGES = 200

@@ -17,9 +17,9 @@ from sphynx.errors import InputError
 from sphynx.network.build import as_designed
 from sphynx.network.model import load_model, load_normalisation
 from sphynx.program.convolve import Array
+from sphynx.program.frontend.torch_network import trace
 from sphynx.program.ir import Graph, Linear, Program, Relu, Step
 from sphynx.program.rounding import integer_weights
-from sphynx.program.trace import trace
 from sphynx.program.weights import load_corrections
 
 

@@ -1,7 +1,7 @@
 """Online latency of designs that are not trained yet: from shapes alone, with guessed widths.
 
 The second convolution of a padded stack counts as a link of a chain, everything else as one map per cell. That is what
-the compiler chooses for most cells; choose.py weighs every joint of a network that is really compiled.
+the compiler chooses for most cells; fusion/choose.py weighs every joint of a network that is really compiled.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.program.backends import Backend
-from sphynx.program.estimate import Estimate, Rates, estimate
-from sphynx.program.link import Link
+from sphynx.program.cost.estimate import Estimate, Rates, estimate
+from sphynx.program.cost.link import Link
+from sphynx.program.cost.widths import guess_bits, guess_program
+from sphynx.program.frontend.torch_network import trace
 from sphynx.program.quantise import Precision
-from sphynx.program.trace import trace
-from sphynx.program.widths import guess_bits, guess_program
 from sphynx.space.design import Design
 from sphynx.space.planner import PlanList, least_relus, plan
 

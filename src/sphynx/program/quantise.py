@@ -23,7 +23,7 @@ import numpy as np
 
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array, magnitude
-from sphynx.program.fuse import Fused
+from sphynx.program.fusion.fuse import Fused
 from sphynx.program.interpret import BATCH, apply_step, evaluate
 from sphynx.program.ir import INPUT, MAX_RING_BITS, MAX_SCALE, Graph, Linear, Pool, Program, Relu, Square, Step
 from sphynx.program.rounding import corrected, rounded

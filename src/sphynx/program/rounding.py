@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sphynx.program.affine import Floats
 from sphynx.program.convolve import Array
-from sphynx.program.fuse import Fused
+from sphynx.program.fusion.affine import Floats
+from sphynx.program.fusion.fuse import Fused
 from sphynx.program.ir import Linear, Program
 
 

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sphynx.errors import SphynxError
-from sphynx.program.link import Link
-from sphynx.protocol.stream import MAX_PENDING_BYTES, Buffer, ConnectionLostError, SocketStream
+from sphynx.program.cost.link import Link
+from sphynx.protocol.transport import MAX_PENDING_BYTES, Buffer, ConnectionLostError, SocketStream
 
 WIRE_VERSION = 2
 HEADER_BYTES = 8

@@ -25,7 +25,7 @@ from sphynx.core.bits import pack_ring, plane_words, slice_bits, unpack_ring
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
-from sphynx.protocol.stream import Buffer
+from sphynx.protocol.transport import Buffer
 
 _BLOCK_BYTES = 16
 _TWO = np.uint64(2)

@@ -30,7 +30,7 @@ from sphynx.core import gmw, ot
 from sphynx.core.bits import pack_ring, slice_bits, unpack_ring
 from sphynx.errors import SphynxError
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER
-from sphynx.protocol.stream import Buffer
+from sphynx.protocol.transport import Buffer
 
 Words = NDArray[np.uint64]
 

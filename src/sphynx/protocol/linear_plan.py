@@ -18,7 +18,7 @@ from sphynx.core import rlwe
 from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.core.packing_plan import answer_seconds, channel_counts, upload_seconds
 from sphynx.errors import InputError
-from sphynx.program.cost import conv_shape
+from sphynx.program.cost.cost import conv_shape
 from sphynx.program.ir import Linear, Pool, Program
 
 _SWEEPS = 4

@@ -30,7 +30,7 @@ from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import node_masks
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
-from sphynx.protocol.stream import Buffer
+from sphynx.protocol.transport import Buffer
 
 _BITS = 2  # b1 and b2
 _BLOCK_BYTES, _WORD_BYTES = 16, 8

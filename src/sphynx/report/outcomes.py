@@ -18,7 +18,7 @@ from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
 from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
 from sphynx.space.micro import MicroDesign
-from sphynx.space.published import genotype_named, into_sphynx_space
+from sphynx.space.published_cells import genotype_named, into_sphynx_space
 
 
 @dataclass(frozen=True)

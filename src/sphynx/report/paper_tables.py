@@ -13,7 +13,7 @@ from typing import Literal
 from sphynx.space.account import account_of
 from sphynx.space.design import Design
 from sphynx.space.micro import MicroDesign, account_of_micro
-from sphynx.space.published import DARTS_V2, PC_DARTS, PC_DARTS_SKIP, SPHYNX
+from sphynx.space.published_cells import DARTS_V2, PC_DARTS, PC_DARTS_SKIP, SPHYNX
 from sphynx.space.reference import ResNet18Design, Vgg11Design, account_of_resnet18, account_of_vgg11
 from sphynx.space.tally import Shape
 

@@ -19,7 +19,7 @@ from typing import Any
 from sphynx.data.catalogue import CATALOGUE
 from sphynx.data.images import Data
 from sphynx.data.open import DIGITS, open_any
-from sphynx.data.stream import StreamedData
+from sphynx.data.streamed import StreamedData
 from sphynx.errors import InputError
 from sphynx.network.model import MODEL, load_model
 from sphynx.report.experiments import DATA_SETS, Experiment, Row

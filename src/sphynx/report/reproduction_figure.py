@@ -13,7 +13,7 @@ from sphynx.report.outcomes import Ours, Outcome, published_cells
 from sphynx.report.published import Published, read_published
 from sphynx.report.scales import Scale, design_of
 from sphynx.space.files import account_of_any
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 
 
 def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outcome], *, width: float = WIDE) -> Drawing:

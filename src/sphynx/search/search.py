@@ -36,7 +36,7 @@ from sphynx.search.supernet.widen import widened_supernet
 from sphynx.search.weight_settings import lay_out
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, genotype_from_json
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 RESULT = "result.json"

@@ -26,17 +26,17 @@ from numpy.typing import NDArray
 
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import Backend
+from sphynx.program.cost.link import Link
 from sphynx.program.files import HASH
 from sphynx.program.ir import Program
-from sphynx.program.link import Link
 from sphynx.program.parse import program_from_json
 from sphynx.protocol.channel import Channel, PeerGaveUpError
 from sphynx.protocol.inference import InferenceClient
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service import session
 from sphynx.service.credentials import client_context
 from sphynx.service.ledger import Entry
-from sphynx.service.link import choose_backend, measure_link
+from sphynx.service.link_measurement import choose_backend, measure_link
 from sphynx.service.prediction import Prediction, ranked
 from sphynx.service.session import SERVICE_VERSION, Bye, Drop, Go, Hello, Infer, Prepare, Stored, Welcome
 from sphynx.service.store import Store

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from sphynx.errors import SphynxError
-from sphynx.program.link import Link
+from sphynx.program.cost.link import Link
 from sphynx.protocol.channel import Channel
 from sphynx.service import keys
 from sphynx.service.client import Client

@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from sphynx.errors import InputError, SphynxError
-from sphynx.program.link import Link
+from sphynx.program.cost.link import Link
 from sphynx.protocol.linear import ServerModel
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service.admission import Admission, Limits
 from sphynx.service.conversation import Conversation, Service
 from sphynx.service.credentials import FreshKeys

@@ -24,7 +24,7 @@ from sphynx.errors import InputError
 from sphynx.program.backends import Backend
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.stream import ConnectionLostError
+from sphynx.protocol.transport import ConnectionLostError
 
 SERVICE_VERSION = 1
 MAX_MESSAGE_BYTES = 1 << 14

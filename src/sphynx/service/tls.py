@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sphynx.program.link import Link
-from sphynx.protocol.stream import Buffer, ConnectionLostError, SocketStream, lost
+from sphynx.program.cost.link import Link
+from sphynx.protocol.transport import Buffer, ConnectionLostError, SocketStream, lost
 
 SLICE_BYTES = 1 << 18  # sealed and handed over at a time: the kernel sends one slice while the next is sealed
 RECORD_BYTES = 1 << 14

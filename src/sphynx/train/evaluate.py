@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from sphynx.data.batches import plain_batches
 from sphynx.data.images import ImageSet, Statistics
-from sphynx.data.stream import StreamedSet, stream_plain
+from sphynx.data.streamed import StreamedSet, stream_plain
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.regions import as_written
 

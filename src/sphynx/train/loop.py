@@ -22,7 +22,7 @@ from torch import nn
 from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatches
 from sphynx.data.images import Data, ImageSet
 from sphynx.data.source import KEY as DATA_SOURCE
-from sphynx.data.stream import StreamedBatches, StreamedData, StreamedSet
+from sphynx.data.streamed import StreamedBatches, StreamedData, StreamedSet
 from sphynx.errors import SphynxError
 from sphynx.network.build import (
     AnyNetwork,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sphynx.search.supernet.cellspace import CellSpace, agreement, count_operation
 from sphynx.space.genotype import Genotype, cell
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 
 
 @pytest.mark.parametrize(("nodes", "edges"), [(7, 14), (5, 5), (4, 2)])

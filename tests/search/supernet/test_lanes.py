@@ -13,7 +13,7 @@ from sphynx.search.supernet.lanes import side_by_side, start
 from sphynx.search.supernet.mixture import Mixture
 from sphynx.search.supernet.supernet import Supernet
 from sphynx.space.design import Design
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 

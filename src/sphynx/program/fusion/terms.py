@@ -14,8 +14,8 @@ from math import gcd
 
 import numpy as np
 
-from sphynx.program.affine import Floats, Node, Reads, consolidated
-from sphynx.program.axes import Axis, Fixed, Sliding
+from sphynx.program.fusion.affine import Floats, Node, Reads, consolidated
+from sphynx.program.fusion.kernel_axis import Axis, Fixed, Sliding
 from sphynx.program.ir import Term
 from sphynx.space.tally import Shape
 

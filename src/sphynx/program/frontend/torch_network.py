@@ -15,8 +15,8 @@ from sphynx.network.cell import Cell
 from sphynx.network.micro import MicroNetwork
 from sphynx.network.operations import FactorizedReduction
 from sphynx.network.reference import BasicBlock, ResNet18
-from sphynx.program.affine import Floats, Node, Window
-from sphynx.program.fuse import Fused, Fuser, Spans, sliding_spans
+from sphynx.program.fusion.affine import Floats, Node, Window
+from sphynx.program.fusion.fuse import Fused, Fuser, Spans, sliding_spans
 from sphynx.space.genotype import INPUT_NODES
 from sphynx.space.tally import windows
 

@@ -16,8 +16,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.program.axes import Along, Axis, Fixed, Places, Sliding, composed_axis, places, united
 from sphynx.program.convolve import convolve
+from sphynx.program.fusion.kernel_axis import Along, Axis, Fixed, Places, Sliding, composed_axis, places, united
 from sphynx.program.ir import Term
 from sphynx.space.tally import Shape
 

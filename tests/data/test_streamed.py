@@ -9,7 +9,7 @@ from PIL import Image
 
 from sphynx.data.batches import Augmentation
 from sphynx.data.open import open_any
-from sphynx.data.stream import StreamedBatches, StreamedData, random_resized_crop, stream_plain
+from sphynx.data.streamed import StreamedBatches, StreamedData, random_resized_crop, stream_plain
 from sphynx.errors import InputError
 from tests.data.layouts import pixels, write_classes, write_image
 

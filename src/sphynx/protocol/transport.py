@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from sphynx.errors import SphynxError
-from sphynx.program.link import Link
+from sphynx.program.cost.link import Link
 
 MAX_PENDING_BYTES = 1 << 27
 UNSHARED_PENDING_BYTES = 1 << 20  # what every stream may keep, however short the memory is

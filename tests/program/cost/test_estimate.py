@@ -8,13 +8,13 @@ import pytest
 
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.cost import square_cost, total_cost
-from sphynx.program.estimate import REFERENCE, Rates, estimate
+from sphynx.program.cost.cost import square_cost, total_cost
+from sphynx.program.cost.estimate import REFERENCE, Rates, estimate
+from sphynx.program.cost.link import LINKS, Link, parse_link, parse_links, parse_seconds
 from sphynx.program.latency import BUDGETS, design_estimate, largest_within
-from sphynx.program.link import LINKS, Link, parse_link, parse_links, parse_seconds
 from sphynx.space.design import Design, default_reduce_positions
 from sphynx.space.planner import plan
-from sphynx.space.published import SPHYNX
+from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from tests.program.programs import small_program
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sphynx.program.onnx_file import Operation
+from sphynx.program.frontend.onnx_file import Operation
 from sphynx.space.tally import Shape
 
 Pads = tuple[tuple[int, int], tuple[int, int]]  # before and after, of rows and of columns

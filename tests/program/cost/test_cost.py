@@ -2,7 +2,7 @@
 
 import pytest
 
-from sphynx.program.cost import layer_costs, relu_cost, total_cost
+from sphynx.program.cost.cost import layer_costs, relu_cost, total_cost
 from tests.program.programs import small_program
 
 

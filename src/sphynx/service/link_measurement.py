@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.cost import activation_costs
+from sphynx.program.cost.cost import activation_costs
+from sphynx.program.cost.link import Link
 from sphynx.program.ir import Program
-from sphynx.program.link import Link
 from sphynx.protocol.channel import Channel
 from sphynx.service import session
 from sphynx.service.session import MAX_PING_BYTES, Ping

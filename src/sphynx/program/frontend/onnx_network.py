@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from sphynx.errors import InputError, join_faults
-from sphynx.program.affine import Floats, Node, Window
-from sphynx.program.fuse import Fused, Fuser, sliding_spans
+from sphynx.program.frontend.onnx_file import LOGITS, OnnxGraph, Operation, load_onnx
+from sphynx.program.frontend.onnx_windows import Pads, pads_nothing, pool_slides, slides
+from sphynx.program.fusion.affine import Floats, Node, Window
+from sphynx.program.fusion.fuse import Fused, Fuser, sliding_spans
 from sphynx.program.ir import MAX_EXTENT, MAX_TENSOR_SIZE
-from sphynx.program.onnx_file import LOGITS, OnnxGraph, Operation, load_onnx
-from sphynx.program.onnx_windows import Pads, pads_nothing, pool_slides, slides
 from sphynx.space.tally import Shape
 
 NO_PADS: Pads = ((0, 0), (0, 0))

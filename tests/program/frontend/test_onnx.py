@@ -16,12 +16,12 @@ from onnx.reference import ReferenceEvaluator
 
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.compile import compile_walk
+from sphynx.program.frontend.onnx_network import OnnxNetwork, read_network
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Linear
-from sphynx.program.onnx_network import OnnxNetwork, read_network
 from sphynx.space.tally import windows
+from tests.program.frontend.onnx_models import Maker, joined, plain_cnn, residual, write
 from tests.program.networks import MEAN, STD
-from tests.program.onnx_models import Maker, joined, plain_cnn, residual, write
 
 Pixels = NDArray[np.uint8]
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 
-from sphynx.program.cost import layer_costs
-from sphynx.program.estimate import REFERENCE, layer_times
-from sphynx.program.fuse import Fused
+from sphynx.program.cost.cost import layer_costs
+from sphynx.program.cost.estimate import REFERENCE, layer_times
+from sphynx.program.cost.link import LINKS
+from sphynx.program.cost.widths import guess_bits, guess_program
+from sphynx.program.fusion.fuse import Fused
 from sphynx.program.ir import MAX_RING_BITS, Program
-from sphynx.program.link import LINKS
 from sphynx.program.quantise import Precision, compared_tensors
-from sphynx.program.widths import guess_bits, guess_program
 
 Cuts = frozenset[str]
 Outline = Callable[[Collection[str]], Fused]

@@ -24,9 +24,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.cost import LayerCost, layer_costs, packed_bytes
+from sphynx.program.cost.cost import LayerCost, layer_costs, packed_bytes
+from sphynx.program.cost.link import Link
 from sphynx.program.ir import Pool, Program, Relu
-from sphynx.program.link import Link
 
 OFFLINE_MESSAGES: dict[Backend, int] = {"gc": 2, "gmw": 4}  # of a layer of ReLUs
 SMALL_DEGREE_BITS = 48  # rings up to here fit polynomials of degree 4096

@@ -16,9 +16,9 @@ from math import lcm
 
 import numpy as np
 
-from sphynx.program.affine import Floats, Node, Reads, Window, compose, pointwise, ungrouped
+from sphynx.program.fusion.affine import Floats, Node, Reads, Window, compose, pointwise, ungrouped
+from sphynx.program.fusion.terms import Crop, merged_terms
 from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step
-from sphynx.program.terms import Crop, merged_terms
 from sphynx.space.tally import Shape
 
 Spans = tuple[tuple[int, int], ...]  # (first, after the last) along one axis
