@@ -14,9 +14,9 @@ from sphynx.cli.train import DeviceOption, resume_command
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
-    from sphynx.report.experiments import Experiment
-    from sphynx.report.outcomes import Ours, Outcome
-    from sphynx.report.scales import Scale
+    from sphynx.report.paper.experiments import Experiment
+    from sphynx.report.paper.outcomes import Ours, Outcome
+    from sphynx.report.paper.scales import Scale
 
 COUNTED = ("relu-counts", "parameters", "latency-estimates")
 ALL = "all"
@@ -53,7 +53,7 @@ def reproduce(
 
       sphynx reproduce all --scale smoke -o runs/smoke
     """
-    from sphynx.report.experiments import EXPERIMENTS, experiment_named
+    from sphynx.report.paper.experiments import EXPERIMENTS, experiment_named
 
     if name == "list":
         _list(as_json)
@@ -67,10 +67,10 @@ def reproduce(
         raise InputError(
             f"no table or figure is called {name!r}", remedy=f"Use one of {', '.join((*COUNTED, *EXPERIMENTS, ALL))}."
         )
-    from sphynx.report.outcomes import outcomes_to_json, read_kept
-    from sphynx.report.reproduce import DataSets, NothingToRunError, Reproduction
-    from sphynx.report.reproduction_figure import draw_outcomes
-    from sphynx.report.scales import scale_named
+    from sphynx.report.paper.outcomes import outcomes_to_json, read_kept
+    from sphynx.report.paper.reproduce import DataSets, NothingToRunError, Reproduction
+    from sphynx.report.paper.reproduction_figure import draw_outcomes
+    from sphynx.report.paper.scales import scale_named
     from sphynx.run.folder import RunFolder
     from sphynx.train.processes import join_processes
 
@@ -106,7 +106,7 @@ def reproduce(
 
 def _data_sets(given: list[str]) -> dict[str, str]:
     """`imagenet=PATH`, or a PATH for whatever the experiment asks for."""
-    from sphynx.report.experiments import DATA_SETS
+    from sphynx.report.paper.experiments import DATA_SETS
 
     found = {}
     for text in given:
@@ -116,7 +116,7 @@ def _data_sets(given: list[str]) -> dict[str, str]:
 
 
 def _list(as_json: bool) -> None:
-    from sphynx.report.experiments import EXPERIMENTS
+    from sphynx.report.paper.experiments import EXPERIMENTS
 
     if as_json:
         print_json([*COUNTED, *EXPERIMENTS])
@@ -191,8 +191,8 @@ def _counted(name: str, out: Path, *, quiet: bool) -> Any:
         estimates = latency_estimates(quiet=quiet)
         (out / f"{name}.json").write_text(json.dumps(estimates, indent=2) + "\n")
         return estimates
-    from sphynx.report.counts_figure import draw_counts
-    from sphynx.report.paper_tables import parameter_rows, relu_count_rows
+    from sphynx.report.paper.counts_figure import draw_counts
+    from sphynx.report.paper.tables import parameter_rows, relu_count_rows
 
     rows = relu_count_rows() if name == "relu-counts" else parameter_rows()
     title, unit = ("ReLU counts", "ReLUs") if name == "relu-counts" else ("Parameter counts", "parameters")

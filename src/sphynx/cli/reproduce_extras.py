@@ -9,15 +9,15 @@ import typer
 from sphynx.cli.output import print_table
 
 if TYPE_CHECKING:
-    from sphynx.report.experiments import Experiment
-    from sphynx.report.outcomes import Outcome
-    from sphynx.report.scales import Scale
+    from sphynx.report.paper.experiments import Experiment
+    from sphynx.report.paper.outcomes import Outcome
+    from sphynx.report.paper.scales import Scale
 
 
 def extras(experiment: Experiment, scale: Scale, outcomes: list[Outcome]) -> dict[str, Any]:
     """What an experiment gives beside its rows."""
-    from sphynx.report.paper_latency import estimates_of
-    from sphynx.report.placement_saving import savings
+    from sphynx.report.paper.latency import estimates_of
+    from sphynx.report.paper.placement_saving import savings
 
     found = {
         "latency_estimates_of_the_paper": estimates_of(experiment.name),
@@ -27,7 +27,7 @@ def extras(experiment: Experiment, scale: Scale, outcomes: list[Outcome]) -> dic
 
 
 def print_saving(scale: Scale, outcomes: list[Outcome]) -> None:
-    from sphynx.report.placement_saving import savings
+    from sphynx.report.paper.placement_saving import savings
 
     found = savings(outcomes)
     if not found:
@@ -53,7 +53,7 @@ def print_saving(scale: Scale, outcomes: list[Outcome]) -> None:
 
 
 def print_latency_estimates(data: str) -> None:
-    from sphynx.report.paper_latency import imagenet_estimates, implied_gc_s_per_relu, measured_s_per_relu, safenet
+    from sphynx.report.paper.latency import imagenet_estimates, implied_gc_s_per_relu, measured_s_per_relu, safenet
 
     if data == "imagenet":
         print_table(
@@ -84,7 +84,7 @@ def print_latency_estimates(data: str) -> None:
 
 
 def latency_estimates(*, quiet: bool) -> dict[str, Any]:
-    from sphynx.report.paper_latency import estimates_of
+    from sphynx.report.paper.latency import estimates_of
 
     data_sets = ("imagenet", "cifar100")
     if not quiet:

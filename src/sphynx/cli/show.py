@@ -147,7 +147,7 @@ def _design_file(what: str) -> AnyDesign | None:
 
 
 def _draw(design: Design, folder: Path) -> list[Path]:
-    from sphynx.report.skeleton import draw_skeleton
+    from sphynx.report.svg.skeleton import draw_skeleton
     from sphynx.space.cell_svg import cell_svg
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,14 +10,14 @@ from typing import Any
 
 from sphynx.design.comparison import Gain
 from sphynx.network.model import design_fingerprint
-from sphynx.report.axes import bytes_text, seconds_text, short_number
-from sphynx.report.charts import WIDE
-from sphynx.report.drawing import Drawing
 from sphynx.report.figures import Chart
-from sphynx.report.outcomes import describe_network
+from sphynx.report.paper.outcomes import describe_network
 from sphynx.report.provenance import made_elsewhere, provenance
-from sphynx.report.skeleton import draw_skeleton
 from sphynx.report.sources import DesignRun, Sources, TrainingRun
+from sphynx.report.svg.chart_axes import bytes_text, seconds_text, short_number
+from sphynx.report.svg.charts import WIDE
+from sphynx.report.svg.drawing import Drawing
+from sphynx.report.svg.skeleton import draw_skeleton
 from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any

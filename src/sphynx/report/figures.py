@@ -8,13 +8,13 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
-from sphynx.report.axes import Axis, epoch_axis, linear_axis, log_axis, seconds_text
-from sphynx.report.charts import WIDE, Point, Series, curves, wrapped
-from sphynx.report.drawing import SERIES, Drawing, Mark, Text, roles
-from sphynx.report.experiments import DATA_SETS
+from sphynx.report.literature import Published, read_published
+from sphynx.report.paper.experiments import DATA_SETS
 from sphynx.report.provenance import made_elsewhere, provenance
-from sphynx.report.published import Published, read_published
 from sphynx.report.sources import PlacementRun, PrivateRow, Sources, TrainingRun
+from sphynx.report.svg.chart_axes import Axis, epoch_axis, linear_axis, log_axis, seconds_text
+from sphynx.report.svg.charts import WIDE, Point, Series, curves, wrapped
+from sphynx.report.svg.drawing import SERIES, Drawing, Mark, Text, roles
 
 FEW_EPOCHS = 12  # up to here each one is marked
 PEERS = (

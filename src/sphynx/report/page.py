@@ -15,8 +15,6 @@ from typing import Any
 import sphynx
 from sphynx.errors import InputError
 from sphynx.report import cards
-from sphynx.report.charts import NARROW, WIDE
-from sphynx.report.drawing import Drawing, colour_rules
 from sphynx.report.figures import (
     Chart,
     pareto_charts,
@@ -25,6 +23,8 @@ from sphynx.report.figures import (
 )
 from sphynx.report.private_part import private_charts, private_table, throughput_table
 from sphynx.report.sources import Sources
+from sphynx.report.svg.charts import NARROW, WIDE
+from sphynx.report.svg.drawing import Drawing, colour_rules
 
 
 @dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sphynx.report.charts import WIDE, Bar, Group, bars, stacked
-from sphynx.report.drawing import Key
 from sphynx.report.figures import beta_drawing
+from sphynx.report.svg.charts import WIDE, Bar, Group, bars, stacked
+from sphynx.report.svg.drawing import Key
 from sphynx.search.placement.place import PlacementResult
 
 

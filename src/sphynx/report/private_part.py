@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sphynx.report.axes import bytes_text, seconds_text
 from sphynx.report.cards import Table
-from sphynx.report.drawing import Drawing, Key, roles
 from sphynx.report.figures import Chart
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.scaling_figure import scaling_chart
 from sphynx.report.sources import PrivateRow, RangeCheck, Sources
-from sphynx.report.spans import Panel, Piece, SpanRow, Tick, spans
+from sphynx.report.svg.chart_axes import bytes_text, seconds_text
+from sphynx.report.svg.drawing import Drawing, Key, roles
+from sphynx.report.svg.spans import Panel, Piece, SpanRow, Tick, spans
 
 PHASES = ("offline", "online")
 PLACE = re.compile(r"\[[^\]]*\]")  # of a tensor: one that is sent in pieces has one section for each

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sphynx.report.axes import linear_axis
-from sphynx.report.charts import WIDE, Point, Series, curves, stacked
-from sphynx.report.drawing import Drawing, roles
 from sphynx.report.figures import Chart
+from sphynx.report.svg.chart_axes import linear_axis
+from sphynx.report.svg.charts import WIDE, Point, Series, curves, stacked
+from sphynx.report.svg.drawing import Drawing, roles
 
 PANELS = {"online": "Online latency", "offline": "Offline latency"}
 

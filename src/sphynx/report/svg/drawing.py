@@ -115,7 +115,7 @@ class Drawing:
         return self.to_svg()
 
     def save_png(self, path: Path, *, pixels_per_unit: float = 2.0) -> None:
-        from sphynx.report.drawing_png import save_png
+        from sphynx.report.svg.png import save_png
 
         save_png(self, path, pixels_per_unit=pixels_per_unit)
 

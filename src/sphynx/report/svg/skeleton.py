@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sphynx.report.axes import short_number
-from sphynx.report.charts import WIDE
-from sphynx.report.drawing import Box, Drawing, Line, Text
+from sphynx.report.svg.chart_axes import short_number
+from sphynx.report.svg.charts import WIDE
+from sphynx.report.svg.drawing import Box, Drawing, Line, Text
 from sphynx.space.account import account_of
 from sphynx.space.design import Design
 from sphynx.space.tally import Shape

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sphynx.report.axes import log_axis
-from sphynx.report.charts import WIDE, Point, Series, curves
-from sphynx.report.drawing import Drawing, Text
-from sphynx.report.paper_tables import PaperRow
+from sphynx.report.paper.tables import PaperRow
+from sphynx.report.svg.chart_axes import log_axis
+from sphynx.report.svg.charts import WIDE, Point, Series, curves
+from sphynx.report.svg.drawing import Drawing, Text
 
 
 def draw_counts(title: str, rows: Sequence[PaperRow], unit: str, *, width: float = WIDE) -> Drawing:

@@ -137,7 +137,7 @@ def experiment_named(name: str) -> Experiment:
 
 
 def read_rows() -> list[Row]:
-    text = resources.files("sphynx.report").joinpath("experiments.csv").read_text()
+    text = resources.files("sphynx.report.paper").joinpath("experiments.csv").read_text()
     return [_row(fields) for fields in csv.DictReader(text.splitlines())]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sphynx.design.request import with_epochs
 from sphynx.errors import InputError
-from sphynx.report.experiments import DATA_SETS, Row
+from sphynx.report.paper.experiments import DATA_SETS, Row
 from sphynx.search.placement.algorithm import PlacementRecipe, load_placement_recipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe

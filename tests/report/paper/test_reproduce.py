@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from sphynx.errors import InputError
-from sphynx.report.experiments import EXPERIMENTS
-from sphynx.report.outcomes import read_kept
-from sphynx.report.reproduce import DataSets, Reproduction
-from sphynx.report.reproduction_figure import draw_outcomes
-from sphynx.report.scales import SCALES, Scale
+from sphynx.report.paper.experiments import EXPERIMENTS
+from sphynx.report.paper.outcomes import read_kept
+from sphynx.report.paper.reproduce import DataSets, Reproduction
+from sphynx.report.paper.reproduction_figure import draw_outcomes
+from sphynx.report.paper.scales import SCALES, Scale
 from sphynx.train.processes import Processes
 from tests.data.layouts import write_classes, write_tiny_imagenet
 

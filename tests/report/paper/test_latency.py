@@ -2,7 +2,7 @@
 
 import pytest
 
-from sphynx.report.paper_latency import (
+from sphynx.report.paper.latency import (
     imagenet_estimates,
     implied_gc_s_per_relu,
     latency_s,

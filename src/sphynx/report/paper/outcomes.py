@@ -10,9 +10,9 @@ from typing import Any
 
 from sphynx.errors import InputError
 from sphynx.network.model import design_fingerprint
-from sphynx.report.experiments import DATA_SETS, Experiment, Row
+from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
+from sphynx.report.paper.scales import Scale, design_of
 from sphynx.report.provenance import Provenance, provenance
-from sphynx.report.scales import Scale, design_of
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
 from sphynx.space.genotype import Genotype

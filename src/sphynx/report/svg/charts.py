@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sphynx.report.axes import Axis, Frame, linear_axis
-from sphynx.report.drawing import Box, Dot, Drawing, Key, Line, Mark, Text, legend, text_width
+from sphynx.report.svg.chart_axes import Axis, Frame, linear_axis
+from sphynx.report.svg.drawing import Box, Dot, Drawing, Key, Line, Mark, Text, legend, text_width
 
 WIDE, NARROW = 720.0, 356.0
 SIZE = 12.0

@@ -17,7 +17,7 @@ import statistics
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sphynx.report.published import Published, read_published
+from sphynx.report.literature import Published, read_published
 
 MEASURED, ESTIMATED = "tiny-imagenet", "imagenet"
 REFERENCE_NETWORKS = ("ResNet18", "VGG11")

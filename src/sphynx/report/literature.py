@@ -1,4 +1,4 @@
-"""What others published, and the paper itself, as points of accuracy, ReLUs and latency: `published.csv`."""
+"""What others published, and the paper itself, as points of accuracy, ReLUs and latency: `literature.csv`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Published:
 
 
 def read_published() -> list[Published]:
-    text = resources.files("sphynx.report").joinpath("published.csv").read_text()
+    text = resources.files("sphynx.report").joinpath("literature.csv").read_text()
     return [
         Published(
             fields["dataset"],

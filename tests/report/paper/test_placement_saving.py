@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from sphynx.report.experiments import EXPERIMENTS
-from sphynx.report.placement_saving import Saving, savings
-from sphynx.report.reproduce import DataSets, Reproduction
-from sphynx.report.scales import SCALES
+from sphynx.report.paper.experiments import EXPERIMENTS
+from sphynx.report.paper.placement_saving import Saving, savings
+from sphynx.report.paper.reproduce import DataSets, Reproduction
+from sphynx.report.paper.scales import SCALES
 from sphynx.train.processes import Processes
 from tests.data.layouts import write_classes
 

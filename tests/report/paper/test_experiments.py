@@ -3,12 +3,12 @@
 import pytest
 
 from sphynx.errors import InputError
-from sphynx.report.experiments import EXPERIMENTS, Row, experiment_named, read_rows
-from sphynx.report.outcomes import published_cells
-from sphynx.report.paper_tables import PaperRow
-from sphynx.report.published import read_published
-from sphynx.report.reproduction_figure import paper_relus
-from sphynx.report.scales import SCALES, shrunk
+from sphynx.report.literature import read_published
+from sphynx.report.paper.experiments import EXPERIMENTS, Row, experiment_named, read_rows
+from sphynx.report.paper.outcomes import published_cells
+from sphynx.report.paper.reproduction_figure import paper_relus
+from sphynx.report.paper.scales import SCALES, shrunk
+from sphynx.report.paper.tables import PaperRow
 
 ROWS = read_rows()
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sphynx.report.axes import linear_axis, log_axis
-from sphynx.report.charts import WIDE, Bar, Group, Point, Series, bars, curves, stacked
-from sphynx.report.drawing import Drawing, Key, Text, roles
-from sphynx.report.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.figures import beta_drawing
-from sphynx.report.outcomes import Ours, Outcome, published_cells
-from sphynx.report.published import Published, read_published
-from sphynx.report.scales import Scale, design_of
+from sphynx.report.literature import Published, read_published
+from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
+from sphynx.report.paper.outcomes import Ours, Outcome, published_cells
+from sphynx.report.paper.scales import Scale, design_of
+from sphynx.report.svg.chart_axes import linear_axis, log_axis
+from sphynx.report.svg.charts import WIDE, Bar, Group, Point, Series, bars, curves, stacked
+from sphynx.report.svg.drawing import Drawing, Key, Text, roles
 from sphynx.space.files import account_of_any
 from sphynx.space.published_cells import SPHYNX
 
