@@ -22,9 +22,9 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/make_reference.py > docs/reference.md.new
 	mv docs/reference.md.new docs/reference.md
 
-$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
+$(INSTALLED): pyproject.toml models/pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[design,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[design,dev]' -e ./models
 	touch $@
 
 lint: $(INSTALLED)

@@ -73,7 +73,7 @@ def compile_run(
 
       sphynx compile runs/paper/seed-0 --calibrate cifar100 --weight-bits 10 -o compiled/paper
 
-      sphynx compile sphynx-cifar100-25k -o src/sphynx/network/pretrained/sphynx-cifar100-25k/program --derivable
+      sphynx compile sphynx-cifar100-25k -o models/src/sphynx_models/sphynx-cifar100-25k/program --derivable
 
       sphynx compile mine.onnx --calibrate cifar10 --mean 0.49,0.48,0.45 --std 0.25,0.24,0.26 -o compiled/mine
     """

@@ -2,9 +2,9 @@
 
     network = sphynx.network.load("sphynx-cifar100-25k")
 
-    pretrained/NAME/   model.safetensors (8-bit kernels)   design.json   normalisation.json (with the class names)
-                       card.json: how it was trained, how good it is, where it comes from
-                       program/: made by `sphynx compile NAME --derivable`, after packing
+    sphynx_models/NAME/   model.safetensors (8-bit kernels)   design.json   normalisation.json (with the class names)
+                          card.json: how it was trained, how good it is, where it comes from
+                          program/: made by `sphynx compile NAME --derivable`, after packing
 
 A card's numbers are those that the run itself wrote down; nothing is measured when it is packed.
 """

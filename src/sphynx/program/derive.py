@@ -1,7 +1,7 @@
 """A model's integer weights from the model itself, its program and its corrections: those that `compile` made of it.
 
-    pretrained/NAME/          the trained network (network/model.py)
-    pretrained/NAME/program/  program.json   corrections.safetensors
+    sphynx_models/NAME/          the trained network (network/model.py)
+    sphynx_models/NAME/program/  program.json   corrections.safetensors
 
 No calibration data and nothing to choose: the program says where the network is cut and at which scales it is rounded.
 """

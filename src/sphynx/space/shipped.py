@@ -1,7 +1,7 @@
-"""The trained models that come with Sphynx: their names, cards and folders. Reading their weights is `network`'s part.
+"""The trained models of the distribution sphynx-models: names, cards and folders. Reading weights is `network`'s part.
 
-    sphynx/network/pretrained/NAME/           design.json   model.safetensors   normalisation.json   card.json
-    sphynx/network/pretrained/NAME/program/   the same network compiled: program.json   corrections.safetensors
+    sphynx_models/NAME/           design.json   model.safetensors   normalisation.json   card.json
+    sphynx_models/NAME/program/   the same network compiled: program.json   corrections.safetensors
 
 Wherever a run folder is asked for, `model_path` also takes a model's name; `program_path` where a public program is.
 Where the integer weights are needed too, `program.by_name` derives them.
@@ -10,15 +10,23 @@ Where the integer weights are needed too, `program.by_name` derives them.
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import sphynx
 from sphynx.errors import InputError
 
 FORMAT, CARD = "sphynx-model/1", "card.json"
 PROGRAM = "program"
-SHIPPED = Path(sphynx.__file__).parent / "network" / "pretrained"
+
+
+def _installed() -> Path:
+    """The package's folder; without it, a path at which nothing lies."""
+    spec = find_spec("sphynx_models")
+    return Path(spec.origin).parent if spec is not None and spec.origin else Path("sphynx_models is not installed")
+
+
+SHIPPED = _installed()
 
 
 def model_names(folder: Path = SHIPPED) -> list[str]:
@@ -43,7 +51,9 @@ def folder_of(name: str, folder: Path = SHIPPED) -> Path:
         raise InputError(
             "there is no such folder, and no model of that name",
             where=name,
-            remedy=f"Give a folder, or a model: {', '.join(names) or 'none in this installation'}.",
+            remedy=f"Give a folder, or a model: {', '.join(names)}."
+            if names
+            else "Give a folder, or install the models: pip install sphynx-models.",
         )
     return folder / name
 
