@@ -24,9 +24,10 @@ void require_width(unsigned width) {
 // The objects remember their parameter so that message sizes can be checked here, and take one call at a
 // time: two Python threads on one object wait for each other instead of drawing the same pads.
 struct Receiver {
-    Receiver(unsigned parameter, Words base_pairs, WordsOut setup)
+    Receiver(unsigned parameter, Words base_pairs, Prg& prg, WordsOut setup)
         : k((require_parameter(parameter), parameter)),
-          ots(k, blocks(base_pairs, 2 * base_ot_count, "base_pairs"), blocks(setup, setup_blocks, "setup")) {}
+          ots(k, blocks(base_pairs, 2 * base_ot_count, "base_pairs"), prg,
+              blocks(setup, setup_blocks, "setup")) {}
 
     void extend(std::size_t count, WordsOut choices, bool random_choices, WordsOut message, WordsOut t,
                 unsigned threads) {
@@ -144,7 +145,8 @@ void bind_ot(nb::module_& module) {
     module.attr("ot_setup_blocks") = setup_blocks;
     module.def("ot_message_blocks", message_blocks, "k"_a, "count"_a, "random_choices"_a);
     nb::class_<Receiver>(module, "OtReceiver")
-        .def(nb::init<unsigned, Words, WordsOut>(), "k"_a, "base_pairs"_a.noconvert(), "setup"_a.noconvert())
+        .def(nb::init<unsigned, Words, Prg&, WordsOut>(), "k"_a, "base_pairs"_a.noconvert(), "prg"_a,
+             "setup"_a.noconvert())
         .def_ro("k", &Receiver::k)
         .def("extend", &Receiver::extend, "count"_a, "choices"_a.noconvert(), "random_choices"_a,
              "message"_a.noconvert(), "t"_a.noconvert(), "threads"_a)

@@ -34,6 +34,7 @@ void Prg::seed_from_os() {
     os_random(&seed, sizeof seed);
     key_ = AesKey(seed);
     zeroise(&seed, sizeof seed);
+    os_random(&stream_, sizeof stream_);
     process_ = getpid();
 }
 
@@ -43,7 +44,7 @@ Prg Prg::fixed_seed_for_tests(Block seed) {
 
 void Prg::fill_blocks(Block* out, std::size_t count) {
     if (process_ != 0 && process_ != getpid()) seed_from_os();
-    expand_seed(key_, 0, std::atomic_ref(drawn_blocks_).fetch_add(count), out, count);
+    expand_seed(key_, stream_, std::atomic_ref(drawn_blocks_).fetch_add(count), out, count);
 }
 
 void Prg::fill(void* out, std::size_t bytes) {

@@ -35,6 +35,7 @@ class Prg {
     void seed_from_os();
 
     AesKey key_;
+    std::uint64_t stream_ = 0;  // drawn with the key: no two generators' keys encrypt the same
     std::uint64_t drawn_blocks_ = 0;
     pid_t process_ = 0;  // that seeded it; 0 for a fixed seed
 };

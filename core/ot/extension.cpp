@@ -7,7 +7,6 @@
 #include "bits/transpose.h"
 #include "crypto/hash.h"
 #include "crypto/kernels.h"
-#include "crypto/prg.h"
 #include "ot/punctured_tree.h"
 #include "threads.h"
 
@@ -19,9 +18,9 @@ constexpr std::size_t tile = 8;  // column blocks that go through all trees toge
 // rows[b * count ..] = the sum of the streams of all leaves whose index has bit b, u = the sum of all. The
 // index runs like a binary counter: `pending[l]` is the sum over the last finished left subtree of height l.
 // Leaf 0 adds to u only: the sender, who lacks it and wants no u (nullptr), may have any key in its place.
-void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned depth,
+void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned depth, Block salt,
                  std::uint64_t column_block, std::size_t count, Block* rows, Block* u) {
-    const Block counter = {0, __builtin_bswap64(column_block)};
+    const Block counter = {salt.lo, __builtin_bswap64(column_block)};
     Block pending[9][tile];
     Block current[tile];
     std::fill_n(rows, depth * count, Block{});
@@ -95,19 +94,26 @@ LeafStreams::LeafStreams(unsigned parameter) : k(parameter) {
     }
 }
 
+void LeafStreams::begin_session(Block drawn) {
+    session_ = drawn;
+    hash_keys_ = AesKey(drawn);
+}
+
 AesKey LeafStreams::next_hash_key() {
     const Block index = {extensions++, 0};
     Block key;
-    aes_encrypt(session, &index, &key, 1);
+    aes_encrypt(hash_keys_, &index, &key, 1);
     return AesKey(key);
 }
 
-OtReceiver::OtReceiver(unsigned k, const Block* base_pairs, Block* setup) : streams_(k) {
-    Prg prg;
+OtReceiver::OtReceiver(unsigned k, const Block* base_pairs, Prg& prg, Block* setup) : streams_(k) {
+    setup[2 * base_ot_count] = prg.block();
+    streams_.begin_session(setup[2 * base_ot_count]);
     std::size_t row = 0;
-    for (const unsigned depth : streams_.depths) {
+    for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
+        const unsigned depth = streams_.depths[tree];
         Block sums[16];
-        std::vector<Block> leaves = expand_tree(prg.block(), depth, sums);
+        std::vector<Block> leaves = expand_tree(prg.block(), depth, streams_.salt(tree), sums);
         for (const Block& leaf : leaves) streams_.leaves.emplace_back(leaf);
         zeroise(leaves.data(), leaves.size() * sizeof(Block));
         // On choice delta_b the sender must learn the sum of the children on the other side.
@@ -117,8 +123,6 @@ OtReceiver::OtReceiver(unsigned k, const Block* base_pairs, Block* setup) : stre
         }
         zeroise(sums, sizeof sums);
     }
-    setup[2 * base_ot_count] = prg.block();
-    streams_.session = AesKey(setup[2 * base_ot_count]);
 }
 
 void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message,
@@ -134,7 +138,8 @@ void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_c
         Block* row = rows;
         for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
             const unsigned depth = streams_.depths[tree];
-            sum_streams(kernels, leaves, depth, streams_.next_column_block + column, columns, row, u);
+            sum_streams(kernels, leaves, depth, streams_.salt(tree), streams_.next_column_block + column,
+                        columns, row, u);
             if (tree == 0 && random_choices) {
                 std::copy_n(u, columns, chosen);
             } else {
@@ -166,8 +171,10 @@ void OtReceiver::hash(Block* t, std::size_t count, unsigned threads) {
 OtSender::OtSender(unsigned k, Block delta, const Block* base_keys, const Block* setup)
     : streams_(k), delta_(delta) {
     if (!delta.lowest_bit()) throw std::invalid_argument("OT extension: the lowest bit of delta must be 1");
+    streams_.begin_session(setup[2 * base_ot_count]);
     unsigned row = 0;
-    for (const unsigned depth : streams_.depths) {
+    for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
+        const unsigned depth = streams_.depths[tree];
         Block sums[8];
         unsigned index = 0;
         for (unsigned bit = 0; bit < depth; ++bit, ++row) {
@@ -176,12 +183,11 @@ OtSender::OtSender(unsigned k, Block delta, const Block* base_keys, const Block*
             const Block difference = setup[2 * row] ^ setup[2 * row + 1];
             sums[bit] = setup[2 * row] ^ (mask_of(chosen) & difference) ^ base_keys[row];
         }
-        std::vector<Block> leaves = expand_punctured_tree(index, depth, sums);
+        std::vector<Block> leaves = expand_punctured_tree(index, depth, streams_.salt(tree), sums);
         for (const Block& leaf : leaves) streams_.leaves.emplace_back(leaf);
         zeroise(leaves.data(), leaves.size() * sizeof(Block));
         zeroise(sums, sizeof sums);
     }
-    streams_.session = AesKey(setup[2 * base_ot_count]);
 }
 
 void OtSender::extend(std::size_t count, bool random_choices, const Block* message, Block* q,
@@ -195,8 +201,8 @@ void OtSender::extend(std::size_t count, bool random_choices, const Block* messa
         unsigned row = 0;
         for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
             const unsigned depth = streams_.depths[tree];
-            sum_streams(kernels, leaves, depth, streams_.next_column_block + column, columns,
-                        rows + row * columns, nullptr);
+            sum_streams(kernels, leaves, depth, streams_.salt(tree), streams_.next_column_block + column,
+                        columns, rows + row * columns, nullptr);
             leaves += std::size_t{1} << depth;
             if (tree == 0 && random_choices) {  // r = u_0: nothing to correct
                 row += depth;

@@ -20,11 +20,12 @@
 #include <vector>
 
 #include "crypto/aes.h"
+#include "crypto/prg.h"
 
 namespace sphynx {
 
 constexpr std::size_t base_ot_count = 128;
-constexpr std::size_t setup_blocks = 2 * base_ot_count + 1;  // masked level sums and a public session key
+constexpr std::size_t setup_blocks = 2 * base_ot_count + 1;  // masked level sums and the public session block
 
 std::size_t extension_message_blocks(unsigned k, std::size_t count, bool random_choices);
 
@@ -36,17 +37,27 @@ struct LeafStreams {
     std::vector<unsigned> depths;  // of each tree; all k but possibly the last
     std::vector<AesKey> leaves;    // tree after tree
     std::uint64_t next_column_block = 0;
-    AesKey session;
     std::uint64_t extensions = 0;
 
     std::size_t trees() const { return depths.size(); }
+    // The public block that the receiver draws for a session: the key of hash keys, and the salt of every tree
+    // and stream, so that no two sessions or trees encrypt the same under their secret keys.
+    void begin_session(Block drawn);
+    Block salt(std::size_t tree) const {
+        return session_ ^ Block { tree << 8, 0 };
+    }
     AesKey next_hash_key();
+
+  private:
+    Block session_ = {};
+    AesKey hash_keys_;
 };
 
 class OtReceiver {
   public:
-    // base_pairs[2 j], [2 j + 1]: both keys of base OT j. `setup` receives setup_blocks blocks to send.
-    OtReceiver(unsigned k, const Block* base_pairs, Block* setup);
+    // base_pairs[2 j], [2 j + 1]: both keys of base OT j. `setup` receives setup_blocks blocks to send. All
+    // secrets are drawn here.
+    OtReceiver(unsigned k, const Block* base_pairs, Prg& prg, Block* setup);
 
     // choices: plane_words(count) words, read, or written where random_choices. t: count blocks.
     void extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message, Block* t,

@@ -9,9 +9,9 @@ struct Children {
     Block zero, one;
 };
 
-Children children_of(Block node) {
+Children children_of(Block node, Block salt, unsigned bit) {
     const AesKey key(node);
-    const Block plain[2] = {{0, 0}, {1, 0}};
+    const Block plain[2] = {salt ^ Block{2 * bit, 0}, salt ^ Block{2 * bit + 1, 0}};
     Block cipher[2];
     aes_encrypt(key, plain, cipher, 2);
     return {cipher[0], cipher[1]};
@@ -19,14 +19,14 @@ Children children_of(Block node) {
 
 }  // namespace
 
-std::vector<Block> expand_tree(Block root, unsigned depth, Block* level_sums) {
+std::vector<Block> expand_tree(Block root, unsigned depth, Block salt, Block* level_sums) {
     std::vector<Block> nodes = {root};
     for (unsigned bit = depth; bit-- > 0;) {
         std::vector<Block> next(2 * nodes.size());
         Block* sums = level_sums + 2 * bit;
         sums[0] = sums[1] = {};
         for (std::size_t i = 0; i < nodes.size(); ++i) {
-            const Children children = children_of(nodes[i]);
+            const Children children = children_of(nodes[i], salt, bit);
             next[2 * i] = children.zero;
             next[2 * i + 1] = children.one;
             sums[0] ^= children.zero;
@@ -38,14 +38,15 @@ std::vector<Block> expand_tree(Block root, unsigned depth, Block* level_sums) {
     return nodes;
 }
 
-std::vector<Block> expand_punctured_tree(unsigned delta, unsigned depth, const Block* known_sums) {
+std::vector<Block> expand_punctured_tree(unsigned delta, unsigned depth, Block salt,
+                                         const Block* known_sums) {
     std::vector<Block> nodes = {Block{}};  // the root lies on the missing path
     for (unsigned bit = depth; bit-- > 0;) {
         const Block swap = mask_of(delta >> bit);
         std::vector<Block> next(2 * nodes.size());
         Block sibling = known_sums[bit];
         for (std::size_t i = 1; i < nodes.size(); ++i) {
-            const Children children = children_of(nodes[i]);
+            const Children children = children_of(nodes[i], salt, bit);
             const Block difference = swap & (children.zero ^ children.one);
             next[2 * i] = children.zero ^ difference;
             next[2 * i + 1] = children.one ^ difference;

@@ -3,7 +3,11 @@
 // delta. One base OT per level: on choice delta_b the sender gets the sum of the children on the other side.
 //
 // The sender indexes leaves by y = x xor delta, so that the missing one is always y = 0 and no memory access
-// or branch depends on delta. Children of a node s are AES_s(0) and AES_s(1).
+// or branch depends on delta.
+//
+// Children of a node s at the level of bit b are AES_s(salt xor 2 b) and AES_s(salt xor (2 b + 1)). The salt is
+// public and differs between trees and sessions: whoever searches for a key of 128 bits then searches for one
+// node, and not for any of all the nodes of all the sessions on record at once.
 #pragma once
 
 #include <vector>
@@ -14,9 +18,9 @@ namespace sphynx {
 
 // Leaves x = 0 .. 2^depth - 1 under `root`; level_sums[2 b + c] is the sum of all children with bit c at the
 // level of bit b of x (the root's children are bit depth - 1).
-std::vector<Block> expand_tree(Block root, unsigned depth, Block* level_sums);
+std::vector<Block> expand_tree(Block root, unsigned depth, Block salt, Block* level_sums);
 
 // Leaves y = 1 .. 2^depth - 1 (y = 0 is left zero) from known_sums[b] = level_sums[2 b + (1 xor delta_b)].
-std::vector<Block> expand_punctured_tree(unsigned delta, unsigned depth, const Block* known_sums);
+std::vector<Block> expand_punctured_tree(unsigned delta, unsigned depth, Block salt, const Block* known_sums);
 
 }  // namespace sphynx

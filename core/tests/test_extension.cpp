@@ -29,7 +29,7 @@ Pair connected(unsigned k) {
     for (std::size_t j = 0; j < base_ot_count; ++j) {
         keys[j] = pairs[2 * j + delta.bit(j)];
     }
-    Pair pair{std::make_unique<OtReceiver>(k, pairs.data(), setup.data()), nullptr, delta};
+    Pair pair{std::make_unique<OtReceiver>(k, pairs.data(), prg, setup.data()), nullptr, delta};
     pair.sender = std::make_unique<OtSender>(k, delta, keys.data(), setup.data());
     return pair;
 }
@@ -63,9 +63,36 @@ void check_extension(Pair& pair, unsigned k, std::size_t count, bool random, uns
     CHECK(wrong == 0);
 }
 
+// No two trees, sessions or positions have a plaintext in common under their secret keys.
+void check_sessions_and_trees_are_salted() {
+    Prg prg = Prg::fixed_seed_for_tests({5, 6}), same = Prg::fixed_seed_for_tests({5, 6});
+    const std::vector<Block> pairs(2 * base_ot_count);
+    std::vector<Block> setup(setup_blocks);
+    OtReceiver receiver(1, pairs.data(), prg, setup.data());
+    const Block session = same.block();
+    CHECK(setup.back() == session);
+    std::vector<Block> streams(base_ot_count);
+    for (std::size_t tree = 0; tree < base_ot_count; ++tree) {
+        const Block salt = session ^ Block { tree << 8, 0 }, plain[2] = {salt, salt ^ Block{1, 0}};
+        Block leaves[2];
+        aes_encrypt(AesKey(same.block()), plain, leaves, 2);
+        CHECK(setup[2 * tree] == leaves[1] && setup[2 * tree + 1] == leaves[0]);
+        for (const Block& leaf : leaves) {
+            Block stream;
+            aes_counter_stream(AesKey(leaf), {salt.lo, 0}, &stream, 1);
+            streams[tree] ^= stream;
+        }
+    }
+    std::vector<Block> message(extension_message_blocks(1, 128, false)), t(128);
+    std::vector<std::uint64_t> choices(plane_words(128));
+    receiver.extend(128, choices.data(), false, message.data(), t.data(), 1);
+    CHECK(message == streams);
+}
+
 }  // namespace
 
 int main() {
+    check_sessions_and_trees_are_salted();
     for (unsigned k = 1; k <= 8; ++k) {
         Pair pair = connected(k);
         check_extension(pair, k, 3000, false, 1);
@@ -81,8 +108,9 @@ int main() {
     CHECK(extension_message_blocks(4, 1280, false) * 16 == 4 * 1280);
     CHECK(extension_message_blocks(4, 1280, true) * 16 == 4960);
     Block blocks[setup_blocks] = {};
-    CHECK_THROWS(OtReceiver(9, blocks, blocks));
-    CHECK_THROWS(OtReceiver(0, blocks, blocks));
+    Prg prg;
+    CHECK_THROWS(OtReceiver(9, blocks, prg, blocks));
+    CHECK_THROWS(OtReceiver(0, blocks, prg, blocks));
     CHECK_THROWS(OtSender(4, Block{2, 0}, blocks, blocks));
     return test_result();
 }

@@ -56,7 +56,7 @@ class Objects:
         self.weights = rlwe.Weights(self.params, 1, 2)
         self.reply_wire = rlwe.reply(self.public, self.weights, [self.upload], 1, USED, [10], self.prg, words(10))
         setup = words(_native.ot_setup_blocks, 2)
-        self.receiver = _native.OtReceiver(4, words(128, 2, 2), setup)
+        self.receiver = _native.OtReceiver(4, words(128, 2, 2), self.prg, setup)
         self.sender = _native.OtSender(4, delta(), words(128, 2), setup)
         self.conv = _native.ring.Conv(**CONV_SHAPE, weights=np.ones((3, 2, 3, 3), np.int32))
 
@@ -151,7 +151,8 @@ def oblivious_transfer(made: Objects) -> list[Binding]:
     setup = words(n.ot_setup_blocks, 2)
     return [
         binding("ot_message_blocks", n.ot_message_blocks, free="count", k=4, count=COUNT, random_choices=False),
-        binding("OtReceiver", n.OtReceiver, writes="setup", k=4, base_pairs=words(128, 2, 2), setup=setup),
+        binding("OtReceiver", n.OtReceiver, writes="setup", k=4, base_pairs=words(128, 2, 2),
+                prg=made.prg, setup=setup),
         binding("OtSender", n.OtSender, k=4, delta=delta(), base_keys=words(128, 2), setup=setup),
         binding(
             "OtReceiver.extend", made.receiver.extend, writes="choices message t", free="threads",

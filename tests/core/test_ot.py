@@ -18,7 +18,7 @@ def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender, np.ndarray]:
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
     prg.fill_words(pairs)
     bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
-    receiver = ot.OtReceiver(k, pairs)
+    receiver = ot.OtReceiver(k, pairs, prg)
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
     return receiver, ot.OtSender(k, delta, keys, receiver.setup), delta
 
@@ -123,7 +123,7 @@ def test_wrong_buffers_raise() -> None:
     with pytest.raises(ValueError, match="setup"):
         ot.OtSender(2, delta, np.zeros((128, 2), np.uint64), receiver.setup[1:])
     with pytest.raises(ValueError, match="1 to 8"):
-        ot.OtReceiver(9, np.zeros((128, 2, 2), np.uint64))
+        ot.OtReceiver(9, np.zeros((128, 2, 2), np.uint64), Prg())
     with pytest.raises(ValueError, match="too many"):
         ot.message_blocks(4, 2**60, random_choices=True)
     with pytest.raises(ValueError, match="message"):

@@ -14,7 +14,7 @@ from sphynx.protocol.base_ot import BaseOtReceiver, BaseOtSender
 
 def test_receiver_gets_the_key_of_its_choice() -> None:
     choices = np.array([0b1011], np.uint64)
-    sender, receiver = BaseOtSender(), BaseOtReceiver(choices, 10)
+    sender, receiver = BaseOtSender(Prg()), BaseOtReceiver(choices, 10, Prg())
     answer, chosen = receiver.answer(sender.first_message)
     assert len(answer) == 320
     pairs = sender.keys(answer)
@@ -26,9 +26,9 @@ def test_receiver_gets_the_key_of_its_choice() -> None:
 
 def test_base_ot_starts_an_extension() -> None:
     delta = garbling.random_delta(Prg())
-    base_sender, base_receiver = BaseOtSender(), BaseOtReceiver(delta[0], ot.BASE_OTS)
+    base_sender, base_receiver = BaseOtSender(Prg()), BaseOtReceiver(delta[0], ot.BASE_OTS, Prg())
     answer, base_keys = base_receiver.answer(base_sender.first_message)
-    receiver = ot.OtReceiver(4, base_sender.keys(answer))
+    receiver = ot.OtReceiver(4, base_sender.keys(answer), Prg())
     sender = ot.OtSender(4, delta, base_keys, receiver.setup)
     choices = np.zeros(plane_words(200), np.uint64)
     choices[1] = 0xABCDEF
@@ -48,14 +48,14 @@ def test_base_ot_starts_an_extension() -> None:
         b"\xff" * 32,
         bytes(33),
         b"\x02" + bytes(31),  # not on the curve
-        sodium.crypto_core_ed25519_add(BaseOtSender().first_message, bytes(32)),  # of composite order
+        sodium.crypto_core_ed25519_add(BaseOtSender(Prg()).first_message, bytes(32)),  # of composite order
     ],
     # Fixed names: the last point is another one in every process.
     ids=("nothing", "short", "of order 4", "the identity", "all ones", "long", "off the curve", "of composite order"),
 )
 def test_bad_points_are_refused(point: bytes) -> None:
     with pytest.raises(SphynxError, match="group element"):
-        BaseOtReceiver(np.zeros(1, np.uint64), 1).answer(point)
+        BaseOtReceiver(np.zeros(1, np.uint64), 1, Prg()).answer(point)
     if point:
         with pytest.raises(SphynxError, match="group element"):
-            BaseOtSender().keys(point)
+            BaseOtSender(Prg()).keys(point)

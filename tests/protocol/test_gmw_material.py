@@ -17,7 +17,7 @@ def connected() -> tuple[ot.OtReceiver, ot.OtSender]:
     delta = garbling.random_delta(prg)
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
     prg.fill_words(pairs)
-    receiver = ot.OtReceiver(4, pairs)
+    receiver = ot.OtReceiver(4, pairs, prg)
     bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
     return receiver, ot.OtSender(4, delta, keys, receiver.setup)

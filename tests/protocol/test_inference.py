@@ -269,7 +269,7 @@ def test_no_secret_is_printed_by_mistake() -> None:
     secret = np.full((1, 2), 987_654_321, np.uint64)
     bundle = Bundle(os.urandom(16), "0" * 64, "client", "gmw", 1, {"share/a": secret})
     material = Material(secret, secret, secret, secret)
-    sessions = ServerOts(None, None, secret)  # type: ignore[arg-type]
+    sessions = ServerOts(None, None, secret, None)  # type: ignore[arg-type]
     for holder in (bundle, material, sessions, ServerMaterial(material, secret, secret)):
         assert "987654321" not in repr(holder)
     for pair in (ot.PadPair(secret, secret), ot.Triples(secret, secret, secret), garbling.Garbled(secret, secret)):

@@ -71,7 +71,9 @@ def _layer_seconds(backend: Backend, count: int, repeats: int) -> tuple[int, flo
 
 def _ots() -> tuple[ServerOts, ClientOts]:
     (down_receiver, down_sender), (up_receiver, up_sender) = (connected(DEFAULT_OT_PARAMETER) for _ in range(2))
-    return ServerOts(down_sender, up_receiver, garbling.random_delta(Prg())), ClientOts(down_receiver, up_sender)
+    prg = Prg()
+    server = ServerOts(down_sender, up_receiver, garbling.random_delta(prg), prg)
+    return server, ClientOts(down_receiver, up_sender, prg)
 
 
 def _best_cpu_seconds(work: Callable[[], object], repeats: int) -> float:

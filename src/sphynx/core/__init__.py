@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from sphynx.errors import MissingPartError
 
 try:
@@ -19,9 +21,15 @@ except ImportError as error:
         remedy="install the package (pip install .) with a C++20 compiler on the path, e.g. g++ 12",
     ) from error
 
-__all__ = ["CpuFeatures", "Prg", "cpu_features"]
+__all__ = ["CpuFeatures", "Prg", "cpu_features", "random_bytes"]
 
 Prg = _native.Prg
+
+
+def random_bytes(prg: Prg, count: int) -> bytes:
+    drawn = np.empty(count, np.uint8)
+    prg.fill(drawn)
+    return drawn.tobytes()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.core import _native
+from sphynx.core import Prg, _native
 from sphynx.core.bits import plane_words
 
 Bytes = NDArray[np.uint8]
@@ -29,11 +29,11 @@ def message_blocks(k: int, count: int, *, random_choices: bool) -> int:
 
 
 class OtReceiver:
-    """Holds the choice bits. `setup` is what the sender needs once."""
+    """Holds the choice bits. `setup` is what the sender needs once; its secrets are drawn from `prg`."""
 
-    def __init__(self, k: int, base_pairs: Words) -> None:
+    def __init__(self, k: int, base_pairs: Words, prg: Prg) -> None:
         self.setup: Words = np.empty((SETUP_BLOCKS, 2), np.uint64)
-        self._ots = _native.OtReceiver(k, base_pairs, self.setup)
+        self._ots = _native.OtReceiver(k, base_pairs, prg, self.setup)
 
     def correlated(self, choices: Words, count: int, *, threads: int = 0) -> tuple[Words, Words]:
         """(message, t): t_j = q_j xor r_j delta for the given choice bits r."""

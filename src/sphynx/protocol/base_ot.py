@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import secrets
 
 import numpy as np
 from nacl import bindings as sodium
 from nacl.exceptions import RuntimeError as SodiumRefusal
 from numpy.typing import NDArray
 
+from sphynx.core import Prg, random_bytes
 from sphynx.errors import SphynxError
 
 Words = NDArray[np.uint64]
@@ -27,8 +27,8 @@ Words = NDArray[np.uint64]
 POINT_BYTES = 32
 
 
-def _random_scalar() -> bytes:
-    return sodium.crypto_core_ed25519_scalar_reduce(secrets.token_bytes(64))
+def _random_scalar(prg: Prg) -> bytes:
+    return sodium.crypto_core_ed25519_scalar_reduce(random_bytes(prg, 64))
 
 
 def _times(scalar: bytes, point: bytes) -> bytes:
@@ -54,8 +54,8 @@ def _key(index: int, first: bytes, answer: bytes, shared: bytes) -> bytes:
 class BaseOtSender:
     """Ends with both keys of every OT. Send `first_message`, then call `keys` with the receiver's answer."""
 
-    def __init__(self) -> None:
-        self._scalar = _random_scalar()
+    def __init__(self, prg: Prg) -> None:
+        self._scalar = _random_scalar(prg)
         self.first_message = sodium.crypto_scalarmult_ed25519_base_noclamp(self._scalar)
 
     def keys(self, answer: bytes) -> Words:
@@ -73,16 +73,17 @@ class BaseOtSender:
 class BaseOtReceiver:
     """Ends with the key of its choice. `answer` takes the sender's first message, gives what to send back."""
 
-    def __init__(self, choices: Words, count: int) -> None:
+    def __init__(self, choices: Words, count: int, prg: Prg) -> None:
         """`choices`: packed bits, `count` of them."""
         bits = np.unpackbits(choices.view(np.uint8), bitorder="little")[:count]
         self._masks = (0 - bits).astype(np.uint8)  # 0 or 255 for each OT
+        self._prg = prg
 
     def answer(self, first_message: bytes) -> tuple[bytes, Words]:
         """(what to send, the keys as blocks of shape (OTs, 2))."""
         sent, keys = [], []
         for index, mask in enumerate(self._masks):
-            scalar = _random_scalar()
+            scalar = _random_scalar(self._prg)
             shared = _times(scalar, first_message)
             # Both candidates are computed and one is taken by a mask: no branch on the choice bit.
             zero = np.frombuffer(sodium.crypto_scalarmult_ed25519_base_noclamp(scalar), np.uint8)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sphynx.core import Prg, ot
+from sphynx.core import ot
 from sphynx.core.bits import pack_ring, plane_words, slice_bits, unpack_ring
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
@@ -77,7 +77,7 @@ def answer_squaring(plan: Squaring, ots: ServerOts, request: bytearray) -> tuple
     message = np.frombuffer(request, np.uint64).reshape(-1, 2)
     pads = ots.down.pads(ots.down.correlated(message, plan.ots, random_choices=False))
     alpha, share = np.empty(plan.count, np.uint64), np.zeros(plan.count, np.uint64)
-    Prg().fill_words(alpha)
+    ots.prg.fill_words(alpha)
     alpha &= plan.ring_mask
     corrections: list[Buffer] = []
     for bit in range(plan.k):

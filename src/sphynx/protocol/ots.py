@@ -9,7 +9,7 @@ In `down` the server is the extension's sender, in `up` the client is. Set-up:
 
 Public-key work is thus done once, not once for each direction. The sessions serve every bundle of the connection:
 positions move on with each extension, no pad is used twice. Both parties extend in the same order. The offset of `down`
-is also the server's garbling offset.
+is also the server's garbling offset. Whatever a party draws for the connection comes from its one generator.
 """
 
 from __future__ import annotations
@@ -35,38 +35,40 @@ class ServerOts:
     down: ot.OtSender
     up: ot.OtReceiver
     delta: Words = field(repr=False)  # the offset of `down`, lowest bit 1
+    prg: Prg = field(repr=False)
 
 
 @dataclass(frozen=True)
 class ClientOts:
     down: ot.OtReceiver
     up: ot.OtSender
+    prg: Prg = field(repr=False)
 
 
 def set_up_server(channel: Channel, prg: Prg) -> ServerOts:
     delta = garbling.random_delta(prg)
-    chooses = BaseOtReceiver(delta[0], ot.BASE_OTS)
+    chooses = BaseOtReceiver(delta[0], ot.BASE_OTS, prg)
     answer, keys = chooses.answer(bytes(channel.receive(POINT_BYTES)))
     channel.send(answer)
     message = _blocks(channel.receive(_BLOCK_BYTES * (ot.SETUP_BLOCKS + _UP_BASE_BLOCKS)))
     down = ot.OtSender(SOFTSPOKEN_PARAMETER, delta, keys, message[: ot.SETUP_BLOCKS])
     pads = down.pads(down.correlated(message[ot.SETUP_BLOCKS :], ot.BASE_OTS, random_choices=False))
-    up = ot.OtReceiver(SOFTSPOKEN_PARAMETER, np.stack([pads.zeros, pads.ones], axis=1))
+    up = ot.OtReceiver(SOFTSPOKEN_PARAMETER, np.stack([pads.zeros, pads.ones], axis=1), prg)
     channel.send(up.setup.data)
-    return ServerOts(down, up, delta)
+    return ServerOts(down, up, delta, prg)
 
 
 def set_up_client(channel: Channel, prg: Prg) -> ClientOts:
-    offers = BaseOtSender()
+    offers = BaseOtSender(prg)
     channel.send(offers.first_message)
     answer = bytes(channel.receive(POINT_BYTES * ot.BASE_OTS))
-    down = ot.OtReceiver(SOFTSPOKEN_PARAMETER, offers.keys(answer))
+    down = ot.OtReceiver(SOFTSPOKEN_PARAMETER, offers.keys(answer), prg)
     offset = garbling.random_delta(prg)
     message, t = down.correlated(offset[0], ot.BASE_OTS)
     channel.send(down.setup.data, message.data)
     keys = down.pads(t)
     setup = _blocks(channel.receive(_BLOCK_BYTES * ot.SETUP_BLOCKS))
-    return ClientOts(down, ot.OtSender(SOFTSPOKEN_PARAMETER, offset, keys, setup))
+    return ClientOts(down, ot.OtSender(SOFTSPOKEN_PARAMETER, offset, keys, setup), prg)
 
 
 def _blocks(message: bytearray) -> Words:

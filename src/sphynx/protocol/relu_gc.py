@@ -18,14 +18,13 @@ A layer is cut into chunks of CHUNK_RELUS, in which labels are (wires, instances
 from __future__ import annotations
 
 import atexit
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 
-from sphynx.core import _native, garbling, ot
+from sphynx.core import _native, garbling, ot, random_bytes
 from sphynx.core.bits import plane_words, slice_bits, unslice_bits
 from sphynx.core.gmw import ReluShape
 from sphynx.protocol.ahead import Ask, answers_ahead
@@ -35,6 +34,7 @@ from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
 
 CHUNK_RELUS = 2048  # a multiple of 64
 KEY_BYTES = 16
+SEED_BYTES = KEY_BYTES + 8  # a key, and which of its streams: no two layers' keys encrypt the same
 _BLOCK_BYTES, _WORD_BYTES = 16, 8
 
 
@@ -130,7 +130,7 @@ class GcReluServer:
         circuit = _circuit(shape)
         request = np.frombuffer(channel.receive(messages(shape).request), np.uint64).reshape(-1, 2)
         client_zeros = ots.down.correlated(request, (shape.w + shape.k) * shape.count, random_choices=False)
-        layer_key, seed = os.urandom(KEY_BYTES), os.urandom(KEY_BYTES)
+        layer_key, seed = random_bytes(ots.prg, KEY_BYTES), random_bytes(ots.prg, SEED_BYTES)
         colours = np.empty((shape.k, shape.words), np.uint64)
         scratch = _scratch(shape, 2 * shape.w + shape.k)
         for chunk in _chunks(shape):
@@ -208,7 +208,8 @@ class GcReluClient:
 
 def _expand_labels(seed: bytes, chunk: _Chunk, out: Words) -> None:
     """The zero labels of the server's wires, (w, instances)."""
-    _native.expand_seed(seed, 0, chunk.shape.w * chunk.start, out, threads=0)
+    key, stream = seed[:KEY_BYTES], int.from_bytes(seed[KEY_BYTES:], "little")
+    _native.expand_seed(key, stream, chunk.shape.w * chunk.start, out, threads=0)
 
 
 def _choices(shape: ReluShape, x: Words, new_mask: Words) -> Words:

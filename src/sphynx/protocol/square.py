@@ -113,7 +113,7 @@ class SquareClient:
         shares: Sequence[Words],
         new_masks: Sequence[Words],  # noqa: ARG002 - needed online only
     ) -> list[Arrays]:
-        materials = [_random_masks(layer) for layer in layers]
+        materials = [_random_masks(layer, ots.prg) for layer in layers]
         requests: deque[TruncationRequest | SquaringRequest] = deque()  # sent, the oldest at the front
 
         def send(name: str, plan: Truncation | Squaring, own: Words) -> None:
@@ -156,10 +156,10 @@ def _parts(layer: SquareLayer) -> list[tuple[str, Truncation | Squaring]]:
     return [(name, plan) for name, plan in parts if plan is not None]
 
 
-def _random_masks(layer: SquareLayer) -> Arrays:
+def _random_masks(layer: SquareLayer, prg: Prg) -> Arrays:
     """The client's shares of s and of s^2."""
     masks = np.empty((2, layer.count), np.uint64)
-    Prg().fill_words(masks)
+    prg.fill_words(masks)
     masks &= layer.squaring.ring_mask
     return {"mask of s": masks[0], "mask of square": masks[1]}
 

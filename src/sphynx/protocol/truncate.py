@@ -19,7 +19,6 @@ Bits b = b_s xor b_c become additive as b_s + b_c - 2 b_s b_c. Semi-honest: all 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,7 +107,8 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
     count = plan.node_ots + plan.bit_ots
     pads = ots.down.pads(ots.down.correlated(message[leaf_blocks:], count, random_choices=True))
 
-    bits = np.frombuffer(os.urandom(plan.bit_ots // 8), np.uint64)
+    bits = np.empty(plan.bit_ots // 64, np.uint64)
+    ots.prg.fill_words(bits)
     own = _values(bits)
     bit_pads = ot.PadPair(pads.zeros[plan.node_ots :], pads.ones[plan.node_ots :])
     corrections, products = ot.send_products(bit_pads, own, plan.k)
