@@ -50,6 +50,6 @@ class Scene:
 
     def states(self, folder: Path) -> list[str]:
         ledger = Ledger(folder / LEDGER)
-        found = [row[0] for row in ledger._select("SELECT state FROM bundles ORDER BY changed_at", ())]
+        found = [row[0] for row in ledger._file.select("SELECT state FROM bundles ORDER BY changed_at")]
         ledger.close()
         return found

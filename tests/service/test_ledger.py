@@ -190,8 +190,8 @@ def test_no_history_burns_twice(tmp_path_factory: pytest.TempPathFactory, histor
 
 def test_commits_reach_the_disk_and_the_file_is_private(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
-    assert ledger._base.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL: a commit waits for the disk
-    assert ledger._base.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert ledger._file._base.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL: a commit waits for the disk
+    assert ledger._file._base.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     for path in tmp_path.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
@@ -204,6 +204,8 @@ def test_old_rows_go_and_what_was_being_prepared_is_given_up(tmp_path: Path) -> 
     ledger.reserve(reserved)
     ledger.burn(burned, owner=OWNER, program=PROGRAM)
     ledger.clean()
+    assert [ledger.state(name) for name in (burned, ready, reserved.bundle_id)] == ["burned", "ready", "reserved"]
+    assert ledger.give_up(ledger.preparing()) == [reserved.bundle_id]
     assert [ledger.state(name) for name in (burned, ready, reserved.bundle_id)] == ["burned", "ready", "discarded"]
     now[0] += KEEP_SPENT_S + 1
     ledger.clean()
@@ -224,7 +226,7 @@ def test_no_request_reads_through_what_is_spent(tmp_path: Path) -> None:
             counted[0] += 1
             return 0
 
-        ledger._base.set_progress_handler(count, 1)
+        ledger._file._base.set_progress_handler(count, 1)
         ledger.reserve(entry, most=9, hourly=9)
         ledger.begun_images(OWNER)
         ledger.make_ready(entry.bundle_id, size_bytes=10, offline_seconds=0.5, offline_bytes=20)
@@ -234,26 +236,28 @@ def test_no_request_reads_through_what_is_spent(tmp_path: Path) -> None:
         for owner, program in ((OWNER, PROGRAM), (OWNER, None), (None, None)):
             assert len(ledger.ready(owner=owner, program=program)) == 1
         ledger.burn(entry.bundle_id, owner=OWNER, program=PROGRAM, hourly=9)
-        ledger._base.set_progress_handler(None, 1)
-        ledger._base.execute("DELETE FROM bundles WHERE bundle_id = ?", (entry.bundle_id,))
+        ledger._file._base.set_progress_handler(None, 1)
+        ledger._file._base.execute("DELETE FROM bundles WHERE bundle_id = ?", (entry.bundle_id,))
         return counted[0]
 
     few = steps()
     rows = [(os.urandom(16), owner, PROGRAM) for owner in (OWNER, "somebody else") for _ in range(1000)]
-    ledger._base.executemany(spent, rows)
+    ledger._file._base.executemany(spent, rows)
     assert steps() < few + 100
 
 
-def test_an_older_ledger_gets_the_later_column_and_the_indices(tmp_path: Path) -> None:
+def test_an_older_ledger_gets_the_later_columns_and_the_indices(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
     bundle_id = ready_entry(ledger)
-    names = {row[0] for row in ledger._select("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'", ())}
+    names = {row[0] for row in ledger._file.select("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'")}
     for name in names:
-        ledger._base.execute(f"DROP INDEX {name}")
-    ledger._base.execute("ALTER TABLE bundles DROP COLUMN reserved_at")
+        ledger._file._base.execute(f"DROP INDEX {name}")
+    for column in ("reserved_at", "holder"):
+        ledger._file._base.execute(f"ALTER TABLE bundles DROP COLUMN {column}")
+    ledger._file._base.execute("PRAGMA user_version = 1")
     ledger.close()
     again = Ledger(tmp_path / "ledger")
-    found = {row[0] for row in again._select("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'", ())}
+    found = {row[0] for row in again._file.select("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'")}
     assert found == names and [entry.bundle_id for entry in again.ready()] == [bundle_id]
     again.reserve(some_entry(), hourly=1)  # when the older one was begun is not known: it does not count
     again.burn(bundle_id, owner=OWNER, program=PROGRAM, hourly=1)

@@ -21,6 +21,7 @@ import pytest
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import WIRE_VERSION, Channel, PeerGaveUpError
 from sphynx.service import keys, session
+from sphynx.service.admission import Limits
 from sphynx.service.credentials import client_context
 from sphynx.service.ledger import BundleRefusedError
 from sphynx.service.session import SERVICE_VERSION, Hello, Infer, Welcome
@@ -225,7 +226,7 @@ def test_limits_of_a_client(served: Scene) -> None:
     assert "fewer" in refused.value.remedy and "serve --pool" in refused.value.remedy
     with served.client() as client, pytest.raises(PeerGaveUpError, match="batches go up to"):
         client.prepare(1, batch=17)
-    channels = [hello(served)[0] for _ in range(4)]
+    channels = [hello(served)[0] for _ in range(Limits().connections_per_client)]
     with pytest.raises(PeerGaveUpError, match="too many connections"):
         hello(served)
     check_a_good_client(served, "bob")

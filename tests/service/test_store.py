@@ -1,10 +1,11 @@
-"""The store: quota, expiry, orphans, one process at a time, and no way to a bundle but by burning it."""
+"""The store: quota, expiry, orphans, several processes, and no way to a bundle but by burning it."""
 
 from __future__ import annotations
 
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from sphynx.errors import InputError
 from sphynx.protocol.bundle import Bundle, load_bundle
-from sphynx.service.ledger import BundleRefusedError, Entry
+from sphynx.service.ledger import BundleGoneError, BundleRefusedError, Entry
 from sphynx.service.store import BUNDLES, LEDGER, ShareUsedUpError, Store, StoreFullError
 from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program
 
@@ -161,7 +162,10 @@ def test_a_bundle_that_is_spent_while_it_is_preloaded_does_not_stay_in_memory(
         change = {"take": "burn", "discard": "discard"}[end]
         written = getattr(store.ledger, change)
 
+        read_before = load_bundle(tmp_path / BUNDLES / second.bundle_id.hex())
+
         def preload_then_write(*arguments: Any, **facts: Any) -> None:
+            monkeypatch.setattr("sphynx.service.store.load_bundle", lambda _path: read_before)
             store.preload(second.bundle_id)
             written(*arguments, **facts)
 
@@ -194,10 +198,91 @@ def test_folders_and_files_are_private(tmp_path: Path) -> None:
             assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    with Store(tmp_path, quota_bytes=QUOTA), pytest.raises(InputError, match="another process"):
-        Store(tmp_path, quota_bytes=QUOTA)
-    Store(tmp_path, quota_bytes=QUOTA).close()
+def test_stores_share_a_folder_and_each_bundle_serves_one_of_them(tmp_path: Path) -> None:
+    entries = [some_entry() for _ in range(6)]
+    with ExitStack() as opened:
+        stores = [opened.enter_context(Store(tmp_path, quota_bytes=2 * QUOTA)) for _ in range(3)]
+        for number, entry in enumerate(entries):
+            put(stores[number % 3], entry)
+
+        def taken(store: Store) -> int:
+            count = 0
+            for entry in entries:
+                with suppress(BundleRefusedError):
+                    store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+                    count += 1
+            return count
+
+        with ThreadPoolExecutor(3) as pool:
+            assert sum(pool.map(taken, stores)) == len(entries)
+        assert not stores[0].ready()
+
+
+def test_who_comes_leaves_alone_what_others_prepare_and_sweeps_what_the_dead_left(tmp_path: Path) -> None:
+    unsaved, saved, dead = some_entry(), some_entry(), some_entry()
+    with Store(tmp_path, quota_bytes=QUOTA) as first:
+        for entry in (unsaved, saved):
+            first.reserve(entry)
+        some_bundle(saved).save(tmp_path / BUNDLES / saved.bundle_id.hex())
+        half_written = tmp_path / BUNDLES / f"{unsaved.bundle_id.hex()}.new"
+        half_written.touch()
+        with Store(tmp_path, quota_bytes=QUOTA) as second:
+            second.reserve(dead)
+            second.reserve(some_entry(), most=4)
+            with pytest.raises(BundleRefusedError, match="may keep 4"):
+                first.reserve(some_entry(), most=4)
+        assert half_written.exists() and first.ledger.state(saved.bundle_id) == "reserved"
+        first.reserve(some_entry(), most=3)  # those of the second no longer count
+        assert first.ledger.state(dead.bundle_id) == "discarded"
+        put(first, some_entry())
+        assert first.alive([unsaved.bundle_id, saved.bundle_id, dead.bundle_id]) == {
+            unsaved.bundle_id,
+            saved.bundle_id,
+        }
+    with Store(tmp_path, quota_bytes=QUOTA) as third:
+        assert len(list((tmp_path / BUNDLES).iterdir())) == len(third.ready()) == 1
+
+
+def test_a_bundle_that_one_process_keeps_is_not_chosen_by_others(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA) as second, Store(tmp_path, quota_bytes=QUOTA) as first:
+        common, kept = some_entry(expires_at=1.9e9), some_entry()
+        put(first, common)
+        put(first, kept)
+        first.preload(kept.bundle_id)
+
+        def free(store: Store) -> list[bytes]:
+            return [entry.bundle_id for entry in store.free(owner=OWNER, program=PROGRAM)]
+
+        assert free(first) == [kept.bundle_id, common.bundle_id] and free(second) == [common.bundle_id]
+        first.take(kept.bundle_id, owner=OWNER, program=PROGRAM)
+        with pytest.raises(BundleGoneError, match="not ready"):
+            second.preload(kept.bundle_id)
+        first.preload(common.bundle_id)
+        assert second.alive([kept.bundle_id]) == {kept.bundle_id}  # its inference may be under way
+        assert not free(second)
+    with Store(tmp_path, quota_bytes=QUOTA) as third:
+        assert free(third) == [common.bundle_id] and not third.alive([kept.bundle_id])
+
+
+def test_memory_is_not_kept_for_what_another_process_used(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA) as first, Store(tmp_path, quota_bytes=QUOTA) as second:
+        used, later = some_entry(), some_entry()
+        put(first, used)
+        second.take(used.bundle_id, owner=OWNER, program=PROGRAM)
+        put(first, later)
+        (tmp_path / BUNDLES / later.bundle_id.hex()).write_bytes(b"not read: it is at hand")
+        first.take(later.bundle_id, owner=OWNER, program=PROGRAM)
+
+
+def test_other_weights_wait_until_nobody_uses_the_folder(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA, weights_hash="a") as store:
+        put(store, some_entry())
+        with pytest.raises(InputError, match="with other weights"):
+            Store(tmp_path, quota_bytes=QUOTA, weights_hash="b")
+        Store(tmp_path, quota_bytes=QUOTA, weights_hash="a").close()
+        assert len(store.ready()) == 1
+    with Store(tmp_path, quota_bytes=QUOTA, weights_hash="b") as store:
+        assert not store.ready()
 
 
 def test_an_unusable_ledger_does_not_keep_the_folder_locked(tmp_path: Path) -> None:

@@ -58,5 +58,5 @@ def some_bundle(entry: Entry, size: int = 100) -> Bundle:
 
 
 def put(store: Store, entry: Entry, size: int = 100) -> None:
-    store.ledger.reserve(entry)
+    store.reserve(entry)
     store.put(some_bundle(entry, size), owner=entry.owner, offline_seconds=1.5, offline_bytes=7)

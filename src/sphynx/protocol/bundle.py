@@ -28,6 +28,7 @@ from sphynx.protocol.relu import Arrays
 Role = Literal["server", "client"]
 
 FORMAT = "sphynx-bundle/1"
+TEMPORARY = ".new"  # ends the name of a file that is being written
 ID_BYTES = 16
 MAX_BATCH = 1 << 16
 _KINDS = ("uint8", "uint32", "uint64")
@@ -86,7 +87,7 @@ class Bundle:
 
     def save(self, path: Path) -> None:
         """Atomically: a reader finds the whole file or none. Never readable by others, not even while it is written."""
-        temporary = path.with_name(path.name + ".new")
+        temporary = path.with_name(path.name + TEMPORARY)
         metadata = {
             "format": FORMAT,
             "bundle_id": self.bundle_id.hex(),

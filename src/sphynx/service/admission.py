@@ -30,7 +30,7 @@ class Limits:
     handshakes: int = 64
     handshakes_per_address: int = 16
     connections: int = 64
-    connections_per_client: int = 4
+    connections_per_client: int = 16  # as many processes may share one client's keys
     bundles_per_client: int = 16
     images_per_hour: int = 3600  # of one client: inferred, and apart from those, prepared for
     batch: int = 16

@@ -7,17 +7,23 @@
 
 Bundles outlive the connection, in a folder of the client's own. A bundle is burned before the first byte that depends
 on it leaves; whatever fails afterwards, it is not used again. After a failure the connection is over: connect again.
+
+Several processes, and several clients in one, may use one folder at the same time: they share its bundles, each of
+which serves one of them. Threads may share a client: their calls take turns. A process that was forked off needs a
+client of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -30,12 +36,13 @@ from sphynx.program.cost.link import Link
 from sphynx.program.files import HASH
 from sphynx.program.ir import Program
 from sphynx.program.parse import program_from_json
+from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel, PeerGaveUpError
 from sphynx.protocol.inference import InferenceClient
 from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service import session
 from sphynx.service.credentials import client_context
-from sphynx.service.ledger import Entry
+from sphynx.service.ledger import BundleGoneError, Entry
 from sphynx.service.link_measurement import choose_backend, measure_link
 from sphynx.service.prediction import Prediction, ranked
 from sphynx.service.session import SERVICE_VERSION, Bye, Drop, Go, Hello, Infer, Prepare, Stored, Welcome
@@ -68,10 +75,13 @@ class Client:
         self._state, self._quota_bytes = state or keys / STATE, quota_bytes
         self._wanted, self._timeout_s, self._connect_s, self._link = program, timeout_s, connect_s, link
         self._open = ExitStack()
+        self._calling = threading.RLock()
+        self._process = os.getpid()
 
     def __enter__(self) -> Client:
         context = client_context(self._keys)  # first: a mistyped folder must not become one that holds bundles
         with ExitStack() as opening:
+            self._process = os.getpid()
             self._store = opening.enter_context(Store(self._state, quota_bytes=self._quota_bytes))
             stream = self._connect(context)
             self._channel = Channel(stream)
@@ -83,7 +93,9 @@ class Client:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._open:
+        if os.getpid() != self._process:
+            return  # the connection and the folder are the other process's
+        with self._calling, self._open:
             if kind is not None:
                 self._channel.close(wait_s=0)
                 return
@@ -93,31 +105,27 @@ class Client:
     @property
     def ready(self) -> list[Entry]:
         """Bundles that both sides hold."""
-        return self._store.ready(owner=self._server, program=self.program.content_hash)
+        with self._turn():
+            return self._store.ready(owner=self._server, program=self.program.content_hash)
 
     def measure_link(self) -> Link:
-        return measure_link(self._channel)
+        with self._turn(), self._request():
+            return measure_link(self._channel)
 
     def prepare(
         self, count: int, *, relu: Relu = "auto", batch: int = 1, done: Callable[[int], None] = lambda _number: None
     ) -> Backend:
         """Makes so many bundles, each for one batch of images; `done` hears of each. Returns the ReLU backend."""
-        backend: Backend = choose_backend(self.program, self.measure_link(), batch) if relu == "auto" else relu
-        program = self.program.content_hash
-        self._store.check_room(count, owner=self._server, program=program, backend=backend, batch=batch)
-        nonce = session.new_nonce()
-        session.send(self._channel, Prepare(count, backend, batch, nonce))
-        go = self._granted(count)
-        for number in range(count):
-            bundle_id = session.bundle_id(program, nonce, go.nonce, number)
-            expires_at = time.time() + go.lifetime_s - EXPIRY_MARGIN_S
-            self._prepare_one(Entry(bundle_id, self._server, program, backend, batch, expires_at), backend)
-            done(number + 1)
-        return backend
+        with self._turn():
+            return self._prepare(count, relu=relu, batch=batch, done=done)
 
     def warm(self, batch: int = 1) -> None:
-        """Loads the next bundle into memory, before there is an image; prepares one if none is ready."""
-        self._store.preload(self._entry_for(batch).bundle_id)
+        """Loads the next bundle into memory, before there is an image, and keeps it from other processes; prepares one
+        if none is ready."""
+        with self._turn():
+            while True:
+                with contextlib.suppress(BundleGoneError):  # another process was faster
+                    return self._store.preload(self._entry_for(batch).bundle_id)
 
     def infer(self, image: NDArray[np.uint8]) -> Prediction:
         """One image, uint8 [channels, height, width]. Prepares a bundle first if none is ready."""
@@ -125,18 +133,18 @@ class Client:
 
     def infer_batch(self, images: NDArray[np.uint8]) -> list[Prediction]:
         """uint8 [n, channels, height, width] with one bundle that was prepared for batches of n."""
-        self._check_images(images)
-        entry = self._entry_for(len(images))
-        self._channel.take_record()
-        start_s = time.monotonic()
-        try:
-            bundle = self._store.take(entry.bundle_id, owner=self._server, program=self.program.content_hash)
-            session.send(self._channel, Infer(entry.bundle_id.hex()))
-            logits = self._party.infer(bundle, images)
-            online_seconds = time.monotonic() - start_s
-        finally:
-            self._store.delete_spent()
-        traffic = self._channel.take_record().total()
+        with self._turn():
+            self._check_images(images)
+            entry, bundle, start_s = self._taken(len(images))
+            try:
+                with self._request():
+                    self._channel.take_record()
+                    session.send(self._channel, Infer(entry.bundle_id.hex()))
+                    logits = self._party.infer(bundle, images)
+                online_seconds = time.monotonic() - start_s
+                traffic = self._channel.take_record().total()
+            finally:
+                self._store.delete_spent()
         return [
             Prediction(
                 *ranked(self.program, row),
@@ -151,6 +159,36 @@ class Client:
             )
             for row in logits
         ]
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One call at a time, in the process that connected."""
+        if os.getpid() != self._process:
+            raise SphynxError(
+                "this client was connected by another process",
+                where=f"{self._host}:{self._port}",
+                remedy="Connect after the fork: each process needs a Client, and they may share the keys and bundles.",
+            )
+        with self._calling:
+            yield
+
+    @contextmanager
+    def _request(self) -> Iterator[None]:
+        """Whatever fails inside, the peers no longer agree on what comes next: later calls are told so."""
+        try:
+            yield
+        except BaseException:
+            self._channel.close(wait_s=0)
+            raise
+
+    def _taken(self, batch: int) -> tuple[Entry, Bundle, float]:
+        """A bundle, burned, and when that began."""
+        while True:
+            entry = self._entry_for(batch)
+            start_s = time.monotonic()
+            with contextlib.suppress(BundleGoneError):  # another process was faster: it has one, so this one will too
+                taken = self._store.take(entry.bundle_id, owner=self._server, program=self.program.content_hash)
+                return entry, taken, start_s
 
     def _connect(self, context: ssl.SSLContext) -> TlsStream:
         try:
@@ -170,6 +208,9 @@ class Client:
             raise
 
     def _hello(self) -> Program:
+        held = self._store.ready(
+            owner=self._server
+        )  # before the server lists its own: what is made meanwhile is in both
         session.send(self._channel, Hello(SERVICE_VERSION, self._wanted))
         welcome = session.expect(self._channel, Welcome)
         program = _read_program(bytes(self._channel.receive(welcome.program_bytes)))
@@ -177,17 +218,36 @@ class Client:
             raise SphynxError(
                 "the server's program does not match its hash", where="hello", remedy="Ask whoever runs the server."
             )
-        self._agree_on_bundles(program, set(welcome.ready))
+        self._agree_on_bundles([entry for entry in held if entry.program == program.content_hash], set(welcome.ready))
         return program
 
-    def _agree_on_bundles(self, program: Program, theirs: set[str]) -> None:
-        """A half without its counterpart is of no use: after a crash of either side there may be some."""
-        held = self._store.ready(owner=self._server, program=program.content_hash)
-        ours = {entry.bundle_id.hex() for entry in held}
-        for name in ours - theirs:
-            self._store.discard(bytes.fromhex(name))
-        if theirs - ours:
-            session.send(self._channel, Drop(tuple(sorted(theirs - ours))))
+    def _agree_on_bundles(self, held: list[Entry], theirs: set[str]) -> None:
+        """A half without its counterpart is of no use: after a crash of either side there may be some. What another
+        process prepares or uses at this moment has its counterpart, or will have."""
+        for entry in held:
+            if entry.bundle_id.hex() not in theirs:
+                self._store.discard(entry.bundle_id)
+        alive = {bundle_id.hex() for bundle_id in self._store.alive(map(bytes.fromhex, theirs))}
+        if theirs - alive:
+            session.send(self._channel, Drop(tuple(sorted(theirs - alive))))
+
+    def _prepare(
+        self, count: int, *, relu: Relu, batch: int, done: Callable[[int], None], keep: bool = False
+    ) -> Backend:
+        backend: Backend = choose_backend(self.program, self.measure_link(), batch) if relu == "auto" else relu
+        program = self.program.content_hash
+        self._store.check_room(count, owner=self._server, program=program, backend=backend, batch=batch)
+        nonce = session.new_nonce()
+        with self._request():
+            session.send(self._channel, Prepare(count, backend, batch, nonce))
+            go = self._granted(count)
+            for number in range(count):
+                bundle_id = session.bundle_id(program, nonce, go.nonce, number)
+                expires_at = time.time() + go.lifetime_s - EXPIRY_MARGIN_S
+                entry = Entry(bundle_id, self._server, program, backend, batch, expires_at)
+                self._prepare_one(entry, backend, keep=keep)
+                done(number + 1)
+        return backend
 
     def _granted(self, count: int) -> Go:
         """A refusal comes with the server's reason, mostly that these would be too many."""
@@ -202,8 +262,8 @@ class Client:
                 "--hourly); other reasons are in its log.",
             ) from None
 
-    def _prepare_one(self, entry: Entry, backend: Backend) -> None:
-        self._store.ledger.reserve(entry)
+    def _prepare_one(self, entry: Entry, backend: Backend, *, keep: bool) -> None:
+        self._store.reserve(entry)
         self._channel.take_record()
         start_s = time.monotonic()
         try:
@@ -215,14 +275,14 @@ class Client:
             raise
         took_s = time.monotonic() - start_s
         offline_bytes = self._channel.take_record().total().bytes
-        self._store.put(bundle, owner=self._server, offline_seconds=took_s, offline_bytes=offline_bytes)
+        self._store.put(bundle, owner=self._server, offline_seconds=took_s, offline_bytes=offline_bytes, keep=keep)
 
     def _entry_for(self, batch: int) -> Entry:
         for _attempt in range(2):
-            for entry in self.ready:
+            for entry in self._store.free(owner=self._server, program=self.program.content_hash):
                 if entry.batch == batch:
                     return entry
-            self.prepare(1, batch=batch)
+            self._prepare(1, relu="auto", batch=batch, done=lambda _number: None, keep=True)
         raise SphynxError("a bundle expired as it was made", where="prepare", remedy="Let the server keep them longer.")
 
     def _check_images(self, images: NDArray[np.uint8]) -> None:

@@ -165,7 +165,7 @@ class Conversation:
 
     def _prepared(self, entry: Entry, request: Prepare) -> tuple[Bundle, float]:
         limits = self._service.admission.limits
-        self._service.store.ledger.reserve(entry, most=limits.bundles_per_client, hourly=limits.images_per_hour)
+        self._service.store.reserve(entry, most=limits.bundles_per_client, hourly=limits.images_per_hour)
         self.channel.take_record()
         start_s = time.monotonic()
         try:

@@ -2,60 +2,37 @@
 
     reserved -> ready -> burned (used), or discarded
 
-`burn` returns after the change is on the disk (write-ahead log, synchronous=FULL), and only then may a byte that
-depends on the bundle leave. It changes a row that is ready and not expired, in one statement, or raises: whatever
-crashes and whoever calls at the same time, a bundle is burned once. A crash may lose bundles; it never revives one.
+`burn` returns after the change is on the disk (`ledger_file.py`), and only then may a byte that depends on the bundle
+leave. It changes a row that is ready and not expired, in one statement, or raises: whatever crashes, and whoever calls
+at the same time in this process or another, a bundle is burned once. A crash may lose bundles; it never revives one.
+
+Every row names its *holder* (`holders.py`): the process that prepares it, that wants to use it next, or that burned it.
 """
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import SphynxError
+from sphynx.service.ledger_file import DiskError, LedgerFile
 
-VERSION = 1
 HOUR_S = 3600.0
 KEEP_SPENT_S = 90 * 86_400.0  # then a row goes; its identifier stays unusable, because only ready rows are
-_SCHEMA = """
-CREATE TABLE bundles (
-    bundle_id BLOB PRIMARY KEY,
-    owner TEXT NOT NULL,
-    program TEXT NOT NULL,
-    backend TEXT NOT NULL,
-    batch INTEGER NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'ready', 'burned', 'discarded')),
-    expires_at REAL NOT NULL,
-    size_bytes INTEGER NOT NULL DEFAULT 0,
-    offline_seconds REAL NOT NULL DEFAULT 0,
-    offline_bytes INTEGER NOT NULL DEFAULT 0,
-    changed_at REAL NOT NULL,
-    reserved_at REAL NOT NULL DEFAULT 0
-) WITHOUT ROWID;
-CREATE TABLE weights (hash TEXT NOT NULL);
-"""
-# Spent rows stay for months, up to 3,600 an hour for each client: no request may read through them. Older ledgers get
-# these indices, and the column before them, when they are opened.
-_LATER_COLUMN = "ALTER TABLE bundles ADD COLUMN reserved_at REAL NOT NULL DEFAULT 0"
-_INDICES = """
-CREATE INDEX IF NOT EXISTS by_hour ON bundles (owner, state, changed_at, reserved_at, batch);
-CREATE INDEX IF NOT EXISTS by_expiry ON bundles (expires_at) WHERE state = 'ready';
-CREATE INDEX IF NOT EXISTS by_size ON bundles (batch, backend, program, size_bytes);
-DROP INDEX IF EXISTS by_owner;
-DROP INDEX IF EXISTS by_use;
-"""
-_COLUMNS = "bundle_id, owner, program, backend, batch, expires_at, size_bytes, offline_seconds, offline_bytes"
+_COLUMNS = "bundle_id, owner, program, backend, batch, expires_at, size_bytes, offline_seconds, offline_bytes, holder"
 
 
 class BundleRefusedError(SphynxError):
     """This bundle may not be used: burned, expired, unknown, or somebody else's."""
+
+
+class BundleGoneError(BundleRefusedError):
+    """It is not, or no longer, ready: another thread or process may have been faster."""
 
 
 @dataclass(frozen=True)
@@ -69,26 +46,14 @@ class Entry:
     size_bytes: int = 0
     offline_seconds: float = 0.0
     offline_bytes: int = 0
+    holder: str = ""  # of a ready one: who wants to use it next, if anybody
 
 
 class Ledger:
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._base = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            self._base.execute("PRAGMA journal_mode=WAL")
-            self._base.execute("PRAGMA synchronous=FULL")
-            self._create(path)
-            self._add_later_column()
-            self._base.executescript(_INDICES)
-        except (sqlite3.Error, OSError) as error:
-            raise InputError(
-                f"it cannot be used ({error})",
-                where=str(path),
-                remedy="Move the whole folder away: its bundles are lost, and new ones can be prepared.",
-            ) from None
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time, holder: str = "") -> None:
+        self._clock, self._holder = clock, holder
+        self._file = LedgerFile(path)
+        self._given_up: set[bytes] = set()  # discarded, but the disk did not take it
 
     def reserve(self, entry: Entry, *, most: int | None = None, hourly: int | None = None) -> None:
         """An identifier is taken once, whatever becomes of it. The owner may have `most` bundles, this one included,
@@ -98,28 +63,48 @@ class Ledger:
         with self._change() as base:
             if most is not None and self._held(base, entry) >= most:
                 raise _refused(entry.bundle_id, f"a client may keep {most} bundles ready")
-            if hourly is not None and self._begun(base, entry.owner, now - HOUR_S) + entry.batch > hourly:
+            (begun_images,) = base.execute(*_begun(entry.owner, now - HOUR_S)).fetchone()
+            if hourly is not None and begun_images + entry.batch > hourly:
                 raise _refused(
                     entry.bundle_id, f"a client may prepare for {hourly} images per hour", "Try again later."
                 )
             try:
                 base.execute(
                     "INSERT INTO bundles (bundle_id, owner, program, backend, batch, expires_at, state, changed_at,"
-                    " reserved_at) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?)",
-                    (*values, now, now),
+                    " reserved_at, holder) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
+                    (*values, now, now, self._holder),
                 )
             except sqlite3.IntegrityError:
                 raise _refused(entry.bundle_id, "its identifier was used before") from None
 
-    def make_ready(self, bundle_id: bytes, *, size_bytes: int, offline_seconds: float, offline_bytes: int) -> None:
+    def make_ready(
+        self, bundle_id: bytes, *, size_bytes: int, offline_seconds: float, offline_bytes: int, keep: bool = False
+    ) -> None:
+        """`keep`: for this holder to use. Otherwise whoever comes first."""
         with self._change() as base:
             changed = base.execute(
                 "UPDATE bundles SET state = 'ready', size_bytes = ?, offline_seconds = ?, offline_bytes = ?,"
-                " changed_at = ? WHERE bundle_id = ? AND state = 'reserved'",
-                (size_bytes, offline_seconds, offline_bytes, self._clock(), bundle_id),
+                " changed_at = ?, holder = ? WHERE bundle_id = ? AND state = 'reserved'",
+                (
+                    size_bytes,
+                    offline_seconds,
+                    offline_bytes,
+                    self._clock(),
+                    self._holder if keep else "",
+                    bundle_id,
+                ),
             ).rowcount
         if changed != 1:
             raise _refused(bundle_id, "it is not being prepared")
+
+    def keep(self, bundle_id: bytes) -> None:
+        """A ready bundle becomes this holder's to use next. No more than a wish: `burn` alone decides."""
+        with self._change() as base:
+            changed = base.execute(
+                "UPDATE bundles SET holder = ? WHERE bundle_id = ? AND state = 'ready'", (self._holder, bundle_id)
+            ).rowcount
+        if changed != 1:
+            raise BundleGoneError("it is not ready", where=_name(bundle_id), remedy="Prepare a new bundle.")
 
     def burn(self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None) -> None:
         """`hourly`: so many images the owner may have inferred in an hour, these included, however many connections
@@ -129,20 +114,19 @@ class Ledger:
             if hourly is not None and self._images(base, bundle_id, owner, now - HOUR_S) > hourly:
                 raise _refused(bundle_id, f"a client may have {hourly} images inferred per hour", "Try again later.")
             changed = base.execute(
-                "UPDATE bundles SET state = 'burned', changed_at = ? WHERE bundle_id = ? AND state = 'ready'"
-                " AND owner = ? AND program = ? AND expires_at > ?",
-                (now, bundle_id, owner, program, now),
+                "UPDATE bundles SET state = 'burned', changed_at = ?, holder = ? WHERE bundle_id = ?"
+                " AND state = 'ready' AND owner = ? AND program = ? AND expires_at > ?",
+                (now, self._holder, bundle_id, owner, program, now),
             ).rowcount
         if changed != 1:
-            raise _refused(bundle_id, self._why_not(bundle_id, owner, program))
+            why = self._why_not(bundle_id, owner, program)
+            raise BundleGoneError(why, where=_name(bundle_id), remedy="Prepare a new bundle.")
 
-    def discard(self, bundle_id: bytes) -> None:
-        """Whatever it was, it will not be used."""
-        with self._change() as base:
-            base.execute(
-                "UPDATE bundles SET state = 'discarded', changed_at = ? WHERE bundle_id = ? AND state != 'burned'",
-                (self._clock(), bundle_id),
-            )
+    def discard(self, *bundle_ids: bytes) -> None:
+        """Whatever they were, they will not be used. If the disk is full, that is written with the next change."""
+        self._given_up.update(bundle_ids)
+        with contextlib.suppress(DiskError), self._change():
+            pass  # every change writes what was given up before
 
     def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
         """Those that can be used now, the one that expires first at the front."""
@@ -156,12 +140,11 @@ class Ledger:
 
     def begun_images(self, owner: str) -> int:
         """For how many images the owner began bundles in the last hour, whatever became of them."""
-        with self._lock:
-            return self._begun(self._base, owner, self._clock() - HOUR_S)
+        return int(self._file.select(*_begun(owner, self._clock() - HOUR_S))[0][0])
 
     def usual_bytes(self, program: str, backend: str, batch: int) -> int:
         """How large bundles of this kind came out so far; 0 if there was none."""
-        found = self._select(
+        found = self._file.select(
             "SELECT MAX(size_bytes) FROM bundles WHERE program = ? AND backend = ? AND batch = ?",
             (program, backend, batch),
         )
@@ -169,61 +152,78 @@ class Ledger:
 
     def kept_bytes(self, owner: str) -> int:
         """How large the owner's ready bundles are together."""
-        found = self._select("SELECT TOTAL(size_bytes) FROM bundles WHERE owner = ? AND state = 'ready'", (owner,))
+        found = self._file.select("SELECT TOTAL(size_bytes) FROM bundles WHERE owner = ? AND state = 'ready'", (owner,))
         return int(found[0][0])
 
     def state(self, bundle_id: bytes) -> str | None:
-        found = self._select("SELECT state FROM bundles WHERE bundle_id = ?", (bundle_id,))
+        found = self._file.select("SELECT state FROM bundles WHERE bundle_id = ?", (bundle_id,))
         return str(found[0][0]) if found else None
+
+    def preparing(self) -> set[str]:
+        """The holders of what is being prepared."""
+        return {
+            str(row[0]) for row in self._file.select("SELECT DISTINCT holder FROM bundles WHERE state = 'reserved'")
+        }
+
+    def give_up(self, holders: Collection[str]) -> list[bytes]:
+        """What these were preparing never will be."""
+        if not holders:
+            return []
+        query = f"SELECT bundle_id FROM bundles WHERE state = 'reserved' AND holder IN ({_marks(holders)})"
+        found = [bytes(row[0]) for row in self._file.select(query, tuple(holders))]
+        self.discard(*found)
+        return found
+
+    def alive(self, bundle_ids: Iterable[bytes], live: Callable[[], Collection[str]]) -> set[bytes]:
+        """Those of the bundles that are ready, or that one of the `live` holders is preparing or has burned just now:
+        its inference may be under way. The holders are asked for when the rows have been read."""
+        asked = list(bundle_ids)
+        query = f"SELECT bundle_id, state, holder, changed_at FROM bundles WHERE bundle_id IN ({_marks(asked)})"
+        rows = self._file.select(query, tuple(asked))
+        holders, since = live(), self._clock() - HOUR_S
+        return {
+            bytes(bundle_id)
+            for bundle_id, state, holder, changed_at in rows
+            if state == "ready" or (state in ("reserved", "burned") and holder in holders and changed_at > since)
+        } - self._given_up
+
+    def is_bound(self, weights_hash: str) -> bool:
+        return self._file.select("SELECT hash FROM weights") == [(weights_hash,)]
 
     def bind(self, weights_hash: str) -> None:
         """A server's bundles hold shares of its weights: with other weights they would give wrong results unseen."""
+        if self.is_bound(weights_hash):
+            return
         with self._change() as base:
-            if base.execute("SELECT hash FROM weights").fetchall() != [(weights_hash,)]:
-                base.execute(
-                    "UPDATE bundles SET state = 'discarded', changed_at = ? WHERE state IN ('reserved', 'ready')",
-                    (self._clock(),),
-                )
-                base.execute("DELETE FROM weights")
-                base.execute("INSERT INTO weights VALUES (?)", (weights_hash,))
+            base.execute(
+                "UPDATE bundles SET state = 'discarded', changed_at = ? WHERE state IN ('reserved', 'ready')",
+                (self._clock(),),
+            )
+            base.execute("DELETE FROM weights")
+            base.execute("INSERT INTO weights VALUES (?)", (weights_hash,))
 
     def clean(self) -> None:
-        """At start: what was being prepared never will be, and old spent rows go."""
-        now = self._clock()
+        """Old spent rows go."""
         with self._change() as base:
-            base.execute("UPDATE bundles SET state = 'discarded', changed_at = ? WHERE state = 'reserved'", (now,))
             base.execute(
-                "DELETE FROM bundles WHERE state IN ('burned', 'discarded') AND changed_at < ?", (now - KEEP_SPENT_S,)
+                "DELETE FROM bundles WHERE state IN ('burned', 'discarded') AND changed_at < ?",
+                (self._clock() - KEEP_SPENT_S,),
             )
 
     def close(self) -> None:
-        with self._lock:
-            self._base.close()
-
-    def _create(self, path: Path) -> None:
-        version = self._base.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            self._base.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
-            _sync_folder(path.parent)
-        elif version != VERSION:
-            raise sqlite3.DatabaseError(f"it is of version {version}, this installation reads {VERSION}")
-
-    def _add_later_column(self) -> None:
-        columns = {row[1] for row in self._base.execute("PRAGMA table_info(bundles)")}
-        if "reserved_at" not in columns:
-            self._base.execute(_LATER_COLUMN)
+        self._file.close()
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
-        """One transaction; it is on the disk when this returns."""
-        with self._lock:
-            self._base.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._base
-            except BaseException:
-                self._base.execute("ROLLBACK")
-                raise
-            self._base.execute("COMMIT")
+        with self._file.change() as base:
+            given_up = list(self._given_up)
+            for bundle_id in given_up:
+                base.execute(
+                    "UPDATE bundles SET state = 'discarded', changed_at = ? WHERE bundle_id = ? AND state != 'burned'",
+                    (self._clock(), bundle_id),
+                )
+            yield base
+        self._given_up.difference_update(given_up)
 
     def _held(self, base: sqlite3.Connection, entry: Entry) -> int:
         """Bundles of the same owner and program that are ready or in the making."""
@@ -231,15 +231,6 @@ class Ledger:
             "SELECT COUNT(*) FROM bundles WHERE owner = ? AND program = ? AND state IN ('reserved', 'ready')"
             " AND expires_at > ?",
             (entry.owner, entry.program, self._clock()),
-        )
-        return int(found.fetchone()[0])
-
-    def _begun(self, base: sqlite3.Connection, owner: str, since: float) -> int:
-        """No row changes before it is reserved, so the index finds the hour's rows by their last change."""
-        found = base.execute(
-            "SELECT TOTAL(batch) FROM bundles WHERE owner = ? AND state IN ('reserved', 'ready', 'burned', 'discarded')"
-            " AND changed_at > ? AND reserved_at > ?",
-            (owner, since, since),
         )
         return int(found.fetchone()[0])
 
@@ -252,16 +243,12 @@ class Ledger:
         )
         return int(found.fetchone()[0])
 
-    def _select(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._base.execute(query, values).fetchall()
-
     def _entries(self, condition: str, values: tuple[object, ...]) -> list[Entry]:
-        rows = self._select(f"SELECT {_COLUMNS} FROM bundles WHERE {condition} ORDER BY expires_at", values)
-        return [Entry(*row) for row in rows]
+        rows = self._file.select(f"SELECT {_COLUMNS} FROM bundles WHERE {condition} ORDER BY expires_at", values)
+        return [entry for row in rows if (entry := Entry(*row)).bundle_id not in self._given_up]
 
     def _why_not(self, bundle_id: bytes, owner: str, program: str) -> str:
-        found = self._select("SELECT state, owner, program FROM bundles WHERE bundle_id = ?", (bundle_id,))
+        found = self._file.select("SELECT state, owner, program FROM bundles WHERE bundle_id = ?", (bundle_id,))
         if not found or found[0][1] != owner:
             return "there is none with this identifier for this party"
         state, _, made_for = found[0]
@@ -271,13 +258,22 @@ class Ledger:
         return reasons.get(str(state), "it was discarded")
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _begun(owner: str, since: float) -> tuple[str, tuple[object, ...]]:
+    """No row changes before it is reserved, so the index finds the hour's rows by their last change."""
+    query = (
+        "SELECT TOTAL(batch) FROM bundles WHERE owner = ? AND state IN ('reserved', 'ready', 'burned', 'discarded')"
+        " AND changed_at > ? AND reserved_at > ?"
+    )
+    return query, (owner, since, since)
+
+
+def _marks(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _name(bundle_id: bytes) -> str:
+    return f"bundle {bundle_id.hex()[:8]}"
 
 
 def _refused(bundle_id: bytes, why: str, remedy: str = "Prepare a new bundle.") -> BundleRefusedError:
-    return BundleRefusedError(why, where=f"bundle {bundle_id.hex()[:8]}", remedy=remedy)
+    return BundleRefusedError(why, where=_name(bundle_id), remedy=remedy)

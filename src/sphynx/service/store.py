@@ -1,6 +1,6 @@
-"""Bundles on disk, in a folder that one process holds at a time, within a quota; the ledger says which may be used.
+"""Bundles on disk, within a quota, in a folder that several processes may share; the ledger says which may be used.
 
-    FOLDER/lock             held by the process that uses the folder
+    FOLDER/lock, holders/   who uses the folder (`holders.py`)
     FOLDER/ledger.sqlite    the truth about every bundle
     FOLDER/bundles/ID       what is ready, one file each
 
@@ -8,8 +8,8 @@
 deleted by `delete_spent`, when the inference is over, and by a thread: freeing the 70 MB of a garbled bundle takes a
 disk and a core longer than an inference should wait (it made one of 60 ms one of 160). New bundles, and those that were
 asked for, stay in memory as well, so that they need not be read back: one of any size, and more as far as
-`memory_bytes` goes. A file without a ready row is swept away at start, and all are if the server's weights are others
-now.
+`memory_bytes` goes. A file is swept away at start unless its bundle is ready or a process that lives prepares it, and
+all are if the server's weights are others now.
 
 Where owners share the folder, each may keep as many bytes as it leaves free: one alone half of the quota, two that take
 as much a third each. Whoever keeps nothing yet may keep one bundle as long as one fits.
@@ -18,18 +18,17 @@ as much a third each. Whoever keeps nothing yet may keep one bundle as long as o
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sphynx.errors import InputError, SphynxError
-from sphynx.protocol.bundle import Bundle, load_bundle
-from sphynx.service.ledger import BundleRefusedError, Entry, Ledger
+from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
+from sphynx.service.holders import Holders
+from sphynx.service.ledger import BundleGoneError, BundleRefusedError, Entry, Ledger
 
-LOCK, LEDGER, BUNDLES = "lock", "ledger.sqlite", "bundles"
+LEDGER, BUNDLES = "ledger.sqlite", "bundles"
 
 
 class StoreFullError(SphynxError):
@@ -54,44 +53,38 @@ class Store:
         """`weights_hash` is the server's; a client has no weights. A server's store is `shared` by its clients."""
         self._folder, self._quota_bytes, self._memory_bytes = folder, quota_bytes, memory_bytes
         self._shared = shared
-        self._changing = threading.Lock()
         self._at_hand: dict[bytes, Bundle] = {}
         self._at_hand_bytes = 0
         self._handing = threading.Lock()
         self._spent: list[Path] = []
         self._deletions: list[threading.Thread] = []
         self._deleting = threading.Lock()
-        try:
-            for made in (folder, folder / BUNDLES):
-                made.mkdir(mode=0o700, parents=True, exist_ok=True)
-                made.chmod(0o700)
-            self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise InputError(
-                f"it cannot be used ({error.strerror})", where=str(folder), remedy="Choose another folder: --state DIR."
-            ) from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise InputError(
-                "another process uses these bundles",
-                where=str(folder),
-                remedy="Wait for it, or give this one a folder of its own: --state DIR.",
-            ) from None
-        try:
-            self.ledger = Ledger(folder / LEDGER, clock)
-            self.ledger.bind(weights_hash)
-            self._sweep()
-        except BaseException:
-            os.close(self._lock)  # or this process itself would be "another process" to its next attempt
-            raise
+        with contextlib.ExitStack() as opening:
+            try:
+                for made in (folder, folder / BUNDLES):
+                    made.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    made.chmod(0o700)
+                self._holders = Holders(folder)
+                opening.callback(self._holders.leave)
+                with self._holders.alone():
+                    self._holders.enter()
+                    self.ledger = Ledger(folder / LEDGER, clock, self._holders.name)
+                    opening.callback(self.ledger.close)
+                    self._bind(weights_hash)
+                    self._sweep()
+            except OSError as error:
+                raise InputError(
+                    f"it cannot be used ({error.strerror})",
+                    where=str(folder),
+                    remedy="Choose another folder: --state DIR.",
+                ) from None
+            opening.pop_all()
 
     def close(self) -> None:
         self._at_hand.clear()
         self._finish_deletions()
         self.ledger.close()
-        os.close(self._lock)
+        self._holders.leave()
 
     def __enter__(self) -> Store:
         return self
@@ -110,14 +103,22 @@ class Store:
 
     def check_room(self, count: int, *, owner: str, program: str, backend: str, batch: int) -> None:
         """Before the work is done: whether so many bundles, as large as the last of their kind, would fit."""
-        with self._changing:
+        with self._holders.alone():
             self._make_room(count, self.ledger.usual_bytes(program, backend, batch), owner)
 
-    def put(self, bundle: Bundle, *, owner: str, offline_seconds: float, offline_bytes: int) -> None:
-        """Keeps a bundle that was reserved in the ledger. It is ready when this returns."""
+    def reserve(self, entry: Entry, *, most: int | None = None, hourly: int | None = None) -> None:
+        """Before a bundle is prepared; `most` and `hourly` as `Ledger.reserve`."""
+        for bundle_id in self.ledger.give_up(self.ledger.preparing() - self._holders.live()):
+            self._unlink(bundle_id)
+        self.ledger.reserve(entry, most=most, hourly=hourly)
+
+    def put(
+        self, bundle: Bundle, *, owner: str, offline_seconds: float, offline_bytes: int, keep: bool = False
+    ) -> None:
+        """Keeps a bundle that was reserved. It is ready when this returns; `keep`: for nobody else to use."""
         path = self._path(bundle.bundle_id)
         try:
-            with self._changing:  # until the ledger has it: the owner's next one must find it counted
+            with self._holders.alone():  # until the ledger has it: the owner's next one must find it counted
                 self._make_room(1, bundle.bytes, owner)
                 bundle.save(path)
                 with self._handing:  # before it may be taken: one that is burned must not stay
@@ -128,17 +129,27 @@ class Store:
                     size_bytes=path.stat().st_size,
                     offline_seconds=offline_seconds,
                     offline_bytes=offline_bytes,
+                    keep=keep,
                 )
         except BaseException:
             self.discard(bundle.bundle_id)
             raise
 
     def preload(self, bundle_id: bytes) -> None:
-        """Into memory, in place of others: reading a large file and checking its hash is then no part of `take`."""
+        """Into memory, in place of others, and kept from other processes: reading a large file and checking its hash
+        is then no part of `take`."""
+        self.ledger.keep(bundle_id)
         with self._handing:
             if bundle_id in self._at_hand:
                 return
-        bundle = load_bundle(self._path(bundle_id))
+        path = self._path(bundle_id)
+        try:
+            bundle = load_bundle(path)
+        except InputError:
+            if path.exists():
+                raise
+            self.discard(bundle_id)
+            raise _gone(bundle_id) from None
         with self._handing:
             while not self._fits(bundle):
                 self._drop(next(reversed(self._at_hand)))
@@ -155,6 +166,8 @@ class Store:
         except InputError as error:
             # says why, where that is the ledger's to say
             self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly)
+            if not path.exists():
+                raise _gone(bundle_id) from None
             self.discard(bundle_id)
             raise BundleRefusedError(error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy=error.remedy) from None
         self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly)
@@ -178,12 +191,25 @@ class Store:
                 self._spent = []
 
     def discard(self, bundle_id: bytes) -> None:
+        self._unlink(bundle_id)  # first: where the disk is full, the ledger needs the room
         self.ledger.discard(bundle_id)
-        self._let_go(bundle_id)
-        self._path(bundle_id).unlink(missing_ok=True)
+        self._let_go(bundle_id)  # last: a `preload` may have read it before
 
     def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
         return self.ledger.ready(owner=owner, program=program)
+
+    def free(self, *, owner: str, program: str) -> list[Entry]:
+        """Those that are ready and that no other process keeps for itself, this one's own at the front."""
+        ready = self.ready(owner=owner, program=program)
+        others = self._holders.live() - {self._holders.name}
+        return sorted(
+            (entry for entry in ready if entry.holder not in others),
+            key=lambda entry: entry.holder != self._holders.name,
+        )
+
+    def alive(self, bundle_ids: Iterable[bytes]) -> set[bytes]:
+        """Those that are ready, or in the making or in use by a process that lives."""
+        return self.ledger.alive(bundle_ids, self._holders.live)
 
     def _make_room(self, count: int, bundle_bytes: int, owner: str) -> None:
         for entry in self.ledger.expired():
@@ -211,6 +237,10 @@ class Store:
             return self._drop(bundle_id)
 
     def _fits(self, bundle: Bundle) -> bool:
+        if self._at_hand and self._at_hand_bytes + bundle.bytes > self._memory_bytes:
+            for bundle_id in [*self._at_hand]:  # another process may have used some of them
+                if self.ledger.state(bundle_id) not in ("reserved", "ready"):
+                    self._drop(bundle_id)
         return not self._at_hand or self._at_hand_bytes + bundle.bytes <= self._memory_bytes
 
     def _keep_at_hand(self, bundle: Bundle) -> None:
@@ -230,19 +260,46 @@ class Store:
         for thread in unfinished:
             thread.join()
 
+    def _bind(self, weights_hash: str) -> None:
+        if not self.ledger.is_bound(weights_hash) and len(self._holders.live()) > 1:
+            raise InputError(
+                "another process uses these bundles, with other weights",
+                where=str(self._folder),
+                remedy="End it first, or give this one a folder of its own: --state DIR.",
+            )
+        self.ledger.bind(weights_hash)
+
     def _sweep(self) -> None:
+        """What is ready was saved before, and what is saved was reserved before: files are looked for first."""
+        found = [*(self._folder / BUNDLES).iterdir()]
+        self.ledger.give_up(self.ledger.preparing() - self._holders.live())
         self.ledger.clean()
         for entry in self.ledger.expired():
             self.discard(entry.bundle_id)
-        ready = {entry.bundle_id.hex() for entry in self.ledger.ready()}
-        found = {path.name for path in (self._folder / BUNDLES).iterdir()}
-        for name in found - ready:
-            (self._folder / BUNDLES / name).unlink()
-        for name in ready - found:
-            self.ledger.discard(bytes.fromhex(name))
+        for path in found:
+            if self._state_of(path) not in ("reserved", "ready"):
+                path.unlink(missing_ok=True)
+        for entry in self.ledger.ready():
+            if not self._path(entry.bundle_id).exists():
+                self.ledger.discard(entry.bundle_id)
+
+    def _state_of(self, path: Path) -> str | None:
+        try:
+            return self.ledger.state(bytes.fromhex(path.name.removesuffix(TEMPORARY)))
+        except ValueError:  # not the name of a bundle
+            return None
+
+    def _unlink(self, bundle_id: bytes) -> None:
+        path = self._path(bundle_id)
+        for left in (path, path.with_name(path.name + TEMPORARY)):
+            left.unlink(missing_ok=True)
 
     def _path(self, bundle_id: bytes) -> Path:
         return self._folder / BUNDLES / bundle_id.hex()
+
+
+def _gone(bundle_id: bytes) -> BundleGoneError:
+    return BundleGoneError("its file is gone", where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle.")
 
 
 def _delete(paths: list[Path]) -> None:

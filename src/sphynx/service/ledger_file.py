@@ -1,0 +1,123 @@
+"""The SQLite file of a ledger: its tables, and changes that are on the disk when they return, or never were.
+
+A write-ahead log with synchronous=FULL; every change is one transaction that takes the write lock first, so that
+threads and processes take turns. What cannot be written raises DiskError and leaves the file as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sphynx.errors import InputError, SphynxError
+
+VERSION = 2
+BUSY_S = 30.0
+_UNWRITABLE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+}
+_SCHEMA = """
+CREATE TABLE bundles (
+    bundle_id BLOB PRIMARY KEY,
+    owner TEXT NOT NULL,
+    program TEXT NOT NULL,
+    backend TEXT NOT NULL,
+    batch INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'ready', 'burned', 'discarded')),
+    expires_at REAL NOT NULL,
+    size_bytes INTEGER NOT NULL DEFAULT 0,
+    offline_seconds REAL NOT NULL DEFAULT 0,
+    offline_bytes INTEGER NOT NULL DEFAULT 0,
+    changed_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE weights (hash TEXT NOT NULL);
+"""
+# Ledgers of version 1 have none, or the first, of these.
+_LATER_COLUMNS = {"reserved_at": "REAL NOT NULL DEFAULT 0", "holder": "TEXT NOT NULL DEFAULT ''"}
+# Spent rows stay for months, up to 3,600 an hour for each client: no request may read through them.
+_INDICES = """
+CREATE INDEX IF NOT EXISTS by_hour ON bundles (owner, state, changed_at, reserved_at, batch);
+CREATE INDEX IF NOT EXISTS by_expiry ON bundles (expires_at) WHERE state = 'ready';
+CREATE INDEX IF NOT EXISTS by_holder ON bundles (holder) WHERE state = 'reserved';
+CREATE INDEX IF NOT EXISTS by_size ON bundles (batch, backend, program, size_bytes);
+DROP INDEX IF EXISTS by_owner;
+DROP INDEX IF EXISTS by_use;
+"""
+
+
+class DiskError(SphynxError):
+    """Something could not be written, mostly because the disk is full. It can be tried again."""
+
+
+class LedgerFile:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._base = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+            self._base.execute("PRAGMA journal_mode=WAL")
+            self._base.execute("PRAGMA synchronous=FULL")
+            self._create()
+        except (sqlite3.Error, OSError) as error:
+            raise InputError(
+                f"it cannot be used ({error})",
+                where=str(path),
+                remedy="Move the whole folder away: its bundles are lost, and new ones can be prepared.",
+            ) from None
+
+    @contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """One transaction; it is on the disk when this returns."""
+        with self._lock:
+            try:
+                self._base.execute("BEGIN IMMEDIATE")
+                yield self._base
+                self._base.execute("COMMIT")
+            except BaseException as error:
+                if self._base.in_transaction:  # also after a COMMIT that failed: the next change would find it open
+                    self._base.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in _UNWRITABLE:
+                    raise DiskError(
+                        f"it cannot be written ({error})",
+                        where=str(self._path),
+                        remedy="Free disk space, or end the process that keeps it locked, and try again.",
+                    ) from None
+                raise
+
+    def select(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._base.execute(query, values).fetchall()
+
+    def close(self) -> None:
+        with self._lock:
+            self._base.close()
+
+    def _create(self) -> None:
+        version = self._base.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise sqlite3.DatabaseError(f"it is of version {version}, this installation reads {VERSION}")
+        if version == 0:
+            self._base.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = 1; COMMIT;")
+            _sync_folder(self._path.parent)
+        columns = {row[1] for row in self._base.execute("PRAGMA table_info(bundles)")}
+        for column in _LATER_COLUMNS.keys() - columns:
+            self._base.execute(f"ALTER TABLE bundles ADD COLUMN {column} {_LATER_COLUMNS[column]}")
+        self._base.executescript(f"{_INDICES} PRAGMA user_version = {VERSION};")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
