@@ -23,7 +23,6 @@ _UNWRITABLE = {
     sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
 }
 _SCHEMA = """
 CREATE TABLE bundles (
@@ -69,6 +68,8 @@ class LedgerFile:
             self._base.execute("PRAGMA synchronous=FULL")
             self._create()
         except (sqlite3.Error, OSError) as error:
+            if _is_unwritable(error):
+                raise self._unwritable(error) from None
             raise InputError(
                 f"it cannot be used ({error})",
                 where=str(path),
@@ -86,12 +87,8 @@ class LedgerFile:
             except BaseException as error:
                 if self._base.in_transaction:  # also after a COMMIT that failed: the next change would find it open
                     self._base.execute("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in _UNWRITABLE:
-                    raise DiskError(
-                        f"it cannot be written ({error})",
-                        where=str(self._path),
-                        remedy="Free disk space, or end the process that keeps it locked, and try again.",
-                    ) from None
+                if _is_unwritable(error):
+                    raise self._unwritable(error) from None
                 raise
 
     def select(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
@@ -113,6 +110,17 @@ class LedgerFile:
         for column in _LATER_COLUMNS.keys() - columns:
             self._base.execute(f"ALTER TABLE bundles ADD COLUMN {column} {_LATER_COLUMNS[column]}")
         self._base.executescript(f"{_INDICES} PRAGMA user_version = {VERSION};")
+
+    def _unwritable(self, error: BaseException) -> DiskError:
+        return DiskError(
+            f"it cannot be written ({error})",
+            where=str(self._path),
+            remedy="Free disk space, or end the process that keeps it locked, and try again.",
+        )
+
+
+def _is_unwritable(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in _UNWRITABLE
 
 
 def _sync_folder(folder: Path) -> None:

@@ -21,6 +21,7 @@ from sphynx.service.admission import Admission, Limits
 from sphynx.service.conversation import Conversation, Service
 from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog, place_of
+from sphynx.service.ledger_file import DiskError
 from sphynx.service.monitor import Metrics
 from sphynx.service.store import Store, StoreFullError
 from sphynx.service.tls import HandshakeError, TlsStream
@@ -238,4 +239,6 @@ def _told(error: SphynxError) -> str:
     """To the client: neither how much others keep nor what is wrong with the server's files. That is for the log."""
     if isinstance(error, StoreFullError):
         return "the server has no room for another bundle"
+    if isinstance(error, DiskError):
+        return "the server's disk is full or cannot be written"
     return "the server cannot read its keys" if isinstance(error, InputError) else error.what

@@ -18,6 +18,7 @@ as much a third each. Whoever keeps nothing yet may keep one bundle as long as o
 from __future__ import annotations
 
 import contextlib
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -27,6 +28,7 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
 from sphynx.service.holders import Holders
 from sphynx.service.ledger import BundleGoneError, BundleRefusedError, Entry, Ledger
+from sphynx.service.ledger_file import DiskError
 
 LEDGER, BUNDLES = "ledger.sqlite", "bundles"
 
@@ -120,7 +122,7 @@ class Store:
         try:
             with self._holders.alone():  # until the ledger has it: the owner's next one must find it counted
                 self._make_room(1, bundle.bytes, owner)
-                bundle.save(path)
+                _save(bundle, path)
                 with self._handing:  # before it may be taken: one that is burned must not stay
                     if self._fits(bundle):  # else not: the older ones will be wanted first
                         self._keep_at_hand(bundle)
@@ -224,6 +226,13 @@ class Store:
                 where=str(self._folder),
                 remedy="Use bundles before preparing more, or raise --quota.",
             )
+        free_bytes = shutil.disk_usage(self._folder).free
+        if needed_bytes > free_bytes:
+            raise DiskError(
+                f"the disk has {free_bytes:,} bytes left, {needed_bytes:,} are needed",
+                where=str(self._folder),
+                remedy="Free disk space, then try again.",
+            )
         if used_bytes + needed_bytes > self._quota_bytes:
             raise StoreFullError(
                 f"{used_bytes:,} of {self._quota_bytes:,} bytes for bundles are used, {needed_bytes:,} more are needed",
@@ -296,6 +305,13 @@ class Store:
 
     def _path(self, bundle_id: bytes) -> Path:
         return self._folder / BUNDLES / bundle_id.hex()
+
+
+def _save(bundle: Bundle, path: Path) -> None:
+    try:
+        bundle.save(path)
+    except InputError as error:
+        raise DiskError(error.what, where=error.where, remedy="Free disk space, then try again.") from None
 
 
 def _gone(bundle_id: bytes) -> BundleGoneError:
