@@ -17,6 +17,7 @@ from sphynx.program.ir import MAX_SCALE
 from sphynx.program.parse import program_from_json
 from sphynx.program.weights import WEIGHTS, load_corrections, load_weights, save_weights
 from sphynx.space.shipped import model_names, program_path
+from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind
 from tests.program.programs import random_weights, small_program
 
 
@@ -183,3 +184,10 @@ def test_no_name_steers_a_clients_terminal(change: Callable[[dict[str, Any]], No
     with pytest.raises(InputError, match="a name has characters that cannot be printed") as refused:
         program_from_json(changed(change))
     assert "\x1b" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", FOREIGN_KINDS)
+def test_weights_of_kinds_that_numpy_does_not_have_are_refused(kind: str, folder: Path) -> None:
+    change_kind(folder / WEIGHTS, kind)
+    with pytest.raises(InputError, match=f"numbers of another kind \\({kind}"):
+        load_weights(folder, small_program())

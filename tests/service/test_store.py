@@ -16,6 +16,7 @@ from sphynx.errors import InputError
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.service.ledger import BundleGoneError, BundleRefusedError, Entry
 from sphynx.service.store import BUNDLES, LEDGER, ShareUsedUpError, Store, StoreFullError
+from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind
 from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program
 
 PROGRAM = tiny_program().content_hash
@@ -381,3 +382,27 @@ def test_a_bundle_of_somebody_else_stays_untouched(tmp_path: Path) -> None:
         with pytest.raises(BundleRefusedError, match="none with this identifier"):
             store.take(entry.bundle_id, owner="other", program=PROGRAM)
         store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+
+
+@pytest.mark.parametrize("kind", FOREIGN_KINDS)
+def test_a_file_of_kinds_that_numpy_does_not_have_is_refused_and_spent(kind: str, tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        entry = some_entry()
+        put(store, entry)
+    file = tmp_path / BUNDLES / entry.bundle_id.hex()
+    change_kind(file, kind)
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        with pytest.raises(BundleRefusedError, match=f"numbers of another kind \\({kind}"):
+            store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+        assert store.ledger.state(entry.bundle_id) == "burned" and not file.exists()
+
+
+def test_a_file_that_cannot_be_preloaded_is_not_chosen_again(tmp_path: Path) -> None:
+    entry = some_entry()
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        put(store, entry)
+    (tmp_path / BUNDLES / entry.bundle_id.hex()).write_bytes(os.urandom(900))
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        with pytest.raises(InputError, match="damaged"):
+            store.preload(entry.bundle_id)
+        assert not store.ready() and store.used_bytes == 0

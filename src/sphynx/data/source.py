@@ -37,7 +37,7 @@ def recorded_source(file: Path) -> DataSource | None:
             return DataSource(**found[KEY])
         data = found["data"]
         return DataSource(data if isinstance(data, str) else str(data["name"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -113,7 +113,7 @@ def load_normalisation(path: Path) -> tuple[Statistics, Statistics]:
     try:
         described = json.loads(file.read_text())
         return tuple(map(float, described["mean"])), tuple(map(float, described["std"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"the normalisation of the inputs cannot be read ({error})", where=str(file), remedy="Train it again."
         ) from error

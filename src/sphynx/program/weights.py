@@ -23,6 +23,7 @@ from sphynx.program.ir import Program
 WEIGHTS, CORRECTIONS = "weights.safetensors", "corrections.safetensors"
 Kinds = tuple[str, ...]  # of numbers, as numpy calls them
 
+_INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")  # as safetensors calls them
 _REMEDY = "Keep the files of one compiled folder together, or compile the network again."
 
 
@@ -65,14 +66,7 @@ def _save(file: Path, program: Program, arrays: Mapping[str, Array]) -> None:
 def _load(file: Path, program: Program, wanted: Mapping[str, tuple[Kinds, tuple[int, ...]]]) -> dict[str, Array]:
     if not file.is_file():
         raise InputError("there is no such file", where=str(file), remedy="Compile the network: sphynx compile --help.")
-    try:
-        with safe_open(file, framework="np") as opened:
-            metadata = opened.metadata() or {}
-            arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError) as error:
-        raise InputError(
-            f"it cannot be read: it is damaged or truncated ({error})", where=str(file), remedy=_REMEDY
-        ) from error
+    metadata, arrays = read_arrays(file, _REMEDY)
     if metadata.get("program") != program.content_hash:
         raise InputError("it belongs to another program", where=str(file), remedy=_REMEDY)
     for name, (kinds, shape) in wanted.items():
@@ -82,6 +76,21 @@ def _load(file: Path, program: Program, wanted: Mapping[str, tuple[Kinds, tuple[
     if metadata.get("content") != content_hash(arrays):
         raise InputError("its content does not match its hash: it was damaged", where=str(file), remedy=_REMEDY)
     return arrays
+
+
+def read_arrays(file: Path, remedy: str) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """(metadata, arrays) of a safetensors file. Its header is looked at first: numpy has no type for every kind that it
+    may name, and fails on some in ways of its own."""
+    try:
+        with safe_open(file, framework="np") as opened:
+            names = list(opened.keys())
+            unknown = {kind for name in names if (kind := opened.get_slice(name).get_dtype()) not in _INTEGERS}
+            if unknown:
+                kinds = ", ".join(sorted(unknown))
+                raise InputError(f"it holds numbers of another kind ({kinds})", where=str(file), remedy=remedy)
+            return dict(opened.metadata() or {}), {name: opened.get_tensor(name) for name in names}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"it is damaged or truncated ({error})", where=str(file), remedy=remedy) from error
 
 
 def content_hash(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> str:

@@ -16,13 +16,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.ir import Program
-from sphynx.program.weights import content_hash
+from sphynx.program.weights import content_hash, read_arrays
 from sphynx.protocol.relu import Arrays
 
 Role = Literal["server", "client"]
@@ -126,12 +126,7 @@ def load_bundle(path: Path) -> Bundle:
             where=str(path),
             remedy="Discard it, chmod 700 its folder, and prepare a new bundle.",
         )
-    try:
-        with safe_open(path, framework="np") as opened:
-            metadata = dict(opened.metadata() or {})
-            arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"it is damaged or truncated ({error})", where=str(path), remedy=_REMEDY) from None
+    metadata, arrays = read_arrays(path, _REMEDY)
     content = metadata.pop("content", "")
     if metadata.get("format") != FORMAT:
         raise InputError(f"its format is {metadata.get('format')!r}, not {FORMAT}", where=str(path), remedy=_REMEDY)
@@ -143,8 +138,8 @@ def load_bundle(path: Path) -> Bundle:
         return Bundle(
             bytes.fromhex(metadata["bundle_id"]),
             metadata["program"],
-            metadata["role"],
-            metadata["backend"],
+            metadata["role"],  # type: ignore[arg-type]  # the constructor checks it
+            metadata["backend"],  # type: ignore[arg-type]
             int(metadata["batch"]),
             arrays,
         )

@@ -107,7 +107,7 @@ class RunFolder:
             return json.loads(path.read_text())
         except FileNotFoundError:
             raise InputError("there is no such file", where=str(path), remedy="Is it a finished run?") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"it is not JSON ({error})", where=str(path), remedy="Run the stage again.") from None
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:

@@ -148,9 +148,10 @@ class Store:
         try:
             bundle = load_bundle(path)
         except InputError:
-            if path.exists():
+            is_there = path.exists()
+            self.discard(bundle_id)  # it would be chosen, and fail, again and again
+            if is_there:
                 raise
-            self.discard(bundle_id)
             raise _gone(bundle_id) from None
         with self._handing:
             while not self._fits(bundle):

@@ -8,6 +8,8 @@ from typing import Any
 
 from sphynx.errors import InputError
 
+_REMEDY = "Fix the file there, or make it again."
+
 
 def read_json(path: Path) -> Any:
     try:
@@ -17,6 +19,6 @@ def read_json(path: Path) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"it cannot be read: {error}", where=str(path), remedy="Check the path.") from None
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"it is not valid JSON: {error}", where=str(path), remedy="Mend the file there, or make it again."
-        ) from None
+        raise InputError(f"it is not valid JSON: {error}", where=str(path), remedy=_REMEDY) from None
+    except (ValueError, RecursionError):  # Python reads integers of up to 4,300 digits
+        raise InputError("its values are nested too deep or too long", where=str(path), remedy=_REMEDY) from None

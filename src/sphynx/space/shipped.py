@@ -69,7 +69,7 @@ def load_card(name: str, folder: Path = SHIPPED) -> dict[str, Any]:
 def read_object(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"it cannot be read ({error})", where=str(file), remedy="Give the folder of one finished training."
         ) from None
