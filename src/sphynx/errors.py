@@ -1,4 +1,21 @@
-"""What failed, where, and the remedy. Every failure a user can act on is a SphynxError."""
+"""What failed, where, and the remedy. Every failure a user can act on is a SphynxError, and all its kinds are here.
+
+SphynxError
+  InputError             what was given cannot be used: a file, a value, a budget
+    NothingToRunError    ... so that no row of an experiment could be run
+  MissingPartError       an optional part of the installation is needed and absent
+  InterruptedWorkError   the user stopped the work; it is saved
+  DivergedError          a training's loss is no longer finite
+  ConnectionLostError    the other party went away, fell silent or is not understood
+    HandshakeError       ... before there was a connection: keys, or something that is not TLS 1.3
+  PeerGaveUpError        the other party ended the conversation and said why
+  RefusedError           a server does not grant a request
+  BundleRefusedError     a bundle may not be used
+    BundleGoneError      ... since somebody else was faster
+  StoreFullError         the bundles' folder has reached its quota
+  ShareUsedUpError       one client's part of it is used up
+  DiskError              something could not be written, mostly because the disk is full
+"""
 
 from __future__ import annotations
 
@@ -23,12 +40,63 @@ class InputError(SphynxError):
     exit_code = 2
 
 
+class NothingToRunError(InputError):
+    """No row of an experiment could be run, above all because its data are not here."""
+
+
 class MissingPartError(SphynxError):
     """An optional part of the installation (torch, the compiled core) is needed and absent."""
 
 
+class InterruptedWorkError(SphynxError):
+    """The user stopped the work; it is saved."""
+
+    def __init__(self, *, resume: str, where: str = "") -> None:
+        super().__init__("stopped; the work so far is saved", where=where, remedy=f"Continue with: {resume}")
+
+
+class DivergedError(SphynxError):
+    """The loss or its gradient is no longer finite."""
+
+
+class ConnectionLostError(SphynxError):
+    """The peer went away, fell silent, or spoke another language: this connection is over, others are not."""
+
+
+class HandshakeError(ConnectionLostError):
+    """No connection was made: the peer could not prove who it is, refused our proof, or does not speak TLS 1.3."""
+
+
+class PeerGaveUpError(SphynxError):
+    """The peer ended the conversation and said why."""
+
+
+class RefusedError(SphynxError):
+    """The request is well-formed and not granted. The reason is told to the client."""
+
+
+class BundleRefusedError(SphynxError):
+    """This bundle may not be used: burned, expired, unknown, or somebody else's."""
+
+
+class BundleGoneError(BundleRefusedError):
+    """It is not, or no longer, ready: another thread or process may have been faster."""
+
+
+class StoreFullError(SphynxError):
+    """The quota of the folder is used up."""
+
+
+class ShareUsedUpError(SphynxError):
+    """One owner has its share of the folder. The reason says nothing of the others."""
+
+
+class DiskError(SphynxError):
+    """Something could not be written, mostly because the disk is full. It can be tried again."""
+
+
 def join_faults(faults: Sequence[str]) -> str:
-    """One message for all faults of an input, so that they can be mended in one go."""
+    """One message for all faults of an input, so that they can be fixed in one go."""
     if len(faults) == 1:
         return faults[0]
     return f"{len(faults)} faults:\n" + "\n".join(f"  - {fault}" for fault in faults)

@@ -7,8 +7,7 @@ from multiprocessing.connection import Connection
 import pytest
 
 from sphynx.bench.workers import tell, told_by, told_by_all, values_of, workers
-from sphynx.errors import SphynxError
-from sphynx.protocol.transport import ConnectionLostError
+from sphynx.errors import ConnectionLostError, SphynxError
 
 MENDING = {"where": "bench", "remedy": "Run it again."}
 

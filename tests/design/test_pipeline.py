@@ -12,16 +12,15 @@ import torch
 from sphynx.design import forecast, retraining
 from sphynx.design import pipeline as module
 from sphynx.design.retraining import retrainer
-from sphynx.errors import InputError
+from sphynx.errors import DivergedError, InputError, InterruptedWorkError
 from sphynx.network.model import load_model
 from sphynx.report.sources import read_sources
-from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.search.rounds import Round
 from sphynx.space.design import Design
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published_cells import SPHYNX
-from sphynx.train.loop import DivergedError, Job
+from sphynx.train.loop import Job
 from tests.design.requests import TRAINING, pipeline
 
 STAGES = ("cells", "placement", "training", "comparison")

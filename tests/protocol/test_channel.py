@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sphynx.core import rlwe
+from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.cost.link import Link
-from sphynx.protocol.channel import HEADER_BYTES, WIRE_VERSION, Channel, PeerGaveUpError, local_pair
-from sphynx.protocol.transport import UNSHARED_PENDING_BYTES, ConnectionLostError, SocketStream
+from sphynx.protocol.channel import HEADER_BYTES, WIRE_VERSION, Channel, local_pair
+from sphynx.protocol.transport import UNSHARED_PENDING_BYTES, SocketStream
 
 
 def test_messages_keep_their_order_and_bytes_are_counted() -> None:

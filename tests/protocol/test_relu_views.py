@@ -12,12 +12,12 @@ from tests.protocol.parties import run_parties
 from tests.protocol.relu_runs import Run, assert_uniform, layer_of, run_layers
 
 from sphynx.core import Prg
+from sphynx.errors import ConnectionLostError
 from sphynx.program.backends import Backend
 from sphynx.protocol import relu_gmw
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import set_up_client, set_up_server
 from sphynx.protocol.relu import relu_client, relu_server
-from sphynx.protocol.transport import ConnectionLostError
 
 W, K, F, COUNT = 20, 24, 5, 4096
 LAYER = layer_of(W, K, F, COUNT)

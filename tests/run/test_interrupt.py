@@ -8,7 +8,8 @@ import threading
 
 import pytest
 
-from sphynx.run.interrupt import Interrupt, InterruptedWorkError
+from sphynx.errors import InterruptedWorkError
+from sphynx.run.interrupt import Interrupt
 
 WORK = """
 import signal, sys

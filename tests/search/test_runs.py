@@ -11,10 +11,9 @@ import pytest
 import torch
 
 from sphynx.data.images import Data, ImageSet, make_data
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 from sphynx.report.placement_figure import draw_placement
 from sphynx.run.folder import RunFolder
-from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.search import epochs, search
 from sphynx.search.placement import place as placing
 from sphynx.search.placement.algorithm import PlacementRecipe, placements

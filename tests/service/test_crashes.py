@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sphynx.protocol.transport import ConnectionLostError
+from sphynx.errors import ConnectionLostError, HandshakeError
 from sphynx.service.client import Client
-from sphynx.service.tls import HandshakeError
 from tests.service.processes import used_twice
 from tests.service.scene import Scene
 

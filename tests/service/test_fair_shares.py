@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from sphynx.protocol.channel import PeerGaveUpError
+from sphynx.errors import PeerGaveUpError
 from sphynx.service.store import BUNDLES
 from tests.service.scene import Scene
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.interpret import interpret
-from sphynx.protocol.channel import PeerGaveUpError, Section
-from sphynx.protocol.transport import ConnectionLostError
+from sphynx.protocol.channel import Section
 from sphynx.service import session
 from sphynx.service.admission import Handshakes, Limits
 from sphynx.service.credentials import client_context, server_context

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sphynx.protocol.channel import PeerGaveUpError
-from sphynx.service.ledger_file import DiskError
+from sphynx.errors import DiskError, PeerGaveUpError
 from sphynx.service.store import BUNDLES, LEDGER, Store
 from tests.service.scene import Scene
 from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sphynx.errors import InputError
-from sphynx.service.ledger import KEEP_SPENT_S, BundleRefusedError, Ledger
+from sphynx.errors import BundleRefusedError, InputError
+from sphynx.service.ledger import KEEP_SPENT_S, Ledger
 from tests.service.tiny import OWNER, put, some_entry, tiny_program
 
 PROGRAM = tiny_program().content_hash

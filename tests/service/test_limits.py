@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.ir import Program
-from sphynx.protocol.channel import PeerGaveUpError
 from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service import session
 from sphynx.service.admission import Limits
 from sphynx.service.client import Client

@@ -15,10 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sphynx.errors import SphynxError
+from sphynx.errors import ConnectionLostError, PeerGaveUpError, SphynxError
 from sphynx.program.interpret import interpret
-from sphynx.protocol.channel import PeerGaveUpError
-from sphynx.protocol.transport import ConnectionLostError
 from tests.service.asking_process import images
 from tests.service.processes import ROOT, WAIT_S, ServerProcess, environment, used_twice
 from tests.service.scene import Scene

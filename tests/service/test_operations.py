@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from sphynx.errors import InputError
-from sphynx.service.admission import Places, RefusedError
+from sphynx.errors import InputError, RefusedError
+from sphynx.service.admission import Places
 from sphynx.service.events import MAX_TEXT, EventLog, place_of
 from sphynx.service.monitor import METRICS, Metrics, Monitor
 

@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sphynx.protocol.channel import PeerGaveUpError
-from sphynx.protocol.transport import ConnectionLostError
+from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.service import keys
 from sphynx.service.admission import Limits
 from sphynx.service.revocation import revoked_serials

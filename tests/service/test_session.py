@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sphynx.errors import ConnectionLostError
 from sphynx.protocol.channel import local_pair
-from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service import session
 from sphynx.service.session import Bye, Drop, Go, Hello, Infer, Message, Ping, Prepare, Stored, Welcome
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sphynx.errors import InputError
+from sphynx.errors import BundleGoneError, BundleRefusedError, InputError, ShareUsedUpError, StoreFullError
 from sphynx.protocol.bundle import Bundle, load_bundle
-from sphynx.service.ledger import BundleGoneError, BundleRefusedError, Entry
-from sphynx.service.store import BUNDLES, LEDGER, ShareUsedUpError, Store, StoreFullError
+from sphynx.service.ledger import Entry
+from sphynx.service.store import BUNDLES, LEDGER, Store
 from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind
 from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program
 

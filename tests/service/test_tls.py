@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sphynx.errors import InputError
+from sphynx.errors import ConnectionLostError, HandshakeError, InputError
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service import keys
 from sphynx.service.credentials import FreshKeys, check_server_keys, client_context, server_context
-from sphynx.service.tls import RECORD_BYTES, SLICE_BYTES, HandshakeError, TlsStream, slices
+from sphynx.service.tls import RECORD_BYTES, SLICE_BYTES, TlsStream, slices
 
 
 def connect(server_keys: Path, client_keys: Path, host: str = "localhost") -> tuple[TlsStream, TlsStream]:

@@ -8,10 +8,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 from sphynx.network.model import load_model
 from sphynx.run.folder import RunFolder
-from sphynx.run.interrupt import Interrupt, InterruptedWorkError
+from sphynx.run.interrupt import Interrupt
 from sphynx.space.files import save_design
 from sphynx.train import loop
 from sphynx.train.loop import train

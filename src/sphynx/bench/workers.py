@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from sphynx.errors import SphynxError
-from sphynx.protocol.transport import ConnectionLostError
+from sphynx.errors import ConnectionLostError, SphynxError
 
 JOIN_SECONDS = 10.0
 Told = tuple[str, Any]

@@ -67,8 +67,9 @@ def reproduce(
         raise InputError(
             f"no table or figure is called {name!r}", remedy=f"Use one of {', '.join((*COUNTED, *EXPERIMENTS, ALL))}."
         )
+    from sphynx.errors import NothingToRunError
     from sphynx.report.paper.outcomes import outcomes_to_json, read_kept
-    from sphynx.report.paper.reproduce import DataSets, NothingToRunError, Reproduction
+    from sphynx.report.paper.reproduce import DataSets, Reproduction
     from sphynx.report.paper.reproduction_figure import draw_outcomes
     from sphynx.report.paper.scales import scale_named
     from sphynx.run.folder import RunFolder

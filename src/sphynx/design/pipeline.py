@@ -30,9 +30,9 @@ from sphynx.design.outline import Outline
 from sphynx.design.request import Request, with_epochs
 from sphynx.design.retraining import retrainer
 from sphynx.design.timing import Estimate
+from sphynx.errors import InterruptedWorkError
 from sphynx.network.model import MODEL, NORMALISATION
 from sphynx.run.folder import RunFolder
-from sphynx.run.interrupt import InterruptedWorkError
 from sphynx.run.progress import duration
 from sphynx.run.stages import Stages
 from sphynx.search.placement.place import place

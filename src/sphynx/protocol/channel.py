@@ -21,9 +21,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sphynx.errors import SphynxError
+from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.cost.link import Link
-from sphynx.protocol.transport import MAX_PENDING_BYTES, Buffer, ConnectionLostError, SocketStream
+from sphynx.protocol.transport import MAX_PENDING_BYTES, Buffer, SocketStream
 
 WIRE_VERSION = 3
 HEADER_BYTES = 8
@@ -32,10 +32,6 @@ GIVE_UP_LINGER_S = 1.0  # how long the peer has to read the reason before the co
 _HEADER = struct.Struct("<2sBBI")
 _MAGIC = b"Sx"
 _DATA, _GIVES_UP = 0, 1
-
-
-class PeerGaveUpError(SphynxError):
-    """The peer ended the conversation and said why."""
 
 
 @dataclass

@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from sphynx.errors import SphynxError
+from sphynx.errors import ConnectionLostError
 from sphynx.program.cost.link import Link
 
 MAX_PENDING_BYTES = 1 << 27
@@ -30,10 +30,6 @@ MAX_LINGER_BYTES = 1 << 28
 _BUFFERS_AT_ONCE = 64
 
 Buffer = bytes | bytearray | memoryview
-
-
-class ConnectionLostError(SphynxError):
-    """The peer went away, fell silent, or spoke another language: this connection is over, others are not."""
 
 
 class SocketStream:

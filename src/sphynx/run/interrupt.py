@@ -17,16 +17,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-from sphynx.errors import SphynxError
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class InterruptedWorkError(SphynxError):
-    """The user stopped the work; it is saved."""
-
-    def __init__(self, *, resume: str, where: str = "") -> None:
-        super().__init__("stopped; the work so far is saved", where=where, remedy=f"Continue with: {resume}")
 
 
 class Interrupt:

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from sphynx.data.batches import Augmentation, Batches, plain_batches
 from sphynx.data.images import Data, ImageSet
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder
-from sphynx.run.interrupt import Interrupt, InterruptedWorkError
+from sphynx.run.interrupt import Interrupt
 from sphynx.run.progress import Progress
 from sphynx.run.saver import Saver
 from sphynx.search.objective import Batch

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sphynx.errors import SphynxError
+from sphynx.errors import RefusedError
 
 
 def available_cores() -> int:
@@ -45,10 +45,6 @@ class Limits:
     queue_s: float = 30.0  # for a worker to become free
     work_s: float = 900.0  # for one bundle or one inference, all messages together
     grace_s: float = 30.0  # for running work, once the server stops
-
-
-class RefusedError(SphynxError):
-    """The request is well-formed and not granted. The reason is told to the client."""
 
 
 class Places:

@@ -30,19 +30,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import BundleGoneError, ConnectionLostError, InputError, PeerGaveUpError, SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
 from sphynx.program.files import HASH
 from sphynx.program.ir import Program
 from sphynx.program.parse import program_from_json
 from sphynx.protocol.bundle import Bundle
-from sphynx.protocol.channel import Channel, PeerGaveUpError
+from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceClient
-from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service import session
 from sphynx.service.credentials import client_context
-from sphynx.service.ledger import BundleGoneError, Entry
+from sphynx.service.ledger import Entry
 from sphynx.service.link_measurement import choose_backend, measure_link
 from sphynx.service.prediction import Prediction, ranked
 from sphynx.service.session import SERVICE_VERSION, Bye, Drop, Go, Hello, Infer, Prepare, Stored, Welcome

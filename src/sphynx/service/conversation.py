@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sphynx.errors import RefusedError
 from sphynx.program.files import HASH
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.service import session
-from sphynx.service.admission import Admission, RefusedError
+from sphynx.service.admission import Admission
 from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
 from sphynx.service.ledger import Entry

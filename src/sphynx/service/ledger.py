@@ -19,20 +19,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sphynx.errors import SphynxError
-from sphynx.service.ledger_file import DiskError, LedgerFile
+from sphynx.errors import BundleGoneError, BundleRefusedError, DiskError
+from sphynx.service.ledger_file import LedgerFile
 
 HOUR_S = 3600.0
 KEEP_SPENT_S = 90 * 86_400.0  # then a row goes; its identifier stays unusable, because only ready rows are
 _COLUMNS = "bundle_id, owner, program, backend, batch, expires_at, size_bytes, offline_seconds, offline_bytes, holder"
-
-
-class BundleRefusedError(SphynxError):
-    """This bundle may not be used: burned, expired, unknown, or somebody else's."""
-
-
-class BundleGoneError(BundleRefusedError):
-    """It is not, or no longer, ready: another thread or process may have been faster."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import DiskError, InputError
 
 VERSION = 2
 BUSY_S = 30.0
@@ -51,10 +51,6 @@ CREATE INDEX IF NOT EXISTS by_size ON bundles (batch, backend, program, size_byt
 DROP INDEX IF EXISTS by_owner;
 DROP INDEX IF EXISTS by_use;
 """
-
-
-class DiskError(SphynxError):
-    """Something could not be written, mostly because the disk is full. It can be tried again."""
 
 
 class LedgerFile:

@@ -13,18 +13,16 @@ import threading
 import time
 from pathlib import Path
 
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import ConnectionLostError, DiskError, HandshakeError, InputError, SphynxError, StoreFullError
 from sphynx.program.cost.link import Link
 from sphynx.protocol.linear import ServerModel
-from sphynx.protocol.transport import ConnectionLostError
 from sphynx.service.admission import Admission, Limits
 from sphynx.service.conversation import Conversation, Service
 from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog, place_of
-from sphynx.service.ledger_file import DiskError
 from sphynx.service.monitor import Metrics
-from sphynx.service.store import Store, StoreFullError
-from sphynx.service.tls import HandshakeError, TlsStream
+from sphynx.service.store import Store
+from sphynx.service.tls import TlsStream
 
 BACKLOG = 128
 ACCEPT_PAUSE_S = 0.1  # while the machine has no descriptor left

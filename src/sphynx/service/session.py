@@ -20,11 +20,10 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from sphynx.config import read_settings
-from sphynx.errors import InputError
+from sphynx.errors import ConnectionLostError, InputError
 from sphynx.program.backends import Backend
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.transport import ConnectionLostError
 
 SERVICE_VERSION = 1
 MAX_MESSAGE_BYTES = 1 << 14

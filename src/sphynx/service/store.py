@@ -24,21 +24,12 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import BundleGoneError, BundleRefusedError, DiskError, InputError, ShareUsedUpError, StoreFullError
 from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
 from sphynx.service.holders import Holders
-from sphynx.service.ledger import BundleGoneError, BundleRefusedError, Entry, Ledger
-from sphynx.service.ledger_file import DiskError
+from sphynx.service.ledger import Entry, Ledger
 
 LEDGER, BUNDLES = "ledger.sqlite", "bundles"
-
-
-class StoreFullError(SphynxError):
-    """The quota of the folder is used up."""
-
-
-class ShareUsedUpError(SphynxError):
-    """One owner has its share of the folder. The reason says nothing of the others."""
 
 
 class Store:

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sphynx.errors import HandshakeError
 from sphynx.program.cost.link import Link
-from sphynx.protocol.transport import Buffer, ConnectionLostError, SocketStream, lost
+from sphynx.protocol.transport import Buffer, SocketStream, lost
 
 SLICE_BYTES = 1 << 18  # sealed and handed over at a time: the kernel sends one slice while the next is sealed
 RECORD_BYTES = 1 << 14
@@ -28,10 +29,6 @@ _OTHER_NAME_REMEDY = (
     "Connect to the name that the server's keys are for, or issue them for this one: keys issue --server."
 )
 _NAME_MISMATCH, _ADDRESS_MISMATCH = 62, 64  # X509_V_ERR_HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH of OpenSSL
-
-
-class HandshakeError(ConnectionLostError):
-    """No connection was made: the peer could not prove who it is, refused our proof, or does not speak TLS 1.3."""
 
 
 @dataclass(frozen=True)

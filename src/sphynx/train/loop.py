@@ -23,7 +23,7 @@ from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatch
 from sphynx.data.images import Data, ImageSet
 from sphynx.data.source import KEY as DATA_SOURCE
 from sphynx.data.streamed import StreamedBatches, StreamedData, StreamedSet
-from sphynx.errors import SphynxError
+from sphynx.errors import DivergedError, InterruptedWorkError
 from sphynx.network.build import (
     AnyNetwork,
     as_designed,
@@ -36,7 +36,7 @@ from sphynx.network.fit import require_fit
 from sphynx.network.model import count_parameters, design_fingerprint, save_model, save_normalisation
 from sphynx.run.environment import describe_environment, device_name
 from sphynx.run.folder import RunFolder, fingerprint
-from sphynx.run.interrupt import Interrupt, InterruptedWorkError
+from sphynx.run.interrupt import Interrupt
 from sphynx.run.progress import Progress, duration
 from sphynx.run.saver import Saver
 from sphynx.space.files import AnyDesign, save_design
@@ -52,10 +52,6 @@ from sphynx.train.step import Step, uses_channels_last, width_multiple
 COLUMNS = ("epoch", "loss", "train acc", "held out", "rate", "seconds")
 RESULT = "result.json"
 HELD_OUT_SEED = 0
-
-
-class DivergedError(SphynxError):
-    """The loss or its gradient is no longer finite."""
 
 
 @dataclass(frozen=True)

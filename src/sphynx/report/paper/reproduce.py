@@ -20,7 +20,7 @@ from sphynx.data.catalogue import CATALOGUE
 from sphynx.data.images import Data
 from sphynx.data.open import DIGITS, open_any
 from sphynx.data.streamed import StreamedData
-from sphynx.errors import InputError
+from sphynx.errors import InputError, NothingToRunError
 from sphynx.network.model import MODEL, load_model
 from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.paper.outcomes import KeptResult, Ours, Outcome, describe_network, published_cells
@@ -45,10 +45,6 @@ ENVIRONMENT, BETA, GENOTYPE = "environment.json", "beta.json", "genotype.json"
 
 class NotFinishedError(Exception):
     """The work is not there and was not asked for."""
-
-
-class NothingToRunError(InputError):
-    """No row of an experiment could be run, above all because its data are not here."""
 
 
 class DataSets:
