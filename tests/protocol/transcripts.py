@@ -1,0 +1,97 @@
+"""What a whole private inference puts on the wire under fixed seeds: for each direction and section, in order, how many
+messages and bytes, and a SHA-256 of them. Integers only: the same on every CPU, path and number of threads.
+
+    python -m tests.protocol.transcripts      writes wire/<WIRE_VERSION>.json after a change that was meant
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.program.programs import small_program
+from tests.protocol.parties import run_parties
+
+from sphynx.core import Prg, random_bytes
+from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.convolve import Array
+from sphynx.program.ir import Program
+from sphynx.protocol.channel import WIRE_VERSION, Channel
+from sphynx.protocol.inference import InferenceClient, InferenceServer
+from sphynx.protocol.linear import ServerModel
+
+KEPT = Path(__file__).parent / "wire" / f"{WIRE_VERSION}.json"
+IMAGES = 2
+Steps = dict[str, list[str]]  # direction -> "phase section: n messages, n bytes, hash"
+
+
+class _Ear:
+    """Listens to what one party sends."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, list[bytes]] = {}
+
+    def listen(self, channel: Channel) -> None:
+        send = channel.send
+
+        def heard(*parts: Any) -> None:
+            message = b"".join(memoryview(part).cast("B") for part in parts)
+            section = channel._section
+            self._sent.setdefault(f"{section.phase} {section.layer}", []).append(message)
+            send(*parts)
+
+        channel.send = heard  # type: ignore[method-assign]
+
+    def steps(self) -> list[str]:
+        return [
+            f"{name}: {len(messages)} messages, {sum(map(len, messages))} bytes, {_digest(messages)}"
+            for name, messages in self._sent.items()
+        ]
+
+
+def _digest(messages: list[bytes]) -> str:
+    digest = hashlib.sha256()
+    for message in messages:
+        digest.update(len(message).to_bytes(8, "little") + message)
+    return digest.hexdigest()
+
+
+def _weights(program: Program, prg: Prg) -> dict[str, Array]:
+    """Not from numpy's generators, whose streams may change with its version."""
+
+    def drawn(shape: tuple[int, ...]) -> Array:
+        return np.frombuffer(random_bytes(prg, int(np.prod(shape))), np.int8).reshape(shape)
+
+    return {
+        name: drawn(shape).astype(np.int64) if name.endswith("/bias") else np.maximum(drawn(shape), -127)
+        for name, shape in program.weight_shapes.items()
+    }
+
+
+def transcript(backend: Backend, threads: int) -> Steps:
+    """Set-up, two bundles, and the inference that spends the second one."""
+    program, prg = small_program(ring_bits=44), Prg.fixed_seed_for_tests(b"weights, pixels.")
+    model = ServerModel(program, _weights(program, prg), threads=threads)
+    pixels = np.frombuffer(random_bytes(prg, IMAGES * program.image.size), np.uint8).reshape(IMAGES, *program.image)
+    served, asked = _Ear(), _Ear()
+
+    def server(channel: Channel) -> None:
+        served.listen(channel)
+        party = InferenceServer(model, channel, Prg.fixed_seed_for_tests(b"the server's one"))
+        party.infer([party.prepare(bytes(16), backend, IMAGES) for _ in range(2)][1])
+
+    def client(channel: Channel) -> None:
+        asked.listen(channel)
+        seed = Prg.fixed_seed_for_tests(b"the client's one")
+        party = InferenceClient(program, channel, seed, threads=threads)
+        party.infer([party.prepare(bytes(16), backend, IMAGES) for _ in range(2)][1], pixels)
+
+    run_parties(server, client)
+    return {"client -> server": asked.steps(), "server -> client": served.steps()}
+
+
+if __name__ == "__main__":
+    KEPT.write_text(json.dumps({backend: transcript(backend, 1) for backend in BACKENDS}, indent=1) + "\n")
