@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ def generator() -> torch.Generator:
 def test_second_order_darts_is_the_gradient_through_one_step_of_training() -> None:
     """Against differentiating w - xi grad_w L_train(w, alpha) outright."""
     planted = problem()
-    darts = Darts(planted.shared, generator(), second_order=True)
+    darts = Darts(planted.shared, generator(), order="second")
     train, held_out = planted.batch(), planted.batch()
     network = planted.shared.network
     assert isinstance(network, LinearCells)
@@ -58,9 +59,45 @@ def test_second_order_darts_is_the_gradient_through_one_step_of_training() -> No
     assert not torch.allclose(first_order[0], exact[0], rtol=2e-2, atol=1e-5)
 
 
+def test_the_released_codes_hessian_term_is_negligible() -> None:
+    """It multiplies the difference by epsilon where equation 8 divides: a factor of epsilon squared."""
+    planted = problem()
+    train, held_out = planted.batch(), planted.batch()
+    exact = Darts(planted.shared, generator(), order="second")
+    unrolled = Darts(planted.shared, generator(), order="unrolled")
+    before = [w.detach().clone() for w in planted.shared.parameters]
+    full = exact._unrolled_gradients(train, held_out)
+    at_next = unrolled._unrolled_gradients(train, held_out)
+    assert all(torch.equal(w, old) for w, old in zip(planted.shared.parameters, before, strict=True))
+    exact._move(planted.shared.parameters, exact._training_direction(train), -0.05)
+    vector = torch.autograd.grad(exact.held_out_loss(held_out), planted.shared.parameters)
+    epsilon = 0.01 / float(torch.linalg.vector_norm(torch.cat([v.flatten() for v in vector])))
+    for gradient, direct in zip(full, at_next, strict=True):
+        assert gradient is not None and direct is not None
+        hessian_term = float((gradient - direct).abs().max())
+        assert hessian_term > 0.001 * float(direct.abs().max())  # as it should be, it counts
+        assert hessian_term * epsilon**2 < 1e-5 * float(direct.abs().max())  # as released, it does not
+
+
+def test_raw_alpha_and_its_softmax_rank_edges_differently() -> None:
+    """A softmax counts what else an edge has: here alpha says one edge, its softmax another."""
+    planted = problem()
+    darts = Darts(planted.shared, generator())
+    names = []
+    for ranked_by in ("softmax", "alpha"):
+        darts.shared.recipe = dataclasses.replace(darts.shared.recipe, ranked_by=ranked_by)
+        with torch.no_grad():
+            for alpha in darts.alpha.values():
+                alpha.copy_(torch.linspace(-1, 1, alpha.numel()).reshape(alpha.shape))
+                alpha[0] = torch.tensor([-3.0] * (alpha.shape[1] - 1) + [-9.0])
+                alpha[0, 0] = 0.5
+        names.append(darts.genotype())
+    assert names[0] != names[1]
+
+
 def test_second_order_darts_counts_momentum_and_decay() -> None:
     planted = problem(weight_decay=0.1)
-    darts = Darts(planted.shared, generator(), second_order=True)
+    darts = Darts(planted.shared, generator(), order="second")
     train = planted.batch()
     planted.shared.update(train, darts.mixtures())
     w = planted.shared.parameters[0]

@@ -17,15 +17,26 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class HardSample:
-    chosen: list[int]  # one per row
-    soft: Tensor  # (rows,): the relaxed probability of what was chosen, differentiable in the logits
+    chosen: list[int]  # one per row; of one row, several
+    soft: Tensor  # the relaxed probability of each that was chosen, differentiable in the logits
 
 
 def gumbel_max(logits: Tensor, tau: float, generator: torch.Generator) -> HardSample:
     """logits: rows x choices, on the host. tau shapes `soft` only: the argmax does not depend on it."""
-    noisy = logits.log_softmax(dim=-1) - torch.empty_like(logits).exponential_(generator=generator).log()
+    noisy = _noisy(logits, generator)
     chosen = noisy.argmax(dim=-1, keepdim=True)
     return HardSample(chosen.flatten().tolist(), (noisy / tau).softmax(dim=-1).gather(-1, chosen).flatten())
+
+
+def gumbel_top(logits: Tensor, count: int, tau: float, generator: torch.Generator) -> HardSample:
+    """Of one row of logits: what Gumbel-max draws, then the next likely ones, drawn without replacement."""
+    noisy = _noisy(logits, generator)
+    chosen = noisy.topk(min(count, len(noisy))).indices
+    return HardSample(chosen.tolist(), (noisy / tau).softmax(dim=-1)[chosen])
+
+
+def _noisy(logits: Tensor, generator: torch.Generator) -> Tensor:
+    return logits.log_softmax(dim=-1) - torch.empty_like(logits).exponential_(generator=generator).log()
 
 
 def linear(start: float, end: float, share: float) -> float:

@@ -16,6 +16,9 @@ from sphynx.space.design import default_reduce_positions
 from sphynx.space.operations import ConvStack
 
 Selection = Literal["strength", "perturbation"]
+SupernetForm = Literal["text", "released"]
+Ranking = Literal["softmax", "alpha"]
+Epoch = Literal["last", "best"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class SearchRecipe(WeightSettings):
     channels: int = 5
     nodes: int = 7
     conv_stack: ConvStack = "paper"
+    supernet: SupernetForm = "text"  # the paper's text, or its released code (see `supernet.supernet`)
     reduce_at: tuple[int, ...] = ()  # its reduce cells; empty: D/3 and 2D/3, as the paper searches
     lanes: bool | None = None  # independent parts of a captured step on CUDA streams of their own; None: as above
     # The architecture parameters (the paper's theta, DARTS's alpha): Adam.
@@ -63,6 +67,8 @@ class SearchRecipe(WeightSettings):
     hessian_iterations: int = 10
     # How the cell is read off at the end: strongest operations, or perturbation (Wang et al. 2021).
     selection: Selection = "strength"
+    ranked_by: Ranking = "softmax"  # what DARTS's edges and operations are compared by; the released code: raw alpha
+    epoch: Epoch = "last"  # whose cells are taken; the released code: those of the best held-out accuracy
     perturbation_tune_steps: int = 50
 
     @property

@@ -182,21 +182,25 @@ def _supernet(data: Data, strategy: str, recipe: SearchRecipe, seed: int) -> Sup
             Design(
                 SPHYNX, recipe.channels, recipe.depth, recipe.reduce_positions,
                 Shape(*data.train.shape), data.classes, conv_stack=recipe.conv_stack,
+                balancing="relu" if recipe.supernet == "text" else "flop",
             ),
             CellSpace(recipe.nodes),
+            form=recipe.supernet,
             channel_divisor=channel_divisor(strategy, recipe),
         )  # fmt: skip
         return widened_supernet(narrow, recipe.channel_multiple)
 
 
 def _chosen(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:
-    """The last epoch's cells; where the search was stopped, those from before the fault set in."""
+    """As the recipe says, the last or the best epoch's; where the search was stopped, those from before its cause."""
+    if recipe.epoch == "best":
+        return genotype_from_json(max(rows, key=lambda row: float(row["held_out"]))["genotype"])
     back = {"skips": 1, "eigenvalue": recipe.hessian_window}.get(rows[-1]["stopped"], 0)
     return genotype_from_json(rows[max(len(rows) - 1 - back, 0)]["genotype"])
 
 
 def _require_relaxation(strategy: str, recipe: SearchRecipe) -> None:
-    relaxed = ("darts", "darts-2nd", "pc-darts", "gaea")
+    relaxed = ("darts", "darts-unrolled", "darts-2nd", "pc-darts", "gaea")
     if channel_divisor(strategy, recipe) and strategy not in relaxed:
         for wanted, what in ((recipe.hessian, "the Hessian's eigenvalue"), (recipe.selection == "perturbation",
                              "perturbation-based selection")):  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -11,6 +11,7 @@ from torch import nn
 
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.operations import FactorizedReduction, build_operation
+from sphynx.search.recipe import SupernetForm
 from sphynx.search.supernet.cellspace import KINDS, CellSpace
 from sphynx.search.supernet.fan import Fan, StackedConvolution, StackedReduction
 from sphynx.search.supernet.mixture import Mixture, single_path
@@ -148,3 +149,24 @@ def test_a_supernet_has_no_running_statistics_and_no_scales_in_cells() -> None:
     mixtures = {kind: Mixture(weights=torch.rand(5, 7)) for kind in KINDS}
     trained, asked = supernet(x, mixtures), supernet.eval()(x, mixtures)
     assert torch.allclose(trained, asked, atol=1e-4)  # a kernel may add up in another order
+
+
+def test_the_released_form_rectifies_nodes_instead_of_the_cells_output() -> None:
+    """What the paper's text and its released code differ in, as numbers: signs, and widths after a reduction."""
+    space = CellSpace(5)
+    genotype = space.random_genotype(random.Random(0))
+    torch.manual_seed(0)
+    x = torch.randn(4, *IMAGE)
+    mixtures = {kind: Mixture(weights=torch.rand(5, 7)) for kind in KINDS}
+    least = {}
+    for form in get_args(SupernetForm):
+        supernet = Supernet(skeleton(genotype), space, form=form)
+        cell = supernet.cells[0]
+        assert isinstance(cell, SupernetCell)
+        seen: list[torch.Tensor] = []
+        cell.output.register_forward_pre_hook(lambda _module, args, seen=seen: seen.append(args[0].detach()))
+        cell.register_forward_hook(lambda _module, _args, out, seen=seen: seen.append(out.detach()))
+        supernet(x, mixtures)
+        least[form] = [float(tensor.min()) for tensor in seen]  # of what joins the nodes, of what leaves the cell
+    assert least["text"][0] < 0 <= least["text"][1]
+    assert least["released"][1] < 0 <= least["released"][0]

@@ -21,10 +21,19 @@ def stepped(strategy: str, recipe: SearchRecipe) -> tuple[Searcher, list[float]]
     return searcher, [float(searcher.step(*pair)) for pair in islice(halves.pairs(0), STEPS)]
 
 
-@pytest.mark.parametrize("conv_stack", ["paper", "single"])
-@pytest.mark.parametrize("strategy", ["darts", "gdas"])
-def test_padded_channels_change_nothing(strategy: str, conv_stack: str) -> None:
+@pytest.mark.parametrize(
+    ("strategy", "conv_stack", "supernet"),
+    [
+        ("darts", "paper", "text"),
+        ("darts", "single", "text"),
+        ("gdas", "paper", "text"),
+        ("gdas", "single", "text"),
+        ("darts-unrolled", "paper", "released"),
+    ],
+)
+def test_padded_channels_change_nothing(strategy: str, conv_stack: str, supernet: str) -> None:
     values = {**RECIPE.to_json(), "channels": 3, "conv_stack": conv_stack, "architecture_learning_rate": 0.01}
+    values["supernet"] = supernet
     recipe = SearchRecipe(**values)
     narrow, losses = stepped(strategy, recipe)
     wide, wide_losses = stepped(strategy, dataclasses.replace(recipe, tensor_cores=True))

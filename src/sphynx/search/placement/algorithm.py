@@ -9,7 +9,14 @@ tau shapes this gradient only. At the end the most likely placement is taken, wi
 
 Adam moves a parameter by about its rate per step, whatever the gradient's size. So a schedule that has fewer steps than
 the paper's (600 epochs of half CIFAR-100 in batches of 64) raises beta's rate in proportion, up to `beta_rate_limit`.
-`estimator = "losses"` replaces this gradient by one that compares the candidates' held-out losses (`running_losses`).
+
+`estimator` says how beta's gradient is taken:
+
+    paper      as above. With tau from 1000 it is about 1e-5 until the last hundredth of the schedule (docs/search.md)
+    released   as in the authors' code: three candidates run, drawn without replacement. F is the first one's output,
+               and every one's gate gets its gradient <dL/dF, f_i>, so that beta compares networks. beta also takes a
+               step of the weights' SGD on the training batch. Its recipe has tau from 10, changed once per epoch.
+    losses     compares the candidates' held-out losses (`running_losses`): ours, for short schedules
 """
 
 from __future__ import annotations
@@ -27,13 +34,19 @@ from torch.nn import functional
 from sphynx.config import Fault, Shelf
 from sphynx.errors import InputError
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
-from sphynx.search.gumbel import gumbel_max, linear
+from sphynx.search.gumbel import gumbel_max, gumbel_top, linear
 from sphynx.search.objective import Batch
 from sphynx.search.placement.running_losses import RunningLosses
 from sphynx.search.weight_settings import WeightSettings, give_gradients
 
 Candidates = Literal["all", "paper"]
-Estimator = Literal["gumbel", "losses"]
+Estimator = Literal["paper", "released", "losses"]
+METHODS: dict[Estimator, str] = {
+    "paper": "Algorithm 1",
+    "released": "Algorithm 1 as released",
+    "losses": "Algorithm 1 by running losses",
+}
+COMPARED = 3  # candidates that the released code evaluates in a step
 Placement = tuple[int, ...]
 
 PAPER_STEPS = 600 * (25_000 // 64)
@@ -46,13 +59,14 @@ class PlacementRecipe(WeightSettings):
     epochs: int = 600
     tau_start: float = 1000.0
     tau_end: float = 0.1
+    tau_by: Literal["step", "epoch"] = "step"  # when tau changes
     beta_learning_rate: float = 3e-4  # for a schedule as long as the paper's
     beta_rate_limit: float = 0.03
     beta_weight_decay: float = 1e-3
     beta_betas: tuple[float, ...] = (0.5, 0.999)
     beta_init: float = 1e-3
     beta_warmup: float = 0.0  # share of the steps before beta learns: all candidates train alike until then
-    estimator: Estimator = "gumbel"  # of beta's gradient: the paper's, or from running losses
+    estimator: Estimator = "paper"  # of beta's gradient
 
     def faults(self) -> list[str]:
         faults = super().faults() + self.not_above_zero("tau_start", "tau_end", "beta_learning_rate", "beta_rate_limit")
@@ -65,7 +79,7 @@ class PlacementRecipe(WeightSettings):
     @property
     def method(self) -> str:
         """Its name beside results: only the paper's gradient is the paper's algorithm."""
-        return "Algorithm 1" if self.estimator == "gumbel" else "Algorithm 1 by running losses"
+        return METHODS[self.estimator]
 
 
 PLACEMENT_SHELF = Shelf(PlacementRecipe, "sphynx.search", "placement", prefix="placement-")
@@ -120,13 +134,21 @@ class PlacementSearch:
             betas=(recipe.beta_betas[0], recipe.beta_betas[1]),
             weight_decay=recipe.beta_weight_decay,
         )
+        # The released code hands beta to the weights' optimiser as well; on the host, where beta is.
+        self.beta_rate = torch.tensor(recipe.learning_rate)
+        self.beta_sgd = recipe.optimiser([self.beta], self.beta_rate) if recipe.estimator == "released" else None
 
     def start_epoch(self, epoch: int) -> None:
         self.learning_rate.fill_(self.recipe.rate(epoch))
+        self.beta_rate.fill_(self.recipe.rate(epoch))
 
     @property
     def tau(self) -> float:
-        return linear(self.recipe.tau_start, self.recipe.tau_end, min(self.done / max(self.steps - 1, 1), 1.0))
+        recipe = self.recipe
+        share = self.done / max(self.steps - 1, 1)
+        if recipe.tau_by == "epoch":
+            share = self.done * recipe.epochs // max(self.steps, 1) / max(recipe.epochs - 1, 1)
+        return linear(recipe.tau_start, recipe.tau_end, min(share, 1.0))
 
     @property
     def beta_hat(self) -> Tensor:
@@ -134,8 +156,13 @@ class PlacementSearch:
 
     def step(self, train: Batch, held_out: Batch) -> Tensor:
         """Lines 3 to 8 of Algorithm 1; the loss on the training batch, left on the device."""
+        if self.beta_sgd is not None:
+            self._comparing_step(self.beta_sgd, train)
         loss = self._weight_step(train)
-        self._beta_step(held_out)
+        if self.recipe.estimator == "released":
+            self._comparing_step(self.beta_optimiser, held_out)
+        else:
+            self._beta_step(held_out)
         self.done += 1
         return loss
 
@@ -189,6 +216,33 @@ class PlacementSearch:
         if self.done >= self.recipe.beta_warmup * self.steps:
             self.beta_optimiser.step()
 
+    def _comparing_step(self, optimiser: torch.optim.Optimizer, batch: Batch) -> None:
+        """The released code's: each of the drawn candidates' gates gets a gradient, at the first one's output."""
+        sample = gumbel_top(self.beta, COMPARED, self.tau, self.generator)
+        first = sample.chosen[0]
+        slope = self._captures.run(
+            ("slope", first), partial(self._slope, first), batch, partial(self._tensors, first)
+        ).clone()
+        gates = []
+        for candidate in sample.chosen:
+            output = self._captures.run(
+                ("output", candidate), partial(self._output, candidate), batch[:1], partial(self._tensors, candidate)
+            )
+            gates.append((slope * output).sum())
+        optimiser.zero_grad()
+        sample.soft.backward(torch.stack(gates).cpu())  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        if self.done >= self.recipe.beta_warmup * self.steps:
+            optimiser.step()
+
+    def _slope(self, chosen: int, x: Tensor, y: Tensor) -> Tensor:
+        """dL/dF at F = f_chosen."""
+        output = self._output(chosen, x).requires_grad_()
+        return torch.autograd.grad(functional.cross_entropy(output, y), output)[0]
+
+    @torch.no_grad()
+    def _output(self, chosen: int, x: Tensor) -> Tensor:
+        return self._logits(chosen, x)
+
     def _logits(self, chosen: int, x: Tensor) -> Tensor:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
             x = x.contiguous(memory_format=self.recipe.memory_format)
@@ -204,6 +258,7 @@ class PlacementSearch:
             "optimisers": [optimiser.state_dict() for optimiser in self._all_optimisers()],
             "beta": self.beta.detach(),
             "beta_optimiser": self.beta_optimiser.state_dict(),
+            "beta_sgd": None if self.beta_sgd is None else self.beta_sgd.state_dict(),
             "running_losses": None if self.running_losses is None else self.running_losses.state_dict(),
             "done": self.done,
         }
@@ -217,6 +272,9 @@ class PlacementSearch:
         with torch.no_grad():
             self.beta.copy_(state["beta"])
         self.beta_optimiser.load_state_dict(state["beta_optimiser"])
+        if self.beta_sgd is not None:
+            self.beta_sgd.load_state_dict(state["beta_sgd"])
+            use_rate(self.beta_sgd, self.beta_rate)
         if self.running_losses is not None:
             self.running_losses.load_state_dict(state["running_losses"])
         self.done = state["done"]

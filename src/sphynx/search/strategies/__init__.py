@@ -20,7 +20,8 @@ from sphynx.search.supernet.weights import SharedWeights
 
 STRATEGIES: dict[str, Callable[[SharedWeights, torch.Generator], Strategy]] = {
     "darts": Darts,
-    "darts-2nd": partial(Darts, second_order=True),
+    "darts-unrolled": partial(Darts, order="unrolled"),
+    "darts-2nd": partial(Darts, order="second"),
     "pc-darts": PcDarts,
     "gdas": Gdas,
     "gaea": Gaea,

@@ -3,12 +3,14 @@
 First order takes the gradient at the present w. Second order takes it at w after one more step of training,
 w' = w - xi (grad_w L_train + momentum + decay), whose dependence on alpha adds -xi * d2 L_train / d alpha d w * v with
 v = grad_w' L_held_out; the product is a central difference along v with epsilon = 0.01 / |v| (the paper's equation 8).
+`unrolled` takes the gradient at w' without that product, which is what the Sphynx paper's released code comes to: it
+writes the difference as `(p - n) / 2. * eps`, and so multiplies by epsilon where it should divide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,12 +24,13 @@ from sphynx.search.supernet.weights import SharedWeights
 from sphynx.space.genotype import Genotype
 
 DIFFERENCE = 0.01  # epsilon * |v|
+Order = Literal["first", "unrolled", "second"]
+NAMES: dict[Order, str] = {"first": "darts", "unrolled": "darts-unrolled", "second": "darts-2nd"}
 
 
 class Darts:
-    def __init__(self, shared: SharedWeights, generator: torch.Generator, *, second_order: bool = False) -> None:
-        self.name = "darts-2nd" if second_order else "darts"
-        self.shared, self.second_order = shared, second_order
+    def __init__(self, shared: SharedWeights, generator: torch.Generator, *, order: Order = "first") -> None:
+        self.name, self.shared, self.order = NAMES[order], shared, order
         self.space = shared.network.space
         recipe = shared.recipe
         self.warmup_epochs = int(recipe.warmup * recipe.epochs)
@@ -69,10 +72,11 @@ class Darts:
     def step(self, train: Batch, held_out: Batch) -> Tensor:
         if self.epoch >= self.warmup_epochs:
             parameters = self.parameters()
-            if self.second_order:
-                gradients: Sequence[Tensor | None] = self._unrolled_gradients(train, held_out)
-            else:
+            gradients: Sequence[Tensor | None]
+            if self.order == "first":
                 gradients = torch.autograd.grad(self.held_out_loss(held_out), parameters, allow_unused=True)
+            else:
+                gradients = self._unrolled_gradients(train, held_out)
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 parameter.grad = gradient
             self.optimiser.step()
@@ -87,7 +91,9 @@ class Darts:
         return {kind: alpha.detach().softmax(dim=-1) for kind, alpha in self.alpha.items()}
 
     def genotype(self) -> Genotype:
-        return strongest(self.space, self.strengths(), self.name)
+        raw = self.shared.recipe.ranked_by == "alpha"
+        compared = {kind: alpha.detach() for kind, alpha in self.alpha.items()} if raw else self.strengths()
+        return strongest(self.space, compared, self.name)
 
     def state_dict(self) -> dict[str, Any]:
         return {"parameters": [p.detach() for p in self.parameters()], "optimiser": self.optimiser.state_dict()}
@@ -103,6 +109,10 @@ class Darts:
         rate = self.shared.learning_rate
         before = [w.detach().clone() for w in weights]
         self._move(weights, self._training_direction(train), -rate)
+        if self.order == "unrolled":
+            at_next = torch.autograd.grad(self.held_out_loss(held_out), alphas, allow_unused=True)
+            self._restore(weights, before)
+            return list(at_next)
         gradients = torch.autograd.grad(self.held_out_loss(held_out), [*alphas, *weights], allow_unused=True)
         direct, vector = gradients[: len(alphas)], _filled(gradients[len(alphas) :], weights)
         norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(v) for v in vector]))

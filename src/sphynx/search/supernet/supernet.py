@@ -3,6 +3,11 @@
 The skeleton (depth, channels, reduce positions, image, classes, stem, conv_stack) comes from a `Design`; its genotype
 plays no part. All cells of a kind share the mixture, none their weights. Batch norm has no scale inside cells, where
 it would compete with the mixture, and uses batch statistics throughout (`fan`).
+
+The paper's text and its released code build different supernets:
+
+    text        Conv1x1 - BN - ReLU over the joined nodes: the cell's output is rectified; channels x 4 at a reduction
+    released    ReLU - Conv1x1 (with bias) - BN: every node is rectified, the cell's output is not; channels x 2
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from torch import Tensor, nn
 from sphynx.network.builder import build_stem, round_up
 from sphynx.network.cell import build_inputs
 from sphynx.network.operations import pointwise
+from sphynx.search.recipe import SupernetForm
 from sphynx.search.supernet.cellspace import CellSpace, Kind
 from sphynx.search.supernet.fan import Fan
 from sphynx.search.supernet.lanes import Part, start
@@ -24,13 +30,19 @@ from sphynx.space.genotype import INPUT_NODES
 
 
 class Supernet(nn.Module):
-    """`channel_multiple` rounds every width up, for hardware that wants it; `wide_supernet` fills such a supernet."""
+    """`channel_multiple` rounds every width up, for hardware that wants it; `widen` fills such a supernet."""
 
     def __init__(
-        self, skeleton: Design, space: CellSpace, *, channel_divisor: int = 1, channel_multiple: int = 1
+        self,
+        skeleton: Design,
+        space: CellSpace,
+        *,
+        form: SupernetForm = "text",
+        channel_divisor: int = 1,
+        channel_multiple: int = 1,
     ) -> None:
         super().__init__()
-        self.skeleton, self.space = skeleton, space
+        self.skeleton, self.space, self.form = skeleton, space, form
         self.channel_divisor = channel_divisor
         self.stem = build_stem(skeleton, channel_multiple)
         self.kinds = [_kind(skeleton, position) for position in range(skeleton.depth)]
@@ -38,7 +50,7 @@ class Supernet(nn.Module):
         older = newer = round_up(skeleton.feature_map.channels, channel_multiple)
         for position in range(skeleton.depth):
             padded = round_up(skeleton.cell_channels(position), channel_multiple)
-            self.cells.append(SupernetCell(skeleton, position, older, newer, space, channel_divisor, padded))
+            self.cells.append(SupernetCell(skeleton, position, older, newer, space, form, channel_divisor, padded))
             older, newer = newer, padded
         self.head = nn.Linear(newer, skeleton.classes)
         _use_batch_statistics(self)
@@ -65,6 +77,7 @@ class SupernetCell(nn.Module):
         channels_older: int,
         channels_newer: int,
         space: CellSpace,
+        form: SupernetForm,
         channel_divisor: int,
         padded: int,
     ) -> None:
@@ -95,14 +108,23 @@ class SupernetCell(nn.Module):
         )
         order = [space.edge_number(s, t) for s, targets in enumerate(self.targets) for t in targets]
         self.register_buffer("by_source", torch.tensor(order), persistent=False)
-        self.output = pointwise(len(space.intermediates) * padded, padded, affine=False)
+        joined = len(space.intermediates) * padded
+        self.rectifies_nodes = form == "released"
+        self.output = (
+            nn.Sequential(nn.Conv2d(joined, padded, 1), nn.BatchNorm2d(padded, affine=False))
+            if self.rectifies_nodes
+            else pointwise(joined, padded, affine=False)
+        )
         self.activation = nn.ReLU()
 
     def forward(self, older: Tensor, newer: Tensor, mixture: Mixture) -> Tensor:
         started = [start(self.input_older, older), start(self.input_newer, newer)]
         inputs = [part.join() for part in started]
         nodes = self._all(inputs, mixture) if mixture.paths is None else self._chosen(inputs, mixture)
-        return self.activation(self.output(torch.cat(nodes[INPUT_NODES:], dim=1)))  # type: ignore[no-any-return]
+        joined = torch.cat(nodes[INPUT_NODES:], dim=1)
+        if self.rectifies_nodes:
+            return self.output(self.activation(joined))  # type: ignore[no-any-return]
+        return self.activation(self.output(joined))  # type: ignore[no-any-return]
 
     def _all(self, nodes: list[Tensor], mixture: Mixture) -> list[Tensor]:
         assert mixture.weights is not None  # without paths, the weights are what says anything at all

@@ -18,7 +18,7 @@ from sphynx.search.supernet.supernet import Supernet
 def widened_supernet(narrow: Supernet, multiple: int) -> Supernet:
     if narrow.channel_divisor > 1 or multiple == 1:
         return narrow
-    wide = Supernet(narrow.skeleton, narrow.space, channel_multiple=multiple)
+    wide = Supernet(narrow.skeleton, narrow.space, form=narrow.form, channel_multiple=multiple)
     embed(wide, _pairs(narrow, wide))
     return wide
 
