@@ -1,15 +1,14 @@
 """Rates are measured by running what they are rates of; how fast is not a test's business."""
 
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
 from sphynx.bench import calibrate
-from sphynx.bench.calibrate import keep_rates, kept_rates, measure_rates, rates_file
+from sphynx.bench.calibrate import measure_rates
 from sphynx.bench.private_parties import plain_channel
 from sphynx.bench.relu_work import MuteChannel
-from sphynx.program.cost.estimate import REFERENCE, HeSeconds, ReluSeconds
+from sphynx.program.cost.estimate import HeSeconds, ReluSeconds
 
 
 def test_every_rate_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,15 +23,6 @@ def test_every_rate_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
             assert isinstance(number, str) or number >= 0, field.name
     for seconds in (rates.gc.offline, rates.gmw.offline, rates.step_s, rates.byte_s, rates.message_s):
         assert 0 < seconds < 1
-
-
-def test_rates_are_kept_and_a_damaged_file_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert kept_rates() is None
-    keep_rates(REFERENCE)
-    assert kept_rates() == REFERENCE
-    rates_file().write_text('{"machine": "of an older version", "cores": 2, "ots_per_s": 1e6}')
-    assert kept_rates() is None
 
 
 def test_the_mute_channel_gives_what_is_asked_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,11 +13,13 @@ import pytest
 from PIL import Image
 
 from sphynx.errors import InputError
+from sphynx.program.cost.estimate import REFERENCE
+from sphynx.program.cost.kept_rates import keep_rates
 from sphynx.program.cost.link import Link
 from sphynx.program.ir import MAX_SCALE
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.service import session
-from sphynx.service.link_measurement import choose_backend, measure_link, online_link_seconds
+from sphynx.service.link_measurement import beyond_hosts, choose_backend, measure_link
 from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import ranked
 from sphynx.service.session import Bye, Ping
@@ -25,14 +28,34 @@ from tests.program.programs import program_reading
 from tests.service.tiny import tiny_program
 
 
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rates but those that a test keeps."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.mark.usefixtures("own_cache")
 def test_the_backend_follows_the_link() -> None:
-    """Few bytes where bytes are dear, few rounds where the way is long."""
+    """Few bytes where bytes are expensive, few rounds where the way is long."""
     program = tiny_program()
     assert choose_backend(program, Link(round_trip_s=1e-4, bits_per_s=1e6)) == "gmw"
     assert choose_backend(program, Link(round_trip_s=0.2, bits_per_s=1e9)) == "gc"
-    # By hand: one layer of 2 * 32 ReLUs, w = 20, k = 30: 2 messages, 64 * 20 labels, 30 rows of bits in a word each.
-    seconds = online_link_seconds(program, "gc", Link(round_trip_s=1.0, bits_per_s=8.0), batch=2)
-    assert seconds == pytest.approx(1.0 + 64 * 20 * 16 + 30 * 64 / 8)
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_the_backend_follows_the_machine_as_the_estimate_does() -> None:
+    program, link = tiny_program(), Link(round_trip_s=0.02, bits_per_s=1e9)
+    assert choose_backend(program, link) == "gc"
+    keep_rates(replace(REFERENCE, gc=replace(REFERENCE.gc, online=1e-3)))  # a machine that is slow at AES
+    assert choose_backend(program, link) == "gmw"
+
+
+def test_a_measured_link_is_relieved_of_the_hosts_work() -> None:
+    """The estimate adds the hosts' work on every message and byte to the link."""
+    hosts = Link(2 * REFERENCE.message_s, 8 / REFERENCE.byte_s)
+    assert beyond_hosts(hosts, REFERENCE) == Link(0.0, math.inf)
+    far = beyond_hosts(Link(0.04 + hosts.round_trip_s, 8 / (8e-8 + REFERENCE.byte_s)), REFERENCE)
+    assert far.round_trip_s == pytest.approx(0.04) and far.bits_per_s == pytest.approx(1e8)
 
 
 def _answer_pings(channel: Channel) -> None:

@@ -1,12 +1,10 @@
-"""This machine's rates for `sphynx estimate`, kept in the user's cache: the core's micro-benchmarks on one core, both
-parties' work on ReLUs, and what the channel between two processes costs. Each is measured by itself.
+"""This machine's rates for `sphynx estimate`: the core's micro-benchmarks on one core, both parties' work on ReLUs, and
+what the channel between two processes costs. Each is measured by itself. kept_rates.py of `program/cost` keeps them.
 """
 
 from __future__ import annotations
 
-import json
 import platform
-from pathlib import Path
 
 import numpy as np
 
@@ -24,36 +22,12 @@ from sphynx.core.ring import RingConv
 from sphynx.program.cost.estimate import HeSeconds, Rates
 from sphynx.program.ir import Pool
 from sphynx.protocol.linear import pool_share
-from sphynx.run.cache import cache_folder
 
 REPEATS = 5
 SMALL_RING, LARGE_RING = 32, 64
 CONVOLUTION = ConvShape.square(20, (16, 16), 20, 5, padding=2)
 SHORT_CONVOLUTION = ConvShape.square(3, (16, 16), 20, 1)  # its 15,360 MACs take a few microseconds
 SHORT_POOL = Pool("", "", tuple((row, row + 1) for row in range(16)), (1,) * 16, ((0, 2),), (1,))
-
-
-def kept_rates() -> Rates | None:
-    """What was measured before, if it can be used."""
-    try:
-        return Rates.from_json(json.loads(rates_file().read_text()))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def keep_rates(rates: Rates) -> None:
-    file = rates_file()
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(".new")
-        temporary.write_text(json.dumps(rates.to_json(), indent=1) + "\n")
-        temporary.replace(file)
-    except OSError:
-        pass  # a home that cannot be written costs the measurement again, nothing else
-
-
-def rates_file() -> Path:
-    return cache_folder() / f"rates-{platform.node()}.json"
 
 
 def measure_rates(open_channel: OpenChannel) -> Rates:

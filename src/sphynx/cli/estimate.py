@@ -38,10 +38,11 @@ def chosen_backend(relu: str) -> Backend | None:
 
 def machine_rates(*, recalibrate: bool = False) -> Rates:
     """This machine's, measured once and kept; the channel's over mutual TLS, with keys for the occasion."""
-    from sphynx.bench.calibrate import keep_rates, kept_rates, measure_rates
+    from sphynx.program.cost.kept_rates import keep_rates, kept_rates
 
     rates = None if recalibrate else kept_rates()
     if rates is None:
+        from sphynx.bench.calibrate import measure_rates
         from sphynx.service.local import make_local_keys  # what was measured before needs no `cryptography`
 
         with tempfile.TemporaryDirectory(prefix="sphynx-rates-") as folder:

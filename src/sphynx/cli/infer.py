@@ -30,7 +30,8 @@ def infer(
     relu: Annotated[
         str,
         typer.Option(
-            "--relu", help="For bundles made now: auto (by the measured link), gc (few rounds) or gmw (few bytes)."
+            "--relu",
+            help="For bundles made now: auto (the faster on the measured link), gc (few rounds) or gmw (few bytes).",
         ),
     ] = "auto",
     top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,

@@ -1,15 +1,17 @@
 """Measures the link to the server, and chooses the ReLU backend that is faster on it.
 
-The estimate counts what the link adds online: half a round trip for every one-way message of every ReLU layer, and the
-bytes. What the parties compute is left out: it is alike for both and small beside the link's share.
+The model is that of `sphynx estimate`, with this machine's rates where they were measured before, else with the
+reference machine's: nothing is calibrated here.
 """
 
 from __future__ import annotations
 
+import math
 import time
 
-from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.cost.cost import activation_costs
+from sphynx.program.backends import Backend
+from sphynx.program.cost.estimate import REFERENCE, Rates, faster_backend
+from sphynx.program.cost.kept_rates import kept_rates
 from sphynx.program.cost.link import Link
 from sphynx.program.ir import Program
 from sphynx.protocol.channel import Channel
@@ -33,17 +35,16 @@ def measure_link(channel: Channel) -> Link:
     return Link(round_trip_s, bits_per_s)
 
 
-def online_link_seconds(program: Program, backend: Backend, link: Link, batch: int = 1) -> float:
-    messages = online_bytes = 0
-    for _, cost in activation_costs(program, batch):
-        if cost.relus:
-            messages += cost.gc_messages if backend == "gc" else cost.gmw_messages
-            online_bytes += cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes
-    return messages * link.round_trip_s / 2 + 8 * online_bytes / link.bits_per_s
+def choose_backend(program: Program, measured: Link, batch: int = 1) -> Backend:
+    rates = kept_rates() or REFERENCE
+    return faster_backend(program, rates, beyond_hosts(measured, rates), batch)
 
 
-def choose_backend(program: Program, link: Link, batch: int = 1) -> Backend:
-    return min(BACKENDS, key=lambda backend: online_link_seconds(program, backend, link, batch))
+def beyond_hosts(measured: Link, rates: Rates) -> Link:
+    """What lies between the hosts: the rates have the hosts' own work on each message and each byte already."""
+    round_trip_s = max(measured.round_trip_s - 2 * rates.message_s, 0.0)
+    byte_s = 8 / measured.bits_per_s - rates.byte_s
+    return Link(round_trip_s, 8 / byte_s if byte_s > 0 else math.inf, measured.name)
 
 
 def _ping(channel: Channel, down_bytes: int) -> float:

@@ -9,7 +9,7 @@ import pytest
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.cost import square_cost, total_cost
-from sphynx.program.cost.estimate import REFERENCE, Rates, estimate
+from sphynx.program.cost.estimate import REFERENCE, Rates, estimate, faster_backend
 from sphynx.program.cost.link import LINKS, Link, parse_link, parse_links, parse_seconds
 from sphynx.program.latency import BUDGETS, design_estimate, largest_within
 from sphynx.space.design import Design, default_reduce_positions
@@ -61,6 +61,17 @@ def test_offline_bytes_are_the_costs() -> None:
 def test_twice_the_cores_halve_the_offline_work() -> None:
     one, two = (estimate(small_program(), replace(REFERENCE, cores=cores), FREE, "gc").total for cores in (1, 2))
     assert one.offline_seconds == pytest.approx(2 * two.offline_seconds)
+
+
+@pytest.mark.parametrize("link", [*LINKS.values(), FREE, Link(0.0, 1e5, "narrow")], ids=lambda link: link.name)
+def test_the_faster_backend_is_that_of_the_whole_estimate(link: Link) -> None:
+    both = {backend: estimate(small_program(), REFERENCE, link, backend).total.online_seconds for backend in BACKENDS}
+    assert both[faster_backend(small_program(), REFERENCE, link)] == min(both.values())
+
+
+def test_of_many_images_bytes_and_work_outweigh_messages() -> None:
+    link = Link(0.01, 1e9, "")
+    assert [faster_backend(small_program(), REFERENCE, link, batch) for batch in (1, 1000)] == ["gc", "gmw"]
 
 
 def test_few_messages_win_on_long_links_few_bytes_on_narrow_ones() -> None:

@@ -1,0 +1,34 @@
+"""This machine's rates as they were measured once (bench/calibrate.py), in the user's cache. No torch, no measuring."""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+
+from sphynx.errors import InputError
+from sphynx.program.cost.estimate import Rates
+from sphynx.run.cache import cache_folder
+
+
+def kept_rates() -> Rates | None:
+    """What was measured before, if it can be used."""
+    try:
+        return Rates.from_json(json.loads(rates_file().read_text()))
+    except (InputError, OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep_rates(rates: Rates) -> None:
+    try:
+        file = rates_file()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_suffix(".new")
+        temporary.write_text(json.dumps(rates.to_json(), indent=1) + "\n")
+        temporary.replace(file)
+    except (InputError, OSError):
+        pass  # without a home that can be written they are measured again next time, nothing else
+
+
+def rates_file() -> Path:
+    return cache_folder() / f"rates-{platform.node()}.json"
