@@ -16,13 +16,13 @@ from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import Section
 from sphynx.service import session
-from sphynx.service.admission import Handshakes, Limits
+from sphynx.service.admission import Limits
 from sphynx.service.credentials import client_context, server_context
 from sphynx.service.session import MAX_PING_BYTES, Bye, Ping
 from sphynx.service.tls import TlsStream
 from tests.program.programs import random_weights
 from tests.service.key_updates import CIPHER, key_updates
-from tests.service.test_limits import PIXELS, AwaitedLog, serving
+from tests.service.test_limits import AwaitedLog, serving
 from tests.service.tiny import wide_program
 
 BEYOND_KERNEL = 48  # answers of MAX_PING_BYTES: more than both ends' socket buffers take
@@ -104,50 +104,3 @@ def test_records_without_data_do_not_stop_the_clock(
         server.close()
         sending.exception()
     right.close()
-
-
-def test_strangers_of_many_addresses_give_way(tmp_path: Path, authority: Path) -> None:
-    """All places for handshakes are held by silence, and a client still comes in; so does the next."""
-    limits = Limits(handshakes=6, handshakes_per_address=2, handshake_s=60)
-    with serving(tmp_path, authority, limits, io.StringIO()) as (client, server):
-        where = ("127.0.0.1", server.port)
-        strangers = [
-            socket.create_connection(where, source_address=(f"127.0.0.{number}", 0))
-            for number in (2, 3, 4)
-            for _ in range(2)
-        ]
-        for _ in range(2):
-            with client:
-                client.infer(PIXELS)
-        for sock in strangers:
-            sock.close()
-
-
-def test_who_holds_most_gives_way_and_the_longest_first() -> None:
-    places = Handshakes(total=4, per_address=3)
-    pairs = [socket.socketpair() for _ in range(7)]
-    addresses = ["10.0.0.1", "2001:db8::1", "2001:db8::ffff:2", "10.0.0.2", "10.0.0.3"]
-    for (ours, _), address in zip(pairs, addresses, strict=False):
-        assert places.try_enter(ours, address)
-
-    def ended() -> list[int]:
-        return [number for number, (_, theirs) in enumerate(pairs) if select.select([theirs], [], [], 0)[0]]
-
-    assert ended() == [1]  # one network has two, the older of which went
-    places.leave(pairs[0][0])
-    assert places.try_enter(pairs[5][0], "2001:db8::3")
-    assert ended() == [1]
-    assert places.try_enter(pairs[6][0], "2001:db8:0:0:1::4") and ended() == [1, 2]
-    for pair in pairs:
-        for end in pair:
-            end.close()
-
-
-def test_one_address_has_its_places_and_no_more() -> None:
-    places = Handshakes(total=9, per_address=2)
-    left, right = socket.socketpair()
-    third = left.dup()
-    assert places.try_enter(left, "::ffff:10.0.0.1") and places.try_enter(right, "10.0.0.1")
-    assert not places.try_enter(third, "10.0.0.1") and places.try_enter(third, "fe80::1%eth0")
-    for end in (left, right, third):
-        end.close()

@@ -20,6 +20,7 @@ from sphynx.service import session
 from sphynx.service.admission import Limits
 from sphynx.service.client import Client
 from sphynx.service.events import EventLog
+from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks
 from sphynx.service.server import Server
 from sphynx.service.session import Go, Infer, Prepare
 from sphynx.service.store import Store
@@ -31,19 +32,24 @@ PIXELS = np.zeros((1, 4, 4), np.uint8)
 
 @contextmanager
 def serving(
-    folder: Path, authority: Path, limits: Limits, log: io.StringIO, program: Program | None = None
+    folder: Path,
+    authority: Path,
+    limits: Limits,
+    log: io.StringIO,
+    program: Program | None = None,
+    proxies: ProxyNetworks = NO_PROXIES,
 ) -> Iterator[tuple[Client, Server]]:
     """A server thread, and a client that is not connected yet."""
     program = program or tiny_program()
     model = ServerModel(program, random_weights(program))
     with Store(folder / "server", quota_bytes=limits.quota_bytes) as store:
-        keys = authority / "server"
-        server = Server(model, store, keys=keys, host="127.0.0.1", port=0, limits=limits, events=EventLog(log))
+        where = {"keys": authority / "server", "host": "127.0.0.1", "port": 0}
+        server = Server(model, store, limits=limits, events=EventLog(log), proxies=proxies, **where)
         thread = threading.Thread(target=server.serve)
         thread.start()
         try:
-            where = {"keys": authority / "alice", "state": folder / "client"}
-            yield Client("127.0.0.1", server.port, timeout_s=30, **where), server
+            alice = {"keys": authority / "alice", "state": folder / "client"}
+            yield Client("127.0.0.1", server.port, timeout_s=30, **alice), server
         finally:
             server.stop()
             thread.join()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +15,9 @@ import pytest
 
 from sphynx.errors import InputError, RefusedError
 from sphynx.service.admission import Places
-from sphynx.service.events import MAX_TEXT, EventLog, place_of
+from sphynx.service.events import LINES_PER_S, MAX_TEXT, EventLog, FewLines, place_of
 from sphynx.service.monitor import METRICS, Metrics, Monitor
+from tests.service.test_limits import AwaitedLog
 
 
 def test_places_are_limited_in_all_and_for_each_holder() -> None:
@@ -63,6 +65,28 @@ def test_only_scalars_are_logged() -> None:
         raise ValueError("a secret")
     except ValueError as error:
         assert "test_operations.py" in place_of(error) and "secret" not in place_of(error)
+
+
+def test_what_strangers_can_bring_about_is_written_a_few_times_and_then_counted() -> None:
+    """A flood of bad handshakes wrote thousands of lines a second."""
+    stream = io.StringIO()
+    few = FewLines(EventLog(stream), "handshake_failed", second_s=3600)
+    for number in range(LINES_PER_S + 15):
+        few.write(why=str(number))
+    few.tell_suppressed()
+    few.tell_suppressed()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["why"] for line in lines] == [*map(str, range(LINES_PER_S)), "15 more in this second"]
+    assert lines[-1]["event"] == "handshake_failed" and lines[-1]["suppressed"] == 15
+
+
+def test_the_count_is_told_by_itself() -> None:
+    log = AwaitedLog('"suppressed"')
+    few = FewLines(EventLog(log), "handshake_failed", second_s=0.2)
+    deadline = time.monotonic() + 30
+    while not log.written.is_set() and time.monotonic() < deadline:
+        few.write()
+    assert log.written.is_set()
 
 
 def test_a_log_that_is_gone_is_no_failure() -> None:

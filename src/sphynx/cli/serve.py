@@ -38,6 +38,14 @@ def serve(
     handshake: Annotated[float, typer.Option("--handshake", min=0.1, help="Seconds for the TLS handshake.")] = 10.0,
     idle: Annotated[float, typer.Option("--idle", min=0.1, help="Seconds between two requests of a client.")] = 600.0,
     grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds for running work after Ctrl-C.")] = 30.0,
+    proxy_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy-from",
+            metavar="NETWORK",
+            help="Load balancers: they must send PROXY protocol v2, nobody else may. Repeatable, or with commas.",
+        ),
+    ] = None,
     link: Annotated[
         str, typer.Option("--link", help="Delay every answer as lan, wan or 20ms,200mbit would: trials on one machine.")
     ] = "",
@@ -64,11 +72,13 @@ def serve(
     from sphynx.service.credentials import check_server_keys
     from sphynx.service.events import EventLog
     from sphynx.service.monitor import Monitor
+    from sphynx.service.proxy_header import parse_networks
     from sphynx.service.server import Server
     from sphynx.service.store import Store
 
     host, port = parse_address(listen)
     emulated = parse_link(link) if link else None
+    proxies = parse_networks(proxy_from or [])
     defaults = Limits()
     limits = Limits(
         workers=workers or defaults.workers,
@@ -97,7 +107,17 @@ def serve(
         weights_hash=weights_hash,
         shared=True,
     ) as store:
-        server = Server(model, store, keys=keys, host=host, port=port, limits=limits, events=events, link=emulated)
+        server = Server(
+            model,
+            store,
+            keys=keys,
+            host=host,
+            port=port,
+            limits=limits,
+            events=events,
+            link=emulated,
+            proxies=proxies,
+        )
         monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)
 
         def stop(number: int, _frame: object) -> None:

@@ -1,16 +1,13 @@
 """Who may do how much: limits on handshakes, connections, work at once and images per hour.
 
 Strangers (before the handshake) and clients (after it) are counted apart: whoever has no certificate cannot use up the
-places of those who have one, nor keep them from shaking hands: where strangers hold all places, one of them gives way.
+places of those who have one. `handshakes` has the strangers' part.
 Offline and online work have places of their own, so that an inference never waits behind other clients' preparations.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ipaddress
 import os
-import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sphynx.errors import RefusedError
+from sphynx.service.handshakes import Handshakes
 
 
 def available_cores() -> int:
@@ -27,8 +25,7 @@ def available_cores() -> int:
 @dataclass(frozen=True)
 class Limits:
     workers: int = field(default_factory=available_cores)  # offline and online, each
-    handshakes: int = 64
-    handshakes_per_address: int = 16
+    handshakes: int = 256  # peers at once that have not proved who they are
     connections: int = 64
     connections_per_client: int = 16  # as many processes may share one client's keys
     bundles_per_client: int = 16
@@ -88,50 +85,10 @@ class Places:
         return self._held.total() < self._total and self._held[holder] < self._per_holder
 
 
-class Handshakes:
-    """Connections whose peers have not yet proved who they are, at most so many for one address.
-
-    Where all places are taken, whoever has the most loses the one that has waited longest. A client that shakes hands
-    takes milliseconds; to be in its way strangers would have to come faster than that, not just sit there.
-    """
-
-    def __init__(self, total: int, per_address: int) -> None:
-        self._total, self._per_address = total, per_address
-        self._waiting: dict[socket.socket, str] = {}  # whose they are, the longest wait first
-        self._lock = threading.Lock()
-
-    def try_enter(self, sock: socket.socket, address: str) -> bool:
-        holder = _network(address)
-        with self._lock:
-            held = Counter(self._waiting.values())
-            if held[holder] >= self._per_address:
-                return False
-            if len(self._waiting) >= self._total:
-                most = max(held.values())
-                late = next(one for one, whose in self._waiting.items() if held[whose] == most)
-                del self._waiting[late]
-                with contextlib.suppress(OSError):
-                    late.shutdown(socket.SHUT_RDWR)  # its thread sees the end and closes it
-            self._waiting[sock] = holder
-            return True
-
-    def leave(self, sock: socket.socket) -> None:
-        with self._lock:
-            self._waiting.pop(sock, None)
-
-
-def _network(address: str) -> str:
-    """Who has one IPv6 address has 2^64 of them."""
-    if ":" not in address:
-        return address
-    found = ipaddress.IPv6Address(address.partition("%")[0])
-    return str(found.ipv4_mapped or ipaddress.IPv6Network((found, 64), strict=False))
-
-
 class Admission:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.handshakes = Handshakes(limits.handshakes, limits.handshakes_per_address)
+        self.handshakes = Handshakes(limits.handshakes)
         self.connections = Places(limits.connections, limits.connections_per_client)
         per_client = max(1, limits.workers - 1)  # one client alone cannot keep all others waiting
         self.offline = Places(limits.workers, per_client)

@@ -1,5 +1,6 @@
 """What happened, one JSON object per line, for people and log collectors. Scalars only: no array, and so no share,
-mask, image or logits, can get into a log."""
+mask, image or logits, can get into a log. What strangers can bring about is written so many times a second, and then
+counted: `FewLines`."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import traceback
 from typing import TextIO
 
 MAX_TEXT = 300
+LINES_PER_S = 10
 Scalar = str | int | float | bool
 
 
@@ -29,6 +31,38 @@ class EventLog:
         with self._lock, contextlib.suppress(OSError, ValueError):
             self._stream.write(json.dumps(line) + "\n")
             self._stream.flush()
+
+
+class FewLines:
+    """Events of one kind: the first LINES_PER_S of a second as they are, then one line with how many more came."""
+
+    def __init__(self, log: EventLog, event: str, *, second_s: float = 1.0) -> None:
+        self._log, self._event, self._second_s = log, event, second_s
+        self._lock = threading.Lock()
+        self._second_ends_s = 0.0
+        self._written = self._suppressed = 0
+
+    def write(self, **fields: Scalar) -> None:
+        with self._lock:
+            now_s = time.monotonic()
+            if now_s >= self._second_ends_s and not self._suppressed:
+                self._second_ends_s, self._written = now_s + self._second_s, 0
+            if self._written == LINES_PER_S:
+                self._suppressed += 1
+                if self._suppressed == 1:
+                    ending = threading.Timer(max(0.0, self._second_ends_s - now_s), self.tell_suppressed)
+                    ending.daemon = True
+                    ending.start()
+                return
+            self._written += 1
+        self._log.write(self._event, **fields)
+
+    def tell_suppressed(self) -> None:
+        """By itself at the end of the second; at the end of a server at once."""
+        with self._lock:
+            suppressed, self._suppressed = self._suppressed, 0
+        if suppressed:
+            self._log.write(self._event, why=f"{suppressed} more in this second", suppressed=suppressed)
 
 
 def place_of(error: BaseException) -> str:

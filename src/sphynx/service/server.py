@@ -19,13 +19,15 @@ from sphynx.protocol.linear import ServerModel
 from sphynx.service.admission import Admission, Limits
 from sphynx.service.conversation import Conversation, Service
 from sphynx.service.credentials import FreshKeys
-from sphynx.service.events import EventLog, place_of
+from sphynx.service.events import EventLog, FewLines, place_of
 from sphynx.service.monitor import Metrics
+from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks, read_proxy_header
 from sphynx.service.store import Store
 from sphynx.service.tls import TlsStream
 
 BACKLOG = 128
 ACCEPT_PAUSE_S = 0.1  # while the machine has no descriptor left
+ROOM_PAUSE_MS = 20  # while all places for handshakes are taken
 
 
 class Server:
@@ -40,15 +42,17 @@ class Server:
         limits: Limits,
         events: EventLog,
         link: Link | None = None,
+        proxies: ProxyNetworks = NO_PROXIES,
     ) -> None:
-        """`link` emulates a slower link to every client, for trials on one machine."""
-        self._link = link
+        """`link` emulates a slower link to every client, for trials on one machine. `proxies` connect for clients."""
+        self._link, self._proxies = link, proxies
         self._keys = FreshKeys(keys)
         self._admission = Admission(limits)
         self.metrics = Metrics()
         self._stopping = threading.Event()
         self._service = Service(model, store, self._keys, self._admission, self.metrics, events, self._stopping)
         self._events, self._limits, self._store = events, limits, store
+        self._failed_handshakes = FewLines(events, "handshake_failed")
         self._conversations: set[Conversation] = set()
         self._threads: set[threading.Thread] = set()
         self._changing = threading.Lock()
@@ -95,13 +99,18 @@ class Server:
 
     def serve(self) -> None:
         """Until `stop`."""
-        poll = select.poll()
-        for waiting in (self._listener, self._wake_reader):
-            poll.register(waiting, select.POLLIN)
+        someone, stop = select.poll(), select.poll()
+        someone.register(self._listener, select.POLLIN)
+        for poll in (someone, stop):
+            poll.register(self._wake_reader, select.POLLIN)
         while True:
-            ready = poll.poll()
+            ready = someone.poll()
             if (self._wake_reader.fileno(), select.POLLIN) in ready:
                 break
+            if not self._admission.handshakes.make_room():
+                if stop.poll(ROOM_PAUSE_MS):
+                    break
+                continue
             try:
                 sock, address = self._listener.accept()
             except BlockingIOError:
@@ -114,10 +123,7 @@ class Server:
         self._shut_down()
 
     def _admit(self, sock: socket.socket, address: str) -> None:
-        if not self._admission.handshakes.try_enter(sock, address):
-            sock.close()
-            self._fail_handshake(address, "too many handshakes at once")
-            return
+        self._admission.handshakes.enter(sock, address)
         thread = threading.Thread(target=self._receive, args=(sock, address), name="sphynx-connection", daemon=True)
         with self._changing:
             self._threads.add(thread)
@@ -133,9 +139,9 @@ class Server:
     def _receive(self, sock: socket.socket, address: str) -> None:
         """One connection, from its handshake to its end."""
         try:
-            stream = self._shake_hands(sock, address)
-            if stream is not None:
-                self._converse(stream, address)
+            met = self._shake_hands(sock, address)
+            if met is not None:
+                self._converse(*met)
         except Exception as error:
             sock.close()
             self._events.write("internal_error", address=address, kind=type(error).__name__, place=place_of(error))
@@ -143,22 +149,29 @@ class Server:
             with self._changing:
                 self._threads.discard(threading.current_thread())
 
-    def _shake_hands(self, sock: socket.socket, address: str) -> TlsStream | None:
+    def _shake_hands(self, sock: socket.socket, address: str) -> tuple[TlsStream, str] | None:
+        """The stream, and where the peer is: not where a proxy is that connects for it."""
+        handshakes, deadline = self._admission.handshakes, time.monotonic() + self._limits.handshake_s
         try:
-            return TlsStream.accept(
+            if address in self._proxies:
+                address = read_proxy_header(sock, deadline) or address
+                handshakes.count_for(sock, address)
+            stream = TlsStream.accept(
                 sock,
                 self._keys.context(),
-                handshake_s=self._limits.handshake_s,
+                handshake_s=deadline - time.monotonic(),
                 timeout_s=self._limits.message_s,
                 link=self._link,
                 is_memory_short=lambda: self._unread_bytes() > self._limits.unread_bytes,
+                heard_hello=lambda: handshakes.heard_hello(sock),
             )
         except SphynxError as error:
             self._fail_handshake(address, error.what)
             sock.close()
             return None
         finally:
-            self._admission.handshakes.leave(sock)
+            handshakes.leave(sock)
+        return stream, address
 
     def _unread_bytes(self) -> int:
         with self._changing:
@@ -166,7 +179,7 @@ class Server:
 
     def _fail_handshake(self, address: str, why: str) -> None:
         self.metrics.add("handshake_failures_total")
-        self._events.write("handshake_failed", address=address, why=why)
+        self._failed_handshakes.write(address=address, why=why)
 
     def _converse(self, stream: TlsStream, address: str) -> None:
         conversation = Conversation(stream, self._service)
@@ -230,6 +243,7 @@ class Server:
             conversation.abort()
         for thread in threads:
             thread.join(self._limits.handshake_s)
+        self._failed_handshakes.tell_suppressed()
         self._events.write("stopped", aborted=len(late))
 
 

@@ -70,9 +70,11 @@ class TlsStream(SocketStream):
         timeout_s: float = 60.0,
         link: Link | None = None,
         is_memory_short: Callable[[], bool] = lambda: False,
+        heard_hello: Callable[[], None] = lambda: None,
     ) -> TlsStream:
+        """`heard_hello` is called once the client's first message is complete."""
         tls = TlsState(context, server_side=True, server_hostname=None)
-        tls.shake_hands(sock, handshake_s)
+        tls.shake_hands(sock, handshake_s, heard_hello)
         return cls(sock, tls, timeout_s=timeout_s, link=link, is_memory_short=is_memory_short)
 
     @classmethod
@@ -137,11 +139,15 @@ class TlsState:
             ssl.cert_time_to_seconds(proved["notAfter"]),
         )
 
-    def shake_hands(self, sock: socket.socket, handshake_s: float) -> None:
-        """Within `handshake_s` in all, however the peer spaces its bytes."""
+    def shake_hands(
+        self, sock: socket.socket, handshake_s: float, answering: Callable[[], None] = lambda: None
+    ) -> None:
+        """Within `handshake_s` in all, however the peer spaces its bytes. `answering` is called before every flight."""
         deadline = time.monotonic() + handshake_s
         try:
             while not self._step():
+                if self._outgoing.pending:
+                    answering()
                 self._flush(sock, deadline)
                 sock.settimeout(_left_s(deadline))
                 self.take_in(sock.recv(RECORD_BYTES))
