@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sphynx.protocol.channel import Channel, PeerGaveUpError
+from sphynx.errors import PeerGaveUpError
+from sphynx.protocol.channel import Channel
 from sphynx.service import session
 from sphynx.service.admission import Limits
 from sphynx.service.credentials import client_context

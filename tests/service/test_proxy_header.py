@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sphynx.errors import InputError
+from sphynx.errors import HandshakeError, InputError
 from sphynx.service.admission import Limits
 from sphynx.service.credentials import client_context
 from sphynx.service.proxy_header import (
@@ -24,7 +24,7 @@ from sphynx.service.proxy_header import (
     source_address,
     variable_bytes,
 )
-from sphynx.service.tls import HandshakeError, TlsStream
+from sphynx.service.tls import TlsStream
 from tests.service.test_limits import AwaitedLog, serving
 
 # As the standard's section 2.2 has it: 203.0.113.7 port 4660 to 192.0.2.1 port 443.
