@@ -31,8 +31,9 @@ from sphynx.program.frontend.torch_network import trace
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Relu, Step
 from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised, measure, quantise
+from sphynx.space.cell import cell
 from sphynx.space.design import Design
-from sphynx.space.genotype import Genotype, cell
+from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
 from tests.program.networks import MEAN, STD, normalised, random_network
 from tests.space.strategies import designs

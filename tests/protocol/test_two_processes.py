@@ -14,8 +14,9 @@ from sphynx.program.compile import compile_network, save_compiled
 from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
 from sphynx.protocol.linear_plan import plan_program
+from sphynx.space.cell import cell
 from sphynx.space.design import Design
-from sphynx.space.genotype import Genotype, cell
+from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
 
 # Every operation once, a convolution of a convolution, and a pool of a convolution.

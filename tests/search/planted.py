@@ -26,8 +26,9 @@ from sphynx.search.supernet.cellspace import KINDS, CellSpace, Kind, cell_of
 from sphynx.search.supernet.mixture import Mixture, Mixtures, single_path
 from sphynx.search.supernet.supernet import Supernet
 from sphynx.search.supernet.weights import MixedNetwork, SharedWeights
+from sphynx.space.cell import INPUT_NODES
 from sphynx.space.design import Design
-from sphynx.space.genotype import INPUT_NODES, Genotype
+from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 

@@ -11,7 +11,8 @@ from sphynx.search.recipe import SearchRecipe
 from sphynx.search.stopping import cells_without_convolution, dominant_eigenvalue, eigenvalue_grew, too_many_skips
 from sphynx.search.supernet.cellspace import KINDS, CellSpace
 from sphynx.search.supernet.mixture import Mixture, Mixtures
-from sphynx.space.genotype import Genotype, cell
+from sphynx.space.cell import cell
+from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 
 

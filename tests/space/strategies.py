@@ -2,8 +2,9 @@
 
 from hypothesis import strategies as st
 
+from sphynx.space.cell import INPUT_NODES, Cell, Edge
 from sphynx.space.design import Design
-from sphynx.space.genotype import INPUT_NODES, OPERATIONS, Cell, Edge, Genotype, Space
+from sphynx.space.genotype import OPERATIONS, Genotype, Space
 from sphynx.space.micro import MicroDesign
 from sphynx.space.tally import Shape
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 
 from sphynx.errors import InputError
-from sphynx.space.genotype import Edge, Genotype, cell, genotype_from_json, load_genotype
+from sphynx.space.cell import Edge, cell
+from sphynx.space.genotype import Genotype, genotype_from_json, load_genotype
 from sphynx.space.published_cells import GENOTYPES, PC_DARTS, SPHYNX, genotype_named, into_sphynx_space
 from tests.space.strategies import genotypes
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from sphynx.search.ranking import Ranked
     from sphynx.search.recipe import SearchRecipe
     from sphynx.search.seeds import Summary
-    from sphynx.space.genotype import Cell, Genotype
+    from sphynx.space.cell import Cell
+    from sphynx.space.genotype import Genotype
 
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A value of the recipe, such as epochs=10. May be repeated.")

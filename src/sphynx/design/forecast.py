@@ -38,8 +38,9 @@ from sphynx.search import rounds
 from sphynx.search.ranking import random_cells
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.account import account_of
+from sphynx.space.cell import Edge
 from sphynx.space.design import Design
-from sphynx.space.genotype import Edge, Genotype
+from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.train.loop import Job
 from sphynx.train.processes import Processes

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from sphynx.network.operations import FactorizedReduction, build_operation, pointwise
+from sphynx.space.cell import INPUT_NODES
 from sphynx.space.design import Design
-from sphynx.space.genotype import INPUT_NODES
 
 
 def build_inputs(

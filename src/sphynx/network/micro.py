@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from sphynx.network.operations import FactorizedReduction
-from sphynx.space.genotype import INPUT_NODES
+from sphynx.space.cell import INPUT_NODES
 from sphynx.space.micro import MicroDesign, reads_through_relu
 
 

@@ -25,6 +25,7 @@ from sphynx.report.private_part import private_charts, private_table, throughput
 from sphynx.report.sources import Sources
 from sphynx.report.svg.charts import NARROW, WIDE
 from sphynx.report.svg.drawing import Drawing, colour_rules
+from sphynx.report.svg.png import save_png
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Report:
             drawing = chart.alone()
             written += [folder / f"{chart.id}.svg", folder / f"{chart.id}.png"]
             written[-2].write_text(drawing.to_svg())
-            drawing.save_png(written[-1])
+            save_png(drawing, written[-1])
         for name, svg in self.cells.items():
             written.append(folder / name)
             written[-1].write_text(svg)

@@ -11,6 +11,7 @@ from sphynx.report.figures import Chart
 from sphynx.report.svg.chart_axes import linear_axis
 from sphynx.report.svg.charts import WIDE, Point, Series, curves, stacked
 from sphynx.report.svg.drawing import Drawing, roles
+from sphynx.report.svg.png import save_png
 
 PANELS = {"online": "Online latency", "offline": "Offline latency"}
 
@@ -38,7 +39,7 @@ def save_scaling(results: Mapping[str, Any], path: Path) -> None:
     drawing = scaling_chart(results).alone()
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".png":
-        drawing.save_png(path)
+        save_png(drawing, path)
     else:
         path.write_text(drawing.to_svg())
 

@@ -14,7 +14,8 @@ import torch
 
 from sphynx.search.supernet.cellspace import KINDS, CellSpace, Kind
 from sphynx.search.supernet.mixture import Mixture, Mixtures
-from sphynx.space.genotype import EDGES_PER_NODE, Cell, Edge, Genotype
+from sphynx.space.cell import EDGES_PER_NODE, Cell, Edge
+from sphynx.space.genotype import Genotype
 
 Score = Callable[[Mixtures], float]  # higher is better
 Tune = Callable[[Mixtures], None]

@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
-from sphynx.space.design import Design
-from sphynx.space.genotype import INPUT_NODES
+from typing import TYPE_CHECKING
+
+from sphynx.space.cell import INPUT_NODES
 from sphynx.space.operations import tally_operation
 from sphynx.space.tally import Account, Shape, Tally
+
+if TYPE_CHECKING:
+    from sphynx.space.design import Design  # which shows its account in a notebook
 
 
 def account_of(design: Design) -> Account:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from sphynx.space.genotype import INPUT_NODES, Cell
+from sphynx.space.cell import INPUT_NODES, Cell
 
 COLUMN_WIDTH, NARROW_COLUMN = 168, 148
 MANY_COLUMNS = 6  # a cell that is a chain: narrower, so that its words are not shrunk on a page

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 from sphynx.errors import InputError, join_faults
 from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.notebook import design_html
 from sphynx.space.operations import Convolution, ConvStack
 from sphynx.space.tally import Shape
 
@@ -81,8 +82,6 @@ class Design:
         }
 
     def _repr_html_(self) -> str:
-        from sphynx.space.notebook import design_html
-
         return design_html(self)
 
 

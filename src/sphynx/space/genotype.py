@@ -1,8 +1,6 @@
 """A genotype: the two cells (normal, reduce) that a whole network is stacked from.
 
-A cell is a small graph (Sphynx paper, section 3). Nodes 0 and 1 are the outputs of the two cells before it; nodes
-2 .. N-2 each add up two incoming edges; node N-1 concatenates them. An edge is an operation applied to an earlier
-node. N = 7 has four intermediate nodes, N = 5 has two.
+N = 7 has four intermediate nodes in each cell (cell.py), N = 5 has two.
 
 `space` names the vocabulary: "sphynx" is all linear, "micro" is the original DARTS space with its ReLUs and max pools.
 """
@@ -13,41 +11,21 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from sphynx.errors import InputError, join_faults
+from sphynx.space.cell import EDGES_PER_NODE, INPUT_NODES, Cell, Edge
 from sphynx.space.json_file import read_json
+from sphynx.space.notebook import genotype_html
 
 Space = Literal["sphynx", "micro"]
 
 FORMAT = "sphynx-genotype/1"
-INPUT_NODES = 2
-EDGES_PER_NODE = 2
 
 # "zero" exists during a search only: an edge that carries nothing is not part of a finished cell.
 SPHYNX_OPERATIONS = ("conv3", "conv5", "dil3", "dil5", "avg_pool", "skip")
 MICRO_OPERATIONS = ("sep3", "sep5", "sep_dil3", "sep_dil5", "max_pool", "avg_pool", "skip")
 OPERATIONS: dict[Space, tuple[str, ...]] = {"sphynx": SPHYNX_OPERATIONS, "micro": MICRO_OPERATIONS}
-
-
-class Edge(NamedTuple):
-    """`operation` applied to node `source`."""
-
-    operation: str
-    source: int
-
-
-# One entry per intermediate node: its two incoming edges.
-Cell = tuple[tuple[Edge, Edge], ...]
-
-
-def cell(*nodes: str) -> Cell:
-    """Reads cells as they are written in prose: cell("skip 0, skip 1", "skip 2, dil5 0", ...)."""
-    built = []
-    for text in nodes:
-        first, second = (Edge(op, int(source)) for op, source in (edge.split() for edge in text.split(",")))
-        built.append((first, second))
-    return tuple(built)
 
 
 @dataclass(frozen=True)
@@ -92,8 +70,6 @@ class Genotype:
         path.write_text(json.dumps(self.to_json(), indent=2) + "\n")
 
     def _repr_html_(self) -> str:
-        from sphynx.space.notebook import genotype_html
-
         return genotype_html(self)
 
 

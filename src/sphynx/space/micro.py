@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from sphynx.errors import InputError, join_faults
+from sphynx.space.cell import INPUT_NODES, Edge
 from sphynx.space.design import CHANNEL_FACTOR, Balancing, default_reduce_positions
-from sphynx.space.genotype import INPUT_NODES, Edge, Genotype
+from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Account, Shape, Tally
 
 PreprocessingRelus = Literal["all", "reductions", "none"]

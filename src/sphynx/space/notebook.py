@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
 
 from sphynx.space.account import account_of
 from sphynx.space.cell_svg import cell_svg
-from sphynx.space.design import Design
-from sphynx.space.genotype import Genotype
+
+if TYPE_CHECKING:
+    from sphynx.space.design import Design
+    from sphynx.space.genotype import Genotype
 
 
 def genotype_html(genotype: Genotype) -> str:

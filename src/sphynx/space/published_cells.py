@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sphynx.errors import InputError
-from sphynx.space.genotype import Cell, Edge, Genotype, cell
+from sphynx.space.cell import Cell, Edge, cell
+from sphynx.space.genotype import Genotype
 
 # Cho et al. 2021, figure "Normal and reduce cells found by Sphynx from CIFAR-100", as the authors released them.
 SPHYNX = Genotype(

@@ -13,6 +13,7 @@ from PIL import Image
 from sphynx.report.svg.chart_axes import linear_axis, log_axis
 from sphynx.report.svg.charts import NARROW, WIDE, Bar, Group, Point, Series, bars, curves
 from sphynx.report.svg.drawing import DARK, LIGHT, Box, Dot, Drawing, Key, Line, Text, text_width
+from sphynx.report.svg.png import save_png
 from sphynx.report.svg.skeleton import blocks_of, draw_skeleton
 from sphynx.report.svg.spans import Panel, Piece, SpanRow, spans
 from sphynx.space.account import relu_count
@@ -107,7 +108,7 @@ def test_colours_have_readable_contrast(palette: dict[str, str]) -> None:
 def test_png_has_the_drawing_size(tmp_path: Path) -> None:
     drawing = curves("t", [Series("a", [Point(1, 1), Point(2, 3)], "s0")], linear_axis([1, 2]), linear_axis([1, 3]),
                      x_name="x", y_name="y")  # fmt: skip
-    drawing.save_png(tmp_path / "a.png")
+    save_png(drawing, tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as image:
         assert image.size == (round(2 * drawing.width), round(2 * drawing.height))
         assert len(image.convert("RGB").getcolors(1 << 20) or ()) > 3

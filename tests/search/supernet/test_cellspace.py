@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sphynx.search.supernet.cellspace import CellSpace, agreement, count_operation
-from sphynx.space.genotype import Genotype, cell
+from sphynx.space.cell import cell
+from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 
 

@@ -17,7 +17,7 @@ from sphynx.network.operations import FactorizedReduction
 from sphynx.network.reference import BasicBlock, ResNet18
 from sphynx.program.fusion.affine import Floats, Node, Window
 from sphynx.program.fusion.fuse import Fused, Fuser, Spans, sliding_spans
-from sphynx.space.genotype import INPUT_NODES
+from sphynx.space.cell import INPUT_NODES
 from sphynx.space.tally import windows
 
 LOGITS = "logits"

@@ -1,7 +1,7 @@
-"""A chart as a list of plain shapes. As SVG its text stays text and its colours follow light, dark and print; or PNG.
+"""A chart as a list of plain shapes. As SVG its text stays text and its colours follow light, dark and print.
 
 Coordinates are pixels from the top left. A shape's `role` names its colour: s0 .. s7 (series), ink, muted, grid, wash.
-A `tip` is what a reader sees on hovering (and what a screen reader says).
+A `tip` is what a reader sees on hovering (and what a screen reader says). png.py makes the pixels.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from pathlib import Path
 from typing import Literal
 
 Anchor = Literal["start", "middle", "end"]
@@ -113,11 +112,6 @@ class Drawing:
     def _repr_svg_(self) -> str:
         """In a notebook."""
         return self.to_svg()
-
-    def save_png(self, path: Path, *, pixels_per_unit: float = 2.0) -> None:
-        from sphynx.report.svg.png import save_png
-
-        save_png(self, path, pixels_per_unit=pixels_per_unit)
 
 
 def moved(shape: Shape, x: float, y: float) -> Shape:

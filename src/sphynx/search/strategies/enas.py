@@ -20,7 +20,8 @@ from sphynx.search.recipe import SearchRecipe
 from sphynx.search.supernet.cellspace import KINDS, CellSpace, Kind, cell_of
 from sphynx.search.supernet.mixture import Mixtures, single_path
 from sphynx.search.supernet.weights import SharedWeights
-from sphynx.space.genotype import EDGES_PER_NODE, INPUT_NODES, Cell, Edge, Genotype, genotype_from_json
+from sphynx.space.cell import EDGES_PER_NODE, INPUT_NODES, Cell, Edge
+from sphynx.space.genotype import Genotype, genotype_from_json
 
 INIT_RANGE = 0.1
 STRENGTH_SAMPLES = 20

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from sphynx.space.genotype import EDGES_PER_NODE, INPUT_NODES, SPHYNX_OPERATIONS, Cell, Edge, Genotype
+from sphynx.space.cell import EDGES_PER_NODE, INPUT_NODES, Cell, Edge
+from sphynx.space.genotype import SPHYNX_OPERATIONS, Genotype
 
 Kind = Literal["normal", "reduce"]
 KINDS: tuple[Kind, ...] = ("normal", "reduce")

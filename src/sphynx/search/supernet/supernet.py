@@ -25,8 +25,8 @@ from sphynx.search.supernet.cellspace import CellSpace, Kind
 from sphynx.search.supernet.fan import Fan
 from sphynx.search.supernet.lanes import Part, start
 from sphynx.search.supernet.mixture import Mixture, Mixtures
+from sphynx.space.cell import INPUT_NODES
 from sphynx.space.design import Design
-from sphynx.space.genotype import INPUT_NODES
 
 
 class Supernet(nn.Module):
