@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from sphynx.errors import InputError, join_faults
+from sphynx.record import converted
 
 Settings = TypeVar("Settings")
 NOTHING: Mapping[str, Any] = types.MappingProxyType({})
@@ -54,7 +55,7 @@ def read_settings(
     for name, field in fields.items():
         if name in laid_over:
             try:
-                values[name] = _converted(hints[name], laid_over[name])
+                values[name] = converted(hints[name], laid_over[name])
             except ValueError as error:
                 faults.append(Fault(f"{name} = {laid_over[name]!r}: {error}", name))
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
@@ -95,32 +96,6 @@ def _remedy(
 
 def _as_written(field: dataclasses.Field[Any]) -> str:
     return f"no {field.name}" if field.default is None else f"{field.name} = {json.dumps(field.default)}"  # as in TOML
-
-
-def _converted(hint: Any, value: Any) -> Any:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is typing.Literal:
-        if value not in arguments:
-            raise ValueError(f"expected one of {', '.join(map(str, arguments))}")
-        return value
-    if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in arguments:
-            return None
-        for option in arguments:
-            if option is not type(None):
-                return _converted(option, value)
-    if origin is tuple:
-        if not isinstance(value, (list, tuple)):
-            raise ValueError("expected a list")
-        return tuple(_converted(arguments[0], item) for item in value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            raise ValueError("expected a number that fits a float") from None
-    if not isinstance(value, hint) or (hint in (int, float) and isinstance(value, bool)):
-        raise ValueError(f"expected {hint.__name__}")
-    return value
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import torch
 
 from sphynx.design import forecast, retraining
 from sphynx.design import pipeline as module
+from sphynx.design.results import DesignResult
 from sphynx.design.retraining import retrainer
 from sphynx.errors import DivergedError, InputError, InterruptedWorkError
 from sphynx.network.model import load_model
@@ -21,6 +22,7 @@ from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.train.loop import Job
+from sphynx.train.results import TrainResult
 from tests.design.requests import TRAINING, pipeline
 
 STAGES = ("cells", "placement", "training", "comparison")
@@ -28,18 +30,20 @@ STAGES = ("cells", "placement", "training", "comparison")
 
 def test_all_stages_leave_a_network_and_a_comparison(tmp_path: Path) -> None:
     result = pipeline(tmp_path, seeds=2).run()
-    assert [row["cells"] for row in result["comparison"]["rows"]] == [
+    assert [row.cells for row in result.comparison.rows] == [
         "searched cells (gdas)", "random cells", "published cells",
     ]  # fmt: skip
-    assert all(len(row["accuracies"]) == 2 for row in result["comparison"]["rows"])
-    assert [g["against"] for g in result["comparison"]["gains"]] == ["random cells", "published cells"]
-    assert list(result["minutes"]) == ["estimate", *STAGES]
+    assert all(len(row.accuracies) == 2 for row in result.comparison.rows)
+    assert [gain.against for gain in result.comparison.gains] == ["random cells", "published cells"]
+    assert list(result.minutes) == ["estimate", *STAGES]
     design = load_design(tmp_path / "design.json")
-    assert design.genotype == load_genotype(tmp_path / "genotype.json") and result["relus"] == 48
+    assert design.genotype == load_genotype(tmp_path / "genotype.json") and result.relus == 48
     assert load_model(tmp_path).design == design
     first = json.loads((tmp_path / "training" / "seed-0" / "result.json").read_text())
-    assert first["accuracy"] == result["accuracies"][0]
-    assert json.loads((tmp_path / "result.json").read_text()) == json.loads(json.dumps(result))
+    assert first["accuracy"] == result.accuracies[0]
+    kept = json.loads((tmp_path / "result.json").read_text())
+    assert DesignResult.from_json(kept) == result and kept == json.loads(json.dumps(result.to_json()))
+    assert [gain["against"] for gain in kept["comparison"]["gains"]] == ["random cells", "published cells"]
     random = [load_design(tmp_path / "comparison" / "random" / f"seed-{seed}" / "design.json") for seed in (0, 1)]
     assert random[0].genotype != random[1].genotype and random[0].reduce_positions == design.reduce_positions
 
@@ -60,10 +64,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("estimate", forecast, "training_epoch_seconds", 1),
         ("cells", module, "search_cells", 1),
-        ("ranking", retraining, "train_seeds", 2),  # after that of the found cells
+        ("ranking", retraining, "train_unless_finished", 2),  # after that of the found cells
         ("placement", module, "place", 1),
-        ("training", module, "train_seeds", 1),
-        ("comparison", module, "train_seeds", 2),  # after the network's own training
+        ("training", module, "train_unless_finished", 1),
+        ("comparison", module, "train_unless_finished", 2),  # after the network's own training
     ],
 )
 def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
@@ -97,19 +101,19 @@ def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
 
 
 def test_cells_that_diverge_have_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = retraining.train_seeds, []
+    real, calls = retraining.train_unless_finished, []
 
-    def diverges_first(job: Job) -> dict[str, Any]:
+    def diverges_first(job: Job) -> TrainResult:
         calls.append(job)
         if len(calls) == 1:
             raise DivergedError("the loss is not finite", remedy="Lower the rate.")
         return real(job)
 
-    monkeypatch.setattr(retraining, "train_seeds", diverges_first)
+    monkeypatch.setattr(retraining, "train_unless_finished", diverges_first)
     result = pipeline(tmp_path, rivals=1, comparison=None).run()
-    last = result["ranking"][-1]
-    assert (last["cells"], last["held_out"]) == ("searched cells (gdas)", 0.0)
-    assert result["cells"] != "searched cells (gdas)"
+    last = result.ranking[-1]
+    assert (last.cells, last.held_out) == ("searched cells (gdas)", 0.0)
+    assert result.cells != "searched cells (gdas)"
 
 
 def test_what_is_compared_with_was_not_ranked(tmp_path: Path) -> None:
@@ -138,11 +142,11 @@ def test_found_cells_must_beat_the_published_and_random_ones(tmp_path: Path, mon
     result = asked.run()
     assert [estimate.stage for estimate in asked.schedule()] == ["cells", "ranking", *STAGES[1:]]
     assert len(seen) == 4 and seen[1] == SPHYNX and len(set(seen)) == 4
-    held_out = [entry["held_out"] for entry in result["ranking"]]
+    held_out = [entry.held_out for entry in result.ranking]
     assert held_out == sorted(held_out, reverse=True) and len(held_out) == 4
-    assert result["ranking"][0]["cells"] == result["cells"] == "published cells"
+    assert result.ranking[0].cells == result.cells == "published cells"
     assert load_design(tmp_path / "design.json").genotype == SPHYNX
-    assert [row["cells"] for row in result["comparison"]["rows"]] == ["published cells", "random cells"]
+    assert [row.cells for row in result.comparison.rows] == ["published cells", "random cells"]
     runs = [json.loads(file.read_text()) for file in tmp_path.glob("ranking/*/*/config.json")]
     assert {run["recipe"]["epochs"] for run in runs} == {2}
     assert all(run["scored_on"] == "held-out" for run in runs)
@@ -158,15 +162,15 @@ def test_many_rivals_are_ranked_in_rounds_that_continue_where_they_stopped(
     asked: dict[str, Any] = {"rivals": 6, "comparison": None, "training": dataclasses.replace(TRAINING, epochs=32)}
     monkeypatch.setattr(forecast, "training_epoch_seconds", lambda _job: 1.0)
     monkeypatch.setattr(retraining, "LEAST_RANKING_STEPS", 4)  # two epochs
-    real, calls = retraining.train_seeds, list[Job]()
+    real, calls = retraining.train_unless_finished, list[Job]()
 
-    def counted(job: Job) -> dict[str, Any]:
+    def counted(job: Job) -> TrainResult:
         calls.append(job)
         if len(calls) == 8:  # the second of the second round
             raise KeyboardInterrupt
         return real(job)
 
-    monkeypatch.setattr(retraining, "train_seeds", counted)
+    monkeypatch.setattr(retraining, "train_unless_finished", counted)
     started = pipeline(tmp_path, **asked)
     ranking = next(estimate for estimate in started.schedule() if estimate.stage == "ranking")
     assert ranking.rounds == (Round(6, 2), Round(4, 4))
@@ -179,13 +183,13 @@ def test_many_rivals_are_ranked_in_rounds_that_continue_where_they_stopped(
     result = pipeline(tmp_path, resume=True, **asked).run()
     assert all(file.stat().st_mtime_ns == before for file, before in finished.items())
     assert len(list(tmp_path.glob("ranking/*/*/result.json"))) == 10
-    ranked = result["ranking"]
-    lengths = {entry["cells"]: [one["epochs"] for one in entry["trainings"]] for entry in ranked}
+    ranked = result.ranking
+    lengths = {entry.cells: [one.epochs for one in entry.trainings] for entry in ranked}
     assert lengths.pop("searched cells (gdas)") == lengths.pop("published cells") == [4]
     assert list(lengths.values()) == [[2, 4]] * 2 + [[2]] * 4
-    assert all(entry["held_out"] == entry["trainings"][-1]["held_out"] for entry in ranked)
-    assert result["cells"] == ranked[0]["cells"]
-    rivals = [entry["trainings"][0]["held_out"] for entry in ranked if entry["cells"] in lengths]
+    assert all(entry.held_out == entry.trainings[-1].held_out for entry in ranked)
+    assert result.cells == ranked[0].cells
+    rivals = [entry.trainings[0].held_out for entry in ranked if entry.cells in lengths]
     assert min(rivals[:2]) >= max(rivals[2:])
 
 
@@ -196,19 +200,20 @@ def _without_times(result: dict[str, Any]) -> dict[str, Any]:
 
 def test_published_cells_need_no_search_and_given_places_no_placement(tmp_path: Path) -> None:
     result = pipeline(tmp_path, strategy="", placement=(0, 2)).run()
-    assert result["reduce_positions"] == [0, 2] and result["placed_by"] == "given"
-    assert [row["cells"] for row in result["comparison"]["rows"]] == ["published cells", "random cells"]
-    assert "cells" not in result["minutes"] and "placement" not in result["minutes"]
+    assert result.reduce_positions == (0, 2) and result.placed_by == "given"
+    assert [row.cells for row in result.comparison.rows] == ["published cells", "random cells"]
+    assert "cells" not in result.minutes and "placement" not in result.minutes
 
 
 def test_a_comparison_by_another_recipe_trains_the_network_by_it_too(tmp_path: Path) -> None:
     longer = dataclasses.replace(TRAINING, epochs=2)
     result = pipeline(tmp_path, strategy="", placement="fixed", training=longer).run()
-    assert result["training"]["epochs"] == 2 and result["comparison"]["recipe"]["epochs"] == 1
+    assert result.training.epochs == 2
+    assert result.comparison.recipe is not None and result.comparison.recipe.epochs == 1
     own = json.loads((tmp_path / "comparison" / "own" / "seed-0" / "result.json").read_text())
-    assert result["comparison"]["rows"][0]["accuracies"] == [own["accuracy"]]
+    assert result.comparison.rows[0].accuracies == (own["accuracy"],)
     alone = pipeline(tmp_path / "alone", strategy="", placement="fixed", comparison=None).run()
-    assert alone["comparison"]["rows"] == []
+    assert alone.comparison.rows == ()
 
 
 def test_a_pipeline_refuses_a_time_budget_that_is_too_small(tmp_path: Path) -> None:

@@ -46,4 +46,4 @@ def test_no_round_of_a_ranking_is_too_short_to_say_anything(tmp_path: Path, monk
     ranking = next(estimate for estimate in asked.schedule() if estimate.stage == "ranking")
     assert ranking.rounds == (Round(8, 4),) and ranking.least_epochs == 4
     result = asked.run()
-    assert {one["epochs"] for entry in result["ranking"] for one in entry["trainings"]} == {4}
+    assert {one.epochs for entry in result.ranking for one in entry.trainings} == {4}

@@ -1,7 +1,6 @@
 """What an estimate is made of, and how it is fitted to a budget. How long anything takes is not asserted."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -12,6 +11,7 @@ from sphynx.errors import InputError
 from sphynx.search.epochs import Halves
 from sphynx.search.recipe import load_recipe
 from sphynx.search.search import Searcher
+from sphynx.train.results import TrainResult
 from tests.train.small import data, job
 
 
@@ -50,14 +50,14 @@ def test_what_a_run_does_at_its_end_is_counted_once_for_each() -> None:
     assert [e.epochs for e in fit([trainings], 70 / MARGIN, "")] == [15]
     ranking = Estimate("ranking", 1.0, 15, 2, runs=16, drawn=14, end_seconds=1.0)
     assert ranking.seconds == 113 + (14 + 5 + 4)  # a cell is trained anew in each round
-    assert Estimate(**ranking.to_json()) == ranking
+    assert Estimate.from_json(ranking.to_json()) == ranking
 
 
 def test_the_end_of_a_run_is_timed_by_doing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, done = timing.finish_training, list[dict[str, Any]]()
+    real, done = timing.finish_training, list[TrainResult]()
     monkeypatch.setattr(timing, "finish_training", lambda *words: done.append(real(*words)))
     end = timing.run_end(job(tmp_path / "run"))
-    assert len(done) >= 2 and all(result["test_images"] == 1 for result in done)
+    assert len(done) >= 2 and all(result.test_images == 1 for result in done)
     assert end.files_seconds > 0 and end.image_seconds > 0 and not (tmp_path / "run").exists()
     assert timing.RunEnd(2.0, 0.5).seconds(30) == 17
 

@@ -152,17 +152,17 @@ def test_a_design_run_shows_its_comparison_and_its_runs(tmp_path: Path) -> None:
         "search",
         "cards",
     ]
-    for row in result["comparison"]["rows"]:
-        assert row["cells"] in page
-        assert f"{100 * row['mean']:.2f} %" in page
+    for row in result.comparison.rows:
+        assert row.cells in page
+        assert f"{100 * row.mean:.2f} %" in page
     assert " against " in page
-    for entry in result["ranking"]:
-        assert f"{entry['cells']} {100 * entry['held_out']:.2f} % (1 epochs)" in page
+    for entry in result.ranking:
+        assert f"{entry.cells} {100 * entry.held_out:.2f} % (1 epochs)" in page
     assert "Minutes by stage: estimate " in page
     file = tmp_path / "small" / "result.json"  # as `--compare none` leaves it: the plan and the network's own row
-    file.write_text(json.dumps({**result, "comparison": {"recipe": None, "rows": [], "gains": []}}))
+    file.write_text(json.dumps({**result.to_json(), "comparison": {"recipe": None, "rows": [], "gains": []}}))
     alone = make(tmp_path / "small").html
-    assert "budget " in alone and f"{100 * result['accuracy']:.2f} %" in alone
+    assert "budget " in alone and f"{100 * result.accuracy:.2f} %" in alone
     assert re.findall(r'<section id="(\w+)">', alone)[0] == "design"
 
 

@@ -1,26 +1,32 @@
 """Stages of a run: what counts as work, who may continue it, and the time of interrupted attempts."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sphynx.errors import InputError
+from sphynx.record import Record
 from sphynx.run.folder import RunFolder
 from sphynx.run.stages import Stages
+
+
+@dataclass(frozen=True)
+class Done(Record):
+    x: int = 0
 
 
 def test_a_checkpoint_of_an_unfinished_stage_is_work(tmp_path: Path) -> None:
     stages = Stages(tmp_path, {"seed": 0}, resume=False)
     with pytest.raises(KeyboardInterrupt):
-        stages.run("one", lambda: _save_and_stop(tmp_path / "one"))
+        stages.run("one", Done, lambda: _save_and_stop(tmp_path / "one"))
     with pytest.raises(InputError, match="holds a run"):
         Stages(tmp_path, {"seed": 0}, resume=False)
     with pytest.raises(InputError, match="another seed"):
         Stages(tmp_path, {"seed": 1}, resume=True)
 
 
-def _save_and_stop(folder: Path) -> dict[str, Any]:
+def _save_and_stop(folder: Path) -> Done:
     RunFolder(folder).save_checkpoint({"epoch": 1})
     raise KeyboardInterrupt
 
@@ -28,25 +34,25 @@ def _save_and_stop(folder: Path) -> dict[str, Any]:
 def test_a_folder_in_which_a_stage_runs_is_not_started_anew(tmp_path: Path) -> None:
     stages, log = Stages(tmp_path, {"seed": 0}, resume=False), tmp_path / "stages.json"
 
-    def work() -> dict[str, Any]:
+    def work() -> Done:
         before = log.read_text()
         with pytest.raises(InputError, match="another process"):
             Stages(tmp_path, {"seed": 1}, resume=False)
         with pytest.raises(InputError, match="another process"):
-            Stages(tmp_path, {"seed": 0}, resume=True).run("one", dict)
+            Stages(tmp_path, {"seed": 0}, resume=True).run("one", Done, Done)
         assert log.read_text() == before
-        return {}
+        return Done()
 
-    stages.run("one", work)
+    stages.run("one", Done, work)
 
 
 def test_stages_count_the_time_of_interrupted_attempts(tmp_path: Path) -> None:
     stages = Stages(tmp_path, {"seed": 0}, resume=False)
     with pytest.raises(ValueError, match="stop"):
-        stages.run("one", lambda: (_ for _ in ()).throw(ValueError("stop")))
+        stages.run("one", Done, lambda: (_ for _ in ()).throw(ValueError("stop")))
     again = Stages(tmp_path, {"seed": 0}, resume=True)
-    assert not again.finished("one") and again.run("one", lambda: {"x": 1}) == {"x": 1}
-    assert Stages(tmp_path, {"seed": 0}, resume=True).run("one", dict) == {"x": 1}
+    assert not again.finished("one") and again.run("one", Done, lambda: Done(1)) == Done(1)
+    assert Stages(tmp_path, {"seed": 0}, resume=True).run("one", Done, Done) == Done(1)
     with pytest.raises(InputError, match="holds a run"):
         Stages(tmp_path, {"seed": 0}, resume=False)
     with pytest.raises(InputError, match="another seed"):

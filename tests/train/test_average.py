@@ -63,7 +63,7 @@ def test_the_average_is_what_a_run_evaluates_and_saves(tmp_path: Path) -> None:
     assert any(not torch.equal(saved[name], last[name]) for name in saved)
     data = work.data
     again = evaluate(load_model(tmp_path), data.test, data.mean, data.std)
-    assert again.accuracy == result["accuracy"] and again.loss == pytest.approx(result["test_loss"])
+    assert again.accuracy == result.accuracy and again.loss == pytest.approx(result.test_loss)
     _, held_out = data.train.split(0.25, 0)
     shown = RunFolder(tmp_path).read_metrics()[-1]["held_out_accuracy"]
     assert evaluate(load_model(tmp_path), held_out, data.mean, data.std).accuracy == shown

@@ -39,7 +39,7 @@ class InterruptAfter(Interrupt):
 
 def test_it_learns_and_leaves_a_complete_folder(tmp_path: Path) -> None:
     result = train(job(tmp_path, epochs=8, drop_path=0.0, held_out=0.25, learning_rate=0.1))
-    assert result["accuracy"] >= 0.9
+    assert result.accuracy >= 0.9
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {
         "config.json", "environment.json", "normalisation.json", "design.json", "metrics.jsonl", "checkpoint.pt",
@@ -72,8 +72,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(
             stops += 1
             torch.manual_seed(stops)  # another process would have another random state
     assert stops >= 1
-    for key in ("accuracy", "test_loss"):
-        assert resumed[key] == whole[key]
+    assert (resumed.accuracy, resumed.test_loss) == (whole.accuracy, whole.test_loss)
     ours, theirs = (load_file(tmp_path / name / "model.safetensors") for name in ("broken", "whole"))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     rows = [
@@ -87,7 +86,7 @@ def test_seeds_differ_and_repeat(tmp_path: Path) -> None:
     first, again, other = (
         train(job(tmp_path / name, seed=seed, epochs=1)) for name, seed in (("a", 0), ("b", 0), ("c", 1))
     )
-    assert first["test_loss"] == again["test_loss"] != other["test_loss"]
+    assert first.test_loss == again.test_loss != other.test_loss
 
 
 def test_a_loss_that_is_not_finite_names_its_step_and_keeps_the_last_good_checkpoint(
@@ -114,7 +113,7 @@ def test_a_checkpoint_of_another_design_or_recipe_is_refused(tmp_path: Path) -> 
         with pytest.raises(InputError, match="belongs to another design or other settings"):
             train(dataclasses.replace(other, resume=True))
     renamed = dataclasses.replace(DESIGN, name="the same by another name")
-    assert train(job(tmp_path, epochs=1, design=renamed, resume=True))["epochs"] == 1
+    assert train(job(tmp_path, epochs=1, design=renamed, resume=True)).epochs == 1
 
 
 def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Whole runs: several seeds with their spread, automatic and given teachers."""
 
 import dataclasses
+import json
 import statistics
 from pathlib import Path
 
@@ -11,22 +12,33 @@ from sphynx.errors import InputError
 from sphynx.network.model import load_model
 from sphynx.space.files import save_design
 from sphynx.train.loop import train
-from sphynx.train.runs import summarise, teacher_design, teacher_for, train_seeds
+from sphynx.train.results import TrainResult, TrainSummary
+from sphynx.train.runs import teacher_design, teacher_for, train_seeds
 from tests.train.small import DESIGN, job
 
 
 def test_seeds_give_mean_and_spread_and_resume_skips_the_finished(tmp_path: Path) -> None:
     summary = train_seeds(job(tmp_path, epochs=1, seed=5), seeds=2)
-    assert summary["seeds"] == [5, 6] and summary["accuracy_std"] == statistics.stdev(summary["accuracies"])
-    assert summary["accuracy"] == pytest.approx(sum(summary["accuracies"]) / 2)
+    assert summary.seeds == (5, 6) and summary.accuracy_std == statistics.stdev(summary.accuracies)
+    assert summary.accuracy == pytest.approx(sum(summary.accuracies) / 2)
     before = (tmp_path / "seed-5" / "model.safetensors").stat().st_mtime_ns
     again = train_seeds(job(tmp_path, epochs=1, seed=5, resume=True), seeds=3)
-    assert again["accuracies"][:2] == summary["accuracies"] and len(again["runs"]) == 3
+    assert again.runs[:2] == summary.runs and len(again.runs) == 3
     assert (tmp_path / "seed-5" / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_one_seed_has_no_spread() -> None:
-    assert summarise([{"accuracy": 0.5, "seed": 0, "minutes": 1.0}])["accuracy_std"] is None
+def test_one_seed_has_no_spread(tmp_path: Path) -> None:
+    alone = train_seeds(job(tmp_path, epochs=1))
+    assert alone.accuracy_std is None and alone.accuracies == (alone.runs[0].accuracy,)
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    summary = train_seeds(job(tmp_path, epochs=1), seeds=2)
+    kept = json.loads((tmp_path / "result.json").read_text())
+    assert TrainSummary.from_json(kept) == summary and kept == summary.to_json()
+    assert kept["accuracies"] == [run["accuracy"] for run in kept["runs"]]
+    one = json.loads((tmp_path / "seed-1" / "result.json").read_text())
+    assert TrainResult.from_json(one) == summary.runs[1] and one == kept["runs"][1]
 
 
 def test_the_automatic_teacher_is_the_same_cells_with_inner_relus(tmp_path: Path) -> None:
@@ -36,7 +48,7 @@ def test_the_automatic_teacher_is_the_same_cells_with_inner_relus(tmp_path: Path
     assert dataclasses.replace(teacher.design, inner_relus=False, name=DESIGN.name) == DESIGN
     distilled = train(start.taught_by(teacher))
     plain = train(job(tmp_path / "plain", epochs=2))
-    assert distilled["test_loss"] != plain["test_loss"]
+    assert distilled.test_loss != plain.test_loss
     before = load_file(tmp_path / "teacher" / "model.safetensors")
     resumed = teacher_for("auto", dataclasses.replace(start, resume=True))  # trained already
     assert all((resumed.state_dict()[name] == value).all() for name, value in before.items())

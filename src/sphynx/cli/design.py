@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sphynx.data.images import Data
     from sphynx.design.pipeline import Pipeline
     from sphynx.design.request import Request
+    from sphynx.design.results import DesignResult
     from sphynx.design.timing import Estimate
 
 RIVALS = 3
@@ -130,7 +131,7 @@ def design(
     )  # fmt: skip
     if as_json:
         estimates = [{**estimate.to_json(), "seconds": estimate.seconds} for estimate in pipeline.schedule()]
-        print_json({"out": str(out), "notes": notes, "estimates": estimates, **pipeline.run()})
+        print_json({"out": str(out), "notes": notes, "estimates": estimates, **pipeline.run().to_json()})
         return
     for note in notes:
         typer.echo(note)
@@ -262,44 +263,37 @@ def _schedule_row(estimate: Estimate, asked: int) -> list[str]:
     return [estimate.stage, f"{estimate.epoch_seconds:.3g}", epochs, runs, duration(estimate.seconds)]
 
 
-def _print_result(result: dict[str, Any], out: Path) -> None:
-    from sphynx.design.comparison import Gain
-
-    n, compared = len(result["seeds"]), result["comparison"]
-    rows = compared["rows"]
-    if result["ranking"]:
+def _print_result(result: DesignResult, out: Path) -> None:
+    n, compared = len(result.seeds), result.comparison
+    if result.ranking:
         print_ranking(
             "Cells, ranked by short trainings on held-out training images",
-            [
-                (entry["cells"], [(one["epochs"], one["held_out"]) for one in entry["trainings"]])
-                for entry in result["ranking"]
-            ],
+            [(entry.cells, [(one.epochs, one.held_out) for one in entry.trainings]) for entry in result.ranking],
         )
-    if rows:
-        searched = "the search" if result["cells"].startswith("searched") else f"these ({result['cells']})"
-        gains = "\n".join(f"{searched} {Gain(**entry)}" for entry in compared["gains"])
+    if compared.recipe is not None:
+        searched = "the search" if result.cells.startswith("searched") else f"these ({result.cells})"
+        gains = "\n".join(f"{searched} {one}" for one in compared.gains)
         print_table(
-            f"Test accuracy at the final epoch ({compared['recipe']['epochs']}), n = {n}, C={result['channels']}, "
-            f"D={result['depth']}, {count(result['relus'])} ReLUs, reduce cells at {result['reduce_positions']}",
+            f"Test accuracy at the final epoch ({compared.recipe.epochs}), n = {n}, C={result.channels}, "
+            f"D={result.depth}, {count(result.relus)} ReLUs, reduce cells at {list(result.reduce_positions)}",
             ["cells", ">mean", ">std", ">each seed", ">parameters", ">minutes"],
             (
                 [
-                    row["cells"],
-                    f"{row['mean']:.2%}",
-                    "-" if row["deviation"] is None else f"{row['deviation']:.2%}",
-                    " ".join(f"{100 * accuracy:.2f}" for accuracy in row["accuracies"]),
-                    short(row["parameters"]),
-                    f"{row['minutes']:.2f}",
+                    row.cells,
+                    f"{row.mean:.2%}",
+                    "-" if row.deviation is None else f"{row.deviation:.2%}",
+                    " ".join(f"{100 * accuracy:.2f}" for accuracy in row.accuracies),
+                    short(row.parameters),
+                    f"{row.minutes:.2f}",
                 ]
-                for row in rows
+                for row in compared.rows
             ),
             note=f"{gains}\nAll stand at the places found for the first; random cells are drawn anew for each seed.",
         )
-    spread = "" if result["accuracy_std"] is None else f", std {result['accuracy_std']:.2%}"
+    spread = "" if result.accuracy_std is None else f", std {result.accuracy_std:.2%}"
     print_table(
         f"Designed: {out}",
         ["stage", ">minutes"],
-        [[stage, f"{minutes:.2f}"] for stage, minutes in result["minutes"].items()],
-        note=f"{sum(result['minutes'].values()):.2f} minutes in all; "
-        f"test accuracy {result['accuracy']:.2%}{spread}, n = {n}",
+        [[stage, f"{minutes:.2f}"] for stage, minutes in result.minutes.items()],
+        note=f"{sum(result.minutes.values()):.2f} minutes in all; test accuracy {result.accuracy:.2%}{spread}, n = {n}",
     )

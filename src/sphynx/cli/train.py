@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sphynx.data.images import Data
     from sphynx.data.source import DataSource
     from sphynx.data.streamed import StreamedData
+    from sphynx.train.results import TrainSummary
 
 RunArgument = Annotated[str, typer.Argument(help="A trained run folder, its model.safetensors, or a model's name.")]
 DataOption = Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")]
@@ -186,18 +187,17 @@ def resume_command() -> str:
     return shlex.join(words)
 
 
-def _print(result: dict[str, Any], as_json: bool, out: Path) -> None:
+def _print(result: TrainSummary, as_json: bool, out: Path) -> None:
     if as_json:
-        print_json(result)
+        print_json((result.runs[0] if len(result.runs) == 1 else result).to_json())
         return
-    runs = result.get("runs", [result])
-    spread = result.get("accuracy_std")
+    spread = result.accuracy_std
     print_table(
         f"Trained: {out}",
         [">seed", ">test accuracy", ">epochs", ">minutes", "device"],
         (
-            [str(r["seed"]), f"{r['accuracy']:.2%}", str(r["epochs"]), f"{r['minutes']:.1f}", str(r["device"])]
-            for r in runs
+            [str(run.seed), f"{run.accuracy:.2%}", str(run.epochs), f"{run.minutes:.1f}", run.device]
+            for run in result.runs
         ),
-        note=f"mean {result['accuracy']:.2%}, std {spread:.2%}, n = {len(runs)}" if spread is not None else "",
+        note=f"mean {result.accuracy:.2%}, std {spread:.2%}, n = {len(result.runs)}" if spread is not None else "",
     )

@@ -6,22 +6,20 @@ It says nothing of what the data are (`DataFace.identity` does): a moved folder 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from sphynx.record import Record
 
 KEY = "data_source"  # in the JSON of runs
 FILE = "data.json"  # beside a compiled program
 
 
 @dataclass(frozen=True)
-class DataSource:
+class DataSource(Record):
     spec: str  # a name, or an absolute path
     image_size: int | None = None
     stream: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def source_of(spec: str, *, image_size: int | None = None, stream: bool = False) -> DataSource:

@@ -89,7 +89,7 @@ def digits_scene(folder: Path, pictures: int, tell: Tell) -> Scene:
     tell(f"planned: {chosen.channels} channels, {chosen.depth} cells, reduce cells at {_places(chosen)}")
     run = folder / "run"
     result = train(Job(chosen, data, load_recipe("small"), run))
-    tell(f"trained: {result['accuracy']:.1%} of {result['test_images']} test images")
+    tell(f"trained: {result.accuracy:.1%} of {result.test_images} test images")
     network = load_model(run)
     names = data.test.class_names
     compiled = compile_network(network, *load_normalisation(run), calibration_images(data.train), class_names=names)

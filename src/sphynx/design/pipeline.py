@@ -18,16 +18,14 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from sphynx.data.images import Data
-from sphynx.data.source import KEY as DATA_SOURCE
-from sphynx.design.comparison import Row, gain, row_of
 from sphynx.design.forecast import Forecast
 from sphynx.design.outline import Outline
 from sphynx.design.request import Request, with_epochs
+from sphynx.design.results import ComparedTrainings, Comparison, DesignResult, Ranking, Row, Schedule, row_of
 from sphynx.design.retraining import retrainer
 from sphynx.design.timing import Estimate
 from sphynx.errors import InterruptedWorkError
@@ -35,20 +33,21 @@ from sphynx.network.model import MODEL, NORMALISATION
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import duration
 from sphynx.run.stages import Stages
-from sphynx.search.placement.place import place
+from sphynx.search.placement.place import PlacementResult, place
 from sphynx.search.ranking import random_cells, rank
-from sphynx.search.search import search_cells
+from sphynx.search.search import SearchResult, search_cells
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
-from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
-from sphynx.train.loop import RESULT, Job
+from sphynx.train.loop import Job
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
-from sphynx.train.runs import summarise, train_seeds
+from sphynx.train.results import RESULT, TrainSummary
+from sphynx.train.runs import train_unless_finished
 
 RANDOM, PUBLISHED = "random cells", "published cells"
 
@@ -71,44 +70,48 @@ class Pipeline:
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""
         try:
-            found = self.stages.run("estimate", lambda: {"stages": [e.to_json() for e in self.forecast.estimates()]})
+            return self.stages.run("estimate", Schedule, lambda: Schedule(self.forecast.estimates())).stages
         except KeyboardInterrupt:
             raise InterruptedWorkError(resume=self.resume_command, where="estimate") from None
-        return tuple(Estimate(**entry) for entry in found["stages"])
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> DesignResult:
         """All stages; what it returns it also writes to result.json."""
         try:
             return self._run({estimate.stage: estimate for estimate in self.schedule()})
         except KeyboardInterrupt:
             raise InterruptedWorkError(resume=self.resume_command, where=str(self.out)) from None
 
-    def _run(self, plan: dict[str, Estimate]) -> dict[str, Any]:
+    def _run(self, plan: dict[str, Estimate]) -> DesignResult:
         request = self.request
         training = with_epochs(request.training, plan["training"].epochs)
         comparison = None
         if request.comparison is not None:
             comparison = with_epochs(request.comparison, plan["comparison"].epochs)
 
-        genotype, label, ranking = request.genotype, self._own_label(), []
+        genotype, label, ranking = request.genotype, self._own_label(), Ranking(())
         if request.strategy:
             self._announce("cells", plan)
-            found = self.stages.run("cells", lambda: self._search(plan["cells"].epochs))
-            genotype = genotype_from_json(found["genotype"])
+            genotype = self.stages.run("cells", SearchResult, lambda: self._search(plan["cells"].epochs)).genotype
             if request.rivals:
                 self._announce("ranking", plan)
-                ranking = self.stages.run("ranking", lambda: self._rank(genotype, plan["ranking"]))["ranking"]
-                genotype, label = genotype_from_json(ranking[0]["genotype"]), ranking[0]["label"]
+                found = genotype
+                ranking = self.stages.run("ranking", Ranking, lambda: self._rank(found, plan["ranking"]))
+                genotype, label = ranking.ranking[0].genotype, ranking.ranking[0].label
         design = dataclasses.replace(self.design, genotype=genotype)
         if self.places:
             self._announce("placement", plan)
-            found = self.stages.run("placement", lambda: self._place(design, plan["placement"].epochs))
-            design = dataclasses.replace(design, reduce_positions=tuple(found["best"]))
+            unplaced = design
+            placed = self.stages.run(
+                "placement", PlacementResult, lambda: self._place(unplaced, plan["placement"].epochs)
+            )
+            design = dataclasses.replace(design, reduce_positions=placed.best)
         genotype.save(self.out / "genotype.json")
         save_design(design, self.out / "design.json")
 
         self._announce("training", plan)
-        trained = self.stages.run("training", lambda: self._train([design] * request.seeds, training, "training"))
+        trained = self.stages.run(
+            "training", TrainSummary, lambda: self._train([design] * request.seeds, training, "training")
+        )
         first = self.out / "training" / f"seed-{request.seed}"
         for name in (MODEL, NORMALISATION):
             shutil.copyfile(first / name, self.out / name)
@@ -116,20 +119,20 @@ class Pipeline:
         rows: list[Row] = []
         if comparison is not None:
             self._announce("comparison", plan)
-            compared = self.stages.run("comparison", lambda: self._compare(design, comparison, training))
-            own = compared["own"] or trained
-            rows = [row_of(label, own), *(row_of(other, s) for other, s in compared["others"].items())]
-        cells = {"cells": label, "ranking": [_ranked_entry(ranked) for ranked in ranking]}
-        return self._finish(design, training, comparison, trained, rows, cells)
+            compared = self.stages.run(
+                "comparison", ComparedTrainings, lambda: self._compare(design, comparison, training)
+            )
+            rows = [row_of(label, compared.own or trained), *(row_of(*other) for other in compared.others.items())]
+        return self._finish(design, training, Comparison(comparison, tuple(rows)), trained, label, ranking)
 
-    def _search(self, epochs: int) -> dict[str, Any]:
+    def _search(self, epochs: int) -> SearchResult:
         recipe = dataclasses.replace(self.outline.search_recipe, epochs=epochs)
         return search_cells(
             self.data, self.request.strategy, recipe, self.out / "cells", seed=self.request.seed, device=self.device,
             resume=self.resume_command, quiet=self.quiet,
-        ).to_json()  # fmt: skip
+        )  # fmt: skip
 
-    def _rank(self, genotype: Genotype, planned: Estimate) -> dict[str, Any]:
+    def _rank(self, genotype: Genotype, planned: Estimate) -> Ranking:
         """Best first."""
         train = retrainer(
             self.data, self.request.training, self.out / "ranking", seed=self.request.seed, device=self.device,
@@ -142,8 +145,7 @@ class Pipeline:
             self._say(f"ranking, {labels[cells]}, {length} epochs")
             return train(self._ranked(cells), length)
 
-        ranking = rank(known, drawn, accuracy, planned.epochs, planned.least_epochs)
-        return {"ranking": [entry.to_json() for entry in ranking]}
+        return Ranking(rank(known, drawn, accuracy, planned.epochs, planned.least_epochs))
 
     def _known(self, found: Genotype) -> dict[str, Genotype]:
         return {self._own_label(): found, PUBLISHED: SPHYNX}
@@ -162,20 +164,20 @@ class Pipeline:
     def _space(genotype: Genotype) -> CellSpace:
         return CellSpace(len(genotype.normal) + 3)
 
-    def _place(self, design: Design, epochs: int) -> dict[str, Any]:
+    def _place(self, design: Design, epochs: int) -> PlacementResult:
         recipe = dataclasses.replace(self.request.placing, epochs=epochs)
         return place(
             design, self.data, recipe, self.places, self.out / "placement", seed=self.request.seed, device=self.device,
             resume=self.resume_command, quiet=self.quiet,
-        ).to_json()  # fmt: skip
+        )  # fmt: skip
 
-    def _train(self, designs: Sequence[Design], recipe: Recipe, folder: str) -> dict[str, Any]:
+    def _train(self, designs: Sequence[Design], recipe: Recipe, folder: str) -> TrainSummary:
         """One seed per design."""
         results = []
         for seed, design in enumerate(designs, self.request.seed):
             self._say(f"{folder}, seed {seed}")
-            results.append(train_seeds(self._job(design, recipe, folder, seed)))
-        return summarise(results)
+            results.append(train_unless_finished(self._job(design, recipe, folder, seed)))
+        return TrainSummary(tuple(results))
 
     def _job(self, design: Design, recipe: Recipe, folder: str, seed: int) -> Job:
         return Job(
@@ -183,7 +185,7 @@ class Pipeline:
             processes=Processes(self.device), resume_command=self.resume_command,
         )  # fmt: skip
 
-    def _compare(self, design: Design, recipe: Recipe, training: Recipe) -> dict[str, Any]:
+    def _compare(self, design: Design, recipe: Recipe, training: Recipe) -> ComparedTrainings:
         own = None
         if recipe != training:
             own = self._train([design] * self.request.seeds, recipe, "comparison/own")
@@ -191,7 +193,7 @@ class Pipeline:
             label: self._train(designs, recipe, f"comparison/{label.split()[0]}")
             for label, designs in self._others(design).items()
         }
-        return {"own": own, "others": others}
+        return ComparedTrainings(own, others)
 
     def _others(self, design: Design) -> dict[str, list[Design]]:
         """The same plan with other cells; every seed draws random cells of its own."""
@@ -208,38 +210,36 @@ class Pipeline:
         return PUBLISHED if self.request.genotype == SPHYNX else f"given cells ({self.request.genotype.name})"
 
     def _finish(
-        self, design: Design, training: Recipe, comparison: Recipe | None, trained: dict[str, Any], rows: list[Row],
-        cells: dict[str, Any],
-    ) -> dict[str, Any]:  # fmt: skip
+        self, design: Design, training: Recipe, comparison: Comparison, trained: TrainSummary, cells: str,
+        ranking: Ranking,
+    ) -> DesignResult:  # fmt: skip
         request = self.request
-        result = {
-            "data": self.data.name,
-            **({} if self.data.source is None else {DATA_SOURCE: self.data.source.to_json()}),
-            "relu_budget": request.relu_budget,
-            "relus": relu_count(design),
-            "channels": design.channels,
-            "depth": design.depth,
-            "reduce_positions": list(design.reduce_positions),
-            "placed_by": request.placing.method
-            if self.places
-            else "fixed"
-            if request.placement == "fixed"
-            else "given",
-            **cells,
-            "accuracy": trained["accuracy"],
-            "accuracy_std": trained["accuracy_std"],
-            "accuracies": trained["accuracies"],
-            "seeds": trained["seeds"],
-            "training": training.to_json(),
-            "comparison": {
-                "recipe": None if comparison is None else comparison.to_json(),
-                "rows": [row.to_json() for row in rows],
-                "gains": [gain(rows[0], other).to_json() for other in rows[1:]],
-            },
-            "minutes": self.stages.minutes(),
-        }
-        RunFolder(self.out).write_json(RESULT, result)
+        result = DesignResult(
+            data=self.data.name,
+            data_source=self.data.source,
+            relu_budget=request.relu_budget,
+            relus=relu_count(design),
+            channels=design.channels,
+            depth=design.depth,
+            reduce_positions=design.reduce_positions,
+            placed_by=self._placed_by(),
+            cells=cells,
+            ranking=ranking.short(),
+            accuracy=trained.accuracy,
+            accuracy_std=trained.accuracy_std,
+            accuracies=trained.accuracies,
+            seeds=trained.seeds,
+            training=training,
+            comparison=comparison,
+            minutes=self.stages.minutes(),
+        )
+        RunFolder(self.out).write_json(RESULT, result.to_json())
         return result
+
+    def _placed_by(self) -> str:
+        if self.places:
+            return self.request.placing.method
+        return "fixed" if self.request.placement == "fixed" else "given"
 
     def _announce(self, stage: str, plan: dict[str, Estimate]) -> None:
         if self.stages.finished(stage):
@@ -255,13 +255,3 @@ class Pipeline:
     def _say(self, text: str) -> None:
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
-
-
-def _ranked_entry(ranked: dict[str, Any]) -> dict[str, Any]:
-    """As result.json has it."""
-    trainings = [{"epochs": one["epochs"], "held_out": one["accuracy"]} for one in ranked["trainings"]]
-    return {
-        "cells": ranked["label"],
-        "held_out": ranked["accuracy"],
-        "trainings": trainings,
-    }

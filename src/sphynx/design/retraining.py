@@ -22,7 +22,7 @@ from sphynx.space.design import Design
 from sphynx.train.loop import Job
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
-from sphynx.train.runs import train_seeds
+from sphynx.train.runs import train_unless_finished
 
 HELD_OUT = 0.2
 RANKING_PART = 8  # cells are ranked by an eighth of the training's epochs
@@ -66,7 +66,7 @@ def retrainer(
             processes=Processes(device), resume_command=resume_command, scored_on="held-out",
         )  # fmt: skip
         try:
-            return float(train_seeds(job)["accuracy"])
+            return train_unless_finished(job).accuracy
         except DivergedError:  # it has lost against any that learns
             return 0.0
 

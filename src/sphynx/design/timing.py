@@ -23,6 +23,7 @@ from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import as_designed
+from sphynx.record import Record
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import duration
 from sphynx.search.epochs import EVALUATION_BATCH, Halves, Learner
@@ -41,7 +42,7 @@ STEPS = 1000  # in which the factor that fits is looked for
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Record):
     stage: str
     epoch_seconds: float
     epochs: int
@@ -61,17 +62,6 @@ class Estimate:
     @property
     def least(self) -> Estimate:
         return replace(self, epochs=self.least_epochs)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "stage": self.stage,
-            "epoch_seconds": self.epoch_seconds,
-            "epochs": self.epochs,
-            "least_epochs": self.least_epochs,
-            "runs": self.runs,
-            "drawn": self.drawn,
-            "end_seconds": self.end_seconds,
-        }
 
 
 def fit(estimates: Sequence[Estimate], budget_seconds: float, remedy: str) -> tuple[Estimate, ...]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from sphynx.design.comparison import Gain
+from sphynx.design.results import RankedCells
 from sphynx.network.model import design_fingerprint
 from sphynx.report.figures import Chart
 from sphynx.report.paper.outcomes import describe_network
 from sphynx.report.provenance import made_elsewhere, provenance
-from sphynx.report.sources import DesignRun, Sources, TrainingRun
+from sphynx.report.sources import DesignRun, Score, Sources, TrainingRun
 from sphynx.report.svg.chart_axes import bytes_text, seconds_text, short_number
 from sphynx.report.svg.charts import WIDE
 from sphynx.report.svg.drawing import Drawing
@@ -139,21 +139,21 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
         rows.append([
             run.name, short_number(run.relus), _percent(run.accuracy), str(run.epochs),
             str(recipe["batch_size"]), recipe["distillation"] if run.distilled else "no",
-            "-" if run.result is None else f"{run.result['minutes']:.1f}",
+            "-" if run.result is None else f"{run.result.minutes:.1f}",
             "here" if made.here else f"not\u00a0here\u00a0[{notes.index(made.text) + 1}]",
         ])  # fmt: skip
     columns = ["run", ">ReLUs", ">test accuracy", ">epochs", ">batch", "distilled", ">minutes", "made"]
     return Table(columns, rows, [f"[{number}] {note}" for number, note in enumerate(notes, 1)])
 
 
-def _ranking_note(ranking: Sequence[Mapping[str, Any]]) -> list[str]:
-    order = ", ".join(f"{entry['cells']} {_percent(100 * entry['held_out'])}{_length(entry)}" for entry in ranking)
+def _ranking_note(ranking: Sequence[RankedCells]) -> list[str]:
+    order = ", ".join(f"{entry.cells} {_percent(100 * entry.held_out)}{_length(entry)}" for entry in ranking)
     return [f"Ranked before by short trainings, on held-out training images: {order}."] if ranking else []
 
 
-def _length(ranked: Mapping[str, Any]) -> str:
+def _length(ranked: RankedCells) -> str:
     """Accuracies of different lengths are not to be compared. Runs before there were several do not say."""
-    return f" ({ranked['trainings'][-1]['epochs']} epochs)" if "trainings" in ranked else ""
+    return f" ({ranked.trainings[-1].epochs} epochs)" if ranked.trainings else ""
 
 
 def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:
@@ -169,49 +169,47 @@ def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:
 def design_table(run: DesignRun, present: Mapping[str, Any]) -> Table:
     """The networks of one plan, which differ in their cells only; its own alone, where no comparison was made."""
     result = run.result
-    own = {"cells": result["cells"], "mean": result["accuracy"], "deviation": result["accuracy_std"],
-           "accuracies": result["accuracies"], "minutes": result["minutes"].get("training", 0.0)}  # fmt: skip
-    rows = [
-        [row["cells"], _percent(100 * row["mean"]),
-         "-" if row["deviation"] is None else f"{100 * row['deviation']:.2f}",
-         str(len(row["accuracies"])), f"{row['parameters']:,}" if "parameters" in row else "-",
-         f"{row['minutes']:.1f}"]
-        for row in result["comparison"]["rows"] or [own]
+    compared = [
+        [row.cells, _percent(100 * row.mean), _deviation(row.deviation), str(len(row.accuracies)),
+         f"{row.parameters:,}", f"{row.minutes:.1f}"]
+        for row in result.comparison.rows
     ]  # fmt: skip
+    own = [result.cells, _percent(100 * result.accuracy), _deviation(result.accuracy_std),
+           str(len(result.accuracies)), "-", f"{result.minutes.get('training', 0.0):.1f}"]  # fmt: skip
     plan = (
-        f"{run.name}: {result['data']}, budget {result['relu_budget']:,} ReLUs; C = {result['channels']}, "
-        f"D = {result['depth']}, {result['relus']:,} ReLUs, reduce cells at "
-        f"{', '.join(map(str, result['reduce_positions']))} ({result['placed_by']})."
+        f"{run.name}: {result.data}, budget {result.relu_budget:,} ReLUs; C = {result.channels}, D = {result.depth}, "
+        f"{result.relus:,} ReLUs, reduce cells at {', '.join(map(str, result.reduce_positions))} ({result.placed_by})."
     )
-    stages = ", ".join(f"{stage} {minutes:.1f}" for stage, minutes in result["minutes"].items())
+    stages = ", ".join(f"{stage} {minutes:.1f}" for stage, minutes in result.minutes.items())
     notes = [
         plan,
         f"Minutes by stage: {stages}.",
-        *(f"The first {Gain(**found)}." for found in result["comparison"]["gains"]),
-        *_ranking_note(result.get("ranking") or []),
+        *(f"The first {gain}." for gain in result.comparison.gains),
+        *_ranking_note(result.ranking),
     ]
     if made := made_elsewhere(run.environments, present):
         notes.append(made.strip())
-    return Table(["cells", ">test accuracy", ">std", ">seeds", ">parameters", ">minutes"], rows, notes)
+    return Table(["cells", ">test accuracy", ">std", ">seeds", ">parameters", ">minutes"], compared or [own], notes)
 
 
 def model_cards(sources: Sources, present: Mapping[str, Any]) -> Iterator[ModelCard]:
     """Of every finished run."""
-    for number, run in enumerate(run for run in sources.training if run.result is not None):
-        yield ModelCard(f"card-{number}", run.name, _model_facts(run, present))
+    finished = ((run, run.result) for run in sources.training if run.result is not None)
+    for number, (run, result) in enumerate(finished):
+        yield ModelCard(f"card-{number}", run.name, _model_facts(run, result, present))
 
 
-def _model_facts(run: TrainingRun, present: Mapping[str, Any]) -> Facts:
-    result, recipe, data, made = run.result or {}, run.config["recipe"], run.data, run.environment
-    top5 = f", {100 * result['top5']:.2f} % within the first five" if "top5" in result else ""
+def _model_facts(run: TrainingRun, result: Score, present: Mapping[str, Any]) -> Facts:
+    recipe, data, made = run.config["recipe"], run.data, run.environment
+    top5 = "" if result.top5 is None else f", {100 * result.top5:.2f} % within the first five"
     teacher = run.config.get("teacher")
     taught = "none" if teacher is None else f"{str(teacher['format']).split('/')[0]}, by {recipe['distillation']}"
     return [
         ("what it does", f"puts {run.design.image} images into one of {run.design.classes} classes"),
         ("network", _title(run.design)),
         ("training data", f"{run.data_name}: {data['train']:,} images; augmentation: {_augmentation(recipe)}"),
-        ("test accuracy", f"{_percent(run.accuracy)}{top5}, on {result.get('test_images', data['test']):,} images"),
-        ("how it was measured", f"final epoch, seed {result['seed']}, one run"),
+        ("test accuracy", f"{_percent(run.accuracy)}{top5}, on {result.test_images or data['test']:,} images"),
+        ("how it was measured", f"final epoch, seed {result.seed}, one run"),
         ("training", f"{recipe['epochs']} epochs, batch {recipe['batch_size']}, {recipe['optimizer']}, "
                      f"rate {recipe['learning_rate']}, weight decay {recipe['weight_decay']}"),
         ("held-out images", f"{recipe['held_out']:.0%} of the training images" if recipe["held_out"] else "none"),
@@ -266,6 +264,10 @@ def _plural(word: str, count: int) -> str:
 def _augmentation(recipe: Mapping[str, Any]) -> str:
     used = [name for name in ("crop", "flip", "cutout", "mixup") if recipe.get(name)]
     return ", ".join(used) or "none"
+
+
+def _deviation(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.2f}"
 
 
 def _percent(value: float | None) -> str:

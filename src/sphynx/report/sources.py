@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sphynx.design.results import DesignResult
 from sphynx.errors import InputError
+from sphynx.record import Record
 from sphynx.run.folder import RunFolder
 from sphynx.run.stages import STAGES
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
@@ -29,6 +31,18 @@ SCALED = (("model", "relu_backend", "link", "transport"), ("relus", "repeats", "
 FIT = (("relu_backend", "link", "phase", "intercept_s"), ("s_per_relu", "r_squared", "smallest_relus", "largest_relus"))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Score(Record):
+    """What a report reads of a run's result or of a model's card."""
+
+    accuracy: float  # on test images, at the final epoch
+    top5: float | None = None
+    test_images: int | None = None
+    data: str | None = None
+    seed: int
+    minutes: float
+
+
 @dataclass(frozen=True)
 class TrainingRun:
     name: str
@@ -36,7 +50,7 @@ class TrainingRun:
     config: Mapping[str, Any]
     metrics: Sequence[Mapping[str, Any]]
     environment: Mapping[str, Any]
-    result: Mapping[str, Any] | None  # None: not finished
+    result: Score | None  # None: not finished
 
     @property
     def relus(self) -> int:
@@ -45,7 +59,7 @@ class TrainingRun:
     @property
     def accuracy(self) -> float | None:
         """Percent, on test images, at the final epoch."""
-        return None if self.result is None else 100 * float(self.result["accuracy"])
+        return None if self.result is None else 100 * self.result.accuracy
 
     @property
     def epochs(self) -> int:
@@ -64,7 +78,7 @@ class TrainingRun:
     @property
     def data_name(self) -> str:
         """A finished run's result may have a better name for its data than the folder it was read from."""
-        return str(self.data["name"] if self.result is None else self.result.get("data", self.data["name"]))
+        return str((self.result.data if self.result is not None else None) or self.data["name"])
 
 
 @dataclass(frozen=True)
@@ -90,7 +104,7 @@ class DesignRun:
     """What `sphynx design` gave: its plan, and its network beside others of the same plan."""
 
     name: str
-    result: Mapping[str, Any]
+    result: DesignResult
     environments: Sequence[Mapping[str, Any]] = ()  # of its stages
 
 
@@ -182,8 +196,8 @@ def _model(folder: Path) -> TrainingRun:
     card = load_card(folder.name, folder.parent)
     design = any_design_from_json(read_json(folder / DESIGN), where=str(folder / DESIGN))
     environment = {**card["provenance"], "device": card["device"]}
-    result = {**card, "data": card["data"]["name"]}
-    return TrainingRun(card["name"], design, card, (), environment, result)
+    score = Score.from_json({**card, "data": card["data"]["name"]}, where=str(folder / CARD))
+    return TrainingRun(card["name"], design, card, (), environment, score)
 
 
 def _read_folder(path: Path, found: Sources) -> None:
@@ -198,7 +212,9 @@ def _read_folder(path: Path, found: Sources) -> None:
     for stages in sorted(path.rglob(STAGES)):
         if (stages.parent / RESULT).is_file():
             environments = [read_json(file) for file in sorted(stages.parent.rglob(ENVIRONMENT))]
-            found.designs.append(DesignRun(stages.parent.name, read_json(stages.parent / RESULT), environments))
+            file = stages.parent / RESULT
+            result = DesignResult.from_json(read_json(file), where=str(file))
+            found.designs.append(DesignRun(stages.parent.name, result, environments))
     for config in configs:
         folder = config.parent
         name = path.name if folder == path else f"{path.name}/{folder.relative_to(path)}"
@@ -223,7 +239,8 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
             found.placements.append(PlacementRun(name, places, beta["beta_hat"], environment, by_losses))
     elif config.get("scored_on", "test") == "test":  # else its accuracy is of a ranking, not of test images
         design = any_design_from_json(config["design"], where=str(folder / CONFIG))
-        found.training.append(TrainingRun(name, design, config, run.read_metrics(), environment, result))
+        score = None if result is None else Score.from_json(result, where=str(folder / RESULT))
+        found.training.append(TrainingRun(name, design, config, run.read_metrics(), environment, score))
 
 
 def _read_file(path: Path, data: Any, found: Sources) -> None:
@@ -257,8 +274,9 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
     elif isinstance(data, Mapping) and {"result", "config", "metrics"} <= data.keys():
         design = any_design_from_json(data["config"].get("design"), where=where)
         name = str(data.get("name", path.stem))
+        score = Score.from_json(data["result"], where=f"{where}, result")
         found.training.append(
-            TrainingRun(name, design, data["config"], data["metrics"], data.get("environment", {}), data["result"])
+            TrainingRun(name, design, data["config"], data["metrics"], data.get("environment", {}), score)
         )
     else:
         raise InputError(

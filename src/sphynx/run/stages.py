@@ -1,9 +1,9 @@
 """stages.json: what a run of several stages has finished, so that a resumed run skips it and continues the next.
 
     stages = Stages(out, order.to_json(), resume=False)
-    cells = stages.run("cells", lambda: {"genotype": ...})
+    cells = stages.run("cells", SearchResult, lambda: search_cells(...))
 
-A stage's result is a JSON value. Its seconds are counted over all attempts, interrupted ones too. A folder in which no
+A stage's result is a record. Its seconds are counted over all attempts, interrupted ones too. A folder in which no
 work was done yet (no stage finished, but for `preliminary` ones, and no checkpoint kept) can be started anew, also with
 other settings: whoever was refused for a value tries again with a better one. Two processes in one folder are refused.
 """
@@ -13,13 +13,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sphynx.errors import InputError
+from sphynx.record import Record
 from sphynx.run.folder import CHECKPOINT, RunFolder, fingerprint
 
 STAGES = "stages.json"
 FORMAT = "sphynx-stages/2"
+Result = TypeVar("Result", bound=Record)
 
 
 class Stages:
@@ -48,20 +50,19 @@ class Stages:
         with self._folder.alone():
             self._write()
 
-    def run(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The stage's result: the stored one where it is finished, else what `work` returns."""
+    def run(self, name: str, kind: type[Result], work: Callable[[], Result]) -> Result:
+        """The stage's result, a `kind`: the stored one where it is finished, else what `work` returns."""
         entry = self._log["stages"].setdefault(name, {"seconds": 0.0, "finished": False})
         if not entry["finished"]:
             before, started = entry["seconds"], time.monotonic()
             with self._folder.alone():
                 try:
-                    entry["result"] = work()
+                    entry["result"] = work().to_json()
                     entry["finished"] = True
                 finally:
                     entry["seconds"] = round(before + time.monotonic() - started, 3)
                     self._write()
-        result: dict[str, Any] = entry["result"]
-        return result
+        return kind.from_json(entry["result"], where=f"{self._folder.path / STAGES}, {name}")
 
     def finished(self, name: str) -> bool:
         return bool(self._log["stages"].get(name, {}).get("finished", False))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, stdev
 from typing import Any
 
+from sphynx.record import Record
 from sphynx.search.rounds import LEAST_EPOCHS, rounds
 from sphynx.search.supernet.cellspace import CellSpace, agreement
 from sphynx.space.genotype import Genotype
@@ -21,13 +22,13 @@ Retrain = Callable[[Genotype, int], float]
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Record):
     epochs: int
     accuracy: float
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranked(Record):
     label: str
     genotype: Genotype
     trainings: tuple[Training, ...]  # one per round that it was in
@@ -38,12 +39,7 @@ class Ranked:
         return self.trainings[-1].accuracy
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "label": self.label,
-            "accuracy": self.accuracy,
-            "trainings": [asdict(training) for training in self.trainings],
-            "genotype": self.genotype.to_json(),
-        }
+        return {**super().to_json(), "accuracy": self.accuracy}
 
 
 def rank(
@@ -78,7 +74,7 @@ def random_cells(space: CellSpace, count: int, seed: int) -> dict[str, Genotype]
 
 
 @dataclass(frozen=True)
-class Spread:
+class Spread(Record):
     """How much a result depends on the seed. `agreement`: the mean share of edges that two seeds' cells share."""
 
     mean: float

@@ -17,6 +17,7 @@ import torch
 from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
+from sphynx.record import Record
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.captured import Captures
 from sphynx.search.epochs import Halves, Watch, run_epochs
@@ -43,23 +44,13 @@ RESULT = "result.json"
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class SearchResult(Record):
     strategy: str
     seed: int
     genotype: Genotype
     held_out_accuracy: float  # of the supernet, as the strategy uses it at the end
     epochs: int
     stopped: str  # why it stopped before its last epoch, or nothing
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "strategy": self.strategy,
-            "seed": self.seed,
-            "held_out_accuracy": self.held_out_accuracy,
-            "epochs": self.epochs,
-            "stopped": self.stopped,
-            "genotype": self.genotype.to_json(),
-        }
 
     def _repr_html_(self) -> str:
         """In a notebook: the cells that were found."""

@@ -7,11 +7,11 @@ out/genotype.json    the winner                        out/summary.json         
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
+from sphynx.record import Record
 from sphynx.run.folder import RunFolder
 from sphynx.search.ranking import Ranked, Spread, spread
 from sphynx.search.search import SearchResult
@@ -22,19 +22,11 @@ NO_CELLS: Mapping[str, Genotype] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Record):
     results: tuple[SearchResult, ...]
     spread: Spread  # of the supernets' held-out accuracy, and of the cells
     ranking: tuple[Ranked, ...]  # empty where nothing was retrained
     chosen: Genotype
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "chosen": self.chosen.to_json(),
-            "spread": asdict(self.spread),
-            "results": [result.to_json() for result in self.results],
-            "ranking": [entry.to_json() for entry in self.ranking],
-        }
 
 
 def search_seeds(

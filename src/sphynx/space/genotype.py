@@ -66,6 +66,10 @@ class Genotype:
             "reduce": _cell_to_json(self.reduce),
         }
 
+    @classmethod
+    def from_json(cls, data: Any) -> Genotype:
+        return genotype_from_json(data)
+
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(self.to_json(), indent=2) + "\n")
 

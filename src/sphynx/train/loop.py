@@ -46,11 +46,11 @@ from sphynx.train.figures import draw_training
 from sphynx.train.objective import Objective
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
+from sphynx.train.results import RESULT, TrainResult
 from sphynx.train.schedule import drop_probability, learning_rate
 from sphynx.train.step import Step, uses_channels_last, width_multiple
 
 COLUMNS = ("epoch", "loss", "train acc", "held out", "rate", "seconds")
-RESULT = "result.json"
 HELD_OUT_SEED = 0
 
 
@@ -85,8 +85,8 @@ class Job:
         return dataclasses.replace(self, teacher=teacher)
 
 
-def train(job: Job) -> dict[str, Any]:
-    """Returns what it also writes to result.json."""
+def train(job: Job) -> TrainResult:
+    """Returns what it also writes to result.json, in every process."""
     require_fit(job.design, job.data)
     leads = job.processes.leads
     folder = RunFolder(job.out, belongs_to=job.belongs_to(), tensorboard=job.tensorboard and leads)
@@ -94,7 +94,7 @@ def train(job: Job) -> dict[str, Any]:
         return _train(job, folder)
 
 
-def _train(job: Job, folder: RunFolder) -> dict[str, Any]:
+def _train(job: Job, folder: RunFolder) -> TrainResult:
     recipe, data, processes = job.recipe, job.data, job.processes
     state = folder.load_checkpoint() if job.resume else None
     if processes.leads:
@@ -163,12 +163,12 @@ def _train(job: Job, folder: RunFolder) -> dict[str, Any]:
             if processes.any(interrupt.requested) and epoch + 1 < recipe.epochs:
                 raise InterruptedWorkError(resume=job.resume_command, where=f"after epoch {epoch + 1}")
 
-        result: dict[str, Any] = {}
+        result = None
         if processes.leads:
             minutes = (seconds_before + time.monotonic() - started) / 60
             result = finish_training(job, folder, as_designed(kept), minutes)
-            progress.note(f"{job.scored_on} accuracy {100 * result['accuracy']:.2f} % after {duration(60 * minutes)}")
-    return result
+            progress.note(f"{job.scored_on} accuracy {100 * result.accuracy:.2f} % after {duration(60 * minutes)}")
+    return processes.shared(result)
 
 
 def prepare_training(job: Job, multiple: int | None = None) -> tuple[AnyNetwork, Step]:
@@ -258,24 +258,24 @@ def _not_a_number(epoch: int, bad_step: int | None, folder: RunFolder, job: Job)
     )
 
 
-def finish_training(job: Job, folder: RunFolder, network: AnyNetwork, minutes: float) -> dict[str, Any]:
+def finish_training(job: Job, folder: RunFolder, network: AnyNetwork, minutes: float) -> TrainResult:
     """After the last epoch."""
     test = evaluate(network, job.data.test, job.data.mean, job.data.std)
     save_model(folder.path, network)
-    result = {
-        "accuracy": test.accuracy,
-        "top5": test.top5,
-        "test_loss": test.loss,
-        "test_images": test.images,
-        "data": job.data.name,
-        "seed": job.seed,
-        "epochs": job.recipe.epochs,
-        "minutes": round(minutes, 3),
-        "device": device_name(job.processes.device),
-        "processes": job.processes.world,
-        "parameters": count_parameters(network),
-        "design": design_fingerprint(job.design),
-    }
-    folder.write_json(RESULT, result)
+    result = TrainResult(
+        accuracy=test.accuracy,
+        top5=test.top5,
+        test_loss=test.loss,
+        test_images=test.images,
+        data=job.data.name,
+        seed=job.seed,
+        epochs=job.recipe.epochs,
+        minutes=round(minutes, 3),
+        device=device_name(job.processes.device),
+        processes=job.processes.world,
+        parameters=count_parameters(network),
+        design=design_fingerprint(job.design),
+    )
+    folder.write_json(RESULT, result.to_json())
     draw_training(folder.read_metrics(), folder.figures / "training.svg")
     return result

@@ -6,12 +6,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from sphynx.errors import InputError
+
+Shared = TypeVar("Shared")
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,14 @@ class Processes:
     def wait(self) -> None:
         if self.world > 1:
             distributed.barrier()
+
+    def shared(self, value: Shared | None) -> Shared:
+        """What the leading process has, in every process; the others give None."""
+        held = [value]
+        if self.world > 1:
+            distributed.broadcast_object_list(held, src=0, device=self.device)
+        assert held[0] is not None
+        return held[0]
 
     def any(self, flag: bool) -> bool:
         return bool(self.total(torch.tensor(int(flag), device=self.device)) > 0) if self.world > 1 else flag

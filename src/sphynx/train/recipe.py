@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sphynx.config import Fault, Shelf
+from sphynx.record import Record
 
 Schedule = Literal["cosine", "step", "warmup-cosine"]
 Distillation = Literal["none", "squared", "kl", "standardised"]
@@ -25,7 +26,7 @@ def setting(default: Any, meaning: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Record):
     epochs: int = setting(600, "passes over the training images")
     batch_size: int = setting(96, "images per step, over all processes together")
     optimizer: Literal["sgd", "adamw"] = setting("sgd", "sgd or adamw")
@@ -99,9 +100,6 @@ class Recipe:
     def undistilled(self) -> Recipe:
         """The same, from labels alone: for the teacher."""
         return dataclasses.replace(self, distillation="none", label_weight=1.0)
-
-    def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
 
 
 SHELF = Shelf(Recipe, "sphynx.train", "training")

@@ -17,7 +17,7 @@ from sphynx.report.paper.scales import SCALES, Scale
 from sphynx.train.processes import Processes
 from tests.data.layouts import write_classes, write_tiny_imagenet
 
-RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
+RESULTS = Path(__file__).parents[3] / "results" / "cifar100"
 CPU = Processes(torch.device("cpu"))
 
 

@@ -19,6 +19,7 @@ from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
 from sphynx.space.micro import MicroDesign
 from sphynx.space.published_cells import genotype_named, into_sphynx_space
+from sphynx.train.results import TrainResult
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class KeptResult:
     """A file under results/: one training run's result, configuration and environment."""
 
     name: str
-    result: Mapping[str, Any]
+    result: TrainResult
     config: Mapping[str, Any]
     environment: Mapping[str, Any]
 
@@ -105,9 +106,9 @@ class KeptResult:
         if design_fingerprint(wanted) != design_fingerprint(design):
             return None
         return Ours(
-            describe_network(design), row.data, account_of_any(design).total.relus, 100 * self.result["accuracy"],
-            None, 1, self.result["epochs"], provenance(self.environment, present), folders=(self.name,),
-            minutes=self.result["minutes"],
+            describe_network(design), row.data, account_of_any(design).total.relus, 100 * self.result.accuracy,
+            None, 1, self.result.epochs, provenance(self.environment, present), folders=(self.name,),
+            minutes=self.result.minutes,
         )  # fmt: skip
 
 
@@ -124,7 +125,8 @@ def _kept(file: Path) -> KeptResult:
         raise InputError(
             f"it lacks {', '.join(missing)}", where=str(file), remedy="Give results files such as results/cifar100."
         )
-    return KeptResult(file.stem, data["result"], data["config"], data["environment"])
+    result = TrainResult.from_json(data["result"], where=f"{file}, result")
+    return KeptResult(file.stem, result, data["config"], data["environment"])
 
 
 def published_cells(row: Row) -> Genotype | None:

@@ -14,7 +14,6 @@ import dataclasses
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from sphynx.data.catalogue import CATALOGUE
 from sphynx.data.images import Data
@@ -35,9 +34,10 @@ from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.tally import Shape
-from sphynx.train.loop import RESULT, Job
+from sphynx.train.loop import Job
 from sphynx.train.processes import Processes
-from sphynx.train.runs import summarise, train_seeds
+from sphynx.train.results import RESULT, TrainResult, TrainSummary
+from sphynx.train.runs import train_unless_finished
 
 STREAMED = "imagenet"
 ENVIRONMENT, BETA, GENOTYPE = "environment.json", "beta.json", "genotype.json"
@@ -110,17 +110,16 @@ class Reproduction:
             raise _LeftOutError(reason)
         design = self._design(row, data)
         jobs = [self._job(row, design, data, seed, experiment) for seed in range(self.seeds)]
-        results = [self._trained(job) for job in jobs]
+        summary = TrainSummary(tuple(self._trained(job) for job in jobs))
         if not self.processes.leads:
             raise _LeftOutError("another process has the result")
-        summary = summarise(results)
-        spread = summary["accuracy_std"]
+        spread = summary.accuracy_std
         beta, search_minutes = ((), None) if row.beta is None else self._beta(row, data)
         made = [provenance(RunFolder(job.out).read_json(ENVIRONMENT), self.present) for job in jobs]
         return Ours(
-            describe_network(design), data.name, account_of_any(design).total.relus, 100 * summary["accuracy"],
+            describe_network(design), data.name, account_of_any(design).total.relus, 100 * summary.accuracy,
             None if spread is None else 100 * spread, len(jobs), jobs[0].recipe.epochs, joined(made),
-            beta, tuple(str(job.out) for job in jobs), summary["minutes"] / len(jobs), search_minutes,
+            beta, tuple(str(job.out) for job in jobs), summary.minutes / len(jobs), search_minutes,
         )  # fmt: skip
 
     def _data(self, row: Row) -> Data | StreamedData:
@@ -151,10 +150,10 @@ class Reproduction:
         words = describe_network(design).lower().replace(",", "-").replace("=", "").split()
         return dataclasses.replace(job, out=self.out / "runs" / f"{'-'.join(words)}-{job.belongs_to()[:10]}")
 
-    def _trained(self, job: Job) -> dict[str, Any]:
+    def _trained(self, job: Job) -> TrainResult:
         if not self.run_missing and not ((job.out / RESULT).is_file() and (job.out / MODEL).is_file()):
             raise NotFinishedError
-        return train_seeds(job)
+        return train_unless_finished(job)
 
     def _searched(self, row: Row, data: Data | StreamedData) -> Genotype:
         """Cells with N nodes, searched on this data as the paper searched its own: by DARTS."""

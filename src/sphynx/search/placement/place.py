@@ -15,6 +15,7 @@ from sphynx.network.backend import fast_convolutions
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.fit import require_fit
 from sphynx.network.widen import widened
+from sphynx.record import Record
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.objective import Batch
@@ -27,7 +28,7 @@ FORMAT = "sphynx-placement/1"
 
 
 @dataclass(frozen=True)
-class PlacementResult:
+class PlacementResult(Record):
     placements: tuple[Placement, ...]
     beta_hat: tuple[tuple[float, ...], ...]  # per epoch, per placement
     held_out_accuracy: tuple[float, ...]  # per placement, with the weights it has after the search
@@ -40,15 +41,7 @@ class PlacementResult:
         return self.placements[max(range(len(final)), key=lambda number: final[number])]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "best": list(self.best),
-            "placements": [list(placement) for placement in self.placements],
-            "beta_hat": [list(row) for row in self.beta_hat],
-            "held_out_accuracy": list(self.held_out_accuracy),
-            "accuracy": None if self.accuracy is None else list(self.accuracy),
-            "minutes": round(self.minutes, 4),
-        }
+        return {"format": FORMAT, "best": list(self.best), **super().to_json()}
 
 
 def candidate_networks(
@@ -103,7 +96,7 @@ def place(
     with fast_convolutions(torch.device(device)):
         rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         accuracies = tuple(_accuracy(network, halves.evaluation(), device) for network in search.networks)
-    minutes = sum(row["seconds"] for row in rows) / 60
+    minutes = round(sum(row["seconds"] for row in rows) / 60, 4)
     beta_hat = tuple(tuple(row["beta_hat"]) for row in rows)
     result = PlacementResult(tuple(placements), beta_hat, accuracies, minutes=minutes)
     folder.write_json("beta.json", result.to_json())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sphynx.design.comparison import Row, gain
+from sphynx.design.results import Row, gain
 
 
 def test_gains_carry_their_standard_error() -> None:

@@ -1,0 +1,65 @@
+"""What trainings give: of one seed (a run folder's result.json), and of several, with their mean and spread."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from sphynx.record import Record
+
+RESULT = "result.json"
+
+
+@dataclass(frozen=True)
+class TrainResult(Record):
+    accuracy: float  # on the test images, at the final epoch
+    top5: float
+    test_loss: float
+    test_images: int
+    data: str
+    seed: int
+    epochs: int
+    minutes: float
+    device: str
+    processes: int
+    parameters: int
+    design: str  # its fingerprint
+
+
+@dataclass(frozen=True)
+class TrainSummary(Record):
+    """The seeds of one training. All else that its JSON says follows from them."""
+
+    runs: tuple[TrainResult, ...]
+
+    @property
+    def accuracy(self) -> float:
+        return statistics.fmean(self.accuracies)
+
+    @property
+    def accuracy_std(self) -> float | None:
+        """The sample standard deviation; of one seed there is none."""
+        return statistics.stdev(self.accuracies) if len(self.runs) > 1 else None
+
+    @property
+    def accuracies(self) -> tuple[float, ...]:
+        return tuple(run.accuracy for run in self.runs)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(run.seed for run in self.runs)
+
+    @property
+    def minutes(self) -> float:
+        return round(sum(run.minutes for run in self.runs), 3)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "accuracy": self.accuracy,
+            "accuracy_std": self.accuracy_std,
+            "accuracies": list(self.accuracies),
+            "seeds": list(self.seeds),
+            "minutes": self.minutes,
+            **super().to_json(),
+        }
