@@ -49,7 +49,7 @@ def test_an_experiment_at_smoke_scale_and_again(
 def test_names_and_unknown_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "reproduce", "list", "--json") == 0
     names = json.loads(capsys.readouterr().out)
-    assert {"relu-counts", "parameters", "cifar100", "placement", "relu-sharing"} <= set(names)
+    assert {"relu-counts", "parameters", "cifar100", "placement-grid", "placement", "relu-sharing"} <= set(names)
     assert run(monkeypatch, "reproduce", "cifar") == 2
     assert "remedy: Use one of relu-counts" in capsys.readouterr().err
     assert run(monkeypatch, "reproduce", "cifar100", "--scale", "huge") == 2

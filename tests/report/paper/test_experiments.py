@@ -61,7 +61,7 @@ def test_all_other_methods_of_the_papers_pareto_figure_are_published_points() ->
 
 
 def test_what_the_paper_contradicts_itself_in_is_said() -> None:
-    grid = next(row for row in EXPERIMENTS["placement"].rows if (row.depth, row.reduce_at) == (5, (1, 3)))
+    grid = next(row for row in EXPERIMENTS["placement-grid"].rows if (row.depth, row.reduce_at) == (5, (1, 3)))
     bar = next(row for row in EXPERIMENTS["placement"].rows if row.depth == 5 and row.reduce_at == (1, 3))
     assert (grid.accuracy, bar.accuracy) == (59.87, 61.88)
     assert "61.88" in grid.note
@@ -72,7 +72,7 @@ def test_what_the_paper_contradicts_itself_in_is_said() -> None:
 
 def test_the_grid_has_every_placement_and_one_learned() -> None:
     for depth, number, best in ((5, 6, (0, 1)), (6, 10, (0, 1)), (8, 15, (1, 3))):
-        rows = [row for row in EXPERIMENTS["placement"].rows if row.depth == depth]
+        rows = [row for row in EXPERIMENTS["placement-grid"].rows if row.depth == depth]
         assert len(rows) == number
         assert max(rows, key=lambda row: row.beta or 0).reduce_at == best
         assert max(rows, key=lambda row: row.accuracy).reduce_at == best

@@ -26,7 +26,7 @@ def test_both_searches_run_and_their_minutes_are_kept(tmp_path: Path) -> None:
     data = DataSets({"": str(tmp_path / "images")}, scale)
     out = tmp_path / "out"
     reproduction = Reproduction(scale, data, out, processes=Processes(torch.device("cpu")), quiet=True)
-    (saving,) = savings(reproduction.run(EXPERIMENTS["placement"]))
+    (saving,) = savings(reproduction.run(EXPERIMENTS["placement-grid"]))
     assert (saving.series, saving.candidates, saving.claimed_ratio) == ("D=5", 6, 3)
     minutes = [json.loads(file.read_text())["minutes"] for file in (out / "runs").glob("*/result.json")]
     assert len(minutes) == 6

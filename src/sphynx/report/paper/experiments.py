@@ -87,7 +87,8 @@ EXPERIMENTS = {
             ("The paper's ImageNet latencies are estimates.",),
         ),
         Experiment(
-            "placement", "Where the reduce cells go: learned beta beside every placement trained alone", "placement",
+            "placement-grid", "Where the reduce cells go: learned beta beside every placement trained alone",
+            "placement",
             "The learned placement is the best one of the grid.",
             ("The grid's values differ from the means of three elsewhere: D=5 at (1,3) is 59.87 here and 61.88 in "
              "figure 4; D=6 at (2,4) 60.02 and 62.38; D=8 at (1,3) 68.56 and 68.23.",
