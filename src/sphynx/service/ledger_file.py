@@ -6,6 +6,7 @@ threads and processes take turns. What cannot be written raises DiskError and le
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import threading
@@ -84,6 +85,8 @@ class LedgerFile:
                 if self._base.in_transaction:  # also after a COMMIT that failed: the next change would find it open
                     self._base.execute("ROLLBACK")
                 if _is_unwritable(error):
+                    with contextlib.suppress(sqlite3.Error):  # the log may be what fills the disk
+                        self._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     raise self._unwritable(error) from None
                 raise
 
