@@ -127,7 +127,7 @@ def test_a_client_that_falls_silent_in_an_inference_holds_its_worker_for_a_momen
     limits, log = Limits(workers=1, message_s=3600.0, online_message_s=0.2), AwaitedLog("connection_lost")
     with serving(tmp_path, authority, limits, log) as (alice, server), alice:
         alice.prepare(1, relu="gmw")
-        session.send(alice._channel, Infer(alice.ready[0].bundle_id.hex()))
+        session.send(alice._channel, Infer(alice.ready[0].bundle_id.hex(), 1))
         assert log.written.wait(timeout=30)
         with Client("127.0.0.1", server.port, keys=authority / "bob", state=tmp_path / "bob", timeout_s=30) as bob:
             assert bob.infer(PIXELS).backend in ("gc", "gmw")

@@ -109,7 +109,7 @@ def test_another_program_version_or_order_is_refused(served: Scene) -> None:
     with pytest.raises(PeerGaveUpError, match="not the one asked for"):
         served.client(program="0" * 64).__enter__()
     assert "serves the program" in served.server.wait_for("refused")["why"]
-    for message, why in ((Hello(99), "version 1"), (Infer("00" * 16), "does not belong")):
+    for message, why in ((Hello(99), f"version {SERVICE_VERSION}"), (Infer("00" * 16, 1), "does not belong")):
         channel = Channel(tls(served))
         session.send(channel, message)
         with pytest.raises(PeerGaveUpError, match=why):
@@ -199,7 +199,7 @@ def test_a_bundle_cannot_be_replayed(served: Scene) -> None:
         with pytest.raises(BundleRefusedError, match="used before"):
             client._store.take(entry.bundle_id, owner=client._server, program=served.program.content_hash)
     channel, _ = hello(served)
-    session.send(channel, Infer(entry.bundle_id.hex()))
+    session.send(channel, Infer(entry.bundle_id.hex(), 1))
     with pytest.raises(PeerGaveUpError, match="used before"):
         channel.receive(1)
     assert "used before" in served.server.wait_for("refused")["why"]
@@ -211,7 +211,7 @@ def test_a_bundle_of_another_client_cannot_be_used(served: Scene) -> None:
         (entry,) = client.ready
         channel, welcome = hello(served, "bob")
         assert entry.bundle_id.hex() not in welcome.ready
-        session.send(channel, Infer(entry.bundle_id.hex()))
+        session.send(channel, Infer(entry.bundle_id.hex(), 1))
         with pytest.raises(PeerGaveUpError, match="none with this identifier"):
             channel.receive(1)
         assert np.array_equal(client.infer(served.pixels).logits, served.logits)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sphynx.errors import ConnectionLostError
 from sphynx.protocol.channel import local_pair
 from sphynx.service import session
-from sphynx.service.session import Bye, Drop, Go, Hello, Infer, Message, Ping, Prepare, Stored, Welcome
+from sphynx.service.session import Agree, Bye, Go, Hello, Infer, Message, Ping, Prepare, Stored, Welcome
 
 ID = "0123456789abcdef" * 2
 
@@ -20,12 +20,12 @@ ID = "0123456789abcdef" * 2
     "message",
     [
         Hello(1, "ab"),
-        Welcome(1, "ab", 10, (ID, ID)),
+        Welcome(1, "ab", 10, (ID, ID), 3),
         Prepare(3, "gc", 2, ID),
         Go(ID, 60.0),
         Stored(ID),
-        Infer(ID),
-        Drop((ID,)),
+        Infer(ID, 7),
+        Agree((ID,), 7),
         Ping(0, 5),
         Bye(),
     ],
@@ -61,12 +61,15 @@ def _message(**changes: object) -> bytes:
         _message(nonce="../../etc/passwd"),
         _message(nonce=ID.upper()),
         _message(more=1),
-        b'{"kind": "infer", "bundle": "../../../x"}',
+        b'{"kind": "infer", "bundle": "../../../x", "number": 1}',
+        b'{"kind": "infer", "bundle": "' + ID.encode() + b'", "number": 0}',
+        b'{"kind": "infer", "bundle": "' + ID.encode() + b'", "number": 9007199254740992}',
         b'{"kind": "ping", "up_bytes": 0, "down_bytes": 99999999999}',
         b'{"kind": "ping", "up_bytes": 0, "down_bytes": -5}',
         b'{"kind": "ping", "up_bytes": -5, "down_bytes": 0}',
-        b'{"kind": "drop", "bundles": ["x"]}',
-        b'{"kind": "welcome", "service": 1, "program": "", "program_bytes": 99999999999, "ready": []}',
+        b'{"kind": "agree", "lost": ["x"], "confirmed": 0}',
+        b'{"kind": "agree", "lost": [], "confirmed": -1}',
+        b'{"kind": "welcome", "service": 1, "program": "", "program_bytes": 99999999999, "ready": [], "burned": 0}',
         b'{"kind": "ping", "up_bytes": ' + b"9" * 10_000 + b', "down_bytes": 0}',
     ],
 )

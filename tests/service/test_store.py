@@ -30,7 +30,7 @@ def test_a_bundle_comes_back_once_and_survives_a_restart(tmp_path: Path) -> None
     with Store(tmp_path, quota_bytes=QUOTA) as store:
         (found,) = store.ready(owner=OWNER, program=PROGRAM)
         assert (found.offline_seconds, found.offline_bytes) == (1.5, 7)
-        bundle = store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
+        bundle, _ = store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
         assert np.array_equal(bundle.arrays["share/first"], np.arange(100))
         assert store.used_bytes == 0 and not store.ready()
         with pytest.raises(BundleRefusedError, match="used before"):
@@ -60,7 +60,7 @@ def test_a_bundle_in_memory_is_burned_like_any_other(tmp_path: Path) -> None:
             store.preload(entry.bundle_id)
         assert len(store.ready()) == 2
         for entry in (first, second):
-            assert store.take(entry.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == entry.bundle_id
+            assert store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)[0].bundle_id == entry.bundle_id
             with pytest.raises(BundleRefusedError, match="used before"):
                 store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
         assert store.used_bytes == 0
@@ -73,7 +73,7 @@ def test_a_new_bundle_is_not_read_back(tmp_path: Path) -> None:
         put(store, second)
         for path in (tmp_path / BUNDLES).iterdir():
             path.write_bytes(b"only the second is read")
-        assert store.take(first.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == first.bundle_id
+        assert store.take(first.bundle_id, owner=OWNER, program=PROGRAM)[0].bundle_id == first.bundle_id
         with pytest.raises(BundleRefusedError):
             store.take(second.bundle_id, owner=OWNER, program=PROGRAM)
 
@@ -84,7 +84,7 @@ def test_new_bundles_of_many_clients_stay_in_memory_up_to_a_limit(tmp_path: Path
 
     def is_read(entry: Entry) -> bool:
         try:
-            return store.take(entry.bundle_id, owner=entry.owner, program=PROGRAM).bundle_id != entry.bundle_id
+            return store.take(entry.bundle_id, owner=entry.owner, program=PROGRAM)[0].bundle_id != entry.bundle_id
         except BundleRefusedError:
             return True
 
@@ -134,7 +134,7 @@ def test_a_bundle_that_is_taken_at_once_does_not_stay_in_memory(
         put(store, first)
         put(store, second)
         (tmp_path / BUNDLES / second.bundle_id.hex()).write_bytes(b"not read: the second is at hand")
-        assert store.take(second.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == second.bundle_id
+        assert store.take(second.bundle_id, owner=OWNER, program=PROGRAM)[0].bundle_id == second.bundle_id
 
 
 @pytest.mark.parametrize("end", ["take", "discard"])
@@ -180,7 +180,7 @@ def test_a_bundle_that_is_spent_while_it_is_preloaded_does_not_stay_in_memory(
         store.take(first.bundle_id, owner=OWNER, program=PROGRAM)
         put(store, third)
         (tmp_path / BUNDLES / third.bundle_id.hex()).write_bytes(b"not read: the third is at hand")
-        assert store.take(third.bundle_id, owner=OWNER, program=PROGRAM).bundle_id == third.bundle_id
+        assert store.take(third.bundle_id, owner=OWNER, program=PROGRAM)[0].bundle_id == third.bundle_id
 
 
 def test_a_discarded_bundle_is_not_at_hand(tmp_path: Path) -> None:

@@ -37,6 +37,10 @@ def infer(
     top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,
     program: Annotated[str, typer.Option("--program", help="Insist on the program with this hash.")] = "",
     state: Annotated[Path | None, typer.Option("--state", help="Where your bundles are kept (KEYS/bundles).")] = None,
+    trust_state: Annotated[
+        bool,
+        typer.Option("--trust-state", help="Keep bundles after a restart of the machine or a move of their folder."),
+    ] = False,
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for the server to answer.")] = 120.0,
     as_json: Json = False,
 ) -> None:
@@ -58,7 +62,8 @@ def infer(
             remedy="Name images, or give --prepare N to make bundles for later.",
         )
     host, port = parse_address(server)
-    with Client(host, port, keys=keys, state=state, program=program, timeout_s=timeout) as client:
+    asked = Client(host, port, keys=keys, state=state, program=program, timeout_s=timeout, trust_state=trust_state)
+    with asked as client:
         pictures = [read_picture(path, client.program) for path in files]
         predictions = []
         for first in range(0, len(pictures), PORTION):

@@ -46,6 +46,10 @@ def serve(
             help="Load balancers: they must send PROXY protocol v2, nobody else may. Repeatable, or with commas.",
         ),
     ] = None,
+    trust_state: Annotated[
+        bool,
+        typer.Option("--trust-state", help="Keep bundles after a restart of the machine or a move of their folder."),
+    ] = False,
     link: Annotated[
         str, typer.Option("--link", help="Delay every answer as lan, wan or 20ms,200mbit would: trials on one machine.")
     ] = "",
@@ -106,6 +110,8 @@ def serve(
         memory_bytes=limits.memory_bytes,
         weights_hash=weights_hash,
         shared=True,
+        trust=trust_state,
+        tell=lambda why: events.write("discarded", why=why),
     ) as store:
         server = Server(
             model,

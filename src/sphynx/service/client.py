@@ -16,7 +16,6 @@ client of its own.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
 import ssl
@@ -33,18 +32,16 @@ from numpy.typing import NDArray
 from sphynx.errors import BundleGoneError, ConnectionLostError, InputError, PeerGaveUpError, SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
-from sphynx.program.files import HASH
-from sphynx.program.ir import Program
-from sphynx.program.parse import program_from_json
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceClient
 from sphynx.service import session
+from sphynx.service.agreement import agree
 from sphynx.service.credentials import client_context
 from sphynx.service.ledger import Entry
 from sphynx.service.link_measurement import choose_backend, measure_link
 from sphynx.service.prediction import Prediction, ranked
-from sphynx.service.session import SERVICE_VERSION, Bye, Drop, Go, Hello, Infer, Prepare, Stored, Welcome
+from sphynx.service.session import Bye, Go, Infer, Prepare, Stored
 from sphynx.service.store import Store
 from sphynx.service.tls import TlsStream
 
@@ -67,11 +64,13 @@ class Client:
         timeout_s: float = 120.0,
         connect_s: float = 10.0,
         quota_bytes: int = QUOTA_BYTES,
+        trust_state: bool = False,
         link: Link | None = None,
     ) -> None:
-        """`program` insists on a program by its hash. `link` emulates a slower link, for benchmarks."""
+        """`program` insists on a program by its hash. `trust_state` keeps bundles although the folder looks restored.
+        `link` emulates a slower link, for benchmarks."""
         self._host, self._port, self._keys = host, port, keys
-        self._state, self._quota_bytes = state or keys / STATE, quota_bytes
+        self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
         self._wanted, self._timeout_s, self._connect_s, self._link = program, timeout_s, connect_s, link
         self._open = ExitStack()
         self._calling = threading.RLock()
@@ -81,12 +80,14 @@ class Client:
         context = client_context(self._keys)  # first: a mistyped folder must not become one that holds bundles
         with ExitStack() as opening:
             self._process = os.getpid()
-            self._store = opening.enter_context(Store(self._state, quota_bytes=self._quota_bytes))
+            self._store = opening.enter_context(
+                Store(self._state, quota_bytes=self._quota_bytes, trust=self._trust_state)
+            )
             stream = self._connect(context)
             self._channel = Channel(stream)
             opening.callback(self._channel.close)
             self._server = stream.peer.fingerprint
-            self.program = self._hello()
+            self.program = agree(self._channel, self._store, server=self._server, wanted=self._wanted)
             self._party = InferenceClient(self.program, self._channel)
             self._open = opening.pop_all()
         return self
@@ -134,13 +135,14 @@ class Client:
         """uint8 [n, channels, height, width] with one bundle that was prepared for batches of n."""
         with self._turn():
             self._check_images(images)
-            entry, bundle, start_s = self._taken(len(images))
+            entry, bundle, number, start_s = self._taken(len(images))
             try:
                 with self._request():
                     self._channel.take_record()
-                    session.send(self._channel, Infer(entry.bundle_id.hex()))
+                    session.send(self._channel, Infer(entry.bundle_id.hex(), number))
                     logits = self._party.infer(bundle, images)
                 online_seconds = time.monotonic() - start_s
+                self._store.ledger.confirm(self._server, self.program.content_hash, number)
                 traffic = self._channel.take_record().total()
             finally:
                 self._store.delete_spent()
@@ -180,14 +182,15 @@ class Client:
             self._channel.close(wait_s=0)
             raise
 
-    def _taken(self, batch: int) -> tuple[Entry, Bundle, float]:
-        """A bundle, burned, and when that began."""
+    def _taken(self, batch: int) -> tuple[Entry, Bundle, int, float]:
+        """A bundle, burned, its number, and when that began."""
         while True:
             entry = self._entry_for(batch)
             start_s = time.monotonic()
             with contextlib.suppress(BundleGoneError):  # another process was faster: it has one, so this one will too
-                taken = self._store.take(entry.bundle_id, owner=self._server, program=self.program.content_hash)
-                return entry, taken, start_s
+                program = self.program.content_hash
+                bundle, number = self._store.take(entry.bundle_id, owner=self._server, program=program)
+                return entry, bundle, number, start_s
 
     def _connect(self, context: ssl.SSLContext) -> TlsStream:
         try:
@@ -205,30 +208,6 @@ class Client:
         except BaseException:
             sock.close()
             raise
-
-    def _hello(self) -> Program:
-        held = self._store.ready(
-            owner=self._server
-        )  # before the server lists its own: what is made meanwhile is in both
-        session.send(self._channel, Hello(SERVICE_VERSION, self._wanted))
-        welcome = session.expect(self._channel, Welcome)
-        program = _read_program(bytes(self._channel.receive(welcome.program_bytes)))
-        if welcome.service != SERVICE_VERSION or program.content_hash != (self._wanted or welcome.program):
-            raise SphynxError(
-                "the server's program does not match its hash", where="hello", remedy="Ask whoever runs the server."
-            )
-        self._agree_on_bundles([entry for entry in held if entry.program == program.content_hash], set(welcome.ready))
-        return program
-
-    def _agree_on_bundles(self, held: list[Entry], theirs: set[str]) -> None:
-        """A half without its counterpart is of no use: after a crash of either side there may be some. What another
-        process prepares or uses at this moment has its counterpart, or will have."""
-        for entry in held:
-            if entry.bundle_id.hex() not in theirs:
-                self._store.discard(entry.bundle_id)
-        alive = {bundle_id.hex() for bundle_id in self._store.alive(map(bytes.fromhex, theirs))}
-        if theirs - alive:
-            session.send(self._channel, Drop(tuple(sorted(theirs - alive))))
 
     def _prepare(
         self, count: int, *, relu: Relu, batch: int, done: Callable[[int], None], keep: bool = False
@@ -292,14 +271,3 @@ class Client:
                 where=self.program.name or "program",
                 remedy=f"This program reads uint8 images of {expected}.",
             )
-
-
-def _read_program(raw: bytes) -> Program:
-    try:
-        data = json.loads(raw)
-        data.pop(HASH, None)
-    except (ValueError, AttributeError, RecursionError):
-        raise ConnectionLostError(
-            "the server's program cannot be read", where="hello", remedy="Use the same version of sphynx on both sides."
-        ) from None
-    return program_from_json(data, where="the server's program")

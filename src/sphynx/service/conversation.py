@@ -26,7 +26,7 @@ from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
 from sphynx.service.ledger import Entry
 from sphynx.service.monitor import Metrics
-from sphynx.service.session import SERVICE_VERSION, Bye, Drop, Go, Hello, Infer, Ping, Prepare, Stored, Welcome
+from sphynx.service.session import SERVICE_VERSION, Agree, Bye, Go, Hello, Infer, Ping, Prepare, Stored, Welcome
 from sphynx.service.store import Store
 from sphynx.service.tls import Peer, TlsStream
 
@@ -68,12 +68,12 @@ class Conversation:
             if isinstance(request, Prepare):
                 self._prepare(request)
             elif isinstance(request, Infer):
-                self._infer(bytes.fromhex(request.bundle))
+                self._infer(bytes.fromhex(request.bundle), request.number)
             elif isinstance(request, Ping):
                 self.channel.receive(request.up_bytes)
                 self.channel.send(bytes(request.down_bytes))
-            elif isinstance(request, Drop):
-                self._drop(request)
+            elif isinstance(request, Agree):
+                self._agree(request)
             elif isinstance(request, Bye):
                 return
             else:
@@ -125,8 +125,9 @@ class Conversation:
                 remedy="Ask without a program, or ask another server.",
             )
         text = json.dumps({HASH: ours, **self._program.to_json()}).encode()
-        ready = [entry.bundle_id.hex() for entry in self._ready()]
-        session.send(self.channel, Welcome(SERVICE_VERSION, ours, len(text), tuple(ready[: session.MAX_IDS])))
+        ready = tuple(entry.bundle_id.hex() for entry in self._ready())[: session.MAX_IDS]
+        burned = self._service.store.ledger.burned(self.peer.fingerprint, ours)
+        session.send(self.channel, Welcome(SERVICE_VERSION, ours, len(text), ready, burned))
         self.channel.send(text)
 
     def _prepare(self, request: Prepare) -> None:
@@ -176,18 +177,19 @@ class Conversation:
             raise
         return bundle, time.monotonic() - start_s
 
-    def _infer(self, bundle_id: bytes) -> None:
+    def _infer(self, bundle_id: bytes, number: int) -> None:
         service, limits = self._service, self._service.admission.limits
         with (
             service.admission.online.taken_by(self.peer.fingerprint, limits.queue_s),
             self._within(limits.work_s),
             self._due_within(min(limits.message_s, limits.online_message_s)),
         ):
-            bundle = service.store.take(
+            bundle, _ = service.store.take(
                 bundle_id,
                 owner=self.peer.fingerprint,
                 program=self._program.content_hash,
                 hourly=limits.images_per_hour,
+                number=number,
             )
             self.channel.take_record()
             start_s = time.monotonic()
@@ -203,10 +205,16 @@ class Conversation:
         service.metrics.add("online_seconds_total", took_s)
         self._log("inferred", bundle_id, backend=bundle.backend, batch=bundle.batch, seconds=round(took_s, 4))
 
-    def _drop(self, request: Drop) -> None:
+    def _agree(self, request: Agree) -> None:
+        store, owner, program = self._service.store, self.peer.fingerprint, self._program.content_hash
         mine = {entry.bundle_id.hex() for entry in self._ready()}
-        for name in mine.intersection(request.bundles):
-            self._service.store.discard(bytes.fromhex(name))
+        for name in mine.intersection(request.lost):
+            store.discard(bytes.fromhex(name))
+        if store.ledger.burned(owner, program) < request.confirmed:
+            count = store.fall_in(owner=owner, program=program, burned=request.confirmed)
+            if count:
+                why = f"{count} bundles: the client knows of inferences that this ledger does not"
+                self._service.events.write("discarded", client=self.peer.name, why=why)
 
     def _ready(self) -> list[Entry]:
         return self._service.store.ready(owner=self.peer.fingerprint, program=self._program.content_hash)

@@ -46,6 +46,7 @@ class Ledger:
         self._clock, self._holder = clock, holder
         self._file = LedgerFile(path)
         self._given_up: set[bytes] = set()  # discarded, but the disk did not take it
+        self._confirmed: dict[tuple[str, str], int] = {}  # by owner and program: to be written with the next change
 
     def reserve(self, entry: Entry, *, most: int | None = None, hourly: int | None = None) -> None:
         """An identifier is taken once, whatever becomes of it. The owner may have `most` bundles, this one included,
@@ -98,9 +99,11 @@ class Ledger:
         if changed != 1:
             raise BundleGoneError("it is not ready", where=_name(bundle_id), remedy="Prepare a new bundle.")
 
-    def burn(self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None) -> None:
+    def burn(
+        self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None, number: int | None = None
+    ) -> int:
         """`hourly`: so many images the owner may have inferred in an hour, these included, however many connections
-        ask at the same time."""
+        ask at the same time. Burns are numbered by the client; `number` is what it says. Returns the number."""
         now = self._clock()
         with self._change() as base:
             if hourly is not None and self._images(base, bundle_id, owner, now - HOUR_S) > hourly:
@@ -110,9 +113,37 @@ class Ledger:
                 " AND state = 'ready' AND owner = ? AND program = ? AND expires_at > ?",
                 (now, self._holder, bundle_id, owner, program, now),
             ).rowcount
+            if changed == 1:
+                known = _burned(base, owner, program)
+                burned = known + 1 if number is None else max(known, number)
+                _set_burned(base, owner, program, burned)
         if changed != 1:
             why = self._why_not(bundle_id, owner, program)
             raise BundleGoneError(why, where=_name(bundle_id), remedy="Prepare a new bundle.")
+        return burned
+
+    def confirm(self, owner: str, program: str, number: int) -> None:
+        """The owner has burned the bundle with this number too. Written with the next change, or at the end."""
+        known = self._confirmed.get((owner, program), 0)
+        self._confirmed[owner, program] = max(known, number)
+
+    def confirmed(self, owner: str) -> dict[str, int]:
+        """For each program, up to which number the owner must know of our burns."""
+        return dict(self._file.select("SELECT program, confirmed FROM burns WHERE owner = ?", (owner,)))
+
+    def burned(self, owner: str, program: str) -> int:
+        """The highest number of a bundle burned with the owner, 0 if there was none."""
+        found = self._file.select("SELECT burned FROM burns WHERE owner = ? AND program = ?", (owner, program))
+        return int(found[0][0]) if found else 0
+
+    def fall_in(self, owner: str, program: str, burned: int) -> list[Entry]:
+        """The owner knows of more burns: this ledger is an older copy. What it calls ready may have been used since;
+        it is discarded and returned, and numbers go on from the owner's."""
+        behind = self.ready(owner=owner, program=program)
+        self._given_up.update(entry.bundle_id for entry in behind)
+        with self._change() as base:
+            _set_burned(base, owner, program, max(burned, _burned(base, owner, program)))
+        return behind
 
     def discard(self, *bundle_ids: bytes) -> None:
         """Whatever they were, they will not be used. If the disk is full, that is written with the next change."""
@@ -182,6 +213,16 @@ class Ledger:
     def is_bound(self, weights_hash: str) -> bool:
         return self._file.select("SELECT hash FROM weights") == [(weights_hash,)]
 
+    def home(self) -> str:
+        """What `move_in` wrote, "" before that."""
+        found = self._file.select("SELECT mark FROM home")
+        return str(found[0][0]) if found else ""
+
+    def move_in(self, mark: str) -> None:
+        with self._change() as base:
+            base.execute("DELETE FROM home")
+            base.execute("INSERT INTO home VALUES (?)", (mark,))
+
     def bind(self, weights_hash: str) -> None:
         """A server's bundles hold shares of its weights: with other weights they would give wrong results unseen."""
         if self.is_bound(weights_hash):
@@ -203,6 +244,9 @@ class Ledger:
             )
 
     def close(self) -> None:
+        if self._confirmed:
+            with contextlib.suppress(DiskError), self._change():
+                pass  # every change writes what was confirmed before
         self._file.close()
 
     @contextmanager
@@ -214,8 +258,17 @@ class Ledger:
                     "UPDATE bundles SET state = 'discarded', changed_at = ? WHERE bundle_id = ? AND state != 'burned'",
                     (self._clock(), bundle_id),
                 )
+            confirmed = dict(self._confirmed)
+            for (owner, program), number in confirmed.items():
+                base.execute(
+                    "UPDATE burns SET confirmed = MAX(confirmed, ?) WHERE owner = ? AND program = ?",
+                    (number, owner, program),
+                )
             yield base
         self._given_up.difference_update(given_up)
+        for key, number in confirmed.items():
+            if self._confirmed.get(key) == number:
+                del self._confirmed[key]
 
     def _held(self, base: sqlite3.Connection, entry: Entry) -> int:
         """Bundles of the same owner and program that are ready or in the making."""
@@ -248,6 +301,19 @@ class Ledger:
             return "it was made for another program"
         reasons = {"ready": "it has expired", "burned": "it was used before", "reserved": "it is not ready"}
         return reasons.get(str(state), "it was discarded")
+
+
+def _burned(base: sqlite3.Connection, owner: str, program: str) -> int:
+    found = base.execute("SELECT burned FROM burns WHERE owner = ? AND program = ?", (owner, program)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _set_burned(base: sqlite3.Connection, owner: str, program: str, burned: int) -> None:
+    base.execute(
+        "INSERT INTO burns (owner, program, burned) VALUES (?, ?, ?)"
+        " ON CONFLICT (owner, program) DO UPDATE SET burned = excluded.burned",
+        (owner, program, burned),
+    )
 
 
 def _begun(owner: str, since: float) -> tuple[str, tuple[object, ...]]:

@@ -52,6 +52,17 @@ CREATE INDEX IF NOT EXISTS by_size ON bundles (batch, backend, program, size_byt
 DROP INDEX IF EXISTS by_owner;
 DROP INDEX IF EXISTS by_use;
 """
+# How many bundles were burned with a peer, and as how many of those the peer must know; and where the file is at home.
+_LATER_TABLES = """
+CREATE TABLE IF NOT EXISTS burns (
+    owner TEXT NOT NULL,
+    program TEXT NOT NULL,
+    burned INTEGER NOT NULL DEFAULT 0,
+    confirmed INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (owner, program)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS home (mark TEXT NOT NULL);
+"""
 
 
 class LedgerFile:
@@ -108,7 +119,7 @@ class LedgerFile:
         columns = {row[1] for row in self._base.execute("PRAGMA table_info(bundles)")}
         for column in _LATER_COLUMNS.keys() - columns:
             self._base.execute(f"ALTER TABLE bundles ADD COLUMN {column} {_LATER_COLUMNS[column]}")
-        self._base.executescript(f"{_INDICES} PRAGMA user_version = {VERSION};")
+        self._base.executescript(f"{_LATER_TABLES} {_INDICES} PRAGMA user_version = {VERSION};")
 
     def _unwritable(self, error: BaseException) -> DiskError:
         return DiskError(

@@ -1,9 +1,9 @@
 """What client and server say to each other around the protocol: small JSON messages on the channel, client first.
 
     Hello        which version, which program ("" = any)       -> Welcome, then program.json
+    Agree        bundles that the client no longer holds, and which burns the server must know (no answer)
     Prepare      how many bundles, which backend and batch     -> Go, then for each bundle the offline phase and Stored
     Infer        a bundle; the online phase follows at once        (no answer: a refusal is the channel's "gives up")
-    Drop         bundles that the client no longer holds           (no answer)
     Ping         up_bytes follow                               -> down_bytes, to measure the link
     Bye          the client is done
 
@@ -25,12 +25,13 @@ from sphynx.program.backends import Backend
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel
 
-SERVICE_VERSION = 1
+SERVICE_VERSION = 2
 MAX_MESSAGE_BYTES = 1 << 14
 MAX_PROGRAM_BYTES = 1 << 24
 MAX_PING_BYTES = 1 << 20
 MAX_IDS = 256
 NONCE_BYTES = 16
+MAX_BURNS = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,11 @@ class Welcome:
     program: str
     program_bytes: int
     ready: tuple[str, ...]  # the bundles that the server holds for this client
+    burned: int  # the highest number of a bundle that it burned with this client
 
     def faults(self) -> list[str]:
-        return [] if 0 < self.program_bytes <= MAX_PROGRAM_BYTES and _are_ids(self.ready) else ["sizes"]
+        is_sized = 0 < self.program_bytes <= MAX_PROGRAM_BYTES and 0 <= self.burned < MAX_BURNS
+        return [] if is_sized and _are_ids(self.ready) else ["sizes"]
 
 
 @dataclass(frozen=True)
@@ -78,17 +81,19 @@ class Stored:
 @dataclass(frozen=True)
 class Infer:
     bundle: str
+    number: int  # the client's, of this burn
 
     def faults(self) -> list[str]:
-        return [] if _are_ids((self.bundle,)) else ["bundle"]
+        return [] if _are_ids((self.bundle,)) and 0 < self.number < MAX_BURNS else ["bundle"]
 
 
 @dataclass(frozen=True)
-class Drop:
-    bundles: tuple[str, ...]
+class Agree:
+    lost: tuple[str, ...]
+    confirmed: int  # up to this number the server has burned what the client has
 
     def faults(self) -> list[str]:
-        return [] if _are_ids(self.bundles) else ["bundles"]
+        return [] if _are_ids(self.lost) and 0 <= self.confirmed < MAX_BURNS else ["values"]
 
 
 @dataclass(frozen=True)
@@ -105,10 +110,10 @@ class Bye:
     pass
 
 
-Request = Hello | Prepare | Infer | Drop | Ping | Bye
+Request = Hello | Prepare | Infer | Agree | Ping | Bye
 Message = Request | Welcome | Go | Stored
 _KINDS: dict[str, type[Message]] = {
-    kind.__name__.lower(): kind for kind in (Hello, Welcome, Prepare, Go, Stored, Infer, Drop, Ping, Bye)
+    kind.__name__.lower(): kind for kind in (Hello, Welcome, Prepare, Go, Stored, Infer, Agree, Ping, Bye)
 }
 Expected = TypeVar("Expected", bound=Message)
 

@@ -18,6 +18,7 @@ as much a third each. Whoever keeps nothing yet may keep one bundle as long as o
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 import threading
 import time
@@ -27,9 +28,11 @@ from pathlib import Path
 from sphynx.errors import BundleGoneError, BundleRefusedError, DiskError, InputError, ShareUsedUpError, StoreFullError
 from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
 from sphynx.service.holders import Holders
+from sphynx.service.home import home_of, why_moved
 from sphynx.service.ledger import Entry, Ledger
 
 LEDGER, BUNDLES = "ledger.sqlite", "bundles"
+_log = logging.getLogger(__name__)
 
 
 class Store:
@@ -41,9 +44,12 @@ class Store:
         memory_bytes: int = 0,
         weights_hash: str = "",
         shared: bool = False,
+        trust: bool = False,
+        tell: Callable[[str], None] = _log.warning,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`weights_hash` is the server's; a client has no weights. A server's store is `shared` by its clients."""
+        """`weights_hash` is the server's; a client has no weights. A server's store is `shared` by its clients. `trust`
+        keeps the bundles of a folder that may have been restored; otherwise `tell` hears why they went."""
         self._folder, self._quota_bytes, self._memory_bytes = folder, quota_bytes, memory_bytes
         self._shared = shared
         self._at_hand: dict[bytes, Bundle] = {}
@@ -64,6 +70,7 @@ class Store:
                     self.ledger = Ledger(folder / LEDGER, clock, self._holders.name)
                     opening.callback(self.ledger.close)
                     self._bind(weights_hash)
+                    self._settle(trust, tell)
                     self._sweep()
             except OSError as error:
                 raise InputError(
@@ -151,20 +158,23 @@ class Store:
         if self.ledger.state(bundle_id) != "ready":  # burned or discarded while it was read
             self._let_go(bundle_id)
 
-    def take(self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None) -> Bundle:
-        """The bundle, burned. Whatever goes wrong from here on, it cannot be taken again. `hourly` as `Ledger.burn`."""
+    def take(
+        self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None, number: int | None = None
+    ) -> tuple[Bundle, int]:
+        """The bundle, burned, and its number. Whatever goes wrong from here on, it cannot be taken again. `hourly` and
+        `number` as `Ledger.burn`."""
         path = self._path(bundle_id)
         at_hand = self._let_go(bundle_id)
         try:
             bundle = at_hand or load_bundle(path)
         except InputError as error:
             # says why, where that is the ledger's to say
-            self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly)
+            self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly, number=number)
             if not path.exists():
                 raise _gone(bundle_id) from None
             self.discard(bundle_id)
             raise BundleRefusedError(error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy=error.remedy) from None
-        self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly)
+        burned = self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly, number=number)
         self._let_go(bundle_id)  # a `preload` may have read it meanwhile
         with self._deleting:
             self._spent.append(path)
@@ -173,7 +183,7 @@ class Store:
             raise BundleRefusedError(
                 "its file holds another bundle", where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle."
             )
-        return bundle
+        return bundle, burned
 
     def delete_spent(self) -> None:
         """Starts to delete the files of bundles that were taken."""
@@ -200,6 +210,13 @@ class Store:
             (entry for entry in ready if entry.holder not in others),
             key=lambda entry: entry.holder != self._holders.name,
         )
+
+    def fall_in(self, *, owner: str, program: str, burned: int) -> int:
+        """As `Ledger.fall_in`; how many were discarded."""
+        behind = self.ledger.fall_in(owner, program, burned)
+        for entry in behind:
+            self.discard(entry.bundle_id)
+        return len(behind)
 
     def alive(self, bundle_ids: Iterable[bytes]) -> set[bytes]:
         """Those that are ready, or in the making or in use by a process that lives."""
@@ -269,6 +286,18 @@ class Store:
                 remedy="End it first, or give this one a folder of its own: --state DIR.",
             )
         self.ledger.bind(weights_hash)
+
+    def _settle(self, trust: bool, tell: Callable[[str], None]) -> None:
+        """Bundles of a restored folder may have been used since it was copied: both parties may have been restored."""
+        before, now = self.ledger.home(), home_of(self._folder / LEDGER)
+        why = why_moved(before, now) if before else None
+        ready = self.ledger.ready()
+        if why and ready and not trust:
+            tell(f"{len(ready)} bundles were discarded: {why}")
+            for entry in ready:
+                self.discard(entry.bundle_id)
+        if before != now:
+            self.ledger.move_in(now)  # last: a crash before it discards again
 
     def _sweep(self) -> None:
         """What is ready was saved before, and what is saved was reserved before: files are looked for first."""
