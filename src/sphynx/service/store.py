@@ -27,6 +27,7 @@ from pathlib import Path
 
 from sphynx.errors import BundleGoneError, BundleRefusedError, DiskError, InputError, ShareUsedUpError, StoreFullError
 from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
+from sphynx.service.file_system import check_local
 from sphynx.service.holders import Holders
 from sphynx.service.home import home_of, why_moved
 from sphynx.service.ledger import Entry, Ledger
@@ -63,6 +64,7 @@ class Store:
                 for made in (folder, folder / BUNDLES):
                     made.mkdir(mode=0o700, parents=True, exist_ok=True)
                     made.chmod(0o700)
+                check_local(folder)
                 self._holders = Holders(folder)
                 opening.callback(self._holders.leave)
                 with self._holders.alone():
