@@ -99,6 +99,16 @@ def prepared(case: Case, backend: Backend = "gmw", times: int = 1) -> list[tuple
     return list(zip(*run_parties(server, client), strict=True))
 
 
+def test_every_bundle_has_a_generator_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the operating system gave every generator the same seed, all bundles of a connection would be alike."""
+    monkeypatch.setattr("sphynx.protocol.inference.Prg", lambda: Prg.fixed_seed_for_tests(b"always the same."))
+    (server_one, client_one), (server_two, client_two) = prepared(random_case(2), "gc", times=2)
+    masks = [name for name in client_one.arrays if name.startswith("mask/")]
+    shares = [name for name in server_one.arrays if name.startswith("share/")]
+    assert masks and all(np.array_equal(client_one.arrays[name], client_two.arrays[name]) for name in masks)
+    assert shares and all(np.array_equal(server_one.arrays[name], server_two.arrays[name]) for name in shares)
+
+
 def test_set_up_happens_once_and_nothing_repeats() -> None:
     """Two bundles of one connection share no mask, no share, no material and no byte of an upload."""
     case = random_case(2)

@@ -9,6 +9,7 @@ Several images go through one call, with a leading axis: to the core they are fu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +83,12 @@ class LinearClient:
         self._threads = threads
         self._key = _native.rlwe.SecretKey(params, prg)
 
+    def drawing_from(self, prg: Prg) -> LinearClient:
+        """The same keys, with another generator from here on."""
+        other = copy(self)
+        other._prg = prg
+        return other
+
     def public_key(self) -> bytes:
         return self._key.public_key(self._prg)
 
@@ -127,6 +134,12 @@ class LinearServer:
         self._prg = prg
         self._threads = threads
         self._key = _native.rlwe.PublicKey(params, public_key)
+
+    def drawing_from(self, prg: Prg) -> LinearServer:
+        """The same keys, with another generator from here on."""
+        other = copy(self)
+        other._prg = prg
+        return other
 
     def parse(self, layout: InputLayout, upload: bytes, images: int | None = None) -> Ciphertexts:
         return Ciphertexts(self.params, upload, layout.ciphertexts * (images or 1), self._threads)

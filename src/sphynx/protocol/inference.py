@@ -16,13 +16,15 @@ sphynx.program.interpret, without the server seeing the image or the client the 
                           ...one exchange for each activation...
                    logits = shares added   <--- its share of logits ---
 
-Each party's half of a bundle is spent by one inference; whoever drives these classes burns it before `infer`.
+Each party's half of a bundle is spent by one inference; whoever drives these classes burns it before `infer`. For every
+bundle the secrets come from a new generator, which the operating system seeds; a given one serves all, in tests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,14 +57,16 @@ class InferenceServer:
     """One connection's server side. `prepare` and `infer` answer the client's calls of the same name."""
 
     def __init__(self, model: ServerModel, channel: Channel, prg: Prg | None = None) -> None:
-        self._model, self._channel, self._prg = model, channel, prg or Prg()
+        self._model, self._channel, self._prg = model, channel, prg
         self._session: tuple[rlwe.LinearServer, ServerOts] | None = None
 
     def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
         model, channel = self._model, self._channel
         bundle = Bundle(bundle_id, model.program.content_hash, "server", backend, batch, {})
         layers = activation_layers(model.program, batch)
-        keys, ots = self._session = self._session or self._set_up()
+        keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
+        prg = self._prg or Prg()
+        keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
         for name, share in answer_masks(channel, model, keys, batch).items():
             bundle.arrays[_share_name(name)] = share
         bundle.arrays.update(_named_materials(prepare_server(channel, ots, backend, layers)))
@@ -93,12 +97,12 @@ class InferenceServer:
         with channel.section("online", program.logits.name):
             channel.send(_packed(program, tensors[program.logits.name]))
 
-    def _set_up(self) -> tuple[rlwe.LinearServer, ServerOts]:
+    def _set_up(self, prg: Prg) -> tuple[rlwe.LinearServer, ServerOts]:
         params, channel = self._model.plan.params, self._channel
         with channel.section("setup", "keys"):
             public_key = bytes(channel.receive(params.public_key_bytes))
             try:
-                keys = rlwe.LinearServer(params, public_key, self._prg, self._model.threads)
+                keys = rlwe.LinearServer(params, public_key, prg, self._model.threads)
             except ValueError as error:
                 raise SphynxError(
                     f"the client's public key is malformed ({error})",
@@ -106,22 +110,24 @@ class InferenceServer:
                     remedy="The peer or the connection is broken: start a new session.",
                 ) from None
         with channel.section("setup", "ots"):
-            return keys, set_up_server(channel, self._prg)
+            return keys, set_up_server(channel, prg)
 
 
 class InferenceClient:
     """One connection's client side. It knows the public program only."""
 
     def __init__(self, program: Program, channel: Channel, prg: Prg | None = None, *, threads: int = 0) -> None:
-        self._program, self._channel, self._prg, self._threads = program, channel, prg or Prg(), threads
+        self._program, self._channel, self._prg, self._threads = program, channel, prg, threads
         self._session: tuple[rlwe.LinearClient, ClientOts] | None = None
 
     def prepare(self, bundle_id: bytes, backend: Backend, batch: int = 1) -> Bundle:
         program, channel = self._program, self._channel
         bundle = Bundle(bundle_id, program.content_hash, "client", backend, batch, {})
         layers = activation_layers(program, batch)
-        keys, ots = self._session = self._session or self._set_up()
-        masks = {name: draw_mask(self._prg, program, name, batch) for name in _masked(program)}
+        keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
+        prg = self._prg or Prg()
+        keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
+        masks = {name: draw_mask(prg, program, name, batch) for name in _masked(program)}
         tensors = MaskedTensors(program, masks)
         upload_masks(channel, plan_program(program), keys, tensors, batch)
         shares = {step.name: tensors[step.source] for step in program.steps if isinstance(step, Relu | Square)}
@@ -166,13 +172,13 @@ class InferenceClient:
                 remedy=f"This bundle is for uint8 images of shape {expected}.",
             )
 
-    def _set_up(self) -> tuple[rlwe.LinearClient, ClientOts]:
+    def _set_up(self, prg: Prg) -> tuple[rlwe.LinearClient, ClientOts]:
         channel = self._channel
         with channel.section("setup", "keys"):
-            keys = rlwe.LinearClient(plan_program(self._program).params, self._prg, self._threads)
+            keys = rlwe.LinearClient(plan_program(self._program).params, prg, self._threads)
             channel.send(keys.public_key())
         with channel.section("setup", "ots"):
-            return keys, set_up_client(channel, self._prg)
+            return keys, set_up_client(channel, prg)
 
 
 def _linear_after(program: Program) -> dict[str, list[Linear | Pool]]:

@@ -9,7 +9,7 @@ In `down` the server is the extension's sender, in `up` the client is. Set-up:
 
 Public-key work is thus done once, not once for each direction. The sessions serve every bundle of the connection:
 positions move on with each extension, no pad is used twice. Both parties extend in the same order. The offset of `down`
-is also the server's garbling offset. Whatever a party draws for the connection comes from its one generator.
+is also the server's garbling offset. Whatever a party draws comes from the one generator at hand.
 """
 
 from __future__ import annotations
