@@ -76,6 +76,22 @@ def test_plan_to_show(tmp_path: Path) -> None:
     assert "->" in sphynx("plan", "--relu-budget", "50k", cwd=tmp_path).stdout
 
 
+def test_plan_to_show_of_a_stream(tmp_path: Path) -> None:
+    planned = sphynx(
+        "plan", "--family", "stream", "--relu-budget", "25.6k", "--json", "-o", "design.json", cwd=tmp_path
+    )
+    assert planned.returncode == 0, planned.stderr
+    (chosen,) = (plan for plan in json.loads(planned.stdout)["plans"] if plan["chosen"])
+    shown = sphynx("show", "design.json", "--svg", "pictures", "--json", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    data = json.loads(shown.stdout)
+    assert (data["relus"], data["parameters"]) == (chosen["relus"], chosen["parameters"])
+    assert "C = 56" in (tmp_path / "pictures/skeleton.svg").read_text()
+    again = sphynx("show", "stream", "--stages", chosen["stages"], "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["design"] == data["design"]
+    assert chosen["stages"] in sphynx("show", "design.json", cwd=tmp_path).stdout
+
+
 def test_a_long_list_of_plans_is_shown_by_the_nearest_of_each_depth(tmp_path: Path) -> None:
     planned = sphynx("plan", "--relu-budget", "4M", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
@@ -165,7 +181,14 @@ def bad_genotype(**change: object) -> str:
         (["show", "vgg11", "--stem", "odd"], "--stem: vgg11 has nothing of the kind"),
         (["show", "vgg11", "--balancing", "odd", "--conv-stack", "x"], "Leave --balancing and --conv-stack out"),
         (["show", "sphynx", "--pool", "max"], "--pool: a network of cells has nothing of the kind"),
-        (["show", "resnet18", "--svg", "pictures"], "only a network of Sphynx cells is drawn"),
+        (["show", "resnet18", "--svg", "pictures"], "only a network of Sphynx cells or a stream is drawn"),
+        (["show", "wide-resnet", "-D", "27"], "6n + 4 layers, not 27"),
+        (["show", "stream"], "the maps (none) do not fit"),
+        (["show", "stream", "--stages", "16:8:2", "--pool", "max"], "--pool: stream has nothing of the kind"),
+        (["show", "stream", "--stages", "16:8:2", "--borders", "odd"], "Use zero or halo"),
+        (["show", "sphynx", "--stages", "16:8:2"], "--stages: a network of cells has nothing of the kind"),
+        (["plan", "--relu-budget", "25k", "--family", "odd"], "Use cells or stream"),
+        (["plan", "--latency-budget", "90ms", "--family", "stream"], "streams are planned by ReLUs"),
         (["show", "sphynx", "--svg", "cycle.json"], "cycle.json: it cannot be a folder"),
         (["show", "sphynx", "--svg", "cycle.json/within"], "cycle.json/within: it cannot be a folder"),
         (["show", "sphynx", "-o", "cycle.json/design.json"], "design.json: it cannot be written"),

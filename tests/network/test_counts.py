@@ -8,14 +8,23 @@ from hypothesis import strategies as st
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.micro import MicroNetwork
 from sphynx.network.observe import observe
-from sphynx.network.reference import ResNet18, Vgg11
+from sphynx.network.reference import ResNet18, Vgg11, WideResNet
+from sphynx.network.stream import StreamNetwork
 from sphynx.space.account import account_of
 from sphynx.space.design import Design
 from sphynx.space.micro import MicroDesign, account_of_micro
 from sphynx.space.published_cells import SPHYNX
-from sphynx.space.reference import ResNet18Design, Vgg11Design, account_of_resnet18, account_of_vgg11
+from sphynx.space.reference import (
+    ResNet18Design,
+    Vgg11Design,
+    WideResNetDesign,
+    account_of_resnet18,
+    account_of_vgg11,
+    account_of_wide_resnet,
+)
+from sphynx.space.stream import StreamDesign, account_of_stream
 from sphynx.space.tally import Shape
-from tests.space.strategies import designs, micro_designs
+from tests.space.strategies import designs, micro_designs, stream_designs
 
 once_per_network = settings(max_examples=40)
 
@@ -30,6 +39,20 @@ def test_sphynx_networks(design: Design) -> None:
 @given(micro_designs)
 def test_micro_search_networks(design: MicroDesign) -> None:
     assert observe(MicroNetwork(design), design.image) == account_of_micro(design).total
+
+
+@once_per_network
+@given(stream_designs)
+def test_stream_networks(design: StreamDesign) -> None:
+    assert observe(StreamNetwork(design), design.image) == account_of_stream(design).total
+    assert design.relus == account_of_stream(design).total.relus
+
+
+@settings(max_examples=10)
+@given(st.sampled_from([10, 16, 22]), st.integers(1, 2), st.integers(4, 21))
+def test_wide_resnets(depth: int, width: int, size: int) -> None:
+    design = WideResNetDesign(depth, width, Shape(3, size, size + 3), 10)
+    assert observe(WideResNet(design), design.image) == account_of_wide_resnet(design).total
 
 
 @once_per_network
@@ -52,6 +75,7 @@ def test_parameter_counts_known_from_elsewhere() -> None:
     """The originals at full width, as every model zoo lists them."""
     assert account_of_resnet18(ResNet18Design()).total.parameters == 11_689_512
     assert account_of_vgg11(Vgg11Design()).total.parameters == 132_868_840
+    assert account_of_wide_resnet(WideResNetDesign(28, 10, classes=10)).total.parameters == 36_479_194
 
 
 def test_the_observer_sees_a_relu_however_it_is_written() -> None:

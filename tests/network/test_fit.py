@@ -12,7 +12,8 @@ from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
 from sphynx.space.micro import MicroDesign
 from sphynx.space.published_cells import PC_DARTS, SPHYNX
-from sphynx.space.reference import ResNet18Design, Vgg11Design
+from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
+from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 
 
@@ -29,6 +30,8 @@ def made_up(*shape: int, classes: int = 2) -> Data:
         (Design(SPHYNX, 5, 5, (0, 1)), "plan --relu-budget BUDGET"),
         (ResNet18Design(64, Shape(3, 32, 32), 100, "small"), "show resnet18"),
         (Vgg11Design(8, Shape(3, 32, 32), 100), "show vgg11"),
+        (WideResNetDesign(), "show wide-resnet"),
+        (StreamDesign((Stage(8, (2,)),)), "plan --family stream --relu-budget BUDGET"),
     ],
 )
 def test_a_design_for_other_images_names_the_command_that_makes_one(design: AnyDesign, verb: str) -> None:

@@ -6,6 +6,7 @@ from sphynx.space.cell import INPUT_NODES, Cell, Edge
 from sphynx.space.design import Design
 from sphynx.space.genotype import OPERATIONS, Genotype, Space
 from sphynx.space.micro import MicroDesign
+from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 
 
@@ -55,4 +56,27 @@ micro_designs = st.builds(
     balancing=st.sampled_from(["relu", "flop"]),
     share_relus=st.booleans(),
     preprocessing_relus=st.sampled_from(["all", "reductions", "none"]),
+)
+
+
+@st.composite
+def stages(draw: st.DrawFn) -> tuple[Stage, ...]:
+    made = draw(
+        st.lists(
+            st.builds(Stage, st.integers(1, 5), st.lists(st.integers(1, 4), max_size=2).map(tuple)),
+            min_size=1,
+            max_size=3,
+        )
+    )
+    made[0] = made[0]._replace(channels=(*made[0].channels, 2))  # at least one block
+    return tuple(made)
+
+
+stream_designs = st.builds(
+    StreamDesign,
+    stages=stages(),
+    image=images,
+    classes=st.integers(1, 5),
+    stem_stride=st.sampled_from([1, 2]),
+    borders=st.sampled_from(["zero", "halo"]),
 )

@@ -10,13 +10,16 @@ from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any, is_design, load_any_design, load_design, save_design
 from sphynx.space.micro import MicroDesign
 from sphynx.space.published_cells import PC_DARTS_SKIP, SPHYNX
-from sphynx.space.reference import ResNet18Design, Vgg11Design
+from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
+from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 
 EVERY_KIND = [
     Design(SPHYNX, 5, 5, (0, 1)),
     ResNet18Design(16, Shape(3, 32, 32), 100, "small", "average", "teacher"),
     Vgg11Design(8, Shape(3, 64, 48), 10, 64),
+    WideResNetDesign(16, 2, Shape(3, 32, 32), 10, "teacher"),
+    StreamDesign((Stage(8, (2, 3)), Stage(4, (5,))), Shape(1, 8, 8), 10, borders="zero", name="small"),
     MicroDesign(PC_DARTS_SKIP, 1, 4, balancing="relu", share_relus=True, preprocessing_relus="reductions"),
 ]
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sphynx.space.genotype import Genotype
     from sphynx.space.operations import ConvStack as ConvStackName
     from sphynx.space.reference import Pool
+    from sphynx.space.stream import Borders
 
 # From this size on, the three stride-2 convolutions of the ImageNet stem come first unless --stem says otherwise.
 IMAGENET_STEM_FROM = 128
@@ -30,6 +31,9 @@ StemOption = Annotated[
 Balancing = Annotated[str, typer.Option("--balancing", help="relu (channels x4 at a reduce cell) or flop (x2).")]
 ConvStack = Annotated[str, typer.Option("--conv-stack", help="paper, single or pad_once: the form of conv3/conv5.")]
 Convolution = Annotated[str, typer.Option("--convolution", help="vanilla or separable.")]
+BordersOption = Annotated[
+    str, typer.Option("--borders", help="Of a stream: halo, which fuses exactly under the protocol, or zero padding.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
@@ -104,4 +108,12 @@ def conv_stack_for(name: str) -> ConvStackName:
 
     if name not in get_args(Known):
         raise InputError(f"{name!r} is unknown", where="--conv-stack", remedy=f"Use {', '.join(get_args(Known))}.")
+    return name  # type: ignore[return-value]  # checked above
+
+
+def borders_for(name: str) -> Borders:
+    from sphynx.space.stream import Borders as Known
+
+    if name not in get_args(Known):
+        raise InputError(f"{name!r} is unknown", where="--borders", remedy=f"Use {' or '.join(get_args(Known))}.")
     return name  # type: ignore[return-value]  # checked above

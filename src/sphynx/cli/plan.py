@@ -1,4 +1,4 @@
-"""`sphynx plan`: channels and depth for a ReLU budget."""
+"""`sphynx plan`: channels and depth for a ReLU budget, or the stages of a stream network."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ def plan(
     link: LinkOption = "lan",
     relu: ReluOption = "auto",
     tolerance: Annotated[str, typer.Option("--tolerance", help="How far from the budget is allowed.")] = "5%",
+    family: Annotated[
+        str, typer.Option("--family", help="cells, or stream: a linear stream that few channels are rectified beside.")
+    ] = "cells",
     cells: opt.Cells = "sphynx",
     image_size: opt.ImageSize = 32,
     image_channels: opt.ImageChannels = 3,
@@ -37,6 +40,11 @@ def plan(
     balancing: opt.Balancing = "relu",
     conv_stack: opt.ConvStack = "single",
     convolution: opt.Convolution = "vanilla",
+    borders: opt.BordersOption = "halo",
+    width: Annotated[
+        int,
+        typer.Option("--width", min=0, help="Of a stream in its last stage; 0 = by the budget.", show_default=False),
+    ] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the chosen design.json here.", callback=out_file)
     ] = None,
@@ -53,6 +61,8 @@ def plan(
       sphynx plan --relu-budget 1k --image-size 8 --image-channels 1 --classes 10 -o design.json
 
       sphynx plan --latency-budget 500ms --link wan
+
+      sphynx plan --family stream --relu-budget 25.6k -o stream.json
     """
     from sphynx.space.files import save_design
     from sphynx.space.planner import parse_percentage, parse_relu_budget
@@ -60,6 +70,13 @@ def plan(
 
     if bool(relu_budget) == bool(latency_budget):
         raise InputError("give one of them", where="--relu-budget, --latency-budget", remedy="See sphynx plan --help.")
+    if family == "stream":
+        _plan_stream(
+            relu_budget, tolerance, (image_channels, image_size, image_size), classes, borders, width, out, as_json
+        )
+        return
+    if family != "cells":
+        raise InputError(f"{family!r} is not a family", where="--family", remedy="Use cells or stream.")
     template = opt.design_for(
         cells=cells, channels=2, depth=3, reduce_positions=None, image_size=image_size, image_channels=image_channels,
         classes=classes, stem=stem, balancing=balancing, conv_stack=conv_stack, convolution=convolution,
@@ -99,6 +116,55 @@ def plan(
             f"Estimated for the chosen one over {estimated.link.name}, ReLU by {estimated.backend}: "
             f"{1e3 * estimated.total.online_seconds:.0f} ms online, {estimated.total.offline_seconds:.2f} s offline."
         )
+    if out is not None:
+        typer.echo(f"wrote {out}", err=True)
+
+
+def _plan_stream(
+    relu_budget: str, tolerance: str, image: tuple[int, int, int], classes: int, borders: str, width: int,
+    out: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    from sphynx.space.files import save_design
+    from sphynx.space.planner import parse_percentage, parse_relu_budget
+    from sphynx.space.stream_planner import plan_stream
+    from sphynx.space.tally import Shape
+
+    if not relu_budget:
+        raise InputError("streams are planned by ReLUs", where="--latency-budget", remedy="Give --relu-budget.")
+    budget, shape = parse_relu_budget(relu_budget), Shape(*image)
+    plans = plan_stream(budget, parse_percentage(tolerance), shape, classes, opt.borders_for(borders), width)
+    if out is not None:
+        save_design(plans.chosen.design, out)
+    rows = [
+        {
+            "stages": str(plan.design),
+            "blocks": plan.design.blocks,
+            "relus": plan.relus,
+            "parameters": plan.parameters,
+            "macs": plan.macs,
+            "chosen": plan.chosen,
+        }
+        for plan in plans.plans
+    ]
+    if as_json:
+        print_json({"relu_budget": budget, "reason": plans.reason, "plans": rows})
+        return
+    print_table(
+        f"Stream networks of at most {count(budget)} ReLUs, {shape} images, {classes} classes, {borders} borders",
+        ["", "stages (map:W:C of each block)", ">blocks", ">ReLUs", ">parameters", ">MACs"],
+        (
+            [
+                "->" if plan.chosen else "",
+                str(plan.design),
+                str(plan.design.blocks),
+                count(plan.relus),
+                short(plan.parameters),
+                short(plan.macs),
+            ]
+            for plan in plans.plans
+        ),
+        note=f"Chosen: {plans.reason}",
+    )
     if out is not None:
         typer.echo(f"wrote {out}", err=True)
 

@@ -1,4 +1,4 @@
-"""The reference networks by name, resnet18 and vgg11, and which flags that describe a network say nothing about one."""
+"""Networks by name that are not of cells (resnet18, vgg11, wide-resnet, stream), and which flags say nothing of one."""
 
 from __future__ import annotations
 
@@ -6,17 +6,26 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sphynx.cli.design_options import pool_for, stem_for
+from sphynx.cli.design_options import borders_for, pool_for, stem_for
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
-    from sphynx.space.reference import ResNet18Design, Vgg11Design
+    from sphynx.space.files import ReferenceDesign
+    from sphynx.space.stream import StreamDesign
 
-REFERENCES = ("resnet18", "vgg11")
+REFERENCES = ("resnet18", "vgg11", "wide-resnet")
+STREAM = "stream"
 
-_OF_CELLS = ("depth", "reduce_at", "balancing", "conv_stack", "convolution")
-_MEANINGLESS = {"resnet18": _OF_CELLS, "vgg11": (*_OF_CELLS, "stem")}  # VGG11 starts in one way only
-_MEANINGLESS_OF_CELLS = ("pool",)
+_OF_CELLS = ("reduce_at", "balancing", "conv_stack", "convolution")
+_OF_STREAMS = ("stages", "borders")
+_MEANINGLESS = {
+    "resnet18": ("depth", *_OF_CELLS, *_OF_STREAMS),
+    "vgg11": ("depth", *_OF_CELLS, *_OF_STREAMS, "stem"),  # VGG11 starts in one way only
+    "wide-resnet": (*_OF_CELLS, *_OF_STREAMS, "stem", "pool"),
+    STREAM: ("channels", "depth", *_OF_CELLS, "stem", "pool"),
+}
+_MEANINGLESS_OF_CELLS = ("pool", *_OF_STREAMS)
+_WIDE_RESNET_DEPTH, _WIDE_RESNET_WIDTH, _WIDTH = 28, 10, 64
 
 
 def refuse_meaningless_flags(context: typer.Context, network: str) -> None:
@@ -27,19 +36,32 @@ def refuse_meaningless_flags(context: typer.Context, network: str) -> None:
         if (source := context.get_parameter_source(flag)) is not None and source.name != "DEFAULT"
     ]
     if given:
-        kind = network if network in REFERENCES else "a network of cells"
+        kind = network if network in _MEANINGLESS else "a network of cells"
         raise InputError(
             f"{kind} has nothing of the kind", where=", ".join(given), remedy=f"Leave {' and '.join(given)} out."
         )
 
 
 def reference_network(
-    what: str, width: int, image_size: int, image_channels: int, classes: int, stem: str, pool: str
-) -> ResNet18Design | Vgg11Design:
-    from sphynx.space.reference import ResNet18Design, Vgg11Design
+    what: str, channels: int | None, depth: int | None, image_size: int, image_channels: int, classes: int, stem: str,
+    pool: str,
+) -> ReferenceDesign:  # fmt: skip
+    from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
     from sphynx.space.tally import Shape
 
     image, chosen = Shape(image_channels, image_size, image_size), pool_for(pool)
+    if what == "wide-resnet":
+        return WideResNetDesign(depth or _WIDE_RESNET_DEPTH, channels or _WIDE_RESNET_WIDTH, image, classes)
+    width = _WIDTH if channels is None else channels
     if what == "vgg11":
         return Vgg11Design(width, image, classes, pool=chosen)
     return ResNet18Design(width, image, classes, stem_for(stem, image_size), chosen)
+
+
+def stream_network(stages: str, borders: str, image_size: int, image_channels: int, classes: int) -> StreamDesign:
+    from sphynx.space.stream import StreamDesign, stages_from_text
+    from sphynx.space.tally import Shape
+
+    image = Shape(image_channels, image_size, image_size)
+    found, stride = stages_from_text(stages, image)
+    return StreamDesign(found, image, classes, stride, borders_for(borders))

@@ -10,23 +10,41 @@ import typer
 from sphynx.cli import design_options as opt
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.cli.output_files import out_file, picture_folder
-from sphynx.cli.reference_networks import REFERENCES, reference_network, refuse_meaningless_flags
+from sphynx.cli.reference_networks import (
+    REFERENCES,
+    STREAM,
+    reference_network,
+    refuse_meaningless_flags,
+    stream_network,
+)
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.space.design import Design
     from sphynx.space.files import AnyDesign
+    from sphynx.space.stream import StreamDesign
 
 
 def show(
     context: typer.Context,
     what: Annotated[
-        str, typer.Argument(help="A design.json, a run folder, a model's or a published genotype's name, resnet18.")
+        str,
+        typer.Argument(
+            help="A design.json, a run folder, a model's or a published genotype's name, resnet18, vgg11, "
+            "wide-resnet, or stream."
+        ),
     ],
     channels: Annotated[
-        int | None, typer.Option("--channels", "-C", help="Initial channels. Default: 5, and 64 for resnet18, vgg11.")
+        int | None,
+        typer.Option(
+            "--channels",
+            "-C",
+            help="Initial channels. Default: 5; 64 for resnet18, vgg11; a factor of 10 for wide-resnet.",
+        ),
     ] = None,
-    depth: Annotated[int, typer.Option("--depth", "-D", help="Number of cells.")] = 5,
+    depth: Annotated[
+        int | None, typer.Option("--depth", "-D", help="Number of cells. Default: 5; of layers, 28, for wide-resnet.")
+    ] = None,
     reduce_at: Annotated[
         str | None, typer.Option("--reduce-at", help="Reduce positions, as 0,1. Default: D/3, 2D/3.")
     ] = None,
@@ -43,6 +61,11 @@ def show(
     balancing: opt.Balancing = "relu",
     conv_stack: opt.ConvStack = "single",
     convolution: opt.Convolution = "vanilla",
+    stages: Annotated[
+        str,
+        typer.Option("--stages", help="Of a stream, as map:W:C of each block: 16:64:12 8:128:56x3 4:256:256x2,216."),
+    ] = "",
+    borders: opt.BordersOption = "halo",
     svg: Annotated[
         Path | None, typer.Option("--svg", help="Draw cells and skeleton into this folder.", callback=picture_folder)
     ] = None,
@@ -64,19 +87,23 @@ def show(
       sphynx show resnet18 --image-size 32 -o teacher.json
 
       sphynx show pc-darts --json
+
+      sphynx show stream --stages "16:64:12 8:128:56x3 4:256:256x2,216" -o stream.json
     """
     from sphynx.space.design import Design
     from sphynx.space.files import account_of_any, save_design
+    from sphynx.space.stream import StreamDesign
 
     design: AnyDesign | None = _design_file(what)
     if design is None:
         refuse_meaningless_flags(context, what)
     if design is None and what in REFERENCES:
-        width = 64 if channels is None else channels
-        design = reference_network(what, width, image_size, image_channels, classes, stem, pool)
+        design = reference_network(what, channels, depth, image_size, image_channels, classes, stem, pool)
+    if design is None and what == STREAM:
+        design = stream_network(stages, borders, image_size, image_channels, classes)
     if design is None:
         design = opt.design_for(
-            cells=what, channels=5 if channels is None else channels, depth=depth,
+            cells=what, channels=5 if channels is None else channels, depth=5 if depth is None else depth,
             reduce_positions=None if reduce_at is None else opt.parse_positions(reduce_at),
             image_size=image_size, image_channels=image_channels, classes=classes, stem=stem,
             balancing=balancing, conv_stack=conv_stack, convolution=convolution,
@@ -84,8 +111,10 @@ def show(
     account = account_of_any(design)
     written: list[Path] = []
     if svg is not None:
-        if not isinstance(design, Design):
-            raise InputError("only a network of Sphynx cells is drawn", where="--svg", remedy="Leave --svg out.")
+        if not isinstance(design, Design | StreamDesign):
+            raise InputError(
+                "only a network of Sphynx cells or a stream is drawn", where="--svg", remedy="Leave --svg out."
+            )
         written += _draw(design, svg)
     if out is not None:
         save_design(design, out)
@@ -122,8 +151,13 @@ def show(
 
 def _title(design: AnyDesign) -> str:
     from sphynx.space.micro import MicroDesign
-    from sphynx.space.reference import ResNet18Design, Vgg11Design
+    from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
+    from sphynx.space.stream import StreamDesign
 
+    if isinstance(design, StreamDesign):
+        return f"stream {design}, {design.borders} borders"
+    if isinstance(design, WideResNetDesign):
+        return f"WRN-{design.depth}-{design.width}"
     if isinstance(design, ResNet18Design | Vgg11Design):
         return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
     cells = design.genotype.name or "unnamed"
@@ -141,21 +175,23 @@ def _design_file(what: str) -> AnyDesign | None:
     path = model_path(what) if what in model_names() else Path(what)
     if path.is_dir():
         path = path / "design.json"
-        if not path.is_file() and what not in (*REFERENCES, *GENOTYPES):
+        if not path.is_file() and what not in (*REFERENCES, STREAM, *GENOTYPES):
             raise InputError("the folder holds no design.json", where=what, remedy="Give a run folder, or a file.")
     return load_any_design(path) if path.is_file() and is_design(read_json(path)) else None
 
 
-def _draw(design: Design, folder: Path) -> list[Path]:
+def _draw(design: Design | StreamDesign, folder: Path) -> list[Path]:
     from sphynx.report.svg.skeleton import draw_skeleton
     from sphynx.space.cell_svg import cell_svg
+    from sphynx.space.stream import StreamDesign
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for kind, cell in (("normal", design.genotype.normal), ("reduce", design.genotype.reduce)):
-        path = folder / f"{kind}.svg"
-        path.write_text(cell_svg(cell, title=f"{design.genotype.name or 'cell'}: {kind}"))
-        paths.append(path)
+    if not isinstance(design, StreamDesign):
+        for kind, cell in (("normal", design.genotype.normal), ("reduce", design.genotype.reduce)):
+            path = folder / f"{kind}.svg"
+            path.write_text(cell_svg(cell, title=f"{design.genotype.name or 'cell'}: {kind}"))
+            paths.append(path)
     paths.append(folder / "skeleton.svg")
     paths[-1].write_text(draw_skeleton(design).to_svg())
     return paths

@@ -6,21 +6,27 @@ from torch import nn
 
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.micro import MicroNetwork
-from sphynx.network.reference import ResNet18, Vgg11
+from sphynx.network.reference import ResNet18, Vgg11, WideResNet
+from sphynx.network.stream import StreamNetwork
 from sphynx.network.widen import narrowed, widened
 from sphynx.space.files import AnyDesign
 from sphynx.space.micro import MicroDesign
-from sphynx.space.reference import ResNet18Design, Vgg11Design
+from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
+from sphynx.space.stream import StreamDesign
 
-AnyNetwork = SphynxNetwork | MicroNetwork | ResNet18 | Vgg11
+AnyNetwork = SphynxNetwork | StreamNetwork | MicroNetwork | ResNet18 | Vgg11 | WideResNet
 
 
 def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool = False) -> AnyNetwork:
-    """The auxiliary head and drop-path belong to Sphynx networks; the others have neither."""
+    """The auxiliary head and drop-path belong to networks of Sphynx cells; the others have neither."""
+    if isinstance(design, StreamDesign):
+        return StreamNetwork(design)
     if isinstance(design, ResNet18Design):
         return ResNet18(design)
     if isinstance(design, Vgg11Design):
         return Vgg11(design)
+    if isinstance(design, WideResNetDesign):
+        return WideResNet(design)
     if isinstance(design, MicroDesign):
         return MicroNetwork(design)
     return SphynxNetwork(design, auxiliary=auxiliary, drop_path=drop_path)

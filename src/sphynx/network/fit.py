@@ -7,7 +7,8 @@ from sphynx.data.images import DataFace
 from sphynx.errors import InputError
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
-from sphynx.space.reference import ResNet18Design, Vgg11Design
+from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
+from sphynx.space.stream import StreamDesign
 from sphynx.space.tally import Shape
 
 
@@ -32,7 +33,9 @@ def _command(design: AnyDesign, image: Shape, classes: int) -> str:
     flags = f"--image-size {image.height} --image-channels {image.channels} --classes {classes} -o design.json"
     if isinstance(design, Design):
         return f"Plan a design for this data: sphynx plan --relu-budget BUDGET {flags}."
-    if isinstance(design, ResNet18Design | Vgg11Design):
-        name = "resnet18" if isinstance(design, ResNet18Design) else "vgg11"
-        return f"Make a design for this data: sphynx show {name} {flags}."
+    if isinstance(design, StreamDesign):
+        return f"Plan a design for this data: sphynx plan --family stream --relu-budget BUDGET {flags}."
+    for kind, name in ((ResNet18Design, "resnet18"), (Vgg11Design, "vgg11"), (WideResNetDesign, "wide-resnet")):
+        if isinstance(design, kind):
+            return f"Make a design for this data: sphynx show {name} {flags}."
     return "Make a design for this data."

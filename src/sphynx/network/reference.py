@@ -1,10 +1,19 @@
-"""ResNet18 and VGG11 (with batch norm) of any width, in torch; `space.reference` describes and counts them."""
+"""ResNet18, VGG11 (with batch norm), wide residual networks: of any width, in torch; `space.reference` counts them."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from sphynx.space.reference import RESNET_STAGES, VGG11_STAGES, Pool, ResNet18Design, Vgg11Design
+from sphynx.space.reference import (
+    RESNET_STAGES,
+    VGG11_STAGES,
+    WIDE_RESNET_STAGES,
+    WIDE_RESNET_STEM,
+    Pool,
+    ResNet18Design,
+    Vgg11Design,
+    WideResNetDesign,
+)
 
 
 class ResNet18(nn.Module):
@@ -82,6 +91,48 @@ class Vgg11(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.features(x).flatten(1))  # type: ignore[no-any-return]
+
+
+class WideResNet(nn.Module):
+    def __init__(self, design: WideResNetDesign) -> None:
+        super().__init__()
+        self.design = design
+        self.stem = nn.Conv2d(design.image.channels, WIDE_RESNET_STEM, 3, padding=1, bias=False)
+        blocks: list[nn.Module] = []
+        channels = WIDE_RESNET_STEM
+        for base, first_stride in WIDE_RESNET_STAGES:
+            for block in range(design.blocks_per_stage):
+                blocks.append(WideBlock(channels, base * design.width, 1 if block else first_stride))
+                channels = base * design.width
+        self.blocks = nn.Sequential(*blocks)
+        self.activation = nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU())
+        self.head = nn.Linear(channels, design.classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):  # He's initialisation for ReLUs, as published
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.activation(self.blocks(self.stem(x))).mean(dim=(2, 3)))  # type: ignore[no-any-return]
+
+
+class WideBlock(nn.Module):
+    """BN and ReLU stand before each convolution; a shortcut that changes the shape starts behind the first ReLU."""
+
+    def __init__(self, channels_in: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.activation = nn.Sequential(nn.BatchNorm2d(channels_in), nn.ReLU())
+        self.convolutions = nn.Sequential(
+            nn.Conv2d(channels_in, channels, 3, stride=stride, padding=1, bias=False),
+            nn.BatchNorm2d(channels),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False),
+        )
+        changes = stride != 1 or channels_in != channels
+        self.shortcut = nn.Conv2d(channels_in, channels, 1, stride=stride, bias=False) if changes else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        activated = self.activation(x)
+        return self.convolutions(activated) + (x if self.shortcut is None else self.shortcut(activated))  # type: ignore[no-any-return]
 
 
 def _pool(pool: Pool, kernel: int, *, stride: int, padding: int = 0) -> nn.Module:

@@ -16,9 +16,10 @@ from torch import nn
 
 from sphynx.network.cell import Cell
 from sphynx.network.micro import MicroCell
-from sphynx.network.reference import BasicBlock
+from sphynx.network.reference import BasicBlock, WideBlock
+from sphynx.network.stream import StreamBlock
 
-BLOCKS = (Cell, MicroCell, BasicBlock)
+BLOCKS = (Cell, MicroCell, BasicBlock, WideBlock, StreamBlock)
 # Each structure and shape is one graph; torch's own limit (8) would be met by two networks with a teacher.
 GRAPHS_LIMIT = 256
 

@@ -23,6 +23,7 @@ from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
+from sphynx.space.stream import StreamDesign
 
 Facts = Sequence[tuple[str, str]]
 
@@ -67,7 +68,7 @@ def network_cards(sources: Sources) -> list[NetworkCard]:
         if isinstance(design, Design | MicroDesign):
             cells = _draw_cells(design.genotype, drawn)
         skeleton = None
-        if isinstance(design, Design):
+        if isinstance(design, Design | StreamDesign):
             skeleton = Chart(f"skeleton-{number}", _title(design), "", partial(_skeleton, design))
         cards.append(NetworkCard(f"network-{number}", _title(design), _design_facts(design, runs), skeleton, cells))
     for number, search in enumerate(sources.searches, len(cards)):
@@ -78,7 +79,7 @@ def network_cards(sources: Sources) -> list[NetworkCard]:
     return cards
 
 
-def _skeleton(design: Design, width: float) -> Drawing:
+def _skeleton(design: Design | StreamDesign, width: float) -> Drawing:
     return draw_skeleton(design, width=width - 4 if width >= WIDE else width)
 
 
@@ -115,6 +116,9 @@ def _design_facts(design: AnyDesign, runs: Sequence[str]) -> Facts:
         facts.append(("convolutions", f"{design.convolution}, {design.conv_stack}{inner}"))
         facts.append(("balancing", f"{design.balancing}, stem {design.stem}"))
         facts.append(_groups(design))
+    if isinstance(design, StreamDesign):
+        facts.append(("stages", str(design)))
+        facts.append(("borders", design.borders))
     facts.append(("runs", ", ".join(runs)))
     return facts
 

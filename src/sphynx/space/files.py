@@ -18,19 +18,26 @@ from sphynx.space.micro import MICRO_FORMAT, MicroDesign, account_of_micro
 from sphynx.space.reference import (
     RESNET18_FORMAT,
     VGG11_FORMAT,
+    WIDE_RESNET_FORMAT,
     ResNet18Design,
     Vgg11Design,
+    WideResNetDesign,
     account_of_resnet18,
     account_of_vgg11,
+    account_of_wide_resnet,
 )
+from sphynx.space.stream import STREAM_FORMAT, StreamDesign, account_of_stream, stream_from_json
 from sphynx.space.tally import Account, Shape
 
-AnyDesign = Design | MicroDesign | ResNet18Design | Vgg11Design
+ReferenceDesign = ResNet18Design | Vgg11Design | WideResNetDesign
+AnyDesign = Design | StreamDesign | MicroDesign | ReferenceDesign
 
-_REFERENCES: dict[str, type[MicroDesign] | type[ResNet18Design] | type[Vgg11Design]] = {
+_Comparison = MicroDesign | ReferenceDesign  # what a `Design` or a `StreamDesign` is compared with
+_COMPARISONS: dict[str, type[_Comparison]] = {
     MICRO_FORMAT: MicroDesign,
     RESNET18_FORMAT: ResNet18Design,
     VGG11_FORMAT: Vgg11Design,
+    WIDE_RESNET_FORMAT: WideResNetDesign,
 }
 
 
@@ -43,8 +50,11 @@ def load_any_design(path: Path) -> AnyDesign:
 
 
 def any_design_from_json(data: Any, where: str = "design") -> AnyDesign:
-    kind = _REFERENCES.get(str(data.get("format"))) if isinstance(data, Mapping) else None
-    return design_from_json(data, where=where) if kind is None else _reference(kind, data, where)
+    found = str(data.get("format")) if isinstance(data, Mapping) else ""
+    if found == STREAM_FORMAT:
+        return stream_from_json(data, where=where)
+    kind = _COMPARISONS.get(found)
+    return design_from_json(data, where=where) if kind is None else _comparison(kind, data, where)
 
 
 def load_design(path: Path) -> Design:
@@ -53,10 +63,14 @@ def load_design(path: Path) -> Design:
 
 
 def account_of_any(design: AnyDesign) -> Account:
+    if isinstance(design, StreamDesign):
+        return account_of_stream(design)
     if isinstance(design, ResNet18Design):
         return account_of_resnet18(design)
     if isinstance(design, Vgg11Design):
         return account_of_vgg11(design)
+    if isinstance(design, WideResNetDesign):
+        return account_of_wide_resnet(design)
     if isinstance(design, MicroDesign):
         return account_of_micro(design)
     return account_of(design)
@@ -64,14 +78,12 @@ def account_of_any(design: AnyDesign) -> Account:
 
 def is_design(data: Any) -> bool:
     """Whether a file's JSON says that it is a design (perhaps of a version that cannot be read)."""
-    formats = (SPHYNX_FORMAT, *_REFERENCES)
+    formats = (SPHYNX_FORMAT, STREAM_FORMAT, *_COMPARISONS)
     kinds = [name.split("/")[0] for name in formats]
     return isinstance(data, Mapping) and str(data.get("format", "")).split("/")[0] in kinds
 
 
-def _reference(
-    kind: type[MicroDesign] | type[ResNet18Design] | type[Vgg11Design], data: Mapping[str, Any], where: str
-) -> MicroDesign | ResNet18Design | Vgg11Design:
+def _comparison(kind: type[_Comparison], data: Mapping[str, Any], where: str) -> _Comparison:
     image = data.get("image")
     if not (isinstance(image, list) and len(image) == 3 and all(type(item) is int for item in image)):
         raise InputError(

@@ -1,7 +1,9 @@
-"""Exact accounts of the reference networks, ResNet18 (He et al. 2016) and VGG11 with batch norm (Simonyan 2015).
+"""Exact accounts of the reference networks: ResNet18 (He et al. 2016), VGG11 with batch norm (Simonyan 2015) and wide
+residual networks (Zagoruyko & Komodakis 2016), the teachers.
 
 They have the same JSON face as a `Design`, so that they can be trained, saved and compared in the same way.
-`width` is the number of channels of the first stage (64 in the originals). `network.reference` builds the same.
+`width` is the number of channels of the first stage (64 in the originals), of a wide residual network the factor on
+16, 32 and 64. `network.reference` builds the same.
 """
 
 from __future__ import annotations
@@ -17,9 +19,12 @@ Pool = Literal["max", "average"]
 
 RESNET18_FORMAT = "sphynx-resnet18/1"
 VGG11_FORMAT = "sphynx-vgg11/1"
+WIDE_RESNET_FORMAT = "sphynx-wide-resnet/1"
 
 RESNET_STAGES = ((1, 1), (2, 2), (4, 2), (8, 2))  # (channel multiple, stride of the first block)
 VGG11_STAGES = ((1,), (2,), (4, 4), (8, 8), (8, 8))  # channel multiples; a 2x2 pool after each stage
+WIDE_RESNET_STEM = 16
+WIDE_RESNET_STAGES = ((16, 1), (32, 2), (64, 2))  # (channels before the factor, stride of the first block)
 VGG11_HIDDEN = 4096
 VGG11_GRID = 7
 
@@ -68,6 +73,32 @@ class Vgg11Design:
         return min(self.image.height // 32, VGG11_GRID), min(self.image.width // 32, VGG11_GRID)
 
 
+@dataclass(frozen=True)
+class WideResNetDesign:
+    """WRN-depth-width: (depth - 4) / 6 blocks of two convolutions in each of three stages; ReLUs before them."""
+
+    depth: int = 28
+    width: int = 10
+    image: Shape = Shape(3, 32, 32)
+    classes: int = 100
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        _require_positive("a wide residual network", self.width, self.classes, *self.image)
+        if self.depth < 10 or (self.depth - 4) % 6:
+            raise InputError(
+                f"a wide residual network has 6n + 4 layers, not {self.depth}",
+                remedy="Give a depth of 10, 16, 22, 28, 34, 40 or the like.",
+            )
+
+    @property
+    def blocks_per_stage(self) -> int:
+        return (self.depth - 4) // 6
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": WIDE_RESNET_FORMAT, **asdict(self), "image": list(self.image)}
+
+
 def account_of_resnet18(design: ResNet18Design) -> Account:
     account = Account()
     tally, width = account.total, design.width
@@ -105,6 +136,29 @@ def account_of_vgg11(design: Vgg11Design) -> Account:
     tally.linear(features, design.classes)
     account.close_row("head", "linear", Shape(design.classes, 1, 1))
     return account
+
+
+def account_of_wide_resnet(design: WideResNetDesign) -> Account:
+    account = Account()
+    tally = account.total
+    x = tally.convolution(design.image, WIDE_RESNET_STEM, 3)
+    account.close_row("stem", "conv", x)
+    for number, (channels, first_stride) in enumerate(WIDE_RESNET_STAGES):
+        for block in range(design.blocks_per_stage):
+            x = _wide_block(tally, x, channels * design.width, 1 if block else first_stride)
+            account.close_row(f"stage {number}, block {block}", "residual", x)
+    tally.relu(tally.batch_norm(x))
+    tally.linear(tally.global_average_pool(x).channels, design.classes)
+    account.close_row("head", "ReLU, pool + linear", Shape(design.classes, 1, 1))
+    return account
+
+
+def _wide_block(tally: Tally, x: Shape, channels: int, stride: int) -> Shape:
+    tally.relu(tally.batch_norm(x))
+    if stride != 1 or x.channels != channels:
+        tally.convolution(x, channels, 1, stride=stride, padding=0)
+    x = tally.convolution(x, channels, 3, stride=stride)
+    return tally.convolution(tally.relu(tally.batch_norm(x)), channels, 3)
 
 
 def _basic_block(tally: Tally, x: Shape, channels: int, stride: int) -> Shape:

@@ -1,12 +1,11 @@
-"""Walks a trained torch network, layer by layer, into a fused graph: Sphynx networks, ResNet18, VGG11."""
+"""Walks a trained torch network, layer by layer, into a fused graph: Sphynx cells, streams, ResNet18, VGG11."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
@@ -14,8 +13,11 @@ from sphynx.network.builder import ImageNetStem, SmallStem, SphynxNetwork
 from sphynx.network.cell import Cell
 from sphynx.network.micro import MicroNetwork
 from sphynx.network.operations import FactorizedReduction
-from sphynx.network.reference import BasicBlock, ResNet18
-from sphynx.program.fusion.affine import Floats, Node, Window
+from sphynx.network.reference import BasicBlock, ResNet18, WideResNet
+from sphynx.network.stream import StreamNetwork
+from sphynx.program.frontend.torch_layers import array_of, fixed_norm
+from sphynx.program.frontend.torch_stream import walk_stream
+from sphynx.program.fusion.affine import Node, Window
 from sphynx.program.fusion.fuse import Fused, Fuser, Spans, sliding_spans
 from sphynx.space.cell import INPUT_NODES
 from sphynx.space.tally import windows
@@ -36,16 +38,19 @@ def trace(
     x = walker.fuser.input
     if isinstance(network, SphynxNetwork):
         return walker.fuser.finish(walker.sphynx(network, x), LOGITS)
+    if isinstance(network, StreamNetwork):
+        return walker.fuser.finish(walk_stream(walker.fuser, network), LOGITS)
     if isinstance(network, ResNet18):
         x = walker.sequence(network.stem, x, "stem")
         for number, block in enumerate(network.blocks):
             x = walker.block(block, x, f"blocks.{number}")
         return walker.fuser.finish(walker.head(network.head, x), LOGITS)
-    if isinstance(network, MicroNetwork):
+    if isinstance(network, MicroNetwork | WideResNet):
+        kind = "networks of the micro-search space" if isinstance(network, MicroNetwork) else "wide residual networks"
         raise InputError(
-            "networks of the micro-search space are trained for comparison only",
+            f"{kind} are trained for comparison and as teachers only",
             where=network.design.name or "design",
-            remedy="Compile a Sphynx, ResNet18 or VGG11 network.",
+            remedy="Compile a Sphynx, stream, ResNet18 or VGG11 network.",
         )
     x = walker.sequence(network.features, x, "features")
     return walker.fuser.finish(walker.sequence(network.classifier, x, "classifier"), LOGITS)
@@ -86,7 +91,7 @@ class _Walker:
         # A 1x1 convolution of joined nodes is the sum of its parts.
         convolution, norm = cell.output
         assert isinstance(convolution, nn.Conv2d)
-        parts = np.split(_array(convolution.weight), len(nodes) - INPUT_NODES, axis=1)
+        parts = np.split(array_of(convolution.weight), len(nodes) - INPUT_NODES, axis=1)
         joined: Node | None = None
         for node, part in zip(nodes[INPUT_NODES:], parts, strict=True):
             window = Window(1, 1, node.shape.height, node.shape.width)
@@ -120,7 +125,7 @@ class _Walker:
         if isinstance(layer, nn.ReLU):
             return self.fuser.relu(x, name)
         if isinstance(layer, nn.BatchNorm2d):
-            return self.fuser.scale(x, *_fixed_norm(layer))
+            return self.fuser.scale(x, *fixed_norm(layer))
         if isinstance(layer, nn.Conv2d):
             return self.convolution(layer, x)
         if isinstance(layer, FactorizedReduction):
@@ -144,20 +149,20 @@ class _Walker:
         height = windows(x.shape.height, rows, stride, top, dilation)
         width = windows(x.shape.width, columns, stride, left, dilation)
         window = Window(rows, columns, height, width, stride, dilation, top, left)
-        y = self.fuser.convolve(x, _array(layer.weight), window, layer.groups)
-        return y if layer.bias is None else self.fuser.scale(y, np.ones(layer.out_channels), _array(layer.bias))
+        y = self.fuser.convolve(x, array_of(layer.weight), window, layer.groups)
+        return y if layer.bias is None else self.fuser.scale(y, np.ones(layer.out_channels), array_of(layer.bias))
 
     def reduction(self, layer: FactorizedReduction, x: Node) -> Node:
         """Two 1x1 convolutions of stride 2, one pixel apart, are one sparse 2x2 convolution."""
         channels = layer.norm.num_features
-        odd = _array(layer.odd.weight)
+        odd = array_of(layer.odd.weight)
         even_channels = 0 if layer.even is None else layer.even.out_channels
         weights = np.zeros((channels, x.shape.channels, 2, 2))
         if layer.even is not None:
-            weights[:even_channels, :, 0, 0] = _array(layer.even.weight)[:, :, 0, 0]
+            weights[:even_channels, :, 0, 0] = array_of(layer.even.weight)[:, :, 0, 0]
         weights[even_channels : even_channels + len(odd), :, 1, 1] = odd[:, :, 0, 0]
         window = Window(2, 2, (x.shape.height + 1) // 2, (x.shape.width + 1) // 2, stride=2)
-        return self.fuser.scale(self.fuser.convolve(x, weights, window), *_fixed_norm(layer.norm))
+        return self.fuser.scale(self.fuser.convolve(x, weights, window), *fixed_norm(layer.norm))
 
     def average_pool(self, layer: nn.AvgPool2d, x: Node, name: str) -> Node:
         kernel, stride, padding = (
@@ -178,23 +183,10 @@ class _Walker:
 
     def dense(self, layer: nn.Linear, x: Node) -> Node:
         """A dense layer reads channels, rows and columns in that order: a kernel of the whole map's size."""
-        weights = _array(layer.weight).reshape(layer.out_features, *x.shape)
+        weights = array_of(layer.weight).reshape(layer.out_features, *x.shape)
         window = Window(x.shape.height, x.shape.width, 1, 1)
         y = self.fuser.convolve(x, weights, window)
-        return self.fuser.scale(y, np.ones(layer.out_features), _array(layer.bias))
-
-
-def _array(tensor: Tensor) -> Floats:
-    return tensor.detach().cpu().to(torch.float64).numpy()
-
-
-def _fixed_norm(layer: nn.BatchNorm2d) -> tuple[Floats, Floats]:
-    assert layer.running_mean is not None and layer.running_var is not None
-    factor = 1 / np.sqrt(_array(layer.running_var) + layer.eps)
-    if layer.weight is not None:
-        factor = factor * _array(layer.weight)
-    shift = -_array(layer.running_mean) * factor
-    return factor, shift if layer.bias is None else shift + _array(layer.bias)
+        return self.fuser.scale(y, np.ones(layer.out_features), array_of(layer.bias))
 
 
 def _adaptive(length: int, parts: int) -> Spans:

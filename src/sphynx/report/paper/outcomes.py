@@ -19,6 +19,7 @@ from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
 from sphynx.space.micro import MicroDesign
 from sphynx.space.published_cells import genotype_named, into_sphynx_space
+from sphynx.space.stream import StreamDesign
 from sphynx.train.results import TrainResult
 
 
@@ -76,6 +77,8 @@ def outcomes_to_json(experiment: Experiment, scale: Scale, outcomes: Sequence[Ou
 
 
 def describe_network(design: AnyDesign) -> str:
+    if isinstance(design, StreamDesign):
+        return f"stream {design}, {design.borders} borders"
     if not isinstance(design, Design | MicroDesign):
         return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
     text = f"C={design.channels} D={design.depth} reduce {','.join(map(str, design.reduce_positions))}"

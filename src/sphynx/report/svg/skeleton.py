@@ -1,4 +1,7 @@
-"""The skeleton of a network (the paper's figure 1): stem, groups M1, M2, M3 of normal cells, the reduce cells, head."""
+"""The skeleton of a network (the paper's figure 1): stem, groups M1, M2, M3 of normal cells, the reduce cells, head.
+
+Of a stream network: stem, the blocks of each stage, reductions, head.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from sphynx.report.svg.charts import WIDE
 from sphynx.report.svg.drawing import Box, Drawing, Line, Text
 from sphynx.space.account import account_of
 from sphynx.space.design import Design
+from sphynx.space.stream import StreamDesign, account_of_stream
 from sphynx.space.tally import Shape
 
 BLOCK_WIDTH, BLOCK_HEIGHT, CAPTION = 88.0, 50.0, 34.0
@@ -25,7 +29,27 @@ class Block:
     cells: int = 1
 
 
-def blocks_of(design: Design) -> list[Block]:
+def blocks_of(design: Design | StreamDesign) -> list[Block]:
+    return _blocks_of_stream(design) if isinstance(design, StreamDesign) else _blocks_of_cells(design)
+
+
+def _blocks_of_stream(design: StreamDesign) -> list[Block]:
+    rows = {row.name: row for row in account_of_stream(design).rows}
+    blocks = []
+    for number, (stage, inside) in enumerate(zip(design.stages, design.maps, strict=True)):
+        name = f"reduce {number}" if number else "stem"
+        blocks.append(Block(name, rows[name].kind, inside, 0, "s1" if number else "s6"))
+        if stage.channels:
+            relus = sum(stage.channels) * inside.height * inside.width
+            low, high = min(stage.channels), max(stage.channels)
+            span = f"C = {low}" if low == high else f"C = {low}..{high}"
+            many = len(stage.channels)
+            blocks.append(Block(f"{many} block{'s' if many > 1 else ''}", span, inside, relus, "s0", many))
+    blocks.append(Block("head", "mean, linear", rows["head"].output, 0, "s6"))
+    return blocks
+
+
+def _blocks_of_cells(design: Design) -> list[Block]:
     """Groups are numbered as the paper does; one with no cell (M1 = 0 where cell 0 reduces) is left out."""
     rows = account_of(design).rows
     stem, cells, head = rows[0], rows[1:-1], rows[-1]
@@ -46,7 +70,7 @@ def blocks_of(design: Design) -> list[Block]:
     return blocks
 
 
-def draw_skeleton(design: Design, *, width: float = WIDE) -> Drawing:
+def draw_skeleton(design: Design | StreamDesign, *, width: float = WIDE) -> Drawing:
     """From left to right, continued on further lines where the width asks for it."""
     blocks = blocks_of(design)
     per_line = max(2, int((width - 12 + GAP) // (BLOCK_WIDTH + GAP)))

@@ -1,0 +1,23 @@
+"""What walkers of torch networks read of a layer: its weights in double precision, batch norm as scale and shift."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sphynx.program.fusion.affine import Floats
+
+
+def array_of(tensor: Tensor) -> Floats:
+    return tensor.detach().cpu().to(torch.float64).numpy()
+
+
+def fixed_norm(layer: nn.Module) -> tuple[Floats, Floats]:
+    """With its running statistics."""
+    assert isinstance(layer, nn.BatchNorm2d) and layer.running_mean is not None and layer.running_var is not None
+    factor = 1 / np.sqrt(array_of(layer.running_var) + layer.eps)
+    if layer.weight is not None:
+        factor = factor * array_of(layer.weight)
+    shift = -array_of(layer.running_mean) * factor
+    return factor, shift if layer.bias is None else shift + array_of(layer.bias)

@@ -1,0 +1,66 @@
+"""Walks a stream network into a fused graph: each ReLU layer reads all earlier ones, and the logits read every layer.
+
+With halo borders nothing that a block adds to the stream is cut off, so that composing convolutions is exact without
+terms for borders: every ReLU layer is one convolution of each earlier one, and nothing is left to choose. With zero
+borders every convolution of the stream is a joint, which may be cut where its border terms would cost more. The head's
+mean is part of its linear map, a kernel as large as the inside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import nn
+
+from sphynx.network.stream import StreamBlock, StreamNetwork
+from sphynx.program.frontend.torch_layers import array_of, fixed_norm
+from sphynx.program.fusion.affine import Node, Window
+from sphynx.program.fusion.fuse import Fuser
+from sphynx.space.stream import KERNEL
+from sphynx.space.tally import Shape
+
+
+def walk_stream(fuser: Fuser, network: StreamNetwork) -> Node:
+    """The node of the logits."""
+    design = network.design
+    stream = fuser.input
+    for number, (stage, inside, halo) in enumerate(zip(network.stages, design.maps, design.halos, strict=True)):
+        if number:
+            stream = _joint(fuser, stream, halo, f"stages.{number - 1}.reduced")
+        convolution, norm = (network.reductions[number - 1] if number else network.stem).children()
+        assert isinstance(convolution, nn.Conv2d)
+        size, padding = convolution.kernel_size[0], int(convolution.padding[0])
+        height, width = (length + 2 * halo for length in inside[1:])
+        window = Window(size, size, height, width, convolution.stride[0], top=padding, left=padding)
+        stream = fuser.scale(fuser.convolve(stream, array_of(convolution.weight), window), *fixed_norm(norm))
+        for place, block in enumerate(stage.children()):
+            assert isinstance(block, StreamBlock)
+            stream = _joint(fuser, stream, halo, f"stages.{number}.{place}.stream")
+            stream = stream + _block(fuser, block, stream, inside, halo, f"stages.{number}.{place}")
+    inside, halo = design.maps[-1], design.halos[-1]
+    window = Window(inside.height, inside.width, 1, 1, top=-halo, left=-halo)
+    weights = array_of(network.head.weight)[:, :, None, None] / (inside.height * inside.width)
+    kernel = np.broadcast_to(weights, (*weights.shape[:2], inside.height, inside.width))
+    logits = fuser.convolve(stream, kernel, window)
+    return fuser.scale(logits, np.ones(len(kernel)), array_of(network.head.bias))
+
+
+def _joint(fuser: Fuser, stream: Node, halo: int, name: str) -> Node:
+    return stream if halo else fuser.joint(stream, name)
+
+
+def _block(fuser: Fuser, block: StreamBlock, stream: Node, inside: Shape, halo: int, name: str) -> Node:
+    """What the block adds to the stream, over all of the stream's map."""
+    (first, first_norm, _), (second, second_norm) = block.to_relus, block.to_stream
+    assert isinstance(first, nn.Conv2d) and isinstance(second, nn.Conv2d)
+    # Output 0 of the first convolution reads the stream from position -1 on, which lies halo - 1 into its map.
+    window = Window(KERNEL, KERNEL, inside.height, inside.width, top=1 - halo, left=1 - halo)
+    z = fuser.scale(fuser.convolve(stream, array_of(first.weight), window), *fixed_norm(first_norm))
+    rectified = fuser.relu(z, f"{name}.activation")
+    window = Window(KERNEL, KERNEL, stream.shape.height, stream.shape.width, top=halo + 1, left=halo + 1)
+    factor, shift = fixed_norm(second_norm)
+    added = fuser.scale(fuser.convolve(rectified, array_of(second.weight), window), factor, np.zeros(len(shift)))
+    # Beyond the core the block adds nothing: not its batch norm's shift either.
+    ring = max(0, halo - 1)
+    constant = np.zeros((len(shift), *stream.shape[1:]))
+    constant[:, ring : stream.shape.height - ring, ring : stream.shape.width - ring] = shift[:, None, None]
+    return fuser.shift(added, constant)

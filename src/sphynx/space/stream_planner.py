@@ -1,0 +1,112 @@
+"""From a ReLU budget to stream networks: one for each number of blocks, and a default choice with its reason.
+
+Maps halve from half of the image's size down to 4 pixels. Most ReLUs go to the two smallest maps, where one costs the
+fewest multiplications and sees the most of the image; what is left before them is a twelfth or a fifth. Blocks of a
+stage share its ReLUs evenly, in channels that are multiples of 4 (of 8 at the two smallest maps), and what rounding
+leaves goes to the last stage. The stream gets wider with the root of the budget and doubles at every reduction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import sqrt
+
+from sphynx.errors import InputError
+from sphynx.space.stream import Borders, Stage, StreamDesign
+from sphynx.space.tally import Shape
+
+SMALLEST_MAP = 4
+SMALL_IMAGES = 128  # below, the stem halves the image; from here on it quarters it
+BLOCKS = ((1, 3, 3), (1, 3, 4), (1, 4, 4), (2, 4, 4))  # earlier stages together, the last but one, the last
+FEW_SHARES, MANY_SHARES = (0.12, 0.42), (0.20, 0.40)  # of the ReLUs: earlier stages, the last but one
+REFERENCE_BUDGET, REFERENCE_WIDTH = 25_600, 256  # of the last stage
+WIDTH_STEP = 64
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    design: StreamDesign
+    relus: int
+    parameters: int
+    macs: int
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class StreamPlanList:
+    plans: tuple[StreamPlan, ...]
+    reason: str
+
+    @property
+    def chosen(self) -> StreamPlan:
+        return next(plan for plan in self.plans if plan.chosen)
+
+
+def plan_stream(
+    relu_budget: int, tolerance: float, image: Shape, classes: int, borders: Borders = "halo", width: int = 0
+) -> StreamPlanList:
+    """Networks of at most `relu_budget` ReLUs, and at least that less the tolerance. `width`: of the last stage."""
+    designs = [_design(relu_budget, counts, image, classes, borders, width) for counts in BLOCKS]
+    found = list(dict.fromkeys(design for design in designs if design is not None))
+    within = [design for design in found if design.relus >= relu_budget * (1 - tolerance)]
+    if not within:
+        nearest = max((design.relus for design in found), default=0)
+        raise InputError(
+            f"no stream network has {relu_budget:,} ReLUs within {tolerance:.1%} on {image} images",
+            remedy=f"The nearest has {nearest:,}: take it as the budget, or raise --tolerance."
+            if nearest
+            else "Raise --relu-budget: a block at the smallest map needs at least 8 channels.",
+        )
+    best = within[0]
+    plans = tuple(StreamPlan(d, d.relus, d.parameters, d.macs, d is best) for d in within)
+    return StreamPlanList(
+        plans, f"{best.blocks} blocks: the fewest, and each of them is rounds of messages in private inference."
+    )
+
+
+def _design(
+    budget: int, counts: tuple[int, int, int], image: Shape, classes: int, borders: Borders, width: int
+) -> StreamDesign | None:
+    """None where the budget has no room for this many blocks."""
+    stride = 4 if min(image[1:]) >= SMALL_IMAGES else 2
+    number = _stage_count(image, stride)
+    last = width or max(1, round(REFERENCE_WIDTH * sqrt(budget / REFERENCE_BUDGET) / WIDTH_STEP)) * WIDTH_STEP
+    widths = [max(1, last >> (number - 1 - stage)) for stage in range(number)]
+    empty = StreamDesign(tuple(Stage(W, (1,)) for W in widths), image, classes, stride, borders)
+    pixels = [place.height * place.width for place in empty.maps]
+    early_share, middle_share = MANY_SHARES if counts[0] > 1 else FEW_SHARES
+    channels: list[tuple[int, ...]] = [() for _ in range(number)]
+    left = budget
+    if number > 2:
+        # Of several early stages only the last rectifies: in the others one channel would take a whole large map.
+        each = _even(budget * early_share / counts[0] / pixels[-3], 4)
+        channels[-3] = (each,) * counts[0] if each else ()
+        left -= sum(channels[-3]) * pixels[-3]
+    if number > 1:
+        each = _even(budget * middle_share / counts[1] / pixels[-2], 8)
+        channels[-2] = (each,) * counts[1] if each else ()
+        left -= sum(channels[-2]) * pixels[-2]
+    channels[-1] = _shared(left // pixels[-1], counts[2])
+    stages = tuple(Stage(stage.width, own) for stage, own in zip(empty.stages, channels, strict=True))
+    return replace(empty, stages=stages) if channels[-1] else None
+
+
+def _stage_count(image: Shape, stride: int) -> int:
+    size, count = -(-min(image[1:]) // stride), 1
+    while -(-size // 2) >= SMALLEST_MAP:
+        size, count = -(-size // 2), count + 1
+    return count
+
+
+def _even(channels: float, step: int) -> int:
+    """Rounded down to the step; below it, whole numbers."""
+    return int(channels) // step * step or int(channels)
+
+
+def _shared(channels: int, blocks: int) -> tuple[int, ...]:
+    """As evenly as multiples of 8 go, the rest in the last: 728 in three is 256, 256, 216."""
+    if channels < blocks:
+        return ()
+    each = -(-channels // blocks)
+    each = -(-each // 8) * 8 if channels >= 8 * blocks * blocks else channels // blocks
+    return (*(each,) * (blocks - 1), channels - each * (blocks - 1))

@@ -1,0 +1,54 @@
+"""Stream networks as fused graphs: equal to torch in double precision, and with halo borders without any remainder."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+
+from sphynx.program.compile import compile_network
+from sphynx.program.ir import INPUT, Linear, Pool, Relu
+from sphynx.program.quantise import Precision, compared_tensors
+from sphynx.space.stream import Borders, Stage, StreamDesign
+from sphynx.space.tally import Shape
+from tests.program.fusion.test_fuse import assert_equal, fused
+from tests.program.networks import MEAN, STD, random_network
+from tests.space.strategies import stream_designs
+
+TINY = (Stage(4, (2,)), Stage(6, (3, 3)))
+
+
+@settings(max_examples=20, deadline=None)
+@given(stream_designs)
+def test_any_design(design: StreamDesign) -> None:
+    graph = assert_equal(design).graph
+    assert {step.name for step in graph.linears} == compared_tensors(graph)  # one map per ReLU layer
+
+
+def test_with_a_halo_every_layer_is_one_convolution_of_each_earlier_one() -> None:
+    stages = (Stage(4, (2, 2)), Stage(5, ()), Stage(6, (3, 1)))
+    graph = assert_equal(StreamDesign(stages, Shape(3, 16, 16), 4)).graph
+    assert all(isinstance(step, Linear | Relu) for step in graph.steps)  # no crops: nothing is taken back at borders
+    earlier = [INPUT]
+    for step in graph.steps:
+        if isinstance(step, Linear):
+            assert sorted(step.sources) == sorted(earlier)
+        else:
+            earlier.append(step.name)
+
+
+def test_zero_borders_can_be_cut_instead_of_fused() -> None:
+    design = StreamDesign(TINY, Shape(1, 8, 8), 3, borders="zero")
+    whole = assert_equal(design)
+    assert whole.joints and any(isinstance(step, Pool) for step in whole.graph.steps)
+    cut = assert_equal(design, lambda joints: joints)
+    assert not any(isinstance(step, Pool) for step in cut.graph.steps)
+
+
+@pytest.mark.parametrize("borders", ["zero", "halo"])
+def test_it_compiles(borders: Borders) -> None:
+    design = StreamDesign(TINY, Shape(1, 8, 8), 3, borders=borders)
+    network = random_network(design).float()
+    pixels = torch.randint(0, 256, (20, 1, 8, 8), generator=torch.Generator().manual_seed(2)).to(torch.uint8).numpy()
+    made = compile_network(network, MEAN[:1], STD[:1], pixels, Precision(12, 12, 11))
+    assert made.program.relu_count == design.relus and made.logit_error < 0.05
+    if borders == "halo":
+        assert not fused(network).joints and not [step for step in made.program.linears if not step.range_bits]

@@ -1,0 +1,21 @@
+"""A compiled stream network, run privately: the integer oracle's logits, bit for bit."""
+
+import pytest
+import torch
+from tests.program.networks import MEAN, STD, random_network
+from tests.protocol.random_programs import Case
+from tests.protocol.test_inference import ask
+
+from sphynx.program.backends import Backend
+from sphynx.program.compile import compile_network
+from sphynx.program.quantise import Precision
+from sphynx.space.stream import Stage, StreamDesign
+from sphynx.space.tally import Shape
+
+
+@pytest.mark.parametrize("backend", ["gc", "gmw"])
+def test_private_logits_are_the_oracles(backend: Backend) -> None:
+    design = StreamDesign((Stage(4, (2,)), Stage(6, (3, 2))), Shape(1, 8, 8), 3)
+    pixels = torch.randint(0, 256, (20, 1, 8, 8), generator=torch.Generator().manual_seed(3)).to(torch.uint8).numpy()
+    made = compile_network(random_network(design).float(), MEAN[:1], STD[:1], pixels, Precision(8, 10, 7))
+    ask(Case(made.program, made.weights, pixels[:2]), backend)
