@@ -183,3 +183,12 @@ def test_colours_say_nothing_about_the_value() -> None:
     ones = np.unpackbits(colours.view(np.uint8), axis=1).sum(axis=1)
     assert (abs(ones - count / 2) < 6 * np.sqrt(count) / 2).all()
     assert (unslice_bits(colours ^ garbled.colours, count) == 32 >> 2).all()
+
+
+def test_an_offset_has_127_free_bits() -> None:
+    """What docs/symmetric-core.md counts with: the lowest bit is 1, every other takes both values."""
+    prg = Prg()
+    words = np.concatenate([garbling.random_delta(prg) for _ in range(200)])
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+    assert bits[:, 0].all()
+    assert not bits[:, 1:].all(axis=0).any() and bits[:, 1:].any(axis=0).all()
