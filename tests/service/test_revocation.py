@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.service import keys
 from sphynx.service.admission import Limits
-from sphynx.service.revocation import revoked_serials
+from sphynx.service.revocation import read_revocations
 from tests.service.scene import Scene
 from tests.service.test_limits import serving
 
@@ -111,8 +111,8 @@ def revocation_list(serials: set[int]) -> bytes:
 @given(st.sets(st.integers(1, 2**159 - 1), max_size=40), st.sets(st.integers(1, 300), max_size=3))
 def test_lists_are_read_as_they_were_written(serials: set[int], others: set[int]) -> None:
     first, second = revocation_list(serials), revocation_list(others)
-    assert revoked_serials(first) == serials
-    assert revoked_serials(b"for people to read\n" + first + second) == serials | others
+    assert read_revocations(first).serials == serials
+    assert read_revocations(b"for people to read\n" + first + second).serials == serials | others
 
 
 @given(st.binary(max_size=60), st.integers(0, 400), st.integers(0, 255))
@@ -122,10 +122,10 @@ def test_what_is_no_list_is_refused_or_read_and_nothing_else(garbage: bytes, pla
     for der in (garbage, bytes(good), bytes(good[:place])):
         pem = ssl.DER_cert_to_PEM_cert(der).replace("CERTIFICATE", "X509 CRL")
         with contextlib.suppress(ValueError):
-            assert isinstance(revoked_serials(pem.encode()), frozenset)
+            assert isinstance(read_revocations(pem.encode()).serials, frozenset)
 
 
 def test_a_list_of_thousands(authority: Path) -> None:
-    assert revoked_serials(revocation_list(set(range(1, 5000)))) == set(range(1, 5000))
+    assert read_revocations(revocation_list(set(range(1, 5000)))).serials == set(range(1, 5000))
     (mallory,) = (party for party in keys.parties(authority) if party.revoked)
-    assert revoked_serials((authority / "authority" / "revoked.pem").read_bytes()) == {mallory.serial}
+    assert read_revocations((authority / "authority" / "revoked.pem").read_bytes()).serials == {mallory.serial}

@@ -62,8 +62,16 @@ def infer(
             remedy="Name images, or give --prepare N to make bundles for later.",
         )
     host, port = parse_address(server)
-    asked = Client(host, port, keys=keys, state=state, program=program, timeout_s=timeout, trust_state=trust_state)
-    with asked as client:
+    with Client(
+        host,
+        port,
+        keys=keys,
+        state=state,
+        program=program,
+        timeout_s=timeout,
+        trust_state=trust_state,
+        warn=lambda why: typer.echo(f"warning: {why}", err=True),
+    ) as client:
         pictures = [read_picture(path, client.program) for path in files]
         predictions = []
         for first in range(0, len(pictures), PORTION):

@@ -70,7 +70,24 @@ def revoke(
     """
     from sphynx.service import keys
 
-    for place in keys.revoke(folder, name):
+    _print_places(keys.revoke(folder, name))
+
+
+@app.command("refresh")
+def refresh(folder: Folder = Path("keys")) -> None:
+    """Sign the list of revoked keys anew. It is valid for 90 days; afterwards servers let nobody in.
+
+    Example:
+
+      sphynx keys refresh
+    """
+    from sphynx.service import keys
+
+    _print_places(keys.refresh(folder))
+
+
+def _print_places(places: list[Path]) -> None:
+    for place in places:
         typer.echo(str(place))
     typer.echo("Copy revoked.pem into the key folder of every server that runs elsewhere.", err=True)
 

@@ -77,6 +77,7 @@ def serve(
     from sphynx.service.events import EventLog
     from sphynx.service.monitor import Monitor
     from sphynx.service.proxy_header import parse_networks
+    from sphynx.service.revocation import SEEN, SeenNumbers
     from sphynx.service.server import Server
     from sphynx.service.store import Store
 
@@ -123,6 +124,7 @@ def serve(
             events=events,
             link=emulated,
             proxies=proxies,
+            seen_lists=SeenNumbers((state or kept) / SEEN),
         )
         monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)
 

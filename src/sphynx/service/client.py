@@ -21,6 +21,7 @@ import socket
 import ssl
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -37,10 +38,11 @@ from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceClient
 from sphynx.service import session
 from sphynx.service.agreement import agree
-from sphynx.service.credentials import client_context
+from sphynx.service.credentials import ClientKeys
 from sphynx.service.ledger import Entry
 from sphynx.service.link_measurement import choose_backend, measure_link
 from sphynx.service.prediction import Prediction, ranked
+from sphynx.service.revocation import SEEN, SeenNumbers
 from sphynx.service.session import Bye, Go, Infer, Prepare, Stored
 from sphynx.service.store import Store
 from sphynx.service.tls import TlsStream
@@ -66,26 +68,29 @@ class Client:
         quota_bytes: int = QUOTA_BYTES,
         trust_state: bool = False,
         link: Link | None = None,
+        warn: Callable[[str], None] = warnings.warn,
     ) -> None:
         """`program` insists on a program by its hash. `trust_state` keeps bundles although the folder looks restored.
-        `link` emulates a slower link, for benchmarks."""
+        `link` emulates a slower link, for benchmarks. `warn` hears of an old list of revoked keys."""
         self._host, self._port, self._keys = host, port, keys
         self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
         self._wanted, self._timeout_s, self._connect_s, self._link = program, timeout_s, connect_s, link
-        self._open = ExitStack()
+        self._warn, self._open = warn, ExitStack()
         self._calling = threading.RLock()
         self._process = os.getpid()
 
     def __enter__(self) -> Client:
-        context = client_context(self._keys)  # first: a mistyped folder must not become one that holds bundles
+        keys = ClientKeys(self._keys, self._warn)  # first: a mistyped folder must not become one that holds bundles
         with ExitStack() as opening:
             self._process = os.getpid()
             self._store = opening.enter_context(
                 Store(self._state, quota_bytes=self._quota_bytes, trust=self._trust_state)
             )
-            stream = self._connect(context)
+            keys.warn_if_older(SeenNumbers(self._state / SEEN))
+            stream = self._connect(keys.context)
             self._channel = Channel(stream)
             opening.callback(self._channel.close)
+            keys.check(stream.peer.serial)
             self._server = stream.peer.fingerprint
             self.program = agree(self._channel, self._store, server=self._server, wanted=self._wanted)
             self._party = InferenceClient(self.program, self._channel)

@@ -5,6 +5,9 @@
     ca.pem        the authority's certificate: nothing else is trusted, not even the system's authorities
     revoked.pem   the authority's list of revoked certificates; read again whenever it changes
 
+A server refuses a list that is older than one it has used, and lets nobody in by one that is overdue. A client, which
+may not get new lists, goes on with a warning.
+
 `sphynx keys issue` makes such folders. Reading one needs the standard library only.
 """
 
@@ -13,13 +16,18 @@ from __future__ import annotations
 import contextlib
 import ssl
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from sphynx.errors import InputError
-from sphynx.service.revocation import revoked_serials
+from sphynx.errors import HandshakeError, InputError
+from sphynx.service.revocation import Revocations, SeenNumbers, read_revocations
 
 KEY, CERTIFICATE, AUTHORITY, REVOKED = "key.pem", "cert.pem", "ca.pem", "revoked.pem"
 FILES = (KEY, CERTIFICATE, AUTHORITY, REVOKED)
+LIST_WARNING_S = 14 * 86_400.0  # before the next list is due
+_LIST_OVERDUE = 12  # X509_V_ERR_CRL_HAS_EXPIRED of OpenSSL
+_NEWEST_LIST = "Copy the authority's newest revoked.pem here (sphynx keys refresh signs one anew)."
 
 
 def server_context(folder: Path) -> ssl.SSLContext:
@@ -45,6 +53,12 @@ def check_server_keys(folder: Path) -> None:
             with contextlib.suppress(ssl.SSLWantReadError):
                 side.do_handshake()
     except ssl.SSLCertVerificationError as error:
+        if error.verify_code == _LIST_OVERDUE:
+            raise InputError(
+                "its list of revoked keys is overdue: nobody would be let in",
+                where=str(folder / REVOKED),
+                remedy=_NEWEST_LIST,
+            ) from None
         raise InputError(
             f"no client would accept these keys: {error.verify_message}",
             where=str(folder),
@@ -53,13 +67,23 @@ def check_server_keys(folder: Path) -> None:
 
 
 class FreshKeys:
-    """A server's folder as it is now: read again after `revoked.pem` or the certificate was replaced."""
+    """A server's folder as it is now: read again after `revoked.pem` or the certificate was replaced.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    Where the list is older than one used before (`seen`), the folder as it was still counts, and `warn` hears of it.
+    At the start, when nothing newer is known but the number, it is an error.
+    """
+
+    def __init__(
+        self, folder: Path, seen: SeenNumbers | None = None, warn: Callable[[str], None] = lambda _why: None
+    ) -> None:
+        self._folder, self._seen, self._warn = folder, seen, warn
         self._lock = threading.Lock()
         self._stamp = self._look()
-        self._context, self._revoked = self._read()
+        self._context, self._list = self._read()
+        older = self._older_than(self._list)
+        if older:
+            raise InputError(older, where=str(folder / REVOKED), remedy=_NEWEST_LIST)
+        self._warn_of_end()
 
     def context(self) -> ssl.SSLContext:
         with self._lock:
@@ -70,28 +94,75 @@ class FreshKeys:
         """For connections that are open: a new one is judged by its handshake."""
         with self._lock:
             self._refresh()
-            return serial in self._revoked
+            return serial in self._list.serials
+
+    def list_ends_soon(self) -> bool:
+        return self._list.next_update_s - time.time() < LIST_WARNING_S
 
     def _refresh(self) -> None:
         stamp = self._look()
-        if stamp != self._stamp:
-            (self._context, self._revoked), self._stamp = self._read(), stamp
+        if stamp == self._stamp:
+            return
+        context, listed = self._read()
+        older = self._older_than(listed)
+        if older:
+            self._warn(f"{older}; the newer one still counts")
+        else:
+            self._context, self._list = context, listed
+            self._warn_of_end()
+        self._stamp = stamp
 
-    def _read(self) -> tuple[ssl.SSLContext, frozenset[int]]:
-        context = server_context(self._folder)
-        try:
-            return context, revoked_serials((self._folder / REVOKED).read_bytes())
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"its list of revoked keys cannot be used ({error})",
-                where=str(self._folder / REVOKED),
-                remedy="Copy the authority's again: sphynx keys revoke --help.",
-            ) from None
+    def _older_than(self, listed: Revocations) -> str:
+        """Why it may not be used; empty if it may."""
+        newest = self._seen.raise_to(listed.number) if self._seen else max(self._list.number, listed.number)
+        if listed.number == newest:
+            return ""
+        return f"this list of revoked keys (number {listed.number}) is older than one used before (number {newest})"
+
+    def _warn_of_end(self) -> None:
+        if self.list_ends_soon():
+            self._warn("the list of revoked keys is due again soon: sphynx keys refresh")
+
+    def _read(self) -> tuple[ssl.SSLContext, Revocations]:
+        return server_context(self._folder), _read_list(self._folder)
 
     def _look(self) -> tuple[tuple[int, int, int], ...]:
         _check_files(self._folder)
         found = ((self._folder / name).stat() for name in FILES)
         return tuple((status.st_mtime_ns, status.st_size, status.st_ino) for status in found)
+
+
+class ClientKeys:
+    """A client's folder. Without a new list for long it goes on by the one it has: `warn` hears of it."""
+
+    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
+        self._folder, self._warn = folder, warn
+        self.context = client_context(folder)
+        self._list = _read_list(folder)
+        if self._list.next_update_s <= time.time():
+            # OpenSSL would refuse every server now. The serial is compared in `check` instead.
+            self.context.verify_flags &= ~ssl.VERIFY_CRL_CHECK_LEAF
+            warn(f"{folder / REVOKED} is overdue: ask for the authority's newest, it may name this server")
+
+    def warn_if_older(self, seen: SeenNumbers) -> None:
+        newest = seen.raise_to(self._list.number)
+        if self._list.number < newest:
+            self._warn(f"{self._folder / REVOKED} is older than one that was here before: ask for the newest")
+
+    def check(self, server_serial: int) -> None:
+        if server_serial in self._list.serials:
+            raise HandshakeError(
+                "the server's certificate was revoked", where="TLS handshake", remedy="Ask whoever runs the server."
+            )
+
+
+def _read_list(folder: Path) -> Revocations:
+    try:
+        return read_revocations((folder / REVOKED).read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"its list of revoked keys cannot be used ({error})", where=str(folder / REVOKED), remedy=_NEWEST_LIST
+        ) from None
 
 
 def _load(context: ssl.SSLContext, folder: Path) -> ssl.SSLContext:

@@ -42,6 +42,7 @@ except ModuleNotFoundError:
 FOLDER, ISSUED = "authority", "issued"
 AUTHORITY_DAYS = 3650
 PARTY_DAYS = 365
+LIST_DAYS = 90  # a list of revoked keys is due again after that
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _CLOCK_SKEW = datetime.timedelta(minutes=5)
 
@@ -80,7 +81,7 @@ def init(folder: Path, *, days: int = AUTHORITY_DAYS) -> Path:
         _make_private_folder(made)
     _write(home / KEY, _private_pem(key))
     _write(home / AUTHORITY, certificate.public_bytes(Encoding.PEM))
-    _write(home / REVOKED, _revocation_list(certificate, key, []).public_bytes(Encoding.PEM))
+    _write(home / REVOKED, _revocation_list(certificate, key, [], after=0).public_bytes(Encoding.PEM))
     return home
 
 
@@ -128,21 +129,36 @@ def revoke(folder: Path, name: str) -> list[Path]:
     """Signs a longer list and puts it into every folder that still lies here. Returns the lists' places."""
     authority, key = _load_authority(folder)
     with _alone(folder):
-        return _revoke(folder, name, authority, key)
+        issued = parties(folder)
+        serials = {party.serial for party in issued if party.name == name}
+        if not serials:
+            known = ", ".join(dict.fromkeys(party.name for party in issued)) or "nobody"
+            raise InputError(f"no keys were issued to {name!r}", where=str(folder), remedy=f"Issued so far: {known}.")
+        return _publish(folder, authority, key, serials)
 
 
-def _revoke(folder: Path, name: str, authority: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> list[Path]:
-    issued = parties(folder)
-    serials = {party.serial for party in issued if party.name == name}
-    if not serials:
-        known = ", ".join(dict.fromkeys(party.name for party in issued)) or "nobody"
-        raise InputError(f"no keys were issued to {name!r}", where=str(folder), remedy=f"Issued so far: {known}.")
-    serials |= {entry.serial_number for entry in _load_revoked(folder)}
-    listed = _revocation_list(authority, key, sorted(serials)).public_bytes(Encoding.PEM)
-    places = [folder / FOLDER / REVOKED, *sorted(folder.glob(f"*/{REVOKED}"))]
-    for place in dict.fromkeys(places):
+def refresh(folder: Path) -> list[Path]:
+    """Signs the list anew before it runs out, with the same entries. Returns the lists' places."""
+    authority, key = _load_authority(folder)
+    with _alone(folder):
+        return _publish(folder, authority, key, set())
+
+
+def _publish(folder: Path, authority: x509.Certificate, key: ec.EllipticCurvePrivateKey, more: set[int]) -> list[Path]:
+    before = _load_revoked(folder)
+    serials = sorted(more | {entry.serial_number for entry in before})
+    listed = _revocation_list(authority, key, serials, after=_number(before)).public_bytes(Encoding.PEM)
+    places = list(dict.fromkeys([folder / FOLDER / REVOKED, *sorted(folder.glob(f"*/{REVOKED}"))]))
+    for place in places:
         _write(place, listed)
-    return list(dict.fromkeys(places))
+    return places
+
+
+def _number(listed: x509.CertificateRevocationList) -> int:
+    try:
+        return listed.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+    except x509.ExtensionNotFound:  # signed before lists had numbers
+        return 0
 
 
 def parties(folder: Path) -> list[Party]:
@@ -200,14 +216,17 @@ def _load_revoked(folder: Path) -> x509.CertificateRevocationList:
 
 
 def _revocation_list(
-    authority: x509.Certificate, key: ec.EllipticCurvePrivateKey, serials: Sequence[int]
+    authority: x509.Certificate, key: ec.EllipticCurvePrivateKey, serials: Sequence[int], *, after: int
 ) -> x509.CertificateRevocationList:
+    """Its number is the time of signing, so that a restored or new authority goes on above its earlier lists. It is
+    higher than `after` in any case: two lists of one second are two lists."""
     now = _now()
     builder = (
         x509.CertificateRevocationListBuilder()
         .issuer_name(authority.subject)
         .last_update(now - _CLOCK_SKEW)
-        .next_update(authority.not_valid_after_utc)
+        .next_update(now + datetime.timedelta(days=LIST_DAYS))
+        .add_extension(x509.CRLNumber(max(int(now.timestamp()), after + 1)), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
     )
     for serial in serials:

@@ -27,6 +27,7 @@ METRICS = {
     "bundles_ready": ("gauge", "Bundles in the store."),
     "unread_bytes": ("gauge", "Bytes of answers that clients have not taken yet, in memory."),
     "store_bytes": ("gauge", "Bytes of the bundles in the store."),
+    "revocation_list_ends_soon": ("gauge", "1 from 14 days before the list of revoked keys is overdue."),
 }
 
 

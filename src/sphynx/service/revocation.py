@@ -1,34 +1,109 @@
-"""Which certificates a revocation list (RFC 5280, in PEM) names, by their serial numbers. Standard library only.
+"""What a revocation list (RFC 5280, in PEM) says: which certificates, its number, until when. Standard library only.
 
 TLS judges a client once, in its handshake, and checks the list's signature there. To judge a connection that is open
 already it is enough to read the list: whoever could forge the file can read the server's key beside it.
+
+An old list is signed as well as a new one: whoever puts it back admits again whom the new one took out. Lists therefore
+have numbers that grow, and `SeenNumbers` keeps the highest.
 """
 
 from __future__ import annotations
 
 import base64
+import datetime
+import fcntl
+import math
+import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
+from sphynx.errors import InputError
+
+SEEN = "revoked.number"
 _PEM = re.compile(rb"-----BEGIN X509 CRL-----(.+?)-----END X509 CRL-----", re.DOTALL)
-_SEQUENCE = 0x30
+_OCTETS, _OBJECT, _UTC_TIME, _TIME, _SEQUENCE, _EXTENSIONS = 0x04, 0x06, 0x17, 0x18, 0x30, 0xA0
+_NUMBER = bytes((0x55, 0x1D, 0x14))  # 2.5.29.20, the CRL number
 
 
-def revoked_serials(pem: bytes) -> frozenset[int]:
+@dataclass(frozen=True)
+class Revocations:
+    serials: frozenset[int]
+    number: int  # 0: it has none
+    next_update_s: float  # when the next list is due, in seconds since 1970
+
+
+def read_revocations(pem: bytes) -> Revocations:
     """Of all lists in the file; a ValueError if there is none, or one that cannot be read."""
-    lists = _PEM.findall(pem)
-    if not lists:
+    found = [_read(memoryview(base64.b64decode(text))) for text in _PEM.findall(pem)]
+    if not found:
         raise ValueError("it holds no revocation list")
-    return frozenset(serial for text in lists for serial in _serials(memoryview(base64.b64decode(text))))
+    return Revocations(
+        frozenset().union(*(one.serials for one in found)),
+        max(one.number for one in found),
+        min(one.next_update_s for one in found),
+    )
 
 
-def _serials(der: memoryview) -> Iterator[int]:
-    to_be_signed = _first(_first(der))
-    # Three of its elements are sequences: the kind of signature, the issuer, and unless nobody is revoked, the entries.
-    sequences = [content for tag, content in _elements(to_be_signed) if tag == _SEQUENCE]
-    for entries in sequences[2:]:
-        for _, entry in _elements(entries):
-            yield int.from_bytes(_first(entry), "big", signed=True)
+class SeenNumbers:
+    """The highest number of a list that was used with a state folder, also by other processes that share it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def raise_to(self, number: int) -> int:
+        """Keeps the number if it is the highest so far; the highest in any case."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                seen = int(file.read() or "0")
+                if number > seen:
+                    file.seek(0)
+                    file.write(f"{number}\n")  # never shorter than before, so that no digit is left over
+                    file.flush()
+                    os.fsync(file.fileno())
+                return max(seen, number)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"it does not hold the number of the newest list of revoked keys ({error})",
+                where=str(self.path),
+                remedy="Put the authority's newest revoked.pem into the key folder, then delete this file.",
+            ) from None
+
+
+def _read(der: memoryview) -> Revocations:
+    parts = list(_elements(_first(_first(der))))
+    # Three of them are sequences: the kind of signature, the issuer, and unless nobody is revoked, the entries.
+    sequences = [content for tag, content in parts if tag == _SEQUENCE]
+    entries = (entry for content in sequences[2:] for _, entry in _elements(content))
+    times = [_seconds(tag, content) for tag, content in parts if tag in (_UTC_TIME, _TIME)]
+    numbers = [number for tag, content in parts if tag == _EXTENSIONS for number in _numbers(_first(content))]
+    return Revocations(
+        frozenset(_integer(entry) for entry in entries), max(numbers, default=0), times[1] if times[1:] else math.inf
+    )
+
+
+def _numbers(extensions: memoryview) -> Iterator[int]:
+    for _, extension in _elements(extensions):
+        parts = list(_elements(extension))  # which, whether critical (may be left out), what
+        if not parts:
+            continue
+        (kind, which), (held_as, what) = parts[0], parts[-1]
+        if kind == _OBJECT and bytes(which) == _NUMBER and held_as == _OCTETS:
+            yield _integer(what)
+
+
+def _seconds(tag: int, content: memoryview) -> float:
+    text = bytes(content).decode("ascii")
+    if tag == _UTC_TIME:  # RFC 5280: two digits of the year, from 1950 on
+        text = ("19" if text[:2] >= "50" else "20") + text
+    return datetime.datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=datetime.UTC).timestamp()
+
+
+def _integer(der: memoryview) -> int:
+    return int.from_bytes(_first(der), "big", signed=True)
 
 
 def _first(der: memoryview) -> memoryview:

@@ -22,6 +22,7 @@ from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog, FewLines, place_of
 from sphynx.service.monitor import Metrics
 from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks, read_proxy_header
+from sphynx.service.revocation import SeenNumbers
 from sphynx.service.store import Store
 from sphynx.service.tls import TlsStream
 
@@ -43,10 +44,12 @@ class Server:
         events: EventLog,
         link: Link | None = None,
         proxies: ProxyNetworks = NO_PROXIES,
+        seen_lists: SeenNumbers | None = None,
     ) -> None:
-        """`link` emulates a slower link to every client, for trials on one machine. `proxies` connect for clients."""
+        """`link` emulates a slower link to every client, for trials on one machine. `proxies` connect for clients.
+        `seen_lists` outlives the server: it does not go back to an older list of revoked keys."""
         self._link, self._proxies = link, proxies
-        self._keys = FreshKeys(keys)
+        self._keys = FreshKeys(keys, seen_lists, lambda why: events.write("revocation_list", why=why))
         self._admission = Admission(limits)
         self.metrics = Metrics()
         self._stopping = threading.Event()
@@ -84,6 +87,7 @@ class Server:
             "bundles_ready": len(self._store.ready()),
             "unread_bytes": self._unread_bytes(),
             "store_bytes": self._store.used_bytes,
+            "revocation_list_ends_soon": self._keys.list_ends_soon(),
         }
         return self.metrics.render(gauges)
 
