@@ -7,9 +7,8 @@
 `take` loads a bundle, burns it durably and only then returns it: there is no way to one without burning it. Its file is
 deleted by `delete_spent`, when the inference is over, and by a thread: freeing the 70 MB of a garbled bundle takes a
 disk and a core longer than an inference should wait (it made one of 60 ms one of 160). New bundles, and those that were
-asked for, stay in memory as well, so that they need not be read back: one of any size, and more as far as
-`memory_bytes` goes. A file is swept away at start unless its bundle is ready or a process that lives prepares it, and
-all are if the server's weights are others now.
+asked for, stay in memory as well (`at_hand.py`). A file is swept away at start unless its bundle is ready or a process
+that lives prepares it, and all are if the server's weights are others now.
 
 Where owners share the folder, each may keep as many bytes as it leaves free: one alone half of the quota, two that take
 as much a third each. Whoever keeps nothing yet may keep one bundle as long as one fits.
@@ -27,6 +26,7 @@ from pathlib import Path
 
 from sphynx.errors import BundleGoneError, BundleRefusedError, DiskError, InputError, ShareUsedUpError, StoreFullError
 from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
+from sphynx.service.at_hand import AtHand
 from sphynx.service.file_system import check_local
 from sphynx.service.holders import Holders
 from sphynx.service.home import home_of, why_moved
@@ -51,11 +51,9 @@ class Store:
     ) -> None:
         """`weights_hash` is the server's; a client has no weights. A server's store is `shared` by its clients. `trust`
         keeps the bundles of a folder that may have been restored; otherwise `tell` hears why they went."""
-        self._folder, self._quota_bytes, self._memory_bytes = folder, quota_bytes, memory_bytes
+        self._folder, self._quota_bytes = folder, quota_bytes
         self._shared = shared
-        self._at_hand: dict[bytes, Bundle] = {}
-        self._at_hand_bytes = 0
-        self._handing = threading.Lock()
+        self._at_hand = AtHand(memory_bytes, lambda name: self.ledger.state(name) in ("reserved", "ready"))
         self._spent: list[Path] = []
         self._deletions: list[threading.Thread] = []
         self._deleting = threading.Lock()
@@ -123,9 +121,7 @@ class Store:
             with self._holders.alone():  # until the ledger has it: the owner's next one must find it counted
                 self._make_room(1, bundle.bytes, owner)
                 _save(bundle, path)
-                with self._handing:  # before it may be taken: one that is burned must not stay
-                    if self._fits(bundle):  # else not: the older ones will be wanted first
-                        self._keep_at_hand(bundle)
+                self._at_hand.offer(bundle)  # before it may be taken: one that is burned must not stay
                 self.ledger.make_ready(
                     bundle.bundle_id,
                     size_bytes=path.stat().st_size,
@@ -141,9 +137,8 @@ class Store:
         """Into memory, in place of others, and kept from other processes: reading a large file and checking its hash
         is then no part of `take`."""
         self.ledger.keep(bundle_id)
-        with self._handing:
-            if bundle_id in self._at_hand:
-                return
+        if bundle_id in self._at_hand:
+            return
         path = self._path(bundle_id)
         try:
             bundle = load_bundle(path)
@@ -153,12 +148,9 @@ class Store:
             if is_there:
                 raise
             raise _gone(bundle_id) from None
-        with self._handing:
-            while not self._fits(bundle):
-                self._drop(next(reversed(self._at_hand)))
-            self._keep_at_hand(bundle)
+        self._at_hand.put_first(bundle)
         if self.ledger.state(bundle_id) != "ready":  # burned or discarded while it was read
-            self._let_go(bundle_id)
+            self._at_hand.let_go(bundle_id)
 
     def take(
         self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None, number: int | None = None
@@ -166,7 +158,7 @@ class Store:
         """The bundle, burned, and its number. Whatever goes wrong from here on, it cannot be taken again. `hourly` and
         `number` as `Ledger.burn`."""
         path = self._path(bundle_id)
-        at_hand = self._let_go(bundle_id)
+        at_hand = self._at_hand.let_go(bundle_id)
         try:
             bundle = at_hand or load_bundle(path)
         except InputError as error:
@@ -177,7 +169,7 @@ class Store:
             self.discard(bundle_id)
             raise BundleRefusedError(error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy=error.remedy) from None
         burned = self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly, number=number)
-        self._let_go(bundle_id)  # a `preload` may have read it meanwhile
+        self._at_hand.let_go(bundle_id)  # a `preload` may have read it meanwhile
         with self._deleting:
             self._spent.append(path)
         if bundle.bundle_id != bundle_id or bundle.program_hash != program:
@@ -199,7 +191,7 @@ class Store:
     def discard(self, bundle_id: bytes) -> None:
         self._unlink(bundle_id)  # first: where the disk is full, the ledger needs the room
         self.ledger.discard(bundle_id)
-        self._let_go(bundle_id)  # last: a `preload` may have read it before
+        self._at_hand.let_go(bundle_id)  # last: a `preload` may have read it before
 
     def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
         return self.ledger.ready(owner=owner, program=program)
@@ -250,28 +242,6 @@ class Store:
                 where=str(self._folder),
                 remedy="Use bundles before preparing more, or raise --quota.",
             )
-
-    def _let_go(self, bundle_id: bytes) -> Bundle | None:
-        """The bundle, if it is at hand; it is then no longer."""
-        with self._handing:
-            return self._drop(bundle_id)
-
-    def _fits(self, bundle: Bundle) -> bool:
-        if self._at_hand and self._at_hand_bytes + bundle.bytes > self._memory_bytes:
-            for bundle_id in [*self._at_hand]:  # another process may have used some of them
-                if self.ledger.state(bundle_id) not in ("reserved", "ready"):
-                    self._drop(bundle_id)
-        return not self._at_hand or self._at_hand_bytes + bundle.bytes <= self._memory_bytes
-
-    def _keep_at_hand(self, bundle: Bundle) -> None:
-        self._drop(bundle.bundle_id)
-        self._at_hand[bundle.bundle_id] = bundle
-        self._at_hand_bytes += bundle.bytes
-
-    def _drop(self, bundle_id: bytes) -> Bundle | None:
-        bundle = self._at_hand.pop(bundle_id, None)
-        self._at_hand_bytes -= bundle.bytes if bundle else 0
-        return bundle
 
     def _finish_deletions(self) -> None:
         self.delete_spent()
