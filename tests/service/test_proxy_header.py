@@ -27,7 +27,7 @@ from sphynx.service.proxy_header import (
 from sphynx.service.tls import TlsStream
 from tests.service.test_limits import AwaitedLog, serving
 
-# As the standard's section 2.2 has it: 203.0.113.7 port 4660 to 192.0.2.1 port 443.
+# Written by hand in the standard's layout (not an example of its own): 203.0.113.7 port 4660 to 192.0.2.1 port 443.
 TCP4 = bytes.fromhex("0d0a0d0a000d0a515549540a" "2111000c" "cb007107" "c0000201" "1234" "01bb")  # fmt: skip
 LOCAL = SIGNATURE + bytes.fromhex("20000000")
 LIMITS = Limits(handshake_s=20)
@@ -47,7 +47,7 @@ def header(source: ipaddress.IPv4Address | ipaddress.IPv6Address, tlvs: list[byt
     return SIGNATURE + b"\x21" + family + len(body).to_bytes(2, "big") + body
 
 
-def test_the_standards_example_and_the_proxys_own_connection() -> None:
+def test_a_header_by_hand_and_the_proxys_own_connection() -> None:
     assert parsed(TCP4) == "203.0.113.7"
     assert parsed(LOCAL) is None
 
