@@ -257,8 +257,8 @@ def search_rows(
 
 
 def paper_design(channels: int, depth: int, classes: int, **changes: Any) -> Design:
-    """The published cells; reduce cells at 0 and 1, as in the paper's 25.6K network (C = D = 5)."""
-    return Design(SPHYNX, channels, depth, (0, 1), Shape(3, 32, 32), classes, **changes)
+    """The published cells, the paper's stacks; reduce cells at 0 and 1, as in its 25.6K network (C = D = 5)."""
+    return Design(SPHYNX, channels, depth, (0, 1), Shape(3, 32, 32), classes, **{"conv_stack": "paper", **changes})
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 
 
@@ -59,6 +60,13 @@ def test_a_group_by_itself_lists_what_it_has(group: str) -> None:
     listed = sphynx(group)
     assert listed.returncode == 0, listed.stderr
     assert listed.stdout == sphynx(group, "ls").stdout != ""
+
+
+def test_python_and_the_verb_make_one_network() -> None:
+    """What neither names has one default."""
+    shown = sphynx("show", "sphynx", "--channels", "5", "--depth", "5", "--reduce-at", "0,1", "--json")
+    made = json.loads(shown.stdout)["design"]
+    assert {**made, "name": ""} == Design(SPHYNX, channels=5, depth=5, reduce_positions=(0, 1)).to_json()
 
 
 def test_plan_to_show(tmp_path: Path) -> None:

@@ -94,5 +94,5 @@ def test_the_observer_sees_a_relu_however_it_is_written() -> None:
 
 @pytest.mark.parametrize("depth", [5, 6, 8, 10])
 def test_the_published_sphynx_networks_built_for_real(depth: int) -> None:
-    design = Design(SPHYNX, 5, depth, (0, 1))
+    design = Design(SPHYNX, 5, depth, (0, 1), conv_stack="paper")
     assert observe(SphynxNetwork(design), design.image).relus == 32 * 32 * 5 * depth

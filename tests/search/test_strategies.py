@@ -241,7 +241,7 @@ def test_a_high_price_keeps_an_operation_out(strategy: str) -> None:
 
 
 def test_recipes_and_strategies_by_name() -> None:
-    assert load_recipe("paper") == SearchRecipe()
+    assert load_recipe("paper") == SearchRecipe(conv_stack="paper")
     assert {name: load_recipe(name).nodes for name in ("fast", "smoke")} == {"fast": 7, "smoke": 5}
     assert channel_divisor("pc-darts", SearchRecipe()) == 4
     assert channel_divisor("darts", SearchRecipe()) == 1

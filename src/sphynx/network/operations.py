@@ -67,7 +67,7 @@ def build_operation(
     channels: int,
     *,
     stride: int,
-    conv_stack: ConvStack = "paper",
+    conv_stack: ConvStack,
     convolution: Convolution = "vanilla",
     inner_relus: bool = False,
     affine: bool = True,

@@ -28,7 +28,7 @@ class SearchRecipe(WeightSettings):
     depth: int = 8
     channels: int = 5
     nodes: int = 7
-    conv_stack: ConvStack = "paper"
+    conv_stack: ConvStack = "single"
     supernet: SupernetForm = "text"  # the paper's text, or its released code (see `supernet.supernet`)
     reduce_at: tuple[int, ...] = ()  # its reduce cells; empty: D/3 and 2D/3, as the paper searches
     lanes: bool | None = None  # independent parts of a captured step on CUDA streams of their own; None: as above

@@ -37,7 +37,7 @@ class Design:
     classes: int = 100
     stem: Stem = "small"
     balancing: Balancing = "relu"
-    conv_stack: ConvStack = "paper"
+    conv_stack: ConvStack = "single"  # as the verbs make it; the paper's is asked for by name
     convolution: Convolution = "vanilla"
     inner_relus: bool = False
     name: str = ""

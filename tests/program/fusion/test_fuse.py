@@ -85,7 +85,7 @@ def test_the_published_cells_become_one_convolution_per_input(conv_stack: str) -
 
 
 def test_a_cut_makes_a_chain() -> None:
-    design = Design(SPHYNX, 3, 3, (), Shape(3, 12, 12), 10)
+    design = Design(SPHYNX, 3, 3, (), Shape(3, 12, 12), 10, conv_stack="paper")
     cuts = ("cells.2.edges.4.2.input", "cells.2.edges.6.2.input")
     compiled = assert_equal(design, lambda _: cuts)
     assert tuple(step.name for step in compiled.graph.linears if "edges" in step.name) == cuts
@@ -93,7 +93,7 @@ def test_a_cut_makes_a_chain() -> None:
 
 def test_a_border_takes_rows_columns_and_corners() -> None:
     """The second 3x3 of a padded stack reads one row beyond the first one's border, on each side."""
-    design = Design(SPHYNX, 3, 3, (), Shape(3, 12, 12), 10)
+    design = Design(SPHYNX, 3, 3, (), Shape(3, 12, 12), 10, conv_stack="paper")
     compiled = assert_equal(design, lambda joints: [joint for joint in joints if joint != "cells.2.edges.6.2.input"])
     (step,) = (step for step in compiled.graph.linears if step.name == "cells.2.activation.input")
     crops = {source.removeprefix("cells.1.activation") for source in step.sources if source.startswith("cells.1.a")}

@@ -60,7 +60,7 @@ def test_stacked_operations_equal_separate_ones(operation: str, stride: int, con
 
 
 def skeleton(genotype: Genotype, **changes: Any) -> Design:
-    values: dict[str, Any] = {"depth": 4, "reduce_positions": (1, 2), **changes}
+    values: dict[str, Any] = {"depth": 4, "reduce_positions": (1, 2), "conv_stack": "paper", **changes}
     return Design(genotype, CHANNELS, image=IMAGE, classes=7, **values)
 
 
@@ -115,7 +115,7 @@ def test_one_hot_weights_are_the_single_path() -> None:
 
 
 def test_partial_channels_leave_the_rest_as_it_is() -> None:
-    fan = Fan(("conv3", "zero"), 8, 2, stride=1, channel_divisor=4)
+    fan = Fan(("conv3", "zero"), 8, 2, stride=1, conv_stack="paper", channel_divisor=4)
     x = torch.randn(2, 8, 4, 4)
     out = fan.one(x, 0, 1)
     assert fan.part == 2
@@ -126,7 +126,7 @@ def test_partial_channels_leave_the_rest_as_it_is() -> None:
 
 @pytest.mark.parametrize("channels", [1, 5, 20])
 def test_the_shuffle_is_a_permutation(channels: int) -> None:
-    fan = Fan(("skip", "zero"), channels, 1, stride=2, channel_divisor=4)
+    fan = Fan(("skip", "zero"), channels, 1, stride=2, conv_stack="paper", channel_divisor=4)
     assert sorted(fan.shuffle.tolist()) == list(range(channels))
     assert fan.one(torch.randn(2, channels, 5, 7), 0, 0).shape == (2, channels, 3, 4)
 

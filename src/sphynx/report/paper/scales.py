@@ -101,6 +101,7 @@ def design_of(row: Row, image: Shape, classes: int, cells: Genotype | None) -> A
     return Design(
         cells, row.channels, row.depth, row.reduce_at, image, classes,
         stem="imagenet" if row.data == "imagenet" else "small",
+        conv_stack="paper",
         balancing=row.options.get("balancing", "relu"),  # type: ignore[arg-type]  # Design names what it allows
         convolution=row.options.get("convolution", "vanilla"),  # type: ignore[arg-type]
         inner_relus="inner_relus" in row.options,

@@ -112,7 +112,7 @@ def _micro_rows() -> list[PaperRow]:
 
 def _sphynx(C: int, D: int, reduce_at: tuple[int, ...], size: int = 32, classes: int = 100) -> Design:
     stem: Literal["small", "imagenet"] = "imagenet" if size == 224 else "small"
-    return Design(SPHYNX, C, D, reduce_at, image=Shape(3, size, size), classes=classes, stem=stem)
+    return Design(SPHYNX, C, D, reduce_at, image=Shape(3, size, size), classes=classes, stem=stem, conv_stack="paper")
 
 
 def _row(table: str, design: Design, printed: str, note: str = "") -> PaperRow:
@@ -207,7 +207,7 @@ def _imagenet_rows() -> list[PaperRow]:
 def _balancing_rows() -> list[PaperRow]:
     table = "FLOP balancing (channels x2), 32x32"
     return [
-        _row(table, Design(SPHYNX, C, D, reduce_at, balancing="flop"), printed, note)
+        _row(table, Design(SPHYNX, C, D, reduce_at, balancing="flop", conv_stack="paper"), printed, note)
         for C, D, reduce_at, printed, note in (
             (17, 5, (0, 1), "26.1K", ""),
             (17, 6, (0, 1), "30.4K", ""),
@@ -254,7 +254,7 @@ def parameter_rows() -> list[PaperRow]:
     rows = []
     for convolution, column in (("vanilla", ("2.75M", "3.41M", "3.45M")), ("separable", ("0.35M", "0.43M", "0.45M"))):
         for (D, reduce_at), printed in zip(((5, (0, 1)), (6, (0, 1)), (8, (1, 3))), column, strict=True):
-            design = Design(SPHYNX, 5, D, reduce_at, convolution=convolution)  # type: ignore[arg-type]
+            design = Design(SPHYNX, 5, D, reduce_at, conv_stack="paper", convolution=convolution)  # type: ignore[arg-type]
             parameters = account_of(design).total.parameters
             rows.append(
                 PaperRow(

@@ -90,7 +90,7 @@ class Fan(nn.Module):
         targets: int,
         *,
         stride: int,
-        conv_stack: ConvStack = "paper",
+        conv_stack: ConvStack,
         channel_divisor: int = 1,
         padded: int | None = None,
     ) -> None:
