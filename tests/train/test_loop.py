@@ -129,3 +129,13 @@ def test_weights_of_another_design_are_refused(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"short")
     with pytest.raises(InputError, match="cannot be read"):
         load_model(tmp_path)
+
+
+def test_test_accuracy_of_every_epoch_is_recorded_and_changes_nothing(tmp_path: Path) -> None:
+    plain = train(job(tmp_path / "plain"))
+    watched = train(job(tmp_path / "watched", test_each_epoch=True))
+    rows = RunFolder(tmp_path / "watched").read_metrics()
+    tested = [row["test_accuracy"] for row in rows]
+    assert len(tested) == watched.epochs and tested[-1] == watched.accuracy
+    assert watched.best_test_accuracy == max(tested)
+    assert (plain.accuracy, plain.test_loss, plain.best_test_accuracy) == (watched.accuracy, watched.test_loss, None)

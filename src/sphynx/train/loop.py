@@ -4,7 +4,8 @@
 
 An epoch ends with a checkpoint. Its random numbers depend on (seed, epoch, rank) only, and an interrupt saves the place
 within the epoch, so that a resumed run repeats an uninterrupted one bit for bit (CPU, equal thread count). The test
-images are touched once, after the last epoch: the result is the final epoch's accuracy, not the best one's.
+images are touched once, after the last epoch: the result is the final epoch's accuracy, not the best one's. A
+recipe may have them evaluated after every epoch (`test_each_epoch`), to stand beside results that are the best epoch's.
 """
 
 from __future__ import annotations
@@ -149,6 +150,8 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
             if processes.leads:
                 if len(held_out):
                     row["held_out_accuracy"] = evaluate(kept, held_out, data.mean, data.std).accuracy
+                if recipe.test_each_epoch:
+                    row["test_accuracy"] = evaluate(kept, data.test, data.mean, data.std).accuracy
                 row["seconds"] = time.monotonic() - epoch_started
                 seconds = seconds_before + time.monotonic() - started
                 folder.append_metrics(row)
@@ -262,6 +265,7 @@ def finish_training(job: Job, folder: RunFolder, network: AnyNetwork, minutes: f
     """After the last epoch."""
     test = evaluate(network, job.data.test, job.data.mean, job.data.std)
     save_model(folder.path, network)
+    metrics = folder.read_metrics()
     result = TrainResult(
         accuracy=test.accuracy,
         top5=test.top5,
@@ -275,7 +279,8 @@ def finish_training(job: Job, folder: RunFolder, network: AnyNetwork, minutes: f
         processes=job.processes.world,
         parameters=count_parameters(network),
         design=design_fingerprint(job.design),
+        best_test_accuracy=max((row["test_accuracy"] for row in metrics if "test_accuracy" in row), default=None),
     )
     folder.write_json(RESULT, result.to_json())
-    draw_training(folder.read_metrics(), folder.figures / "training.svg")
+    draw_training(metrics, folder.figures / "training.svg")
     return result

@@ -50,6 +50,7 @@ class Recipe(Record):
     mixup: float = setting(0.0, "parameter of the Beta distribution; 0 = none")
     ema: float = setting(0.0, "decay of the weights' moving average, which is then evaluated and kept; 0 = none")
     held_out: float = setting(0.0, "share of the training images held out to watch accuracy on")
+    test_each_epoch: bool = setting(False, "record test accuracy after every epoch; nothing is chosen by it")
     distillation: Distillation = setting("none", "squared error of logits, KL divergence of them or of their z-scores")
     distillation_weight: float = setting(1.0, "of the distillation term")
     distillation_reduction: Literal["sum", "mean"] = setting("sum", "squared: over the classes (paper's formula: sum)")
@@ -103,7 +104,7 @@ class Recipe(Record):
 
 
 SHELF = Shelf(Recipe, "sphynx.train", "training")
-AUTO = "auto"  # no recipe, but the one that suits the data: `order.training_recipe`
+AUTO = "auto"  # no recipe, but the one that suits the data: `design.request.training_recipe`
 
 
 def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:

@@ -25,6 +25,7 @@ class TrainResult(Record):
     processes: int
     parameters: int
     design: str  # its fingerprint
+    best_test_accuracy: float | None = None  # over all epochs, where they were tested: what some others report
 
 
 @dataclass(frozen=True)
