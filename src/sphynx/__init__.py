@@ -1,13 +1,107 @@
-"""Sphynx: design networks that are cheap to run privately, and run them that way."""
+"""Sphynx: design networks that are cheap to run privately, and run them that way.
+
+    import sphynx
+
+    design = sphynx.plan("25.6k", image=(3, 32, 32), classes=100).design
+    print(design.relus, design.parameters)
+
+    with sphynx.Client("inference.example:7443", keys="keys/alice") as client:
+        print(client.infer("cat.jpg").label)
+
+docs/python.md goes through all of it. A name is looked up when it is first used, so that importing the package takes
+no torch and no numpy, and a client never needs torch.
+"""
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from sphynx.errors import (
+    ConnectionLostError,
+    HandshakeError,
+    InputError,
+    InterruptedWorkError,
+    MissingPartError,
+    PeerGaveUpError,
+    SphynxError,
+)
+from sphynx.version import __version__
+
+if TYPE_CHECKING:
+    from sphynx.api.compiling import Compiled, compile
+    from sphynx.api.data import open_data
+    from sphynx.api.networks import build, evaluate, load
+    from sphynx.api.planning import LatencyPlan, plan, plan_for_latency
+    from sphynx.network.trained import TrainedNetwork
+    from sphynx.program.quantise import Precision
+    from sphynx.service.prediction import Prediction
+    from sphynx.space.design import Design
+    from sphynx.space.genotype import Genotype
+    from sphynx.space.published_cells import find_cells
+    from sphynx.space.tally import Shape
+
+__all__ = [
+    "Compiled",
+    "ConnectionLostError",
+    "Design",
+    "Genotype",
+    "HandshakeError",
+    "InputError",
+    "InterruptedWorkError",
+    "LatencyPlan",
+    "MissingPartError",
+    "PeerGaveUpError",
+    "Precision",
+    "Prediction",
+    "Shape",
+    "SphynxError",
+    "TrainedNetwork",
+    "__version__",
+    "build",
+    "compile",
+    "evaluate",
+    "find_cells",
+    "load",
+    "open_data",
+    "plan",
+    "plan_for_latency",
+]
+
+# Where each name is defined. A test holds this equal to the imports above, which type checkers and editors read.
+_DEFINED_IN = {
+    "Compiled": "sphynx.api.compiling",
+    "Design": "sphynx.space.design",
+    "Genotype": "sphynx.space.genotype",
+    "LatencyPlan": "sphynx.api.planning",
+    "Precision": "sphynx.program.quantise",
+    "Prediction": "sphynx.service.prediction",
+    "Shape": "sphynx.space.tally",
+    "TrainedNetwork": "sphynx.network.trained",
+    "build": "sphynx.api.networks",
+    "compile": "sphynx.api.compiling",
+    "evaluate": "sphynx.api.networks",
+    "find_cells": "sphynx.space.published_cells",
+    "load": "sphynx.api.networks",
+    "open_data": "sphynx.api.data",
+    "plan": "sphynx.api.planning",
+    "plan_for_latency": "sphynx.api.planning",
+}
 
 
-def __getattr__(name: str) -> ModuleType:
-    """`import sphynx` is enough for `sphynx.network.load(...)`, and loads no torch before that is asked for."""
-    if name == "network":
-        return import_module("sphynx.network")
-    raise AttributeError(f"module 'sphynx' has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    if name not in _DEFINED_IN:
+        raise AttributeError(f"module 'sphynx' has no attribute {name!r}")
+    try:
+        found = getattr(import_module(_DEFINED_IN[name]), name)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").split(".")[0]
+        if package in ("", "sphynx"):
+            raise
+        raise MissingPartError(
+            f"sphynx.{name} needs the package {package}", remedy="pip install 'sphynx[design]'"
+        ) from error
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,7 +12,8 @@ from sphynx.cli.main import app
 from sphynx.data.open import open_data
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
-from sphynx.program.compile import calibration_images, compile_network, save_compiled
+from sphynx.program.compile import calibration_images, compile_network
+from sphynx.program.folder import save_compiled
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape

@@ -47,14 +47,6 @@ def test_the_base_install_needs_no_torch(verb: list[str], tmp_path: Path) -> Non
     assert ran.returncode == 0, ran.stderr
 
 
-def test_one_import_is_enough_for_a_model_and_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, sphynx\nprint('torch' in sys.modules, sphynx.network.load.__name__, hasattr(sphynx, 'networks'))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "False load False"
-
-
 @pytest.mark.parametrize("group", ["models", "data", "recipes"])
 def test_a_group_by_itself_lists_what_it_has(group: str) -> None:
     listed = sphynx(group)

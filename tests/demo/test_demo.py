@@ -17,7 +17,17 @@ from sphynx.space.shipped import model_names
 def answer(backend: str, online_seconds: float, *, equal: bool = True) -> Answer:
     question = Question("digit <0>", np.arange(64, dtype=np.uint8).reshape(1, 8, 8), truth="3")
     private = Prediction(
-        ("3", "8"), (0.9, 0.1), np.array([3, 1]), backend, 1, 0.5, 2_000_000, online_seconds, 30_000, 29
+        ("3", "8"),
+        (0.9, 0.1),
+        np.array([3.0, 1.0]),
+        np.array([3, 1]),
+        backend,
+        1,
+        0.5,
+        2_000_000,
+        online_seconds,
+        30_000,
+        29,
     )
     return Answer(question, private, "3", equal)
 

@@ -10,7 +10,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-import sphynx.network
+import sphynx.network.model
+import sphynx.network.pretrained
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError
 from sphynx.network.model import MODEL, load_model, load_normalisation, trained_on
@@ -126,7 +127,7 @@ def test_bytes_without_their_scale_do_not_fit(packed: tuple[Path, Path], tmp_pat
 @pytest.mark.parametrize("name", model_names())
 def test_shipped_models_load_and_are_what_their_cards_say(name: str) -> None:
     card = load_card(name)
-    network = sphynx.network.load(name)
+    network = load(name)
     seen = observe(network, network.design.image)
     assert (seen.relus, seen.parameters) == (card["relus"], card["parameters"])
     assert (SHIPPED / name / MODEL).stat().st_size <= MAX_BYTES

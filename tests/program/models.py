@@ -6,7 +6,8 @@ import numpy as np
 
 from sphynx.data.open import open_data
 from sphynx.network.model import load_model, load_normalisation, save_model, save_normalisation
-from sphynx.program.compile import compile_network, save_compiled
+from sphynx.program.compile import compile_network
+from sphynx.program.folder import save_compiled
 from sphynx.program.quantise import Precision, Quantised
 from sphynx.space.design import Design
 from sphynx.space.operations import ConvStack

@@ -10,9 +10,10 @@ from sphynx.bench.private_models import question
 from sphynx.bench.private_parties import Job, run_parties
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
-from sphynx.program.compile import compile_network, save_compiled
+from sphynx.program.compile import compile_network
 from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
+from sphynx.program.folder import save_compiled
 from sphynx.protocol.linear_plan import plan_program
 from sphynx.space.cell import cell
 from sphynx.space.design import Design

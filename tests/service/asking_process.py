@@ -32,4 +32,4 @@ if __name__ == "__main__":
         for number, pixels in enumerate(images(int(seed), int(count))):
             if number % 3 == 0:
                 client.warm()
-            print(json.dumps(client.infer(pixels).logits.tolist()))
+            print(json.dumps(client.infer(pixels).integer_logits.tolist()))

@@ -46,7 +46,7 @@ class Scene:
 
     def check_inference(self) -> None:
         with self.client() as client:
-            assert np.array_equal(client.infer(self.pixels).logits, self.logits)
+            assert np.array_equal(client.infer(self.pixels).integer_logits, self.logits)
 
     def states(self, folder: Path) -> list[str]:
         ledger = Ledger(folder / LEDGER)

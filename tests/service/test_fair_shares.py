@@ -30,7 +30,7 @@ def test_who_drops_what_was_prepared_has_still_had_it(scene: Scene) -> None:
     assert scene.states(scene.server.state) == ["discarded", "discarded"]  # nothing was begun
     prepare(scene, "alice", 1)
     with scene.client("bob") as bob:
-        assert np.array_equal(bob.infer(scene.pixels).logits, scene.logits)
+        assert np.array_equal(bob.infer(scene.pixels).integer_logits, scene.logits)
     assert scene.server.stop() == 0
 
 
@@ -48,7 +48,7 @@ def test_one_client_cannot_use_up_the_disk(scene: Scene) -> None:
     with pytest.raises(PeerGaveUpError, match="leaves free for others: this one has"):
         prepare(scene, "alice", 1)
     with scene.client("bob") as bob:
-        assert np.array_equal(bob.infer(scene.pixels).logits, scene.logits)
+        assert np.array_equal(bob.infer(scene.pixels).integer_logits, scene.logits)
     scene.check_inference()  # and what she used makes room for another
     prepare(scene, "alice", 1)
     assert scene.server.stop() == 0

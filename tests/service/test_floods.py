@@ -61,7 +61,7 @@ def test_where_memory_is_short_who_reads_is_served_and_who_does_not_is_cut_off(
             pixels = np.random.default_rng(0).integers(0, 256, (1, 64, 64), np.uint8)
             client.prepare(1, relu="gc")
             expected = interpret(program, random_weights(program), pixels[None])[0]
-            assert np.array_equal(client.infer(pixels).logits, expected)
+            assert np.array_equal(client.infer(pixels).integer_logits, expected)
         with client, ThreadPoolExecutor(1) as pool:
             channel, receive, ended = client._channel, client._channel.receive, threading.Event()
 

@@ -97,5 +97,5 @@ def test_clients_hear_of_a_full_disk_and_are_served_once_it_is_not(scene: Scene)
         with full_disk(server.process.pid), pytest.raises(PeerGaveUpError, match="disk is full"):
             client.infer(scene.pixels)
     with scene.client() as client:
-        assert np.array_equal(client.infer(scene.pixels).logits, scene.logits)
+        assert np.array_equal(client.infer(scene.pixels).integer_logits, scene.logits)
     assert server.stop() == 0

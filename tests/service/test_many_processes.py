@@ -103,7 +103,7 @@ def test_who_connects_leaves_alone_what_another_process_prepares_or_uses(scene: 
 def test_threads_share_a_client(scene: Scene) -> None:
     scene.server.start()
     with scene.client() as client, ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda pixels: client.infer(pixels).logits, images(7, 8)))
+        found = list(pool.map(lambda pixels: client.infer(pixels).integer_logits, images(7, 8)))
     assert np.array_equal(found, interpret(scene.program, scene.weights, np.stack(list(images(7, 8)))))
     assert scene.server.stop() == 0
     assert scene.states(scene.client_state) == ["burned"] * 8
@@ -137,4 +137,4 @@ def test_a_forked_process_is_told_to_connect_itself(scene: Scene) -> None:
                 client.__exit__(None, None, None)
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert np.array_equal(client.infer(scene.pixels).logits, scene.logits)
+        assert np.array_equal(client.infer(scene.pixels).integer_logits, scene.logits)

@@ -59,7 +59,7 @@ def hello(scene: Scene, name: str = "alice") -> tuple[Channel, Welcome]:
 def check_a_good_client(scene: Scene, name: str = "alice") -> None:
     with scene.client(name) as client:
         prediction = client.infer(scene.pixels)
-    assert np.array_equal(prediction.logits, scene.logits)
+    assert np.array_equal(prediction.integer_logits, scene.logits)
 
 
 def test_the_private_result_is_the_oracle_s(served: Scene) -> None:
@@ -69,7 +69,7 @@ def test_the_private_result_is_the_oracle_s(served: Scene) -> None:
         client.warm()
         for _ in range(3):
             prediction = client.infer(served.pixels)
-            assert np.array_equal(prediction.logits, served.logits)
+            assert np.array_equal(prediction.integer_logits, served.logits)
             assert prediction.online_bytes > 0 and prediction.online_rounds > 0 and prediction.offline_bytes > 0
         assert not client.ready
         images = np.random.default_rng(1).integers(0, 256, (3, 1, 4, 4), np.uint8)
@@ -84,7 +84,7 @@ def test_clients_at_the_same_time_get_their_own_results(served: Scene) -> None:
             for _ in range(3):
                 pixels = rng.integers(0, 256, (1, 4, 4), np.uint8)
                 expected = interpret(served.program, served.weights, pixels[None])[0]
-                if not np.array_equal(client.infer(pixels).logits, expected):
+                if not np.array_equal(client.infer(pixels).integer_logits, expected):
                     return False
         return True
 
@@ -214,7 +214,7 @@ def test_a_bundle_of_another_client_cannot_be_used(served: Scene) -> None:
         session.send(channel, Infer(entry.bundle_id.hex(), 1))
         with pytest.raises(PeerGaveUpError, match="none with this identifier"):
             channel.receive(1)
-        assert np.array_equal(client.infer(served.pixels).logits, served.logits)
+        assert np.array_equal(client.infer(served.pixels).integer_logits, served.logits)
 
 
 def test_limits_of_a_client(served: Scene) -> None:

@@ -6,8 +6,8 @@ import os
 import platform
 from importlib import metadata
 
-from sphynx import __version__
 from sphynx.core import _native, cpu_features
+from sphynx.version import __version__
 
 PACKAGES = ("numpy", "tenseal", "torch")
 

@@ -26,8 +26,9 @@ from sphynx.errors import SphynxError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.program.by_name import Tell, compiled_folder
-from sphynx.program.compile import compile_network, save_compiled
+from sphynx.program.compile import compile_network
 from sphynx.program.files import load_program
+from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.quantise import Precision
 from sphynx.program.weights import load_weights

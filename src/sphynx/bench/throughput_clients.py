@@ -26,7 +26,7 @@ class Answer(Protocol):
     """Read only. Bytes are both directions', counted by the channel with frame headers."""
 
     @property
-    def logits(self) -> NDArray[np.int64]: ...
+    def integer_logits(self) -> NDArray[np.int64]: ...
     @property
     def offline_seconds(self) -> float: ...
     @property
@@ -106,7 +106,7 @@ def _ask(
             client.prepare(1, relu=backend)
             return client.infer(pixels)
 
-        equal = np.array_equal(ask().logits, expected)
+        equal = np.array_equal(ask().integer_logits, expected)
         told.send(("done", None))
         told.recv()
         answers: list[Answer] = []
@@ -127,5 +127,5 @@ def _ask(
         cpu_s,
         answers[-1].offline_bytes,
         answers[-1].online_bytes,
-        equal and all(np.array_equal(answer.logits, expected) for answer in answers),
+        equal and all(np.array_equal(answer.integer_logits, expected) for answer in answers),
     )

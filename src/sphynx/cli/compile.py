@@ -79,8 +79,8 @@ def compile_run(
     """
     from sphynx.data.source import save_source
     from sphynx.network.model import trained_on
-    from sphynx.program.compile import save_compiled
     from sphynx.program.cost.cost import layer_costs
+    from sphynx.program.folder import save_compiled
     from sphynx.program.quantise import Precision
     from sphynx.space.shipped import PROGRAM, model_path
 

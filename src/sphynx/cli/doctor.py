@@ -8,10 +8,10 @@ import platform
 import sys
 from typing import Any
 
-from sphynx import __version__
 from sphynx.cli import design_options as opt
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import MissingPartError
+from sphynx.version import __version__
 
 PACKAGES = ("numpy", "torch", "safetensors", "matplotlib", "pillow", "scikit-learn", "typer", "rich")
 

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from sphynx import __version__
 from sphynx.cli import (
     bench,
     check,
@@ -34,6 +33,7 @@ from sphynx.cli import (
     train,
 )
 from sphynx.errors import SphynxError
+from sphynx.version import __version__
 
 app = typer.Typer(
     name="sphynx",

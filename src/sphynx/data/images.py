@@ -104,6 +104,11 @@ class DataFace:
     source: DataSource | None
 
     @property
+    def image(self) -> tuple[int, int, int]:
+        """Channels, height, width."""
+        return self.train.shape
+
+    @property
     def classes(self) -> int:
         return len(self.train.class_names)
 

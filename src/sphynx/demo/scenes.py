@@ -22,8 +22,9 @@ from sphynx.network.build import AnyNetwork
 from sphynx.network.model import load_model, load_normalisation
 from sphynx.program.backends import Backend
 from sphynx.program.by_name import Tell, compiled_folder
-from sphynx.program.compile import calibration_images, compile_network, save_compiled
+from sphynx.program.compile import calibration_images, compile_network
 from sphynx.program.files import load_program
+from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.weights import load_weights
 from sphynx.service.local import connected_client
@@ -143,7 +144,7 @@ def _play(
             for question, label, logits in zip(questions, labels, expected, strict=True):
                 client.warm()
                 private = client.infer(question.pixels)
-                equal = bool(np.array_equal(private.logits, logits))
+                equal = bool(np.array_equal(private.integer_logits, logits))
                 answers.append(Answer(question, private, label, equal))
     return Scene(title, program.relu_count, program.ring_bits, seconds, tuple(answers))
 

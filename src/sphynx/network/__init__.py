@@ -1,5 +1,1 @@
 """Designs as torch modules: Sphynx networks, the micro-search network, ResNet18 and VGG11; trained ones by name."""
-
-from sphynx.network.pretrained import load
-
-__all__ = ["load"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from torch import nn
 
 from sphynx.network.builder import SphynxNetwork
@@ -30,6 +32,11 @@ def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool
     if isinstance(design, MicroDesign):
         return MicroNetwork(design)
     return SphynxNetwork(design, auxiliary=auxiliary, drop_path=drop_path)
+
+
+def is_network(module: nn.Module) -> TypeGuard[AnyNetwork]:
+    """Whether it is one that `build_network` makes."""
+    return isinstance(module, AnyNetwork)
 
 
 def with_width_multiple(network: AnyNetwork, multiple: int) -> AnyNetwork:

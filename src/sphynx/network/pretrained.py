@@ -1,6 +1,6 @@
 """Models that come with Sphynx, and how a finished run becomes one.
 
-    network = sphynx.network.load("sphynx-cifar100-25k")
+    network = load("sphynx-cifar100-25k")
 
     sphynx_models/NAME/   model.safetensors (8-bit kernels)   design.json   normalisation.json (with the class names)
                           card.json: how it was trained, how good it is, where it comes from

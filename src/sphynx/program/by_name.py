@@ -24,12 +24,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import sphynx
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.files import load_program, save_program
 from sphynx.program.weights import WEIGHTS, load_weights, save_weights
 from sphynx.run.cache import cache_folder
 from sphynx.space.shipped import SHIPPED, program_path
+from sphynx.version import __version__
 
 Tell = Callable[[str], None]
 
@@ -100,7 +100,7 @@ def _renamed(fresh: Path, kept: Path) -> bool:
 
 
 def _hash_of_files(model: Path) -> str:
-    digest = hashlib.sha256(sphynx.__version__.encode())
+    digest = hashlib.sha256(__version__.encode())
     for file in sorted(model.rglob("*")):
         if file.is_file():
             content = hashlib.sha256(file.read_bytes()).hexdigest()

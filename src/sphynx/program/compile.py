@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from functools import cache, partial
 from math import ceil, log2
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -16,12 +15,10 @@ from sphynx.data.streamed import StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import AnyNetwork, as_designed
 from sphynx.program.convolve import Array
-from sphynx.program.files import save_program
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.choose import choose_cuts
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, measure, quantise
-from sphynx.program.weights import WEIGHTS, save_corrections, save_weights
 
 CALIBRATION_IMAGES = 200
 LOGIT_ERROR = 0.01  # what automatic precision allows, relative to the logits' own spread
@@ -148,14 +145,3 @@ def calibration_images(images: ImageSet | StreamedSet, count: int = CALIBRATION_
     chosen = np.random.default_rng(_SEED).permutation(len(images))[:count]
     picked: Array = images.images[torch.from_numpy(np.sort(chosen))].cpu().numpy()
     return picked
-
-
-def save_compiled(folder: Path, compiled: Quantised, *, derivable: bool = False) -> None:
-    """The secret first: a folder that has a program also has its weights, or from what to derive them (derive.py)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if derivable:
-        save_corrections(folder, compiled.program, compiled.corrections)
-        (folder / WEIGHTS).unlink(missing_ok=True)  # an older program's would be taken for this one's
-    else:
-        save_weights(folder, compiled.program, compiled.weights)
-    save_program(folder, compiled.program)

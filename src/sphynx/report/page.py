@@ -12,7 +12,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import sphynx
 from sphynx.errors import InputError
 from sphynx.report import cards
 from sphynx.report.figures import (
@@ -26,6 +25,7 @@ from sphynx.report.sources import Sources
 from sphynx.report.svg.charts import NARROW, WIDE
 from sphynx.report.svg.drawing import Drawing, colour_rules
 from sphynx.report.svg.png import save_png
+from sphynx.version import __version__
 
 
 @dataclass
@@ -174,7 +174,7 @@ def render(*, title: str, subtitle: str, tiles: Sequence[cards.Tile], sections: 
         subtitle=subtitle,
         tiles=tiles,
         sections=sections,
-        version=sphynx.__version__,
+        version=__version__,
         colours=colour_rules(),
         css=folder.joinpath("report.css").read_text(),
         script=folder.joinpath("report.js").read_text(),

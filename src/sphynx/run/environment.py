@@ -12,14 +12,14 @@ from pathlib import Path
 
 import torch
 
-import sphynx
+from sphynx import version
 
 _PACKAGES = ("numpy", "torch", "pillow", "safetensors", "scikit-learn")
 
 
 def describe_environment(device: torch.device | str = "cpu") -> dict[str, object]:
     return {
-        "sphynx": sphynx.__version__,
+        "sphynx": version.__version__,
         "source_sha256": source_hash(),
         "commit": _commit(),
         "python": platform.python_version(),
@@ -42,7 +42,7 @@ def device_name(device: torch.device | str) -> str:
 
 def source_hash() -> str:
     """A hash of the package's Python source: the same number means the same program, with or without git."""
-    root = Path(sphynx.__file__).parent
+    root = Path(version.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -50,7 +50,7 @@ def source_hash() -> str:
 
 
 def _commit() -> str | None:
-    folder = Path(sphynx.__file__).parent
+    folder = Path(version.__file__).parent
     try:
         shown = subprocess.run(
             ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"],

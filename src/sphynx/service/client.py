@@ -41,7 +41,7 @@ from sphynx.service.agreement import agree
 from sphynx.service.credentials import ClientKeys
 from sphynx.service.ledger import Entry
 from sphynx.service.link_measurement import choose_backend, measure_link
-from sphynx.service.prediction import Prediction, ranked
+from sphynx.service.prediction import Prediction, ranked, real_logits
 from sphynx.service.revocation import SEEN, SeenNumbers
 from sphynx.service.session import Bye, Go, Infer, Prepare, Stored
 from sphynx.service.store import Store
@@ -154,7 +154,8 @@ class Client:
         return [
             Prediction(
                 *ranked(self.program, row),
-                logits=row,
+                logits=real_logits(self.program, row),
+                integer_logits=row,
                 backend=entry.backend,
                 batch=entry.batch,
                 offline_seconds=entry.offline_seconds,

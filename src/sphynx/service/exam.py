@@ -53,9 +53,9 @@ def examine(
         backend,
         len(images),
         equal_to_oracle=sum(
-            bool(np.array_equal(a.logits, logits)) for a, logits in zip(answers, expected, strict=True)
+            bool(np.array_equal(a.integer_logits, logits)) for a, logits in zip(answers, expected, strict=True)
         ),
-        correct=sum(int(a.logits.argmax()) == int(label) for a, label in zip(answers, labels, strict=True)),
+        correct=sum(int(a.integer_logits.argmax()) == int(label) for a, label in zip(answers, labels, strict=True)),
         offline_s=statistics.median(a.offline_seconds for a in answers),
         online_s=statistics.median(a.online_seconds for a in answers),
         online_bytes=answers[0].online_bytes,

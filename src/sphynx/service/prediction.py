@@ -15,7 +15,8 @@ from sphynx.program.ir import Program
 class Prediction:
     labels: tuple[str, ...]  # the likeliest first
     probabilities: tuple[float, ...]
-    logits: NDArray[np.int64]  # in the program's order and fixed point
+    logits: NDArray[np.float64]  # of the classes in the program's order
+    integer_logits: NDArray[np.int64]  # the same in the program's fixed point: equal to the oracle's, bit for bit
     backend: str
     batch: int  # images that shared the bundle and the costs below
     offline_seconds: float
@@ -23,6 +24,16 @@ class Prediction:
     online_seconds: float
     online_bytes: int
     online_rounds: int
+
+    @property
+    def label(self) -> str:
+        """The likeliest."""
+        return self.labels[0]
+
+    @property
+    def probability(self) -> float:
+        """Of the likeliest label."""
+        return self.probabilities[0]
 
     def to_json(self, top: int) -> dict[str, Any]:
         costs = ("backend", "batch", "offline_seconds", "offline_bytes", "online_seconds", "online_bytes")
@@ -33,11 +44,15 @@ class Prediction:
         }
 
 
-def ranked(program: Program, logits: NDArray[np.int64]) -> tuple[tuple[str, ...], tuple[float, ...]]:
+def real_logits(program: Program, integer_logits: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.ldexp(integer_logits.astype(np.float64), -program.logits.scale)
+
+
+def ranked(program: Program, integer_logits: NDArray[np.int64]) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Labels and probabilities (softmax of the logits as real numbers), the likeliest first."""
-    scores = np.ldexp(logits.astype(np.float64), -program.logits.scale)
+    scores = real_logits(program, integer_logits)
     powers = np.exp(scores - scores.max())
     probabilities = powers / powers.sum()
     order = np.argsort(-probabilities, kind="stable")
-    names = program.class_names or tuple(str(number) for number in range(len(logits)))
+    names = program.class_names or tuple(str(number) for number in range(len(scores)))
     return tuple(names[index] for index in order), tuple(float(probabilities[index]) for index in order)

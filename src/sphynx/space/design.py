@@ -10,16 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from sphynx.errors import InputError, join_faults
+from sphynx.space.account import account_of
+from sphynx.space.described import Described
 from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.json_file import read_json
 from sphynx.space.notebook import design_html
 from sphynx.space.operations import Convolution, ConvStack
-from sphynx.space.tally import Shape
+from sphynx.space.tally import Account, Shape
 
 Balancing = Literal["relu", "flop"]
 Stem = Literal["small", "imagenet"]
+StemChoice = Literal["auto", "small", "imagenet"]
+
+# From this size on, the three stride-2 convolutions of the ImageNet stem come first unless one is chosen.
+IMAGENET_STEM_FROM = 128
 
 FORMAT = "sphynx-design/1"
 CHANNEL_FACTOR: dict[Balancing, int] = {"relu": 4, "flop": 2}
@@ -28,7 +36,9 @@ _REMEDY = "`sphynx plan` lists working designs; `sphynx show DESIGN --json` prin
 
 
 @dataclass(frozen=True)
-class Design:
+class Design(Described):
+    """A Sphynx network: its cells, their number C and D, and where the picture is halved."""
+
     genotype: Genotype
     channels: int
     depth: int
@@ -81,6 +91,16 @@ class Design:
             "genotype": self.genotype.to_json(),
         }
 
+    @property
+    def account(self) -> Account:
+        return account_of(self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Design:
+        """From a design.json, or from a run folder that has one."""
+        file = Path(path) / "design.json" if Path(path).is_dir() else Path(path)
+        return design_from_json(read_json(file), where=str(file))
+
     def _repr_html_(self) -> str:
         return design_html(self)
 
@@ -88,6 +108,12 @@ class Design:
 def default_reduce_positions(depth: int) -> tuple[int, ...]:
     """D/3 and 2D/3, the places that conventional cell search fixes; one place only where the two fall together."""
     return tuple(sorted({depth // 3, 2 * depth // 3}))
+
+
+def stem_for(choice: StemChoice, image_size: int) -> Stem:
+    if choice == "auto":
+        return "imagenet" if image_size >= IMAGENET_STEM_FROM else "small"
+    return choice
 
 
 def design_from_json(data: Any, where: str = "design") -> Design:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sphynx.config import read_settings
 from sphynx.errors import InputError
-from sphynx.space.account import account_of
 from sphynx.space.design import FORMAT as SPHYNX_FORMAT
 from sphynx.space.design import Design, design_from_json
 from sphynx.space.genotype import genotype_from_json
 from sphynx.space.json_file import read_json
-from sphynx.space.micro import MICRO_FORMAT, MicroDesign, account_of_micro
+from sphynx.space.micro import MICRO_FORMAT, MicroDesign
 from sphynx.space.reference import (
     RESNET18_FORMAT,
     VGG11_FORMAT,
@@ -22,11 +20,8 @@ from sphynx.space.reference import (
     ResNet18Design,
     Vgg11Design,
     WideResNetDesign,
-    account_of_resnet18,
-    account_of_vgg11,
-    account_of_wide_resnet,
 )
-from sphynx.space.stream import STREAM_FORMAT, StreamDesign, account_of_stream, stream_from_json
+from sphynx.space.stream import STREAM_FORMAT, StreamDesign, stream_from_json
 from sphynx.space.tally import Account, Shape
 
 ReferenceDesign = ResNet18Design | Vgg11Design | WideResNetDesign
@@ -42,7 +37,7 @@ _COMPARISONS: dict[str, type[_Comparison]] = {
 
 
 def save_design(design: AnyDesign, path: Path) -> None:
-    path.write_text(json.dumps(design.to_json(), indent=2) + "\n")
+    design.save(path)
 
 
 def load_any_design(path: Path) -> AnyDesign:
@@ -63,17 +58,7 @@ def load_design(path: Path) -> Design:
 
 
 def account_of_any(design: AnyDesign) -> Account:
-    if isinstance(design, StreamDesign):
-        return account_of_stream(design)
-    if isinstance(design, ResNet18Design):
-        return account_of_resnet18(design)
-    if isinstance(design, Vgg11Design):
-        return account_of_vgg11(design)
-    if isinstance(design, WideResNetDesign):
-        return account_of_wide_resnet(design)
-    if isinstance(design, MicroDesign):
-        return account_of_micro(design)
-    return account_of(design)
+    return design.account
 
 
 def is_design(data: Any) -> bool:

@@ -70,8 +70,12 @@ class Genotype:
     def from_json(cls, data: Any) -> Genotype:
         return genotype_from_json(data)
 
-    def save(self, path: Path) -> None:
-        path.write_text(json.dumps(self.to_json(), indent=2) + "\n")
+    def save(self, path: str | Path) -> None:
+        Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Genotype:
+        return load_genotype(Path(path))
 
     def _repr_html_(self) -> str:
         return genotype_html(self)

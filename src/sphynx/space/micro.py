@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from sphynx.errors import InputError, join_faults
 from sphynx.space.cell import INPUT_NODES, Edge
+from sphynx.space.described import Described
 from sphynx.space.design import CHANNEL_FACTOR, Balancing, default_reduce_positions
 from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Account, Shape, Tally
@@ -23,7 +24,7 @@ MICRO_FORMAT = "sphynx-micro/1"
 
 
 @dataclass(frozen=True)
-class MicroDesign:
+class MicroDesign(Described):
     genotype: Genotype
     channels: int
     depth: int
@@ -58,6 +59,10 @@ class MicroDesign:
         if self.preprocessing_relus == "reductions":
             return self.older_input_is_larger(position)
         return self.preprocessing_relus == "all"
+
+    @property
+    def account(self) -> Account:
+        return account_of_micro(self)
 
     def to_json(self) -> dict[str, Any]:
         described = {**asdict(self), "image": list(self.image), "genotype": self.genotype.to_json()}

@@ -74,6 +74,11 @@ class PlanList:
     def chosen(self) -> Plan:
         return next(plan for plan in self.plans if plan.chosen)
 
+    @property
+    def design(self) -> Design:
+        """The chosen one's."""
+        return self.chosen.design
+
 
 def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
     """Every (C, D) whose ReLU count is within `tolerance` of the budget; `template` gives all the rest.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sphynx.errors import InputError
 from sphynx.space.cell import Cell, Edge, cell
-from sphynx.space.genotype import Genotype
+from sphynx.space.genotype import Genotype, load_genotype
 
 # Cho et al. 2021, figure "Normal and reduce cells found by Sphynx from CIFAR-100", as the authors released them.
 SPHYNX = Genotype(
@@ -65,6 +67,13 @@ def genotype_named(name: str) -> Genotype:
             remedy=f"Use one of {', '.join(GENOTYPES)}, or the path of a genotype file.",
         )
     return GENOTYPES[name]
+
+
+def find_cells(name_or_file: str | Path) -> Genotype:
+    """Published cells by name, or a genotype's file; of the Sphynx space, into which others are brought."""
+    name = str(name_or_file)
+    is_file = name not in GENOTYPES and (name.endswith(".json") or Path(name).exists())
+    return into_sphynx_space(load_genotype(Path(name)) if is_file else genotype_named(name))
 
 
 def into_sphynx_space(genotype: Genotype) -> Genotype:

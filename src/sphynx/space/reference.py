@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from sphynx.errors import InputError
+from sphynx.space.described import Described
 from sphynx.space.design import Stem
 from sphynx.space.tally import Account, Shape, Tally
 
@@ -30,7 +31,7 @@ VGG11_GRID = 7
 
 
 @dataclass(frozen=True)
-class ResNet18Design:
+class ResNet18Design(Described):
     width: int = 64
     image: Shape = Shape(3, 224, 224)
     classes: int = 1000
@@ -41,12 +42,16 @@ class ResNet18Design:
     def __post_init__(self) -> None:
         _require_positive("ResNet18", self.width, self.classes, *self.image)
 
+    @property
+    def account(self) -> Account:
+        return account_of_resnet18(self)
+
     def to_json(self) -> dict[str, Any]:
         return {"format": RESNET18_FORMAT, **asdict(self), "image": list(self.image)}
 
 
 @dataclass(frozen=True)
-class Vgg11Design:
+class Vgg11Design(Described):
     """Images of at least 32 x 32. Larger than 224 or not, the last map is averaged to a grid of at most 7 x 7."""
 
     width: int = 64
@@ -64,6 +69,10 @@ class Vgg11Design:
                 remedy="Use images of at least 32x32.",
             )
 
+    @property
+    def account(self) -> Account:
+        return account_of_vgg11(self)
+
     def to_json(self) -> dict[str, Any]:
         return {"format": VGG11_FORMAT, **asdict(self), "image": list(self.image)}
 
@@ -74,7 +83,7 @@ class Vgg11Design:
 
 
 @dataclass(frozen=True)
-class WideResNetDesign:
+class WideResNetDesign(Described):
     """WRN-depth-width: (depth - 4) / 6 blocks of two convolutions in each of three stages; ReLUs before them."""
 
     depth: int = 28
@@ -94,6 +103,10 @@ class WideResNetDesign:
     @property
     def blocks_per_stage(self) -> int:
         return (self.depth - 4) // 6
+
+    @property
+    def account(self) -> Account:
+        return account_of_wide_resnet(self)
 
     def to_json(self) -> dict[str, Any]:
         return {"format": WIDE_RESNET_FORMAT, **asdict(self), "image": list(self.image)}

@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 from sphynx.errors import InputError, join_faults
+from sphynx.space.described import Described
 from sphynx.space.tally import Account, Shape, Tally
 
 Borders = Literal["zero", "halo"]
@@ -41,7 +42,7 @@ class Stage(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StreamDesign:
+class StreamDesign(Described):
     stages: tuple[Stage, ...]
     image: Shape = Shape(3, 32, 32)
     classes: int = 100
@@ -94,6 +95,10 @@ class StreamDesign:
     @property
     def macs(self) -> int:
         return account_of_stream(self).total.macs
+
+    @property
+    def account(self) -> Account:
+        return account_of_stream(self)
 
     def to_json(self) -> dict[str, Any]:
         return {

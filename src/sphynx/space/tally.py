@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 
 class Shape(NamedTuple):
+    """Of an image or a feature map."""
+
     channels: int
     height: int
     width: int

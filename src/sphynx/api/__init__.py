@@ -1,0 +1,4 @@
+"""What `import sphynx` offers, by task: `planning`, `designing`, `networks`, `compiling`, `asking`, `serving`.
+
+The package `sphynx` itself finds these names when they are first used; nothing here is imported before.
+"""

@@ -1,0 +1,236 @@
+"""A trained network as exact integers, ready to run privately: `compile` makes it, `Compiled` is it.
+
+    compiled = sphynx.compile("runs/digits")
+    print(compiled.relus, compiled.check().accuracy)
+    compiled.save("compiled/digits")
+
+A compiled folder is read, estimated, asked and served without torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.data.source import FILE, DataSource, recorded_source, save_source
+from sphynx.errors import InputError
+from sphynx.program.by_name import compiled_folder
+from sphynx.program.cost.estimate import Estimate
+from sphynx.program.cost.estimate import estimate as estimate_program
+from sphynx.program.cost.link import Link, parse_link
+from sphynx.program.files import load_program
+from sphynx.program.folder import save_compiled
+from sphynx.program.interpret import interpret
+from sphynx.program.ir import Program
+from sphynx.program.weights import load_weights
+from sphynx.service.prediction import Prediction, real_logits
+from sphynx.space.shipped import CARD, program_path
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from sphynx.api.networks import Split
+    from sphynx.data.images import Data, ImageSet
+    from sphynx.data.streamed import StreamedData
+    from sphynx.network.trained import TrainedNetwork
+    from sphynx.program.backends import Backend
+    from sphynx.program.check import Check
+    from sphynx.program.quantise import Precision
+    from sphynx.program.readers import Readable
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A program, which is public, and its weights, which are the server's secret."""
+
+    program: Program
+    weights: Mapping[str, NDArray[Any]]
+    name: str  # the program's, or as it was asked for
+    source: DataSource | None = None  # the data that it was made with
+    logit_error: float | None = None  # on the calibration images, relative to the logits' spread; known when compiled
+    corrections: Mapping[str, NDArray[Any]] | None = None  # for models that come with Sphynx; known when compiled
+    folder: Path | None = None  # where it was loaded from
+
+    @classmethod
+    def load(cls, folder_or_name: str | Path, tell: Callable[[str], None] = lambda _line: None) -> Compiled:
+        """A folder that `save` made, or a model's name, whose integer weights are derived once: `tell` hears of it."""
+        folder = compiled_folder(folder_or_name, tell)
+        program = load_program(folder)
+        of_model = program_path(folder_or_name).parent / CARD
+        source = recorded_source(folder / FILE) or recorded_source(of_model)
+        name = program.name or Path(folder_or_name).resolve().name
+        return cls(program, load_weights(folder, program), name, source, folder=folder)
+
+    def save(self, folder: str | Path, *, derivable: bool = False) -> Path:
+        """program.json, weights.safetensors, and data.json, which says where the data were.
+
+        `derivable`, for a model that comes with Sphynx: corrections.safetensors in place of the weights, which follow
+        from it and the model.
+        """
+        folder = Path(folder)
+        save_compiled(folder, self, derivable=derivable)
+        if not derivable:  # a model's card says which data it knows
+            save_source(folder, self.source)
+        return folder
+
+    @property
+    def relus(self) -> int:
+        return self.program.relu_count
+
+    @property
+    def image(self) -> tuple[int, int, int]:
+        """Channels, height, width of the uint8 images that it reads."""
+        return self.program.image
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.program.class_names
+
+    def infer(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Logits in the clear, [n, classes], of uint8 images [n, channels, height, width]: what clients get."""
+        return real_logits(self.program, interpret(self.program, self.weights, images))
+
+    def infer_privately(self, images: NDArray[np.uint8], *, backend: Backend = "gmw") -> list[Prediction]:
+        """Both parties here, each in a thread of its own, without TLS: what an inference costs, and that it is exact.
+
+        `images` are uint8 [n, channels, height, width]; each is asked about by itself.
+        """
+        from sphynx.api.both_parties import ask_privately
+
+        return ask_privately(self.program, self.weights, images, backend)
+
+    def check(
+        self,
+        data: Data | StreamedData | str | Path | None = None,
+        *,
+        split: Split = "test",
+        images: int = 0,
+        network: TrainedNetwork | str | Path | None = None,
+    ) -> Check:
+        """Integer accuracy on images (0: all), how much of each range they use; needs torch.
+
+        With the `network` that it was compiled from: float accuracy, and how often the two agree.
+        """
+        from sphynx.api.networks import load
+        from sphynx.program.check import check
+
+        trained = load(network) if isinstance(network, str | Path) else network
+        chosen = self.images(data, split=split, images=images)
+        if trained is None:
+            return check(self.program, self.weights, chosen)
+        return check(self.program, self.weights, chosen, trained.module, (trained.mean, trained.std))
+
+    def images(
+        self, data: Data | StreamedData | str | Path | None = None, *, split: Split = "test", images: int = 0
+    ) -> ImageSet:
+        """Those that `check` judges by: of the data that it was made with, unless others are given."""
+        from sphynx.data.known import open_known
+        from sphynx.data.streamed import StreamedSet
+
+        if data is None or isinstance(data, str | Path):
+            data = open_known(str(data or ""), None, None, self.source, where=self.name)
+        every = data.test if split == "test" else data.train
+        if isinstance(every, StreamedSet) and not images:
+            raise InputError(
+                "streamed images are checked by a sample", where="--images", remedy="Say how many: --images 1000."
+            )
+        return every.sample(images)
+
+    def estimate(self, link: str | Link = "lan", *, backend: Backend | None = None) -> Estimate:
+        """Time and traffic of one private inference, layer by layer, on this machine, which is measured once.
+
+        `link` is loopback, lan, wan, or such as "20ms,300Mbit". Without a `backend`: of the faster one online.
+        """
+        from sphynx.api.rates import machine_rates
+
+        parsed = parse_link(link) if isinstance(link, str) else link
+        return estimate_program(self.program, machine_rates(), parsed, backend)
+
+
+def compile(
+    network: TrainedNetwork | nn.Module | str | Path,
+    *,
+    calibrate: Data | StreamedData | str | Path | None = None,
+    mean: Sequence[float] | float | None = None,
+    std: Sequence[float] | float | None = None,
+    precision: Precision | None = None,
+    image_size: int | None = None,
+    stream: bool | None = None,
+) -> Compiled:
+    """Folds, fuses and quantises a trained network: a run folder, a model's name, what `load` gave, an ONNX file, or a
+    torch module that `sphynx.build` made and you trained.
+
+    Number ranges are measured on training images of `calibrate`: data, their name or path; by default those that a run
+    was trained on. `mean` and `std` say how inputs were normalised, where the network does not say it itself: of an
+    ONNX file (default 0 and 1) and of a torch module (default: as `calibrate` is). Without a `precision` the weights
+    get as few bits as keep the logits.
+    """
+    if isinstance(network, str | Path) and Path(network).suffix.lower() == ".onnx":
+        return _compiled(_read_onnx(Path(network), mean, std), calibrate, precision, image_size, stream)
+    if isinstance(network, str | Path):
+        from sphynx.api.networks import load
+
+        network = load(network)
+    from sphynx.network.trained import TrainedNetwork
+    from sphynx.program.readers import read_trained
+
+    if isinstance(network, TrainedNetwork):
+        if mean is not None or std is not None:
+            raise InputError(
+                "a trained run has its own",
+                where="--mean, --std",
+                remedy="Leave them out: they are for ONNX networks.",
+            )
+        return _compiled(read_trained(network), calibrate, precision, image_size, stream, network.source)
+    return _compile_module(network, calibrate, mean, std, precision, image_size, stream)
+
+
+def _compile_module(
+    module: nn.Module, calibrate: Data | StreamedData | str | Path | None, mean: Sequence[float] | float | None,
+    std: Sequence[float] | float | None, precision: Precision | None, image_size: int | None, stream: bool | None,
+) -> Compiled:  # fmt: skip
+    from sphynx.data.known import open_known
+    from sphynx.network.build import is_network
+    from sphynx.network.trained import TrainedNetwork
+    from sphynx.program.readers import per_channel, read_trained
+
+    if not is_network(module):
+        raise InputError(
+            f"a {type(module).__name__} is not a network of Sphynx",
+            where="compile",
+            remedy="Build it with sphynx.build, or export it: torch.onnx.export, then compile the file.",
+        )
+    if calibrate is None:
+        raise InputError("a torch module does not say which data it knows", where="compile", remedy="Give calibrate.")
+    data = calibrate
+    if isinstance(data, str | Path):
+        data = open_known(str(data), image_size, stream, None, where="compile", flag="--calibrate")
+    channels = data.image[0]
+    means = data.mean if mean is None else per_channel(mean, channels, "mean")
+    deviations = data.std if std is None else per_channel(std, channels, "std")
+    trained = TrainedNetwork(module.design.name, module.eval(), means, deviations)
+    return _compiled(read_trained(trained), data, precision, None, None)
+
+
+def _read_onnx(path: Path, mean: Sequence[float] | float | None, std: Sequence[float] | float | None) -> Readable:
+    from sphynx.program.readers import read_onnx
+
+    return read_onnx(path, 0.0 if mean is None else mean, 1.0 if std is None else std)
+
+
+def _compiled(
+    readable: Readable, data: Data | StreamedData | str | Path | None, precision: Precision | None,
+    image_size: int | None, stream: bool | None, known: DataSource | None = None,
+) -> Compiled:  # fmt: skip
+    from sphynx.data.known import open_known
+
+    if data is None or isinstance(data, str | Path):
+        where = readable.name or "network"
+        data = open_known(str(data or ""), image_size, stream, known, where=where, flag="--calibrate")
+    made = readable.compile(data, precision)
+    return Compiled(made.program, made.weights, made.program.name, data.source, made.logit_error, made.corrections)

@@ -1,0 +1,22 @@
+"""Data sets: opened by name or path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, overload
+
+from sphynx.data.images import Data
+from sphynx.data.open import open_any
+from sphynx.data.streamed import StreamedData
+
+
+@overload
+def open_data(spec: str | Path, *, image_size: int | None = None, stream: Literal[False] = False) -> Data: ...
+@overload
+def open_data(spec: str | Path, *, image_size: int | None = None, stream: Literal[True]) -> StreamedData: ...
+def open_data(spec: str | Path, *, image_size: int | None = None, stream: bool = False) -> Data | StreamedData:
+    """ "digits", a name from `sphynx data ls`, or a path: an archive, or a folder of class folders.
+
+    `image_size` resizes the images of a folder; `stream` leaves them on the disk and reads them while they are used.
+    """
+    return open_any(str(spec), image_size=image_size, stream=stream)

@@ -1,0 +1,64 @@
+"""Trained networks: load them by name or run folder, and evaluate them in the clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from sphynx.data.images import Data
+from sphynx.data.known import open_known
+from sphynx.data.streamed import StreamedData
+from sphynx.network.build import AnyNetwork, build_network
+from sphynx.network.fit import require_fit
+from sphynx.network.trained import TrainedNetwork, load_trained
+from sphynx.space.files import AnyDesign
+from sphynx.train.evaluate import Evaluation
+from sphynx.train.evaluate import evaluate as evaluate_module
+from sphynx.train.processes import pick_device
+
+Split = Literal["test", "train"]
+
+
+def build(design: AnyDesign) -> AnyNetwork:
+    """A design as a torch module, with random weights."""
+    return build_network(design)
+
+
+def load(name_or_run: str | Path) -> TrainedNetwork:
+    """A run folder, its model.safetensors, or a name from `sphynx models ls`. `.module` is the torch module."""
+    return load_trained(name_or_run)
+
+
+def evaluate(
+    network: TrainedNetwork | str | Path,
+    data: Data | StreamedData | str | Path | None = None,
+    *,
+    split: Split = "test",
+    device: str | torch.device = "auto",
+    seen: Callable[[Tensor, Tensor], None] = lambda _answers, _labels: None,
+) -> Evaluation:
+    """Accuracy in fp32 on the data that the network was trained on, or on others that are given.
+
+    `seen` hears of every batch: the classes that were answered, and those that are right.
+    """
+    trained = network if isinstance(network, TrainedNetwork) else load(network)
+    opened = known_data(trained, data)
+    require_fit(trained.design, opened, trained=True)
+    images = opened.test if split == "test" else opened.train
+    before = next(trained.module.parameters()).device
+    try:
+        module = trained.module.to(pick_device(str(device)))
+        return evaluate_module(module, images, trained.mean, trained.std, seen=seen)
+    finally:
+        trained.module.to(before)
+
+
+def known_data(trained: TrainedNetwork, data: Data | StreamedData | str | Path | None) -> Data | StreamedData:
+    """Data that are open already, by name or path, or those that the network was trained on."""
+    if data is None or isinstance(data, str | Path):
+        return open_known(str(data or ""), None, None, trained.source, where=trained.name)
+    return data

@@ -1,0 +1,105 @@
+"""From a budget to a design: which channels and depth meet so many ReLUs, or a latency. No torch, but for latencies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sphynx.space.design import Balancing, Design, StemChoice, default_reduce_positions, stem_for
+from sphynx.space.genotype import Genotype
+from sphynx.space.operations import Convolution, ConvStack
+from sphynx.space.planner import PlanList, parse_percentage, parse_relu_budget
+from sphynx.space.planner import plan as plan_budget
+from sphynx.space.published_cells import find_cells, into_sphynx_space
+from sphynx.space.tally import Shape
+
+if TYPE_CHECKING:
+    from sphynx.program.backends import Backend
+    from sphynx.program.cost.estimate import Estimate
+
+CIFAR_IMAGE = (3, 32, 32)
+CIFAR100_CLASSES = 100
+
+
+def plan(
+    relu_budget: int | str,
+    *,
+    image: tuple[int, int, int] = CIFAR_IMAGE,
+    classes: int = CIFAR100_CLASSES,
+    cells: Genotype | str | Path = "sphynx",
+    tolerance: float | str = 0.05,
+    stem: StemChoice = "auto",
+    balancing: Balancing = "relu",
+    conv_stack: ConvStack = "single",
+    convolution: Convolution = "vanilla",
+) -> PlanList:
+    """Every (channels, depth) within `tolerance` of a ReLU budget, and a choice: `.design`, with `.reason`.
+
+    `relu_budget` is 51200, "50k" or "1.2M"; `image` is channels, height, width, as `data.image` says them. Reduce cells
+    stand at D/3 and 2D/3; `place_reduce_cells` finds better places.
+    """
+    template = _template(image, classes, cells, stem, balancing, conv_stack, convolution)
+    return plan_budget(template, parse_relu_budget(str(relu_budget)), parse_percentage(str(tolerance)))
+
+
+@dataclass(frozen=True)
+class LatencyPlan:
+    """The most ReLUs that fit a latency, the networks of about so many, and how long the chosen one takes."""
+
+    relu_budget: int
+    plans: PlanList
+    estimate: Estimate
+
+    @property
+    def design(self) -> Design:
+        return self.plans.design
+
+
+def plan_for_latency(
+    latency_budget: float | str,
+    *,
+    link: str = "lan",
+    backend: Backend | None = None,
+    image: tuple[int, int, int] = CIFAR_IMAGE,
+    classes: int = CIFAR100_CLASSES,
+    cells: Genotype | str | Path = "sphynx",
+    tolerance: float | str = 0.05,
+    stem: StemChoice = "auto",
+    balancing: Balancing = "relu",
+    conv_stack: ConvStack = "single",
+    convolution: Convolution = "vanilla",
+) -> LatencyPlan:
+    """As many ReLUs as an online latency allows: seconds, or "100ms". Measures this machine once, in a few seconds.
+
+    `link` is loopback, lan, wan, or such as "20ms,300Mbit"; without a `backend` the faster one is taken. Needs torch.
+    """
+    from sphynx.api.rates import machine_rates
+    from sphynx.program.cost.link import parse_link, parse_seconds
+    from sphynx.program.latency import largest_within
+
+    seconds = parse_seconds(latency_budget) if isinstance(latency_budget, str) else latency_budget
+    template = _template(image, classes, cells, stem, balancing, conv_stack, convolution)
+    found = largest_within(
+        template, seconds, parse_percentage(str(tolerance)), machine_rates(), parse_link(link), backend
+    )
+    return LatencyPlan(*found)
+
+
+def _template(
+    image: tuple[int, int, int], classes: int, cells: Genotype | str | Path, stem: StemChoice, balancing: Balancing,
+    conv_stack: ConvStack, convolution: Convolution,
+) -> Design:  # fmt: skip
+    """Of the least size; the plan says which one is wanted."""
+    return Design(
+        genotype=into_sphynx_space(cells) if isinstance(cells, Genotype) else find_cells(cells),
+        channels=2,
+        depth=3,
+        reduce_positions=default_reduce_positions(3),
+        image=Shape(*image),
+        classes=classes,
+        stem=stem_for(stem, image[1]),
+        balancing=balancing,
+        conv_stack=conv_stack,
+        convolution=convolution,
+    )

@@ -1,0 +1,49 @@
+"""A trained network with what belongs to it: how its inputs are normalised, its classes, the data it knows.
+
+trained = load_trained("runs/digits")        a run folder, its weights file, or a model's name
+logits = trained.module((pixels / 255 - mean) / std)
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from sphynx.data.images import Statistics
+from sphynx.data.source import DataSource
+from sphynx.network.build import AnyNetwork
+from sphynx.network.model import NORMALISATION, load_model, load_normalisation, trained_on
+from sphynx.space.files import AnyDesign
+from sphynx.space.shipped import CARD, model_path
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedNetwork:
+    """`module` is the torch module, for evaluation, in single precision on the CPU."""
+
+    name: str  # a model's; otherwise as the run was given
+    module: AnyNetwork
+    mean: Statistics  # of each channel, in units of the pixel range; subtracted from pixel / 255
+    std: Statistics  # and what that is divided by
+    class_names: tuple[str, ...] = ()
+    source: DataSource | None = None  # where its data were, if it says so
+    is_model: bool = False  # packed, with a card; its program is named after it
+
+    @property
+    def design(self) -> AnyDesign:
+        return self.module.design
+
+
+def load_trained(run_or_name: str | Path) -> TrainedNetwork:
+    path = model_path(run_or_name)
+    mean, std = load_normalisation(path)
+    is_model = (path / CARD).is_file()
+    name = path.resolve().name if is_model else str(run_or_name)
+    return TrainedNetwork(name, load_model(path), mean, std, _class_names(path), trained_on(path), is_model)
+
+
+def _class_names(path: Path) -> tuple[str, ...]:
+    """Older files have none."""
+    described = json.loads(((path if path.is_dir() else path.parent) / NORMALISATION).read_text())
+    return tuple(map(str, described.get("class_names", ())))

@@ -1,0 +1,79 @@
+"""Networks that can be compiled, by where they come from: trained by Sphynx, or an ONNX file.
+
+Reading one also walks it in outline, so that a layer that cannot run privately is named before data are opened, which
+may take long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
+from pathlib import Path
+
+import torch
+
+from sphynx.data.images import Data, Statistics
+from sphynx.data.streamed import StreamedData
+from sphynx.errors import InputError
+from sphynx.network.build import as_designed
+from sphynx.network.fit import require_fit
+from sphynx.network.trained import TrainedNetwork
+from sphynx.program.compile import Walk, calibration_images, compile_walk
+from sphynx.program.frontend.onnx_network import read_network
+from sphynx.program.frontend.torch_network import trace
+from sphynx.program.quantise import Precision, Quantised
+from sphynx.space.files import AnyDesign
+
+
+@dataclass(frozen=True, eq=False)
+class Readable:
+    """A network that was read and can be compiled with data like those it knows."""
+
+    walk: Walk
+    mean: Statistics
+    std: Statistics
+    name: str
+    design: AnyDesign | None = None  # of a network of ours: the data must fit it
+
+    def __post_init__(self) -> None:
+        with torch.no_grad():
+            self.walk(self.mean, self.std, outline=True)
+
+    def compile(self, data: Data | StreamedData, precision: Precision | None = None) -> Quantised:
+        if self.design is not None:
+            require_fit(self.design, data, trained=True)
+        with torch.no_grad():
+            return compile_walk(
+                self.walk, self.mean, self.std, calibration_images(data.train), precision,
+                class_names=data.train.class_names, name=self.name, picture_part=data.picture_part,
+            )  # fmt: skip
+
+
+def read_trained(trained: TrainedNetwork) -> Readable:
+    """A run's program is called as its design, a model's as the model."""
+    network = as_designed(trained.module)
+    name = trained.name if trained.is_model else network.design.name
+    return Readable(partial(trace, network), trained.mean, trained.std, name, network.design)
+
+
+def read_onnx(path: Path, mean: Sequence[float] | float = 0.0, std: Sequence[float] | float = 1.0) -> Readable:
+    """`mean` is subtracted from pixel / 255, which is then divided by `std`: a number, or one for each channel."""
+    network = read_network(path)
+    channels = network.image.channels
+    means, deviations = per_channel(mean, channels, "--mean"), per_channel(std, channels, "--std")
+    if min(deviations) <= 0:
+        raise InputError("a deviation is not positive", where="--std", remedy="Give what the network was trained with.")
+    return Readable(network.trace, means, deviations, network.name)
+
+
+def per_channel(given: Sequence[float] | float, channels: int, flag: str) -> tuple[float, ...]:
+    values = tuple(given) if isinstance(given, Sequence) else (float(given),)
+    if len(values) not in (1, channels) or not all(map(isfinite, values)):
+        raise InputError(
+            f"{','.join(map(str, values)) or 'nothing'} is not a number for each of {channels} channels",
+            where=flag,
+            remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
+        )
+    return values if len(values) == channels else values * channels

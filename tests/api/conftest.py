@@ -1,0 +1,31 @@
+"""Trained networks for the front door: as small as they can be, what they learned does not matter."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import sphynx
+from sphynx.network.model import save_model, save_normalisation
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on digits: 8x8 grey images, ten classes, 128 ReLUs."""
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("api") / "run"
+    folder.mkdir()
+    cells = sphynx.find_cells("sphynx")
+    design = sphynx.Design(cells, 1, 2, (1,), sphynx.Shape(1, 8, 8), 10, conv_stack="single")
+    save_model(folder, sphynx.build(design))
+    save_normalisation(folder, sphynx.open_data("digits"))
+    (folder / "config.json").write_text(json.dumps({"data": {"name": "digits"}}))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def compiled(run_folder: Path) -> sphynx.Compiled:
+    return sphynx.compile(run_folder)

@@ -1,0 +1,111 @@
+"""Plan, build, load, evaluate, compile, check and run privately, all by the names of `import sphynx`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import sphynx
+from sphynx.network.observe import observe
+from sphynx.space.shipped import load_card, model_names
+
+
+def test_a_design_counts_what_its_network_does(tmp_path: Path) -> None:
+    planned = sphynx.plan("2k", image=(1, 8, 8), classes=10)
+    design = planned.design
+    seen = observe(sphynx.build(design), design.image)
+    assert (design.relus, design.parameters, design.macs) == (seen.relus, seen.parameters, seen.macs)
+    assert abs(design.relus - 2000) <= 100
+    assert sphynx.plan(2000, image=(1, 8, 8), classes=10, tolerance="5%") == planned
+    design.save(tmp_path / "design.json")
+    assert sphynx.Design.load(tmp_path) == sphynx.Design.load(str(tmp_path / "design.json")) == design
+    design.genotype.save(str(tmp_path / "cells.json"))
+    assert sphynx.Genotype.load(tmp_path / "cells.json") == sphynx.find_cells("sphynx")
+
+
+def test_a_design_of_another_kind_is_named(tmp_path: Path) -> None:
+    from sphynx.space.reference import ResNet18Design
+
+    teacher = ResNet18Design(4, sphynx.Shape(3, 32, 32), 10, "small")
+    teacher.save(tmp_path / "design.json")
+    assert teacher.relus == observe(sphynx.build(teacher), teacher.image).relus
+    with pytest.raises(sphynx.InputError, match="sphynx-resnet18/1"):
+        sphynx.Design.load(tmp_path)
+
+
+def test_a_latency_is_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sphynx.api import rates
+    from sphynx.program.cost.estimate import REFERENCE
+
+    monkeypatch.setattr(rates, "machine_rates", lambda: REFERENCE)
+    found = sphynx.plan_for_latency("5ms", link="loopback", backend="gc", image=(1, 8, 8), classes=10)
+    assert found.estimate.total.online_seconds <= 0.005
+    assert found.design == found.plans.chosen.design
+
+
+def test_load_and_evaluate(run_folder: Path) -> None:
+    network = sphynx.load(run_folder)
+    data = sphynx.open_data("digits")
+    assert (data.image, data.classes) == ((1, 8, 8), 10)
+    assert network.class_names == tuple("0123456789") and network.design.relus == 128
+    by_itself = sphynx.evaluate(network, data, device="cpu")
+    assert by_itself == sphynx.evaluate(str(run_folder), device="cpu") and by_itself.images == 359
+    assert sphynx.evaluate(network, "digits", split="train").images == 1438
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_models_load_by_name(name: str) -> None:
+    network = sphynx.load(name)
+    card = load_card(name)
+    assert (network.name, network.design.relus) == (name, card["relus"])
+    assert len(network.class_names) == 100 and network.source is not None
+
+
+def test_compiled_networks_are_saved_checked_and_asked(
+    compiled: sphynx.Compiled, run_folder: Path, tmp_path: Path
+) -> None:
+    assert (compiled.relus, compiled.image, compiled.class_names) == (128, (1, 8, 8), tuple("0123456789"))
+    again = sphynx.Compiled.load(compiled.save(tmp_path / "compiled"))
+    assert again.program == compiled.program and again.source == compiled.source
+    checked = again.check(images=50, network=run_folder)
+    assert checked.images == 50 and checked.float_network is not None
+    assert checked.accuracy == compiled.check("digits", images=50).accuracy
+    images = again.images(images=2).images.numpy()
+    in_the_clear = again.infer(images)
+    for backend in ("gmw", "gc"):
+        answers = again.infer_privately(images, backend=backend)
+        assert [answer.backend for answer in answers] == [backend] * 2
+        for answer, logits in zip(answers, in_the_clear, strict=True):
+            assert np.array_equal(answer.logits, logits)  # the same integers, scaled by a power of two
+            assert answer.label == str(int(logits.argmax())) and answer.online_bytes > 0 and answer.offline_bytes > 0
+
+
+def test_a_torch_module_of_ours_is_compiled_with_its_data(run_folder: Path, compiled: sphynx.Compiled) -> None:
+    module = sphynx.load(run_folder).module
+    made = sphynx.compile(module, calibrate="digits")
+    assert made.program.content_hash == compiled.program.content_hash
+    with pytest.raises(sphynx.InputError, match="which data it knows") as refused:
+        sphynx.compile(module)
+    assert refused.value.remedy == "Give calibrate."
+    with pytest.raises(sphynx.InputError, match="a Linear is not"):
+        sphynx.compile(torch.nn.Linear(2, 2), calibrate="digits")
+    with pytest.raises(sphynx.InputError, match="has its own"):
+        sphynx.compile(run_folder, mean=0.5)
+
+
+def test_an_estimate_of_a_link_that_is_written_out(compiled: sphynx.Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sphynx.api import rates
+    from sphynx.program.cost.estimate import REFERENCE
+
+    monkeypatch.setattr(rates, "machine_rates", lambda: REFERENCE)
+    near, far = (compiled.estimate(link, backend="gc").total for link in ("loopback", "40ms,100Mbit"))
+    assert near.online_seconds < far.online_seconds and near.online_bytes == far.online_bytes
+
+
+def test_wrong_images_are_refused_before_anything_runs(compiled: sphynx.Compiled) -> None:
+    with pytest.raises(sphynx.InputError, match="float64") as refused:
+        compiled.infer_privately(np.zeros((1, 1, 8, 8)))  # type: ignore[arg-type]
+    assert "uint8 images [n, 1, 8, 8]" in refused.value.remedy
