@@ -15,7 +15,7 @@ from sphynx.errors import InputError
 from tests.data.test_images import random_set
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
-EVERYTHING = Augmentation(crop=True, flip=True, cutout=3, mixup=0.4)
+EVERYTHING = Augmentation(crop=True, flip=True, cutout=3, mixup=0.4, cutmix=0.5, trivial=True)
 
 
 def batches_of(n: int = 50, batch_size: int = 8, augmentation: Augmentation = EVERYTHING, **settings: Any) -> Batches:
@@ -89,7 +89,7 @@ def test_mixup_mixes_images_and_labels_alike() -> None:
     mixed = batches_of(augmentation=Augmentation(mixup=0.4))
     plain = batches_of(augmentation=Augmentation())
     weights = mixed.current_draws().mixes
-    for weight, (x, y), (x0, y0) in zip(weights, mixed, plain, strict=True):
+    for (weight, _), (x, y), (x0, y0) in zip(weights, mixed, plain, strict=True):
         torch.testing.assert_close(x, weight * x0 + (1 - weight) * torch.roll(x0, 1, 0))
         one_hot = functional.one_hot(y0, 3).float()
         torch.testing.assert_close(y, weight * one_hot + (1 - weight) * torch.roll(one_hot, 1, 0))
@@ -133,3 +133,29 @@ def test_draws_are_uniform() -> None:
         np.testing.assert_allclose(np.bincount(draws.offsets[:, axis]) / 20_000, 1 / 3, atol=0.02)
         np.testing.assert_allclose(np.bincount(draws.centres[:, axis]) / 20_000, 1 / 8, atol=0.02)
     assert abs(float(draws.mirrors.float().mean()) - 0.5) < 0.02
+
+
+def test_cutmix_takes_a_box_of_the_neighbour_and_its_share_of_the_label() -> None:
+    mixed = batches_of(augmentation=Augmentation(mixup=0.4, cutmix=0.7))
+    plain = batches_of(augmentation=Augmentation())
+    kinds = set()
+    for mix, (x, y), (x0, y0) in zip(mixed.current_draws().mixes, mixed, plain, strict=True):
+        kinds.add(mix.box is None)
+        if mix.box is None:
+            continue
+        top, bottom, left, right = mix.box
+        expected = x0.clone()
+        expected[:, :, top:bottom, left:right] = torch.roll(x0, 1, 0)[:, :, top:bottom, left:right]
+        assert torch.equal(x, expected)
+        area = (bottom - top) * (right - left) / (x.shape[2] * x.shape[3])
+        one_hot = functional.one_hot(y0, 3).float()
+        torch.testing.assert_close(y, (1 - area) * one_hot + area * torch.roll(one_hot, 1, 0))
+    assert kinds == {True, False}
+
+
+def test_a_period_repeats_its_epochs() -> None:
+    batches = batches_of(augmentation=EVERYTHING, period=2)
+    epochs = [[x for x, _ in batches] for _ in range(4)]
+    for first, second in ((0, 2), (1, 3)):
+        assert all(torch.equal(a, b) for a, b in zip(epochs[first], epochs[second], strict=True))
+    assert not torch.equal(epochs[0][0], epochs[1][0]) and batches.epoch == 4

@@ -9,7 +9,7 @@ from torch import nn
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.builder import SphynxNetwork
 from sphynx.train.objective import Objective
-from sphynx.train.step import Step
+from sphynx.train.step import Step, build_optimizer
 from tests.train.small import DESIGN, data, recipe
 
 CPU = torch.device("cpu")
@@ -100,3 +100,16 @@ def test_soft_labels_count_by_their_larger_class() -> None:
     hard = nn.functional.one_hot(y, 3).float()
     step(x, 0.9 * hard + 0.1 * hard.roll(1, 0))
     assert 0 <= step.read()[1] <= 1
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_decay_on_kernels_leaves_vectors_alone(optimizer: str) -> None:
+    """Without a gradient a step is decay alone."""
+    settings = recipe(weight_decay=0.1, decay_on="kernels", optimizer=optimizer, learning_rate=0.5)
+    parameters = [torch.nn.Parameter(torch.ones(shape)) for shape in ((2, 3), (4,))]
+    rate = torch.tensor(settings.learning_rate)
+    made = build_optimizer(parameters, settings, rate)
+    for parameter in parameters:
+        parameter.grad = torch.zeros_like(parameter)
+    made.step()
+    assert (parameters[0] < 1).all() and (parameters[1] == 1).all()

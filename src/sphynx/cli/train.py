@@ -58,6 +58,14 @@ def train(
             "--teacher", help="auto (trains the same cells with ReLUs inside), a trained run, or a model's name."
         ),
     ] = "",
+    views: Annotated[
+        Path | None,
+        typer.Option(
+            "--views",
+            help="A file of a teacher's logits, for recipes with view-epochs: made where absent, used without the "
+            "teacher where it is there. [default: views.safetensors in the run folder]",
+        ),
+    ] = None,
     resume: Annotated[str, typer.Option("--resume", help="auto continues what the folder holds; never.")] = "never",
     device: DeviceOption = "auto",
     image_size: DataSize = None,
@@ -78,11 +86,14 @@ def train(
 
       sphynx train design.json --data cifar100 --out runs/paper --recipe paper-cifar100 --resume auto
 
+      sphynx train stream.json --data cifar100 --recipe frontier --teacher runs/teacher --views runs/views \
+        --seeds 3 --out runs/stream
+
       torchrun --nproc-per-node 4 -m sphynx.cli.main train design.json --data imagenet/ --stream \
         --image-size 224 --recipe paper-imagenet --out runs/imagenet
     """
     if recipe != AUTO:  # its faults are told before the data are read, which can take long
-        _check_teacher(teacher, load_recipe(recipe, overrides))
+        _check_teacher(teacher, views, load_recipe(recipe, overrides))
     if resume not in ("auto", "never"):
         raise InputError(f"{resume!r} is no way to resume", where="--resume", remedy="Use auto or never.")
     if resume == "never" and any(out.glob("**/checkpoint.pt")):
@@ -98,7 +109,7 @@ def train(
     with join_processes(device) as processes:
         images = open_any(data, image_size=image_size, stream=stream)
         name, settings = training_recipe(recipe, overrides, images)
-        _check_teacher(teacher, settings)
+        _check_teacher(teacher, views, settings)
         if processes.leads and not as_json:
             why = f", as suits {len(images.train):,} training images" if recipe == AUTO else ""
             typer.echo(f"recipe {name}, epochs: {settings.epochs}{why}", err=True)
@@ -113,6 +124,7 @@ def train(
             processes=processes,
             resume_command=resume_command(),
             tensorboard=tensorboard,
+            views=views,
         )
         if teacher:
             job = job.taught_by(teacher_for(teacher, job))
@@ -121,7 +133,11 @@ def train(
             _print(result, as_json, out)
 
 
-def _check_teacher(teacher: str, recipe: Recipe) -> None:
+def _check_teacher(teacher: str, views: Path | None, recipe: Recipe) -> None:
+    if views is not None and not recipe.view_epochs:
+        raise InputError("the recipe keeps no views", where="--views", remedy="Give --view-epochs N, or leave it out.")
+    if views is not None and views.is_file() and recipe.distillation != "none":
+        return
     if (recipe.distillation != "none") != bool(teacher):
         raise InputError(
             "distillation needs both a teacher and a loss", remedy="Give --teacher and --distillation squared (or kl)."

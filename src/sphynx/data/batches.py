@@ -1,7 +1,8 @@
 """Batches, shuffled and augmented on the training device by whole-batch tensor operations.
 
-All random numbers of an epoch (order, crops, mirrors, cutouts, mixes) are drawn at its start on the host from
+All random numbers of an epoch (order, crops, mirrors, cutouts, mixes, strokes) are drawn at its start on the host from
 (seed, epoch) alone: the same on every device, and a position within an epoch is enough to continue it bit for bit.
+With a `period` epoch e repeats epoch e mod period, so that what was computed of its batches once can be used again.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from typing import Required, TypedDict, Unpack
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from sphynx.data.images import AnyImages, ImageSet, Statistics
+from sphynx.data.mixing import Mix, draw_mixes, mixed_images, mixed_values
+from sphynx.data.trivial_augment import Strokes, draw_strokes, trivially_augmented
 from sphynx.errors import InputError
 
 _CHUNK_PIXELS = 1 << 24  # augmented at once (5,000 images of 3x32x32): few launches, little memory
@@ -28,6 +32,12 @@ class Augmentation:
     flip: bool = False  # mirror left-right with probability 1/2
     cutout: int = 0  # side of a square set to the mean, centred anywhere (so it may be cut by the border); 0 = none
     mixup: float = 0.0  # a: a batch is mixed with itself, shifted by one, with weight Beta(a, a); 0 = none
+    cutmix: float = 0.0  # the probability that a batch is mixed by a box instead
+    trivial: bool = False  # one random operation of TrivialAugment on each image
+
+    @property
+    def mixes(self) -> bool:
+        return self.mixup > 0 or self.cutmix > 0
 
 
 PLAIN = Augmentation()
@@ -41,12 +51,14 @@ class EpochDraws:
     offsets: Tensor  # int64 [n, 2]: row and column of the crop in the padded image
     mirrors: Tensor  # bool [n]
     centres: Tensor  # int64 [n, 2]: of the cutout
-    mixes: tuple[float, ...]  # per batch
+    mixes: tuple[Mix, ...]  # per batch
+    strokes: Strokes | None
 
     def to(self, device: torch.device) -> EpochDraws:
         return EpochDraws(
-            self.order.to(device), self.offsets.to(device), self.mirrors.to(device), self.centres.to(device), self.mixes
-        )
+            self.order.to(device), self.offsets.to(device), self.mirrors.to(device), self.centres.to(device),
+            self.mixes, self.strokes,
+        )  # fmt: skip
 
 
 def draw_epoch(
@@ -57,11 +69,11 @@ def draw_epoch(
     offsets = random.integers(0, [2 * padding(length) + 1 for length in size], size=(n, 2))
     mirrors = random.random(n) < 0.5
     centres = random.integers(0, size, size=(n, 2))
-    alpha = augmentation.mixup
-    mixes = random.beta(alpha, alpha, size=batches) if alpha > 0 else np.ones(batches)
+    mixes = draw_mixes(random, batches, size, augmentation.mixup, augmentation.cutmix)
+    strokes = draw_strokes(random, n) if augmentation.trivial else None
     return EpochDraws(
         torch.from_numpy(order), torch.from_numpy(offsets), torch.from_numpy(mirrors), torch.from_numpy(centres),
-        tuple(mixes.tolist()),
+        mixes, strokes,
     )  # fmt: skip
 
 
@@ -80,6 +92,7 @@ class BatchSettings(TypedDict, total=False):
     seed: int
     drop_last: bool
     shard: tuple[int, int]
+    period: int
 
 
 class EpochBatches:
@@ -100,6 +113,7 @@ class EpochBatches:
         self.augmentation = settings.get("augmentation", PLAIN)
         self.seed = settings.get("seed", 0)
         self.drop_last = settings.get("drop_last", True)
+        self.period = settings.get("period", 0)  # 0: every epoch has draws of its own
         self.epoch, self.position = 0, 0
         self.device = torch.device(settings["device"])
         self.normalise = Normalise(settings["mean"], settings["std"], self.device)
@@ -127,31 +141,40 @@ class EpochBatches:
         self.seed, self.epoch, self.position = state["seed"], state["epoch"], state["position"]
 
     def current_draws(self) -> EpochDraws:
-        if self._draws is None or self._draws[0] != self.epoch:
-            draws = draw_epoch(self.count, self.size, len(self), self.augmentation, self.seed, self.epoch)
-            self._draws = (self.epoch, draws.to(self.draws_on))
+        epoch = self.epoch % self.period if self.period else self.epoch
+        if self._draws is None or self._draws[0] != epoch:
+            draws = draw_epoch(self.count, self.size, len(self), self.augmentation, self.seed, epoch)
+            self._draws = (epoch, draws.to(self.draws_on))
         return self._draws[1]
 
-    def rows(self, batch: int) -> Tensor:
+    def places(self, batch: int) -> NDArray[np.int64]:
         """This process's places of a batch in the epoch's order."""
         start, end = batch * self.batch_size, min((batch + 1) * self.batch_size, self.count)
-        return torch.arange(start, end, device=self.draws_on)[self._share]
+        return np.arange(start, end)[self._share]
+
+    def rows(self, batch: int) -> Tensor:
+        """The same where the draws are, without a copy from the host."""
+        places = self.places(batch)
+        return torch.arange(int(places[0]), int(places[-1]) + 1, device=self.draws_on)
 
     def advance(self) -> None:
         self.position += 1
         if self.position == len(self):
             self.epoch, self.position = self.epoch + 1, 0
 
-    def mixed(self, x: Tensor, y: Tensor, weight: float) -> tuple[Tensor, Tensor]:
-        if not self.augmentation.mixup:
+    def mixed(self, x: Tensor, y: Tensor, mix: Mix) -> tuple[Tensor, Tensor]:
+        if not self.augmentation.mixes:
             return x, y
-        return mix(x, weight), mix(functional.one_hot(y, self.classes).float(), weight)
+        return mixed_images(x, mix), mixed_values(functional.one_hot(y, self.classes).float(), mix.weight)
+
+    def stroked(self, pixels: Tensor, draws: EpochDraws, places: NDArray[np.int64]) -> Tensor:
+        return pixels if draws.strokes is None else trivially_augmented(pixels, draws.strokes[places])
 
 
 class Batches(EpochBatches):
     """Iterating gives one epoch of (x float32 [b, c, h, w], y int64 [b]) on the device, or what is left of it.
 
-    With mixup, y is float32 [b, classes]: the weights of the two classes.
+    With mixup or CutMix, y is float32 [b, classes]: the weights of the two classes.
     """
 
     def __init__(self, images: ImageSet, batch_size: int, **settings: Unpack[BatchSettings]) -> None:
@@ -164,14 +187,14 @@ class Batches(EpochBatches):
         for start in range(self.position, len(self), per_chunk):
             batches = range(start, min(start + per_chunk, len(self)))
             rows = [self.rows(batch) for batch in batches]
-            x, y = self._augmented(draws, torch.cat(rows))
+            x, y = self._augmented(draws, torch.cat(rows), np.concatenate([self.places(batch) for batch in batches]))
             end = 0
             for batch, row in zip(batches, rows, strict=True):
                 part = slice(end, end := end + len(row))
                 self.advance()
                 yield self.mixed(x[part], y[part], draws.mixes[batch])
 
-    def _augmented(self, draws: EpochDraws, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _augmented(self, draws: EpochDraws, rows: Tensor, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         chosen = draws.order[rows]
         pixels, labels = self.images.images[chosen], self.images.labels[chosen]
         if self.augmentation.crop or self.augmentation.flip:
@@ -182,7 +205,7 @@ class Batches(EpochBatches):
             if not self.augmentation.flip:
                 mirrors = torch.zeros_like(mirrors)
             pixels = crop_and_flip(pixels, offsets, mirrors)
-        x = self.normalise(pixels)
+        x = self.normalise(self.stroked(pixels, draws, places))
         if self.augmentation.cutout:
             x = cut_out(x, draws.centres[rows], self.augmentation.cutout)
         return x, labels
@@ -225,10 +248,6 @@ def cut_out(x: Tensor, centres: Tensor, side: int) -> Tensor:
     columns = torch.arange(width, device=x.device) - (centres[:, 1:] - side // 2)
     cut_rows, cut_columns = (rows >= 0) & (rows < side), (columns >= 0) & (columns < side)
     return x.masked_fill((cut_rows[:, :, None] & cut_columns[:, None, :])[:, None], 0.0)
-
-
-def mix(values: Tensor, weight: float) -> Tensor:
-    return weight * values + (1 - weight) * values.roll(1, 0)
 
 
 def plain_batches(

@@ -106,14 +106,16 @@ class StreamedBatches(EpochBatches):
         self.workers = default_workers() if workers is None else workers
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        draws, epoch = self.current_draws(), self.epoch
+        draws = self.current_draws()
+        epoch = self.epoch % self.period if self.period else self.epoch
         rows = [self.rows(batch) for batch in range(self.position, len(self))]
         wanted = [[(epoch, index) for index in draws.order[row].tolist()] for row in rows]
         loader = _loader(_Files(self.files, self.augmentation, self.seed), wanted, self.workers, self.device)
         for row, (pixels, labels) in zip(rows, loader, strict=True):
             batch = self.position
             self.advance()
-            x = self.normalise(pixels.to(self.device, non_blocking=True))
+            pixels = self.stroked(pixels.to(self.device, non_blocking=True), draws, self.places(batch))
+            x = self.normalise(pixels)
             if self.augmentation.cutout:
                 x = cut_out(x, draws.centres[row].to(self.device), self.augmentation.cutout)
             yield self.mixed(x, labels.to(self.device, non_blocking=True), draws.mixes[batch])

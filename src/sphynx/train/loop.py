@@ -24,7 +24,7 @@ from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatch
 from sphynx.data.images import Data, ImageSet
 from sphynx.data.source import KEY as DATA_SOURCE
 from sphynx.data.streamed import StreamedBatches, StreamedData, StreamedSet
-from sphynx.errors import DivergedError, InterruptedWorkError
+from sphynx.errors import DivergedError, InputError, InterruptedWorkError
 from sphynx.network.build import (
     AnyNetwork,
     as_designed,
@@ -44,12 +44,14 @@ from sphynx.space.files import AnyDesign, save_design
 from sphynx.train.average import Average
 from sphynx.train.evaluate import evaluate
 from sphynx.train.figures import draw_training
+from sphynx.train.norms import estimate_norms
 from sphynx.train.objective import Objective
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.results import RESULT, TrainResult
 from sphynx.train.schedule import drop_probability, learning_rate
-from sphynx.train.step import Step, uses_channels_last, width_multiple
+from sphynx.train.step import Step, uses_channels_last, uses_half_precision, width_multiple
+from sphynx.train.views import VIEW_SEED, VIEWS, Views, load_views, make_views, save_views, views_identity
 
 COLUMNS = ("epoch", "loss", "train acc", "held out", "rate", "seconds")
 HELD_OUT_SEED = 0
@@ -63,6 +65,7 @@ class Job:
     out: Path
     seed: int = 0
     teacher: AnyNetwork | None = None
+    views: Path | None = None  # the teacher's logits, where the recipe keeps them; else in the run's own folder
     resume: bool = False  # continue from the folder's checkpoint, where it has one
     quiet: bool = False
     processes: Processes = field(default_factory=lambda: Processes(torch.device("cpu")))
@@ -98,12 +101,13 @@ def train(job: Job) -> TrainResult:
 def _train(job: Job, folder: RunFolder) -> TrainResult:
     recipe, data, processes = job.recipe, job.data, job.processes
     state = folder.load_checkpoint() if job.resume else None
+    train_images, held_out = data.train.split(recipe.held_out, HELD_OUT_SEED)
+    views = open_views(job, train_images) if recipe.view_epochs else None
     if processes.leads:
-        _describe_run(job, folder)
+        _describe_run(job, folder, views)
 
     network, step = prepare_training(job, state["width_multiple"] if state else None)
     kept = network if step.average is None else step.average.network  # what is evaluated and saved
-    train_images, held_out = data.train.split(recipe.held_out, HELD_OUT_SEED)
     batches = make_batches(train_images, job)
     seconds_before = _restore(state, network, step, batches, folder) if state else 0.0
     started = time.monotonic()
@@ -130,7 +134,7 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
             for x, y in batches:
                 batch = (batches.position or len(batches)) - 1
                 step.learning_rate.fill_(learning_rate(recipe, epoch, batch, len(batches)))
-                step(x, y)
+                step(x, y, *(() if views is None else (views.of(epoch, batch),)))
                 progress.advance()
                 if interrupt.requested and batches.position > 0 and processes.world == 1:
                     seconds = seconds_before + time.monotonic() - started
@@ -168,6 +172,10 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
 
         result = None
         if processes.leads:
+            if recipe.norm_batches:
+                fresh = make_batches(train_images, job)
+                fresh.epoch = recipe.epochs
+                estimate_norms(kept, fresh, recipe.norm_batches)
             minutes = (seconds_before + time.monotonic() - started) / 60
             result = finish_training(job, folder, as_designed(kept), minutes)
             progress.note(f"{job.scored_on} accuracy {100 * result.accuracy:.2f} % after {duration(60 * minutes)}")
@@ -185,7 +193,8 @@ def prepare_training(job: Job, multiple: int | None = None) -> tuple[AnyNetwork,
         return made.to(memory_format=torch.channels_last) if uses_channels_last(recipe, device) else made  # type: ignore[call-overload]
 
     network = placed(network)
-    objective = Objective(network, recipe, None if job.teacher is None else placed(job.teacher))
+    runs_teacher = job.teacher is not None and not recipe.view_epochs
+    objective = Objective(network, recipe, placed(job.teacher) if job.teacher is not None and runs_teacher else None)
     average = Average(network, recipe.ema) if recipe.ema else None
     return network, Step(processes.wrap(objective), recipe, device, eager=processes.world > 1, average=average)
 
@@ -194,22 +203,47 @@ def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | Streamed
     recipe, data = job.recipe, job.data
     settings: BatchSettings = {
         "device": job.processes.device,
-        "augmentation": Augmentation(recipe.crop, recipe.flip and data.mirrored, recipe.cutout, recipe.mixup),
+        "augmentation": Augmentation(
+            recipe.crop, recipe.flip and data.mirrored, recipe.cutout, recipe.mixup, recipe.cutmix,
+            recipe.trivial_augment,
+        ),
         "mean": data.mean,
         "std": data.std,
-        "seed": job.seed,
+        "seed": VIEW_SEED if recipe.view_epochs else job.seed,
         "shard": (job.processes.rank, job.processes.world),
-    }
+        "period": recipe.view_epochs,
+    }  # fmt: skip
     if isinstance(images, StreamedSet):
         return StreamedBatches(images, recipe.batch_size, **settings)
     return Batches(images, recipe.batch_size, **settings)
+
+
+def open_views(job: Job, images: ImageSet | StreamedSet) -> Views:
+    """From their file; where there is none, the teacher makes them."""
+    device, path = job.processes.device, job.views or job.out / VIEWS
+    if job.processes.world > 1:
+        raise InputError(
+            "views are of one process's batches", where="view_epochs", remedy="Use one process, or view_epochs = 0."
+        )
+    belongs_to = views_identity(job.data.identity(), job.recipe)
+    if path.is_file():
+        return load_views(path, belongs_to, job.teacher, device)
+    if job.teacher is None:
+        raise InputError("there is no such file, and no teacher to make it", where=str(path), remedy="Give --teacher.")
+    views = make_views(
+        job.teacher, make_batches(images, job), job.recipe.view_epochs, half=uses_half_precision(job.recipe, device),
+        channels_last=uses_channels_last(job.recipe, device), quiet=job.quiet,
+    )  # fmt: skip
+    save_views(path, views, belongs_to, job.teacher)
+    return views
 
 
 def _epoch_seed(seed: int, epoch: int, rank: int) -> int:
     return int(fingerprint(seed, epoch, rank), 16) & (2**63 - 1)
 
 
-def _describe_run(job: Job, folder: RunFolder) -> None:
+def _describe_run(job: Job, folder: RunFolder, views: Views | None) -> None:
+    teacher = job.teacher.design.to_json() if job.teacher is not None else None
     config = {
         "design": job.design.to_json(),
         "data": job.data.identity(),
@@ -217,7 +251,7 @@ def _describe_run(job: Job, folder: RunFolder) -> None:
         "recipe": job.recipe.to_json(),
         "seed": job.seed,
         "scored_on": job.scored_on,
-        "teacher": None if job.teacher is None else job.teacher.design.to_json(),
+        "teacher": teacher if views is None else views.teacher,
         "belongs_to": job.belongs_to(),
     }
     folder.write_json("config.json", config)

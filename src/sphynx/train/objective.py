@@ -9,7 +9,8 @@ over their deviation (Sun et al. 2024): a student need not match how sure its te
 does not say whether the auxiliary loss stays beside distillation; here it stays, and `auxiliary_weight = 0` removes it.
 Label smoothing applies to the cross-entropies only.
 `label_weight` l = 0 leaves the teacher's term alone. Student and teacher read the very same tensor x, augmented and
-mixed up: d needs no labels and is defined for mixed images as for any others, while CE takes the mixed labels.
+mixed up: d needs no labels and is defined for mixed images as for any others, while CE takes the mixed labels. Where
+the teacher's logits are known (`train.views`), they are given with the batch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LEAST_VARIANCE = 1e-12  # of logits that are all equal, as a head of zeros give
 
 
 class Objective(nn.Module):
-    """A module, so that it can be compiled or wrapped for several processes: (x, y) -> (loss, logits)."""
+    """A module, so that it can be compiled or wrapped for several processes: (x, y[, t]) -> (loss, logits)."""
 
     def __init__(self, network: nn.Module, recipe: Recipe, teacher: nn.Module | None = None) -> None:
         super().__init__()
@@ -34,7 +35,7 @@ class Objective(nn.Module):
         # In a list, the teacher is no submodule: its weights are neither trained nor sent among processes.
         self._teacher = [] if teacher is None else [teacher.eval().requires_grad_(False)]
 
-    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, y: Tensor, taught: Tensor | None = None) -> tuple[Tensor, Tensor]:
         logits, auxiliary = self._logits(x)
         terms = []
         if self.recipe.label_weight > 0:
@@ -42,10 +43,11 @@ class Objective(nn.Module):
             if auxiliary is not None:
                 labels = labels + self.recipe.auxiliary_weight * self._cross_entropy(auxiliary, y)
             terms.append(self.recipe.label_weight * labels)
-        for teacher in self._teacher:
+        if taught is None and self._teacher:
             with torch.no_grad():
-                target = teacher(x).float()
-            terms.append(self.recipe.distillation_weight * distillation_loss(logits, target, self.recipe))
+                taught = self._teacher[0](x)
+        if taught is not None:
+            terms.append(self.recipe.distillation_weight * distillation_loss(logits, taught.float(), self.recipe))
         return sum(terms[1:], terms[0]), logits
 
     def _logits(self, x: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -38,7 +38,8 @@ class Recipe(Record):
     warmup_epochs: float = setting(0.0, "warmup-cosine: epochs of linear rise")
     momentum: float = setting(0.9, "of SGD; AdamW's first beta")
     nesterov: bool = setting(True, "Nesterov's momentum")
-    weight_decay: float = setting(3e-4, "on all parameters")
+    weight_decay: float = setting(3e-4, "of the parameters that decay_on names")
+    decay_on: Literal["all", "kernels"] = setting("all", "all parameters, or those of two or more dimensions only")
     grad_clip: float = setting(5.0, "largest norm of the gradient; 0 = no limit")
     drop_path: float = setting(0.2, "probability to drop an edge at the end; it rises linearly from 0")
     auxiliary_weight: float = setting(0.4, "of the auxiliary head's loss; 0 = no such head")
@@ -48,13 +49,19 @@ class Recipe(Record):
     flip: bool = setting(True, "mirror with probability 1/2, where the data allow it")
     cutout: int = setting(0, "side of the square that is cut out; 0 = none")
     mixup: float = setting(0.0, "parameter of the Beta distribution; 0 = none")
+    cutmix: float = setting(0.0, "probability that a batch is mixed by a box (CutMix) instead")
+    trivial_augment: bool = setting(False, "one random operation of TrivialAugment on each image")
     ema: float = setting(0.0, "decay of the weights' moving average, which is then evaluated and kept; 0 = none")
+    norm_batches: int = setting(0, "batches that batch norm's statistics are estimated by anew at the end; 0 = none")
     held_out: float = setting(0.0, "share of the training images held out to watch accuracy on")
     test_each_epoch: bool = setting(False, "record test accuracy after every epoch; nothing is chosen by it")
     distillation: Distillation = setting("none", "squared error of logits, KL divergence of them or of their z-scores")
     distillation_weight: float = setting(1.0, "of the distillation term")
     distillation_reduction: Literal["sum", "mean"] = setting("sum", "squared: over the classes (paper's formula: sum)")
     distillation_temperature: float = setting(4.0, "kl, standardised: of both softmaxes")
+    view_epochs: int = setting(
+        0, "epochs of augmented images whose teacher's logits are kept and repeated; 0 = the teacher runs in every step"
+    )
     precision: Precision = setting("auto", "auto = bf16 autocast on a GPU, fp32 elsewhere")
     memory_format: MemoryFormat = setting("auto", "auto = channels_last on a GPU, contiguous elsewhere")
     acceleration: Acceleration = setting("auto", "how a step runs on a GPU; auto = graph (eager elsewhere)")
@@ -65,7 +72,7 @@ class Recipe(Record):
             for name, least in (
                 ("epochs", 1), ("batch_size", 2), ("cutout", 0), ("mixup", 0), ("grad_clip", 0), ("weight_decay", 0),
                 ("auxiliary_weight", 0), ("warmup_epochs", 0), ("final_learning_rate", 0), ("distillation_weight", 0),
-                ("label_weight", 0),
+                ("label_weight", 0), ("norm_batches", 0), ("view_epochs", 0),
             )
             if getattr(self, name) < least
         ]  # fmt: skip
@@ -79,6 +86,10 @@ class Recipe(Record):
             for name in ("learning_rate", "decay_factor", "distillation_temperature")
             if not getattr(self, name) > 0
         ]
+        if not 0 <= self.cutmix <= 1:
+            found.append(Fault(f"cutmix must be between 0 and 1, not {self.cutmix}", "cutmix"))
+        if self.view_epochs and self.distillation == "none":
+            found.append(Fault("view_epochs keeps a teacher's logits, and distillation is none", "view_epochs"))
         if list(self.decay_epochs) != sorted(set(self.decay_epochs)):
             found.append(Fault(f"decay_epochs must ascend, not {list(self.decay_epochs)}", "decay_epochs"))
         if self.schedule == "step" and not self.decay_epochs:
@@ -100,7 +111,7 @@ class Recipe(Record):
 
     def undistilled(self) -> Recipe:
         """The same, from labels alone: for the teacher."""
-        return dataclasses.replace(self, distillation="none", label_weight=1.0)
+        return dataclasses.replace(self, distillation="none", label_weight=1.0, view_epochs=0)
 
 
 SHELF = Shelf(Recipe, "sphynx.train", "training")

@@ -2,6 +2,7 @@
 
 out/                 one seed: the run itself         out/seed-0, out/seed-1, ...   several seeds
 out/teacher          a teacher trained for this run   out/result.json               the summary
+out/views.safetensors   a teacher's logits, where the recipe keeps them
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sphynx.space.files import AnyDesign, save_design
 from sphynx.space.shipped import model_path
 from sphynx.train.loop import Job, train
 from sphynx.train.results import RESULT, TrainResult, TrainSummary
+from sphynx.train.views import VIEWS
 
 AUTO_TEACHER = "auto"
 
@@ -26,8 +28,10 @@ def train_seeds(job: Job, seeds: int = 1) -> TrainSummary:
     """The seeds job.seed, job.seed + 1, ...; a resumed call skips those that are finished."""
     if seeds == 1:
         return TrainSummary((train_unless_finished(job),))
+    views = job.views or job.out / VIEWS  # one file for all seeds
     jobs = (
-        dataclasses.replace(job, seed=seed, out=job.out / f"seed-{seed}") for seed in range(job.seed, job.seed + seeds)
+        dataclasses.replace(job, seed=seed, out=job.out / f"seed-{seed}", views=views)
+        for seed in range(job.seed, job.seed + seeds)
     )
     summary = TrainSummary(tuple(train_unless_finished(one) for one in jobs))
     if job.processes.leads:
@@ -63,7 +67,7 @@ def teacher_for(spec: str, job: Job) -> AnyNetwork:
 def teacher_design(design: AnyDesign) -> Design:
     if not isinstance(design, Design) or design.inner_relus:
         raise InputError(
-            "there is an automatic teacher only for a Sphynx design without inner ReLUs",
+            "there is an automatic teacher only for a design of Sphynx cells without inner ReLUs",
             where=design.name or "design",
             remedy="Give a trained run folder as --teacher.",
         )

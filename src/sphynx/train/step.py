@@ -27,7 +27,8 @@ _NONE_BAD = -1
 
 
 class Step:
-    """`step(x, y)` trains on one batch. `module` is the objective, perhaps wrapped for several processes.
+    """`step(x, y)` trains on one batch; a teacher's logits may be given with it. `module` is the objective, perhaps
+    wrapped for several processes.
 
     `average` is that of the network within, updated after each step.
     """
@@ -62,14 +63,14 @@ class Step:
         self._format = torch.channels_last if uses_channels_last(recipe, device) else torch.contiguous_format
         self._half_weights = _HalfWeights(module) if self._half and self._captures else None
 
-    def __call__(self, x: Tensor, y: Tensor) -> None:
+    def __call__(self, x: Tensor, *targets: Tensor) -> None:
         if not self._captures:
             with fast_convolutions(self.device):
-                self._run(x.contiguous(memory_format=self._format), y)
+                self._run(x.contiguous(memory_format=self._format), *targets)
             return
         if self._graph is None:
-            self._graph = _Graph(self, x.contiguous(memory_format=self._format), y)
-        self._graph.replay(x, y)
+            self._graph = _Graph(self, x.contiguous(memory_format=self._format), *targets)
+        self._graph.replay(x, *targets)
 
     def read(self) -> tuple[float, float, int | None]:
         """Mean loss, accuracy, and the first step of the epoch with a NaN, if any. Waits for the device."""
@@ -101,13 +102,14 @@ class Step:
         if self.average is not None:
             self.average.load_state_dict(state["average"])
 
-    def _run(self, x: Tensor, y: Tensor) -> None:
+    def _run(self, x: Tensor, *targets: Tensor) -> None:
+        y = targets[0]
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
             if self._half_weights is None:
-                loss, logits = self.module(x, y)
+                loss, logits = self.module(x, *targets)
             else:
-                loss, logits = self._half_weights.call(x, y)
+                loss, logits = self._half_weights.call(x, *targets)
         loss.backward()
         if self._half_weights is not None:
             self._half_weights.pass_gradients_on()
@@ -138,12 +140,12 @@ class _HalfWeights:
         self._by_name = {name: p.detach().to(torch.bfloat16).requires_grad_() for name, p in weights.items()}
         self._half = list(self._by_name.values())
 
-    def call(self, x: Tensor, y: Tensor) -> Any:
+    def call(self, *batch: Tensor) -> Any:
         for weight in self._half:
             weight.grad = None
         with torch.no_grad():
             torch._foreach_copy_(self._half, self._full)
-        return torch.func.functional_call(self._module, self._by_name, (x, y))
+        return torch.func.functional_call(self._module, self._by_name, batch)
 
     def pass_gradients_on(self) -> None:
         full_gradients, half_gradients = [], []
@@ -158,26 +160,25 @@ class _HalfWeights:
 class _Graph:
     """Captures `step._run` on static inputs. Warm-up trains for real, so everything it touched is put back."""
 
-    def __init__(self, step: Step, x: Tensor, y: Tensor) -> None:
-        self.x = x.clone(memory_format=torch.preserve_format)
-        self.y = y.clone()
+    def __init__(self, step: Step, *batch: Tensor) -> None:
+        self.batch = [tensor.clone(memory_format=torch.preserve_format) for tensor in batch]
         before = _Snapshot(step)
         side = torch.cuda.Stream(step.device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream(step.device))
         with torch.cuda.stream(side):
             for _ in range(_WARMUP_STEPS):
-                step._run(self.x, self.y)
+                step._run(*self.batch)
         torch.cuda.current_stream(step.device).wait_stream(side)
         # Gradients made during capture live in the graph's memory: replays overwrite them, never add to old ones.
         step.optimizer.zero_grad(set_to_none=True)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
-            step._run(self.x, self.y)
+            step._run(*self.batch)
         before.restore(step)
 
-    def replay(self, x: Tensor, y: Tensor) -> None:
-        self.x.copy_(x)
-        self.y.copy_(y)
+    def replay(self, *batch: Tensor) -> None:
+        for ours, given in zip(self.batch, batch, strict=True):
+            ours.copy_(given)
         self.graph.replay()
 
 
@@ -227,13 +228,17 @@ def width_multiple(recipe: Recipe, device: torch.device) -> int:
 def build_optimizer(parameters: list[nn.Parameter], recipe: Recipe, rate: Tensor) -> torch.optim.Optimizer:
     """`rate` is a device tensor that the fused kernels read; on the CPU torch reads it as a number."""
     fused = rate.device.type == "cuda"
+    groups: list[Any] = list(parameters)
+    if recipe.decay_on == "kernels":
+        groups = [
+            {"params": [p for p in parameters if p.ndim > 1]},
+            {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+        ]
     if recipe.optimizer == "adamw":
         betas = (recipe.momentum, 0.999)
-        return torch.optim.AdamW(
-            parameters, rate, betas, weight_decay=recipe.weight_decay, fused=fused, capturable=fused
-        )
+        return torch.optim.AdamW(groups, rate, betas, weight_decay=recipe.weight_decay, fused=fused, capturable=fused)
     return torch.optim.SGD(
-        parameters,
+        groups,
         rate,
         momentum=recipe.momentum,
         weight_decay=recipe.weight_decay,

@@ -1,0 +1,127 @@
+"""A teacher's logits of augmented images (views), computed once and used by every student that is trained on them.
+
+A recipe with `view_epochs` = n sees the views of n epochs again and again: same images in the same batches, same crops,
+strokes and mixes, drawn from a seed that is not the student's. The teacher's logits of all of them are computed before
+training, in half precision, 2 bytes per class and image (for CIFAR-100, 10 MB an epoch), and stay on the device; then
+no step runs the teacher. The file holds them for later students:
+
+    views.safetensors    logits float16 [epochs, batches, images, classes]; its metadata say of which views and teacher
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from sphynx.data.batches import Batches
+from sphynx.data.streamed import StreamedBatches
+from sphynx.errors import InputError
+from sphynx.network.build import AnyNetwork
+from sphynx.run.folder import fingerprint
+from sphynx.run.progress import Progress
+from sphynx.train.recipe import Recipe
+
+VIEWS, FORMAT = "views.safetensors", "sphynx-views/1"
+VIEW_SEED = 0
+_LOGITS = "logits"
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    logits: Tensor
+    teacher: dict[str, Any]  # its design
+
+    def of(self, epoch: int, batch: int) -> Tensor:
+        return self.logits[epoch % len(self.logits), batch]
+
+
+def views_identity(data: dict[str, object], recipe: Recipe) -> str:
+    """Everything that the views depend on."""
+    keys = (
+        "batch_size", "crop", "flip", "cutout", "mixup", "cutmix", "trivial_augment", "held_out", "view_epochs"
+    )  # fmt: skip
+    described = recipe.to_json()
+    return fingerprint(FORMAT, VIEW_SEED, data, [described[key] for key in keys])
+
+
+def make_views(
+    teacher: AnyNetwork,
+    batches: Batches | StreamedBatches,
+    epochs: int,
+    *,
+    half: bool,
+    channels_last: bool,
+    quiet: bool,
+) -> Views:
+    """`batches` are at the start of their first epoch, and have a period of at least `epochs`."""
+    device = batches.device
+    teacher = teacher.to(device).eval().requires_grad_(False)
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    teacher = teacher.to(memory_format=layout)  # type: ignore[call-overload]
+    kept: list[Tensor] = []
+    with (
+        torch.no_grad(),
+        torch.autocast(device.type, torch.bfloat16, enabled=half),
+        Progress("views", total=epochs * len(batches), columns=("epoch", "batches"), quiet=quiet) as progress,
+    ):
+        for epoch in range(epochs):
+            found = []
+            for x, _ in batches:
+                found.append(teacher(x.contiguous(memory_format=layout)).to(torch.float16))
+                progress.advance()
+            kept.append(torch.stack(found))
+            progress.row(epoch=epoch + 1, batches=len(found))
+    return Views(torch.stack(kept), teacher.design.to_json())
+
+
+def save_views(path: Path, views: Views, belongs_to: str, teacher: AnyNetwork) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = {
+        "format": FORMAT,
+        "views": belongs_to,
+        "weights": weights_digest(teacher),
+        "teacher": json.dumps(views.teacher),
+    }
+    temporary = path.with_name(path.name + ".new")
+    save_file({_LOGITS: views.logits.cpu().contiguous()}, temporary, about)
+    temporary.replace(path)
+
+
+def load_views(path: Path, belongs_to: str, teacher: AnyNetwork | None, device: torch.device) -> Views:
+    """Refuses those of other images or another recipe, and, where the teacher is given, those of another one."""
+    try:
+        with safe_open(path, framework="pt") as opened:
+            about = opened.metadata() or {}
+            logits = opened.get_tensor(_LOGITS)
+            described = json.loads(about.get("teacher", "{}"))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"the views cannot be read ({error})", where=str(path), remedy=_REMEDY) from error
+    if about.get("format") != FORMAT or about.get("views") != belongs_to:
+        raise InputError(
+            "the views are of other images, or were made by another recipe's augmentation, batch size or view_epochs",
+            where=str(path),
+            remedy=_REMEDY,
+        )
+    if teacher is not None and about.get("weights") != weights_digest(teacher):
+        raise InputError("the views are of another teacher", where=str(path), remedy=_REMEDY)
+    return Views(logits.to(device), described)
+
+
+_REMEDY = "Give --views another file, which is then made, or leave out what differs."
+
+
+def weights_digest(network: AnyNetwork) -> str:
+    """Which weights a network has."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
