@@ -73,7 +73,7 @@ def test_a_packed_model_teaches(packed: tuple[Path, Path], tmp_path: Path) -> No
     _, models = packed
     student = job(tmp_path, distillation="kl", label_weight=0.0, epochs=1)
     taught = student.taught_by(teacher_for(str(models / "stripes"), student))
-    assert train(taught)["epochs"] == 1
+    assert train(taught).epochs == 1
 
 
 def test_packing_refuses(packed: tuple[Path, Path]) -> None:
