@@ -1,6 +1,7 @@
 """Every relative link of the README and the pages leads to a file that is there, and to its heading if it names one."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,27 @@ def test_every_path_on_the_map_of_the_code_exists() -> None:
     paths = PATH.findall(table)
     assert len(paths) > 40
     assert not [path for path in paths if not any([*(ROOT / "src/sphynx").glob(path), *ROOT.glob(path)])]
+
+
+def test_layers_and_walls_on_the_page_are_those_that_are_checked() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    layers, wing, client = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    picture = page.split("## Layers")[1].split("    core/ (C++20")[0]
+    checked = [name.strip().removeprefix("sphynx.") for row in layers["layers"] for name in row.split("|")]
+    assert re.findall(r"^    (\w+) ", picture, re.MULTILINE) == checked
+    without_torch, without_core = (
+        set(re.findall(r"`(\w+)`", wall)) for wall in page.split("## Where")[0].split("\n- ")[1:3]
+    )
+    assert without_core == {name.removeprefix("sphynx.") for name in wing["source_modules"]}
+    assert without_torch - {"program"} == {name.split(".")[-1] for name in client["source_modules"]}
+
+
+def test_every_room_of_the_package_is_a_layer() -> None:
+    (layers, *_) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    checked = {name.strip().removeprefix("sphynx.") for row in layers["layers"] for name in row.split("|")}
+    package = ROOT / "src" / "sphynx"
+    rooms = {file.parent.name for file in package.glob("*/__init__.py")} | {file.stem for file in package.glob("*.py")}
+    assert rooms - {"__init__"} == checked
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:

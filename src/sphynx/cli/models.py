@@ -32,7 +32,7 @@ def list_models(folder: Folder = None, as_json: Json = False) -> None:
 
       sphynx models ls
     """
-    from sphynx.space.shipped import SHIPPED, load_card, model_names
+    from sphynx.space.shipped import INSTALL, SHIPPED, load_card, model_names
 
     place = folder or SHIPPED
     cards = [load_card(name, place) for name in model_names(place)]
@@ -46,7 +46,7 @@ def list_models(folder: Folder = None, as_json: Json = False) -> None:
             [c["name"], c["data"]["name"], f"{c['accuracy']:.2%}", count(c["relus"]), short(c["parameters"])]
             for c in cards
         ),
-        note="" if cards else "This installation has none.",
+        note="" if cards else f"There are none in {folder}." if folder else f"None are installed: {INSTALL}.",
     )
 
 

@@ -18,6 +18,8 @@ from sphynx.errors import InputError
 
 FORMAT, CARD = "sphynx-model/1", "card.json"
 PROGRAM = "program"
+DISTRIBUTION = "sphynx-models"
+INSTALL = f"pip install {DISTRIBUTION}"
 
 
 def _installed() -> Path:
@@ -53,7 +55,7 @@ def folder_of(name: str, folder: Path = SHIPPED) -> Path:
             where=name,
             remedy=f"Give a folder, or a model: {', '.join(names)}."
             if names
-            else "Give a folder, or install the models: pip install sphynx-models.",
+            else f"Give a folder, or install the models: {INSTALL}.",
         )
     return folder / name
 
@@ -62,7 +64,11 @@ def load_card(name: str, folder: Path = SHIPPED) -> dict[str, Any]:
     file = folder_of(name, folder) / CARD
     card = read_object(file)
     if card.get("format") != FORMAT:
-        raise InputError(f"it is no model card of format {FORMAT}", where=str(file), remedy="Pack the model again.")
+        raise InputError(
+            f"its format is {card.get('format')!r}; this version reads {FORMAT!r}",
+            where=str(file),
+            remedy=f"Install both of one release (pip install -U sphynx {DISTRIBUTION}), or pack the model again.",
+        )
     return card
 
 
