@@ -57,11 +57,17 @@ def test_all_faults_are_named_with_their_place() -> None:
     with pytest.raises(InputError) as refused:
         Whole.from_json(wrong, where="whole.json")
     message = str(refused.value)
-    for part in ("whole.json", "parts: name: expected str", "by_name: expected an object", "count is missing", "kind"):
+    for part in (
+        "whole.json",
+        "parts: entry 1: name: expected str",
+        "by_name: expected an object",
+        "count is missing",
+        "kind",
+    ):
         assert part in message
     assert refused.value.remedy == "Make the file again."
     for other in (None, [], "text"):
         with pytest.raises(InputError, match="expected an object"):
             Part.from_json(other)
-    with pytest.raises(InputError, match="seconds: expected float"):
+    with pytest.raises(InputError, match="seconds: entry 0: expected float"):
         Part.from_json({"name": "x", "seconds": [True]})

@@ -67,7 +67,7 @@ def converted(hint: Any, value: Any) -> Any:
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
             raise ValueError("expected a list")
-        return tuple(converted(arguments[0], item) for item in value)
+        return tuple(_entry(arguments[0], number, item) for number, item in enumerate(value))
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             raise ValueError("expected an object")
@@ -86,6 +86,13 @@ def converted(hint: Any, value: Any) -> Any:
     if hasattr(hint, "from_json"):
         return hint.from_json(value)
     raise ValueError(f"expected {hint.__name__}")
+
+
+def _entry(hint: Any, number: int, item: Any) -> Any:
+    try:
+        return converted(hint, item)
+    except ValueError as error:
+        raise ValueError(f"entry {number}: {error}") from None
 
 
 def _read(kind: Any, data: Any) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sphynx.bench import core, core_ring, core_symmetric, seal
-from sphynx.bench.clock import best_seconds
 from sphynx.bench.core_table import rate_rows, ring_rows
+from sphynx.bench.machine import best_seconds
 
 RATES = {
     "aes_blocks_per_s",

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sphynx.bench import private_models
+from sphynx.bench.results import BenchRun, ThroughputRun
 from sphynx.cli.main import app
 
 KEYS = {
@@ -34,3 +35,18 @@ def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert sum(layer["sent_bytes"] + layer["received_bytes"] for layer in layers) == size
     assert {entry["party"] for entry in row["timeline"]} == {"server", "client"}
     assert all(entry["end_s"] - entry["start_s"] >= 0 for entry in row["timeline"])
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[2] / "results" / "private").glob("*.json")), ids=lambda file: file.stem
+)
+def test_kept_results_are_read_as_they_were_written(file: Path) -> None:
+    kept = json.loads(file.read_text())
+    kind = ThroughputRun if "inferences_per_s" in kept["rows"][0] else BenchRun
+    run = kind.from_json(kept, where=file.name)
+    assert len(run.rows) == len(kept["rows"]) and all(row.equal_to_oracle for row in run.rows)
+    assert kind.from_json(run.to_json()) == run
+    written = run.to_json()
+    for before, after in zip(kept["rows"], written["rows"], strict=True):
+        assert {key: after[key] for key in before} == before  # nothing that was kept is lost
+    assert kept.get("fits") == written.get("fits")

@@ -177,10 +177,10 @@ def test_what_is_no_input_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"layers": [{"name": "a"}]}, "layers: entry 0 lacks phase, sent_bytes, received_bytes"),
+        ({"layers": [{"name": "a"}]}, "layers: entry 0: 3 faults"),
         ({"timeline": [{"party": "a", "phase": "online", "name": "b", "start_s": 0, "end_s": float("nan")}]}, "end_s"),
         ({"timeline": [{"party": "a", "phase": "online", "name": "b", "start_s": "0", "end_s": 1}]}, "start_s"),
-        ({"layers": {"name": "a"}}, "lacks"),
+        ({"layers": {"name": "a"}}, "layers: expected a list"),
     ],
 )
 def test_faults_of_a_benchmark_file_are_named(tmp_path: Path, change: dict[str, Any], fault: str) -> None:

@@ -21,7 +21,7 @@ def measure_core(
 ) -> dict[str, Any]:
     """`progress` is told what is measured next."""
     results: dict[str, Any] = {
-        "machine": describe_machine(),
+        "machine": describe_machine().to_json(),
         "repeats": repeats,
         "circuit": f"ReLU w={W} k={K} f={F}, {RELUS} instances",
         "seal": seal_peer(),
@@ -45,5 +45,5 @@ def measure_core(
     for shape in SHAPES:
         progress(f"ring convolution {shape.in_channels} -> {shape.out_channels}")
         results["ring_convolutions"] += ring_times(shape, repeats)
-    results["machine"]["load_average_after"] = describe_machine()["load_average"]
+    results["machine"]["load_average_after"] = list(describe_machine().load_average)
     return results

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.bench.clock import best_seconds
+from sphynx.bench.machine import best_seconds
 from sphynx.core.conv_shape import ConvShape
 from sphynx.core.ring import RingConv, ring_dtype
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sphynx.bench.clock import best_seconds
+from sphynx.bench.machine import best_seconds
 from sphynx.bench.seal import seal_times
 from sphynx.core import Prg, _native
 from sphynx.core import rlwe as he

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.bench.clock import best_seconds
+from sphynx.bench.machine import best_seconds
 from sphynx.core import Prg, _native, garbling, ot
 
 Words = NDArray[np.uint64]

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.bench.process_use import peak_memory_bytes
+from sphynx.bench.machine import peak_memory_bytes
 from sphynx.bench.workers import tell, told_by, told_by_all, values_of, workers
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link

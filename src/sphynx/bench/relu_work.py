@@ -77,7 +77,7 @@ def _ots() -> tuple[ServerOts, ClientOts]:
 
 
 def _best_cpu_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Of the whole process, unlike bench.clock: native code starts threads."""
+    """Of the whole process, unlike `best_seconds`: native code starts threads."""
     held = [work()]
     best = float("inf")
     for _ in range(repeats):

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-PHASES: dict[str, Callable[[dict[str, Any]], float]] = {
-    "online": lambda row: row["online_s"],
-    "offline": lambda row: row["offline_s"],
-    "total": lambda row: row["offline_s"] + row["online_s"],
+from sphynx.bench.results import BenchRow, LineFit
+
+PHASES: dict[str, Callable[[BenchRow], float]] = {
+    "online": lambda row: row.online_s,
+    "offline": lambda row: row.offline_s,
+    "total": lambda row: row.offline_s + row.online_s,
 }
 
 
@@ -40,28 +41,28 @@ def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
     return Line(float(intercept), float(slope), 1 - unexplained / spread if spread else 1.0)
 
 
-def fits(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def fits(rows: Sequence[BenchRow]) -> tuple[LineFit, ...]:
     """A line for each ReLU protocol, link and phase."""
-    return [fit for own in _groups(rows) for fit in _fits_of(own)]
+    return tuple(fit for own in _groups(rows) for fit in _fits_of(own))
 
 
-def _groups(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    for backend, link in dict.fromkeys((row["relu_backend"], row["link"]) for row in rows):
-        yield [row for row in rows if (row["relu_backend"], row["link"]) == (backend, link)]
+def _groups(rows: Sequence[BenchRow]) -> Iterator[list[BenchRow]]:
+    for backend, link in dict.fromkeys((row.relu_backend, row.link) for row in rows):
+        yield [row for row in rows if (row.relu_backend, row.link) == (backend, link)]
 
 
-def _fits_of(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    relus = [row["relus"] * row["batch"] for row in rows]
+def _fits_of(rows: list[BenchRow]) -> Iterator[LineFit]:
+    relus = [row.relus * row.batch for row in rows]
     for phase, seconds in PHASES.items():
         line = fit_line(relus, [seconds(row) for row in rows])
-        yield {
-            "relu_backend": rows[0]["relu_backend"],
-            "link": rows[0]["link"],
-            "phase": phase,
-            "intercept_s": line.intercept,
-            "s_per_relu": line.slope,
-            "r_squared": line.r_squared,
-            "networks": len(rows),
-            "smallest_relus": min(relus),
-            "largest_relus": max(relus),
-        }
+        yield LineFit(
+            relu_backend=rows[0].relu_backend,
+            link=rows[0].link,
+            phase=phase,
+            intercept_s=line.intercept,
+            s_per_relu=line.slope,
+            r_squared=line.r_squared,
+            networks=len(rows),
+            smallest_relus=min(relus),
+            largest_relus=max(relus),
+        )

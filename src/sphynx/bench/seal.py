@@ -10,8 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from sphynx.bench.clock import best_seconds
-from sphynx.bench.machine import installed_version
+from sphynx.bench.machine import best_seconds, installed_version
 
 PRIME_BITS = {4096: [36, 36, 37], 8192: [36, 36, 36, 36, 36]}
 KEYS = ("seal_product_s", "seal_add_s", "seal_plaintext_ntt_s", "seal_encrypt_s", "seal_decrypt_s")

@@ -14,14 +14,16 @@ import statistics
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from sphynx.bench.private import p95
 from sphynx.bench.private_models import Model, question
+from sphynx.bench.results import ClientRow, ThroughputRow
 from sphynx.bench.throughput_clients import Asked, ServerUse, Serving, run_clients
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
+from sphynx.program.ir import Program
 
 
 class Serve(Protocol):
@@ -39,7 +41,7 @@ def measure_throughput(
     *,
     seconds: float,
     progress: Callable[[str], None] = lambda _: None,
-) -> list[dict[str, Any]]:
+) -> tuple[ThroughputRow, ...]:
     """A row for each model, backend, link and number of clients. `progress` is told what is measured next."""
     rows = []
     for model in models:
@@ -51,47 +53,47 @@ def measure_throughput(
                     progress(f"{model.name}, {backend}, {link_name}, {count} client{'s' if count > 1 else ''}")
                     with serve(model.folder, count, link) as serving:
                         used, clients = run_clients(serving, count, backend, pixels[0], expected[0], seconds)
-                    row: dict[str, Any] = {
-                        "model": model.name,
-                        "relus": program.relu_count,
-                        "ring_bits": program.ring_bits,
-                        "relu_backend": backend,
-                        "link": link_name,
-                        "clients": count,
-                    }
-                    rows.append(row | _row(used, clients))
-    return rows
+                    rows.append(_row(model.name, program, backend, link_name, used, clients))
+    return tuple(rows)
 
 
-def _row(server: ServerUse, clients: list[Asked]) -> dict[str, Any]:
+def _row(
+    model: str, program: Program, backend: Backend, link: str, server: ServerUse, clients: list[Asked]
+) -> ThroughputRow:
     latencies = [seconds for client in clients for seconds in client.latencies_s]
     offline = [seconds for client in clients for seconds in client.offline_s]
     online = [seconds for client in clients for seconds in client.online_s]
     window_s = max(client.end_s for client in clients) - min(client.start_s for client in clients)
-    return {
-        "seconds": window_s,
-        "inferences": len(latencies),
-        "inferences_per_s": len(latencies) / window_s,
-        "latency_s": statistics.median(latencies),
-        "latency_p95_s": p95(latencies),
-        "offline_s": statistics.median(offline),
-        "online_s": statistics.median(online),
-        "online_p95_s": p95(online),
-        "offline_bytes": clients[0].offline_bytes,
-        "online_bytes": clients[0].online_bytes,
-        "bytes_per_inference": clients[0].offline_bytes + clients[0].online_bytes,
-        "server_cpu_s": None if server.cpu_s is None else server.cpu_s / len(latencies),
-        "client_cpu_s": sum(client.cpu_s for client in clients) / len(latencies),
-        "server_peak_memory_bytes": server.peak_memory_bytes,
-        "equal_to_oracle": all(client.equal_to_oracle for client in clients),
-        "per_client": [
-            {
-                "inferences": len(client.latencies_s),
-                "inferences_per_s": client.inferences_per_s,
-                "latency_s": statistics.median(client.latencies_s),
-                "latency_p95_s": p95(client.latencies_s),
-                "online_s": statistics.median(client.online_s),
-            }
+    return ThroughputRow(
+        model=model,
+        relus=program.relu_count,
+        ring_bits=program.ring_bits,
+        relu_backend=backend,
+        link=link,
+        clients=len(clients),
+        seconds=window_s,
+        inferences=len(latencies),
+        inferences_per_s=len(latencies) / window_s,
+        latency_s=statistics.median(latencies),
+        latency_p95_s=p95(latencies),
+        offline_s=statistics.median(offline),
+        online_s=statistics.median(online),
+        online_p95_s=p95(online),
+        offline_bytes=clients[0].offline_bytes,
+        online_bytes=clients[0].online_bytes,
+        bytes_per_inference=clients[0].offline_bytes + clients[0].online_bytes,
+        server_cpu_s=None if server.cpu_s is None else server.cpu_s / len(latencies),
+        client_cpu_s=sum(client.cpu_s for client in clients) / len(latencies),
+        server_peak_memory_bytes=server.peak_memory_bytes,
+        equal_to_oracle=all(client.equal_to_oracle for client in clients),
+        per_client=tuple(
+            ClientRow(
+                len(client.latencies_s),
+                client.inferences_per_s,
+                statistics.median(client.latencies_s),
+                p95(client.latencies_s),
+                statistics.median(client.online_s),
+            )
             for client in clients
-        ],
-    }
+        ),
+    )

@@ -14,6 +14,7 @@ from sphynx.errors import InputError, SphynxError
 
 if TYPE_CHECKING:
     from sphynx.bench.private_models import Model
+    from sphynx.bench.results import BenchRun, Machine, Source, ThroughputRun
     from sphynx.program.backends import Backend
     from sphynx.program.cost.link import Link
 
@@ -69,23 +70,20 @@ def models_for(programs: list[str] | None, untrained: str, conv_stack: str, fold
     return models
 
 
-def describe_run() -> dict[str, Any]:
-    """Machine and source of the numbers. Call it before measuring: the load should be the others'."""
+def describe_run() -> tuple[Machine, Source]:
+    """Call it before measuring: the load should be the others'."""
     from sphynx.bench.machine import describe_machine
+    from sphynx.bench.results import Source
     from sphynx.run.environment import describe_environment
 
-    environment = describe_environment()
-    return {
-        "machine": describe_machine(),
-        "source": {key: environment[key] for key in ("commit", "source_sha256", "command")},
-    }
+    return describe_machine(), Source.from_json(describe_environment())
 
 
-def machine_words(results: dict[str, Any]) -> str:
-    machine, source = results["machine"], results["source"]
+def machine_words(run: BenchRun | ThroughputRun) -> str:
+    machine = run.machine
     return (
-        f"{machine['architecture']}, {machine['cores']} cores, load {machine['load_average'][0]} at the start; "
-        f"sphynx {machine['versions']['sphynx']} {source['commit'] or source['source_sha256']}"
+        f"{machine.architecture}, {machine.cores} cores, load {machine.load_average[0]} at the start; "
+        f"sphynx {machine.versions['sphynx']} {run.source}"
     )
 
 
@@ -97,6 +95,6 @@ def hand_out(results: dict[str, Any], as_json: bool, out: Path | None) -> None:
         print_json(results)
 
 
-def require_exact(rows: list[dict[str, Any]], where: str) -> None:
-    if not all(row["equal_to_oracle"] for row in rows):
+def require_exact(run: BenchRun | ThroughputRun, where: str) -> None:
+    if not all(row.equal_to_oracle for row in run.rows):
         raise SphynxError("a private result differs from the integer oracle", where=where, remedy="Please report it.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from sphynx.cli import bench_options as opt
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import print_table
 from sphynx.cli.output_files import Out
+
+if TYPE_CHECKING:
+    from sphynx.bench.results import BenchRun
 
 Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Medians are over this many inferences.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Without TLS: the cost of the protocol alone.")]
@@ -42,13 +45,11 @@ def private(
       sphynx bench private sphynx-cifar100-25k compiled/digits --relu gmw -o private.json
     """
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
-        results = measured(
-            programs, untrained, relu, link, repeat, conv_stack, Path(temporary), batch=batch, plain=plain
-        )
-    opt.hand_out(results, as_json, out)
+        run = measured(programs, untrained, relu, link, repeat, conv_stack, Path(temporary), batch=batch, plain=plain)
+    opt.hand_out(run.to_json(), as_json, out)
     if not as_json:
-        print_rows("sphynx bench private", results)
-    opt.require_exact(results["rows"], "bench private")
+        print_rows("sphynx bench private", run)
+    opt.require_exact(run, "bench private")
 
 
 def measured(
@@ -62,32 +63,30 @@ def measured(
     *,
     batch: int = 1,
     plain: bool = False,
-) -> dict[str, Any]:
-    """Machine, source and rows."""
+) -> BenchRun:
     backends, links = opt.parse_backends(relu, "--relu"), opt.links_for(link)
-    results = opt.describe_run()
+    made = opt.describe_run()
     models = opt.models_for(programs, untrained, conv_stack, folder)
     from sphynx.bench.private import measure_private
     from sphynx.bench.private_parties import plain_channel
+    from sphynx.bench.results import BenchRun
     from sphynx.service.local import make_local_keys
 
     open_channel = plain_channel if plain else make_local_keys(folder / "keys").open_channel
     rows = measure_private(
-        models, backends, links, repeats=repeat, batch=batch, open_channel=open_channel, progress=opt.tell
-    )
-    for row in rows:
-        row["transport"] = "plain" if plain else "TLS 1.3"
-    return {**results, "rows": rows}
+        models, backends, links, repeats=repeat, batch=batch, open_channel=open_channel,
+        transport="plain" if plain else "TLS 1.3", progress=opt.tell,
+    )  # fmt: skip
+    return BenchRun(*made, rows)
 
 
-def print_rows(title: str, results: dict[str, Any]) -> None:
-    from sphynx.bench.private_table import COLUMNS, table_rows
+def print_rows(title: str, run: BenchRun) -> None:
+    from sphynx.bench.tables import PRIVATE_COLUMNS, private_rows
 
-    rows = results["rows"]
+    first = run.rows[0]
     print_table(
         title,
-        COLUMNS,
-        table_rows(rows),
-        note=f"medians of {rows[0]['repeats']}; {rows[0]['transport']}; {opt.machine_words(results)}; "
-        "x: times the clear",
+        PRIVATE_COLUMNS,
+        private_rows(run.rows),
+        note=f"medians of {first.repeats}; {first.transport}; {opt.machine_words(run)}; x: times the clear",
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +16,9 @@ from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_table
 from sphynx.cli.output_files import Out, figure_file
 from sphynx.errors import InputError
+
+if TYPE_CHECKING:
+    from sphynx.bench.results import LineFit
 
 
 def scaling(
@@ -44,19 +49,19 @@ def scaling(
     """
     _require_two_counts(sizes)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
-        results = measured(None, sizes, relu, link, repeat, conv_stack, Path(temporary))
+        run = measured(None, sizes, relu, link, repeat, conv_stack, Path(temporary))
     from sphynx.bench.scaling import fits
 
-    results["fits"] = fits(results["rows"])
-    opt.hand_out(results, as_json, out)
+    run = dataclasses.replace(run, fits=fits(run.rows))
+    opt.hand_out(run.to_json(), as_json, out)
     if figure is not None:
         from sphynx.report.scaling_figure import save_scaling
 
-        save_scaling(results, figure)
+        save_scaling(run.to_json(), figure)
     if not as_json:
-        print_rows("sphynx bench scaling", results)
-        _print_fits(results["fits"])
-    opt.require_exact(results["rows"], "bench scaling")
+        print_rows("sphynx bench scaling", run)
+        _print_fits(run.fits or ())
+    opt.require_exact(run, "bench scaling")
 
 
 def _require_two_counts(sizes: str) -> None:
@@ -73,19 +78,19 @@ def _require_two_counts(sizes: str) -> None:
         )  # fmt: skip
 
 
-def _print_fits(found: list[dict[str, Any]]) -> None:
+def _print_fits(found: Sequence[LineFit]) -> None:
     print_table(
         "seconds = a + b x ReLUs, least squares",
         ["ReLU", "link", "phase", ">a", ">b per ReLU", ">R²", ">networks"],
         (
             [
-                fit["relu_backend"],
-                fit["link"],
-                fit["phase"],
-                f"{1e3 * fit['intercept_s']:.1f} ms",
-                f"{1e6 * fit['s_per_relu']:.3f} µs",
-                f"{fit['r_squared']:.4f}",
-                str(fit["networks"]),
+                fit.relu_backend,
+                fit.link,
+                fit.phase,
+                f"{1e3 * fit.intercept_s:.1f} ms",
+                f"{1e6 * fit.s_per_relu:.3f} µs",
+                f"{fit.r_squared:.4f}",
+                str(fit.networks),
             ]
             for fit in found
         ),

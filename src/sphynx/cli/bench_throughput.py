@@ -50,26 +50,25 @@ def throughput(
       sphynx bench throughput --untrained 25.6k --relu gmw --link loopback,lan -o throughput.json
     """
     backends, links, counts = opt.parse_backends(relu, "--relu"), opt.links_for(link), parse_clients(clients)
-    results = opt.describe_run()
+    made = opt.describe_run()
+    from sphynx.bench.results import ThroughputRun
+    from sphynx.bench.tables import THROUGHPUT_COLUMNS, throughput_rows
     from sphynx.bench.throughput import measure_throughput
-    from sphynx.bench.throughput_table import COLUMNS, table_rows
 
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
         models = opt.models_for(programs, untrained, conv_stack, Path(temporary))
         rows = measure_throughput(models, backends, links, counts, serve, seconds=seconds, progress=opt.tell)
-    for row in rows:
-        row["transport"] = "TLS 1.3"
-    results["rows"] = rows
-    opt.hand_out(results, as_json, out)
+    run = ThroughputRun(*made, rows)
+    opt.hand_out(run.to_json(), as_json, out)
     if not as_json:
         print_table(
             "sphynx bench throughput",
-            COLUMNS,
-            table_rows(rows),
-            note=f"latency: offline and online, medians; CPU per inference; {rows[0]['transport']}; "
-            f"server and clients on one machine: {opt.machine_words(results)}",
+            THROUGHPUT_COLUMNS,
+            throughput_rows(rows),
+            note=f"latency: offline and online, medians; CPU per inference; {rows[0].transport}; "
+            f"server and clients on one machine: {opt.machine_words(run)}",
         )
-    opt.require_exact(rows, "bench throughput")
+    opt.require_exact(run, "bench throughput")
 
 
 @contextmanager

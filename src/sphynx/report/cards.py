@@ -235,15 +235,14 @@ def tiles(sources: Sources, present: Mapping[str, Any]) -> list[Tile]:
         fewest, most = (short_number(float(f"{pick(run.relus for run in finished):.3g}")) for pick in (min, max))
         value = fewest if fewest == most else f"{fewest}\u2013{most}"
         found.append(Tile("ReLUs", value, f"{len(finished)} trained network{'s' if len(finished) > 1 else ''}"))
-    timed = [(row.number("online_s"), row) for row in sources.private]
-    fastest = min(((s, row) for s, row in timed if s), key=lambda pair: pair[0], default=None)
+    timed = (row for row in sources.private if row.values.online_s)
+    fastest = min(timed, key=lambda row: row.values.online_s, default=None)
     if fastest is not None:
-        made = provenance(fastest[1].environment, present)
-        where = "this machine" if made.here else fastest[1].machine if made.text.startswith("unknown") else made.text
-        found.append(Tile("online latency", seconds_text(fastest[0]), f"{fastest[1].name}; {where}"))
-        traffic = fastest[1].number("online_bytes")
-        if traffic:
-            found.append(Tile("online traffic", bytes_text(traffic), "of the same row"))
+        made = provenance(fastest.environment, present)
+        where = "this machine" if made.here else fastest.machine if made.text.startswith("unknown") else made.text
+        found.append(Tile("online latency", seconds_text(fastest.values.online_s), f"{fastest.name}; {where}"))
+        if fastest.values.online_bytes:
+            found.append(Tile("online traffic", bytes_text(fastest.values.online_bytes), "of the same row"))
     return found
 
 

@@ -9,9 +9,10 @@ from itertools import cycle
 from typing import Any
 
 from sphynx.report.literature import Published, read_published
+from sphynx.report.measured import BenchEntry, PrivateTimes
 from sphynx.report.paper.experiments import DATA_SETS
 from sphynx.report.provenance import made_elsewhere, provenance
-from sphynx.report.sources import PlacementRun, PrivateRow, Sources, TrainingRun
+from sphynx.report.sources import PlacementRun, Sources, TrainingRun
 from sphynx.report.svg.chart_axes import Axis, epoch_axis, linear_axis, log_axis, seconds_text
 from sphynx.report.svg.charts import WIDE, Point, Series, curves, wrapped
 from sphynx.report.svg.drawing import SERIES, Drawing, Mark, Text, roles
@@ -133,7 +134,7 @@ def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Char
                 f"pareto-relus-{data}", f"{data}: accuracy against ReLUs", _by_teacher(runs, present),
                 [(p, float(p.relus)) for p in peers if p.relus], "ReLUs (logarithmic)", caption,
             )  # fmt: skip
-        timed = [(row, run) for row in sources.private if row.number("online_s") and (run := _run_of(row, runs))]
+        timed = [(row, run) for row in sources.private if row.values.online_s and (run := _run_of(row, runs))]
         if timed and (peers or len({run.accuracy for _, run in timed}) > 1):
             machines = dict.fromkeys(f"{row.machine}; {provenance(row.environment, present)}" for row, _ in timed)
             yield _pareto(
@@ -155,19 +156,19 @@ def _by_teacher(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> list
     return found
 
 
-def _by_protocol(timed: Sequence[tuple[PrivateRow, TrainingRun]], present: Mapping[str, Any]) -> list[Series]:
+def _by_protocol(
+    timed: Sequence[tuple[BenchEntry[PrivateTimes], TrainingRun]], present: Mapping[str, Any]
+) -> list[Series]:
     """A colour for each way to do ReLUs, a mark for each link."""
-    mark_of = dict(zip(dict.fromkeys(row.values.get("link") for row, _ in timed), cycle(OWN_MARKS), strict=False))
-    backends = dict.fromkeys(str(row.values["relu_backend"]) for row, _ in timed)
+    mark_of = dict(zip(dict.fromkeys(row.values.link for row, _ in timed), cycle(OWN_MARKS), strict=False))
+    backends = dict.fromkeys(row.values.relu_backend for row, _ in timed)
     role_of = dict(zip(backends, cycle(OWN_ROLES), strict=False))
     found = []
     for protocol in dict.fromkeys(row.protocol for row, _ in timed):
         own = [(row, run) for row, run in timed if row.protocol == protocol]
         first = own[0][0].values
-        points = [
-            Point(row.number("online_s") or 0.0, run.accuracy or 0.0, _timed_tip(row, run, present)) for row, run in own
-        ]
-        role, mark = role_of[str(first["relu_backend"])], mark_of[first.get("link")]
+        points = [Point(row.values.online_s, run.accuracy or 0.0, _timed_tip(row, run, present)) for row, run in own]
+        role, mark = role_of[first.relu_backend], mark_of[first.link]
         found.append(Series(f"ours, {protocol}", sorted(points, key=lambda p: p.x), role, mark))
     return found
 
@@ -196,18 +197,19 @@ def _pareto(
     return Chart(chart_id, title, caption, draw)
 
 
-def _run_of(row: PrivateRow, runs: Sequence[TrainingRun]) -> TrainingRun | None:
+def _run_of(row: BenchEntry[PrivateTimes], runs: Sequence[TrainingRun]) -> TrainingRun | None:
     """The run of a benchmark's name, else the most accurate with as many ReLUs: weights do not change latency."""
-    model = row.values["model"]
+    model = row.values.model
     named = [run for run in runs if run.name == model or run.name.endswith(f"/{model}")]
-    alike = [run for run in runs if run.relus == row.values.get("relus")]
+    alike = [run for run in runs if run.relus == row.values.relus]
     return max(named or alike, key=lambda run: run.accuracy or 0.0, default=None)
 
 
-def _timed_tip(row: PrivateRow, run: TrainingRun, present: Mapping[str, Any]) -> str:
-    total = f", {seconds_text(row.total_s)} in all" if row.total_s is not None else ""
+def _timed_tip(row: BenchEntry[PrivateTimes], run: TrainingRun, present: Mapping[str, Any]) -> str:
+    total_s = row.values.total_s
+    total = f", {seconds_text(total_s)} in all" if total_s is not None else ""
     return (
-        f"{row.name}: {seconds_text(row.number('online_s') or 0.0)} online{total}; {run.accuracy:.2f} % by {run.name}, "
+        f"{row.name}: {seconds_text(row.values.online_s)} online{total}; {run.accuracy:.2f} % by {run.name}, "
         f"{'distilled' if run.distilled else 'not distilled'} "
         f"({row.source}; {row.machine}; {provenance(row.environment, present)})"
     )

@@ -11,9 +11,10 @@ from typing import Any
 
 from sphynx.report.cards import Table
 from sphynx.report.figures import Chart
+from sphynx.report.measured import BenchEntry, Layer, PerParty, PrivateTimes, Throughput
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.scaling_figure import scaling_chart
-from sphynx.report.sources import PrivateRow, RangeCheck, Sources
+from sphynx.report.sources import RangeCheck, Sources
 from sphynx.report.svg.chart_axes import bytes_text, seconds_text
 from sphynx.report.svg.drawing import Drawing, Key, roles
 from sphynx.report.svg.spans import Panel, Piece, SpanRow, Tick, spans
@@ -28,9 +29,10 @@ def private_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     rows = [
         [
             f"{row.name} [{machines.index(where) + 1}]",
-            _seconds(row.number("offline_s")), _seconds(row.number("online_s")), _seconds(row.total_s),
-            _seconds(row.number("plaintext_s")), _bytes(row, "offline_bytes"), _bytes(row, "online_bytes"),
-            str(row.values.get("rounds", "-")), _memory(row), _yes(row.values.get("equal_to_oracle")),
+            _seconds(row.values.offline_s), _seconds(row.values.online_s), _seconds(row.values.total_s),
+            _seconds(row.values.plaintext_s), _bytes(row.values.offline_bytes), _bytes(row.values.online_bytes),
+            "-" if row.values.rounds is None else str(row.values.rounds), _memory(row.values.peak_memory_bytes),
+            _yes(row.values.equal_to_oracle),
         ]
         for row, where in zip(sources.private, made, strict=True)
     ]  # fmt: skip
@@ -49,10 +51,10 @@ def throughput_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     machines = list(dict.fromkeys(_made(row, present) for row in sources.throughput))
     rows = [
         [
-            f"{row.name} [{machines.index(_made(row, present)) + 1}]", str(row.values["clients"]),
-            f"{row.values['inferences_per_s']:.2f}", _seconds(row.number("latency_s")),
-            _seconds(row.number("latency_p95_s")), _seconds(row.number("online_s")),
-            _bytes(row, "bytes_per_inference"), _yes(row.values.get("equal_to_oracle")),
+            f"{row.name} [{machines.index(_made(row, present)) + 1}]", str(row.values.clients),
+            f"{row.values.inferences_per_s:.2f}", _seconds(row.values.latency_s),
+            _seconds(row.values.latency_p95_s), _seconds(row.values.online_s),
+            _bytes(row.values.bytes_per_inference), _yes(row.values.equal_to_oracle),
         ]
         for row in sources.throughput
     ]  # fmt: skip
@@ -67,9 +69,9 @@ def throughput_table(sources: Sources, present: Mapping[str, Any]) -> Table:
 
 def private_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Chart]:
     for number, row in enumerate(sources.private):
-        if row.timeline:
+        if row.values.timeline:
             yield _timeline_chart(row, number, present)
-        if row.layers:
+        if row.values.layers:
             yield _traffic_chart(row, number, present)
     for number, run in enumerate(sources.scaling):
         yield scaling_chart(run.results, number, made_elsewhere([run.environment], present))
@@ -77,26 +79,27 @@ def private_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Cha
         yield _range_chart(check, number, present)
 
 
-def _timeline_chart(row: PrivateRow, number: int, present: Mapping[str, Any]) -> Chart:
+def _timeline_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping[str, Any]) -> Chart:
     def draw(width: float) -> Drawing:
-        parties = list(dict.fromkeys(str(piece["party"]) for piece in row.timeline))
-        colour = roles(_kind(str(piece["name"])) for piece in row.timeline)
+        timeline = row.values.timeline
+        parties = list(dict.fromkeys(span.party for span in timeline))
+        colour = roles(_kind(span.name) for span in timeline)
         panels = []
         for phase in PHASES:
-            pieces = [piece for piece in row.timeline if piece["phase"] == phase]
-            if not pieces:
+            own = [span for span in timeline if span.phase == phase]
+            if not own:
                 continue
-            first = min(float(piece["start_s"]) for piece in pieces)
+            first = min(span.start_s for span in own)
             rows = [
                 SpanRow(
                     party,
                     [
                         Piece(
-                            float(p["start_s"]) - first, float(p["end_s"]) - first, colour[_kind(str(p["name"]))],
-                            f"{party}, {phase}: {p['name']}, {seconds_text(float(p['end_s']) - float(p['start_s']))}",
+                            span.start_s - first, span.end_s - first, colour[_kind(span.name)],
+                            f"{party}, {phase}: {span.name}, {seconds_text(span.end_s - span.start_s)}",
                         )
-                        for p in pieces
-                        if str(p["party"]) == party
+                        for span in own
+                        if span.party == party
                     ],
                 )
                 for party in parties
@@ -110,12 +113,12 @@ def _timeline_chart(row: PrivateRow, number: int, present: Mapping[str, Any]) ->
     return Chart(f"timeline-{number}", f"One private inference: {row.name}", caption, draw)
 
 
-def _traffic_chart(row: PrivateRow, number: int, present: Mapping[str, Any]) -> Chart:
+def _traffic_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping[str, Any]) -> Chart:
     def draw(width: float) -> Drawing:
         panels = []
         for phase in PHASES:
             rows = []
-            for name, sent, received in _by_tensor(row.layers, phase):
+            for name, sent, received in _by_tensor(row.values.layers, phase):
                 pieces = [
                     Piece(0.0, sent, "s0", f"{name}, {phase}: {bytes_text(sent)} sent"),
                     Piece(sent, sent + received, "s1", f"{name}, {phase}: {bytes_text(received)} received"),
@@ -131,30 +134,32 @@ def _traffic_chart(row: PrivateRow, number: int, present: Mapping[str, Any]) -> 
     return Chart(f"traffic-{number}", f"Traffic by layer: {row.name}", caption, draw)
 
 
-def _by_tensor(layers: Sequence[Mapping[str, Any]], phase: str) -> list[tuple[str, float, float]]:
+def _by_tensor(layers: Sequence[Layer], phase: str) -> list[tuple[str, float, float]]:
     """Name, sent and received bytes; the pieces of one tensor are summed."""
     found: dict[str, tuple[float, float]] = {}
     for layer in layers:
-        if layer["phase"] == phase:
-            name = PLACE.sub("", str(layer["name"]))
+        if layer.phase == phase:
+            name = PLACE.sub("", layer.name)
             sent, received = found.get(name, (0.0, 0.0))
-            found[name] = sent + float(layer["sent_bytes"]), received + float(layer["received_bytes"])
+            found[name] = sent + layer.sent_bytes, received + layer.received_bytes
     return [(name, sent, received) for name, (sent, received) in found.items()]
 
 
 def _range_chart(check: RangeCheck, number: int, present: Mapping[str, Any]) -> Chart:
+    images = check.found.images
+
     def draw(width: float) -> Drawing:
         rows = []
-        for layer in check.layers:
-            given, used, bound = (int(layer[key]) for key in ("range_bits", "used_bits", "bound_bits"))
-            pieces = [Piece(0, given, "s6", f"{layer['name']}: range of {given} bits", True)] if given else []
-            pieces.append(Piece(0, used, "s0", f"{layer['name']}: {used} bits used by {check.images:,} images"))
-            worst = Tick(bound, "s5", "diamond", f"{layer['name']}: no image can need more than {bound} bits")
-            rows.append(SpanRow(str(layer["name"]), pieces, [worst]))
+        for layer in check.found.layers:
+            name, given, used, bound = layer.name, layer.range_bits, layer.used_bits, layer.bound_bits
+            pieces = [Piece(0, given, "s6", f"{name}: range of {given} bits", True)] if given else []
+            pieces.append(Piece(0, used, "s0", f"{name}: {used} bits used by {images:,} images"))
+            worst = Tick(bound, "s5", "diamond", f"{name}: no image can need more than {bound} bits")
+            rows.append(SpanRow(name, pieces, [worst]))
         key = [Key("used", "s0"), Key("range", "s6", hollow=True), Key("worst case", "s5", "diamond")]
         return spans(f"ranges of {check.name}", [Panel("", rows, lambda bits: f"{bits:g} bits")], key, width=width)
 
-    caption = f"Used by {check.images:,} images{f' ({check.data})' if check.data else ''}. "
+    caption = f"Used by {images:,} images{f' ({check.data})' if check.data else ''}. "
     caption += "A linear map without a range is a link of a chain, which may wrap around the ring."
     caption += made_elsewhere([check.environment], present)
     return Chart(f"ranges-{number}", f"Use of number ranges: {check.name}", caption, draw)
@@ -169,7 +174,7 @@ def _kind(section: str) -> str:
     return {"pixels": "image", "logits": "logits"}.get(section.rpartition(".")[2], "linear maps")
 
 
-def _made(row: PrivateRow, present: Mapping[str, Any]) -> str:
+def _made(row: BenchEntry[PrivateTimes] | BenchEntry[Throughput], present: Mapping[str, Any]) -> str:
     return f"{row.machine}; {provenance(row.environment, present)}"
 
 
@@ -177,20 +182,18 @@ def _seconds(value: float | None) -> str:
     return "-" if value is None else seconds_text(value)
 
 
-def _bytes(row: PrivateRow, key: str) -> str:
-    value = row.number(key)
+def _bytes(value: float | None) -> str:
     return "-" if value is None else bytes_text(value)
 
 
-def _memory(row: PrivateRow) -> str:
-    """One number, or server / client."""
-    found = row.values.get("peak_memory_bytes")
-    if not isinstance(found, Mapping):
-        return _bytes(row, "peak_memory_bytes")
-    server, client = (bytes_text(float(found[party])) for party in ("server", "client"))
+def _memory(found: PerParty | None) -> str:
+    """Server / client."""
+    if found is None:
+        return "-"
+    server, client = bytes_text(found.server), bytes_text(found.client)
     same_unit = server.split()[-1] == client.split()[-1]
     return f"{server.split()[0] if same_unit else server} / {client}"
 
 
-def _yes(value: object) -> str:
-    return {True: "yes", False: "NO"}.get(value, "-") if isinstance(value, bool) else "-"
+def _yes(value: bool | None) -> str:
+    return "-" if value is None else "yes" if value else "NO"

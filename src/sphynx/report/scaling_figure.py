@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sphynx.report.figures import Chart
+from sphynx.report.measured import Line, ScaledRow, Scaling
 from sphynx.report.svg.chart_axes import linear_axis
 from sphynx.report.svg.charts import WIDE, Point, Series, curves, stacked
 from sphynx.report.svg.drawing import Drawing, roles
@@ -16,27 +17,27 @@ from sphynx.report.svg.png import save_png
 PANELS = {"online": "Online latency", "offline": "Offline latency"}
 
 
-def scaling_chart(results: Mapping[str, Any], number: int = 0, note: str = "") -> Chart:
+def scaling_chart(results: Scaling, number: int = 0, note: str = "") -> Chart:
     """`note` ends the caption: where the results were made, if not here."""
-    rows, machine = results["rows"], results["machine"]
+    first, machine = results.rows[0], results.machine
     caption = (
-        f"Medians of {rows[0]['repeats']}, two processes over {rows[0]['transport']} on one machine "
+        f"Medians of {first.repeats}, two processes over {first.transport} on one machine "
         f"({machine.get('architecture', 'unknown')}, {machine.get('cores', '?')} cores). Random weights, number ranges "
         f"of trained networks. Lines: least squares.{note}"
     )
     return Chart(f"scaling-{number}", "Private latency against ReLUs", caption, partial(scaling_drawing, results))
 
 
-def scaling_drawing(results: Mapping[str, Any], width: float = WIDE) -> Drawing:
-    rows, fits = results["rows"], results["fits"]
+def scaling_drawing(results: Scaling, width: float = WIDE) -> Drawing:
+    rows, fits = results.rows, results.fits
     colour = roles(_name(row) for row in rows)
     panels = [(heading, _panel(heading, phase, rows, fits, colour, width)) for phase, heading in PANELS.items()]
     return stacked("Private latency against ReLUs", panels, width)
 
 
 def save_scaling(results: Mapping[str, Any], path: Path) -> None:
-    """SVG, or PNG by the file's name."""
-    drawing = scaling_chart(results).alone()
+    """The JSON of `sphynx bench scaling`, as SVG or PNG by the file's name."""
+    drawing = scaling_chart(Scaling.from_json(results)).alone()
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".png":
         save_png(drawing, path)
@@ -45,20 +46,21 @@ def save_scaling(results: Mapping[str, Any], path: Path) -> None:
 
 
 def _panel(
-    title: str, phase: str, rows: Sequence[Mapping[str, Any]], fits: Sequence[Mapping[str, Any]],
+    title: str, phase: str, rows: Sequence[ScaledRow], fits: Sequence[Line],
     colour: Mapping[str, str], width: float,
 ) -> Drawing:  # fmt: skip
     series = []
     for name, role in colour.items():
         points = [
-            Point(row["relus"] / 1e3, row[f"{phase}_s"], f"{row['model']}, {name}: {row[f'{phase}_s']:.3f} s {phase}")
+            Point(row.relus / 1e3, seconds, f"{row.model}, {name}: {seconds:.3f} s {phase}")
             for row in rows
             if _name(row) == name
+            for seconds in [row.online_s if phase == "online" else row.offline_s]
         ]
-        fit = next(fit for fit in fits if _name(fit) == name and fit["phase"] == phase)
-        ends = (fit["smallest_relus"], fit["largest_relus"])
-        words = f"{fit['intercept_s']:.3f} s + {1e6 * fit['s_per_relu']:.2f} µs x ReLUs, R² {fit['r_squared']:.3f}"
-        line = [Point(x / 1e3, fit["intercept_s"] + fit["s_per_relu"] * x, f"{name}: {words}") for x in ends]
+        fit = next(fit for fit in fits if _name(fit) == name and fit.phase == phase)
+        ends = (fit.smallest_relus, fit.largest_relus)
+        words = f"{fit.intercept_s:.3f} s + {1e6 * fit.s_per_relu:.2f} µs x ReLUs, R² {fit.r_squared:.3f}"
+        line = [Point(x / 1e3, fit.intercept_s + fit.s_per_relu * x, f"{name}: {words}") for x in ends]
         series.append(Series(name, points, role, joined=False))
         series.append(Series(words, line, role, marked=False, dashed=True))
     values = [point for each in series for point in each.points]
@@ -69,5 +71,5 @@ def _panel(
     )  # fmt: skip
 
 
-def _name(row: Mapping[str, Any]) -> str:
-    return f"{row['relu_backend']}, {row['link']}"
+def _name(row: ScaledRow | Line) -> str:
+    return f"{row.relu_backend}, {row.link}"

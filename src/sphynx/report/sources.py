@@ -4,7 +4,6 @@ that `sphynx bench` and `sphynx check` print. Each input says by its content wha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from sphynx.design.results import DesignResult
 from sphynx.errors import InputError
 from sphynx.record import Record
+from sphynx.report.measured import BenchEntry, PrivateTimes, Ranges, Scaling, Throughput
 from sphynx.run.folder import RunFolder
 from sphynx.run.stages import STAGES
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
@@ -23,12 +23,6 @@ from sphynx.space.shipped import CARD, load_card, model_path
 CONFIG, RESULT, ENVIRONMENT, BETA = "config.json", "result.json", "environment.json", "beta.json"
 DESIGN = "design.json"
 PRIVATE_KEYS = ("model", "relu_backend", "online_s")
-LAYER = (("name", "phase"), ("sent_bytes", "received_bytes"))  # keys of words, keys of numbers
-TIMELINE = (("party", "phase", "name"), ("start_s", "end_s"))
-RANGE = (("name",), ("range_bits", "used_bits", "bound_bits"))
-THROUGHPUT = (("model", "relu_backend", "link"), ("clients", "inferences_per_s", "latency_s", "bytes_per_inference"))
-SCALED = (("model", "relu_backend", "link", "transport"), ("relus", "repeats", "online_s", "offline_s"))
-FIT = (("relu_backend", "link", "phase", "intercept_s"), ("s_per_relu", "r_squared", "smallest_relus", "largest_relus"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,48 +103,10 @@ class DesignRun:
 
 
 @dataclass(frozen=True)
-class PrivateRow:
-    """One row of `sphynx bench private` or `throughput`: a network, a backend, a link."""
-
-    values: Mapping[str, Any]
-    source: str
-    machine: str = "unknown"
-    software: str = ""  # that it used besides Sphynx
-    environment: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def protocol(self) -> str:
-        """What is done to a ReLU, and over which link."""
-        link = f", {self.values['link']}" if self.values.get("link") else ""
-        return f"{self.values['relu_backend']}{link}"
-
-    @property
-    def name(self) -> str:
-        return f"{self.values['model']}, {self.protocol}"
-
-    @property
-    def total_s(self) -> float | None:
-        offline, online = self.number("offline_s"), self.number("online_s")
-        return None if offline is None or online is None else offline + online
-
-    def number(self, key: str) -> float | None:
-        value = self.values.get(key)
-        return float(value) if isinstance(value, int | float) else None
-
-    @property
-    def layers(self) -> Sequence[Mapping[str, Any]]:
-        return self.values.get("layers") or ()
-
-    @property
-    def timeline(self) -> Sequence[Mapping[str, Any]]:
-        return self.values.get("timeline") or ()
-
-
-@dataclass(frozen=True)
 class ScalingRun:
     """What `sphynx bench scaling` measured."""
 
-    results: Mapping[str, Any]
+    results: Scaling
     environment: Mapping[str, Any]
 
 
@@ -159,9 +115,7 @@ class RangeCheck:
     """What `sphynx check --json` printed: the bits that each linear map was given, used, and could need."""
 
     name: str
-    images: int
-    accuracy: float
-    layers: Sequence[Mapping[str, Any]]
+    found: Ranges
     data: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
 
@@ -172,8 +126,8 @@ class Sources:
     placements: list[PlacementRun] = field(default_factory=list)
     searches: list[CellSearch] = field(default_factory=list)
     designs: list[DesignRun] = field(default_factory=list)
-    private: list[PrivateRow] = field(default_factory=list)
-    throughput: list[PrivateRow] = field(default_factory=list)  # rows of `sphynx bench throughput`
+    private: list[BenchEntry[PrivateTimes]] = field(default_factory=list)
+    throughput: list[BenchEntry[Throughput]] = field(default_factory=list)  # rows of `sphynx bench throughput`
     scaling: list[ScalingRun] = field(default_factory=list)
     checks: list[RangeCheck] = field(default_factory=list)
 
@@ -250,27 +204,23 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
     if isinstance(data, Mapping) and _is_private(data):
         rows = [data]
     if isinstance(data, Mapping) and {"rows", "fits", "machine"} <= data.keys():
-        _require_scaling(data, where)
-        found.scaling.append(ScalingRun(data, _environment(data["machine"], data.get("source"))))
+        results = Scaling.from_json(data, where=where)
+        found.scaling.append(ScalingRun(results, _environment(data["machine"], data.get("source"))))
     elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and "inferences_per_s" in r for r in rows):
-        _require(rows, THROUGHPUT, f"{where}, rows")
-        machine, source = (about.get(key) for key in ("machine", "source"))
-        made = _machine_text(machine), _software_text(machine), _environment(machine, source)
-        found.throughput += [PrivateRow(row, path.name, *made) for row in rows]
+        found.throughput += [
+            BenchEntry(Throughput.from_json(row, where=f"{where}, row {n}"), path.name, *_made(row, about))
+            for n, row in enumerate(rows)
+        ]
     elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and _is_private(r) for r in rows):
-        for row in rows:
-            _require(row.get("layers") or (), LAYER, f"{where}, layers")
-            _require(row.get("timeline") or (), TIMELINE, f"{where}, timeline")
-        for row in rows:
-            machine, source = (row.get(key, about.get(key)) for key in ("machine", "source"))
-            made = _machine_text(machine), _software_text(machine), _environment(machine, source)
-            found.private.append(PrivateRow(row, path.name, *made))
+        found.private += [
+            BenchEntry(PrivateTimes.from_json(row, where=f"{where}, row {n}"), path.name, *_made(row, about))
+            for n, row in enumerate(rows)
+        ]
     elif isinstance(data, Mapping) and {"layers", "images", "accuracy"} <= data.keys():
-        _require(data["layers"], RANGE, f"{where}, layers")
         name = str(data.get("compiled", path.stem))
         on = f"{data['data']}, {data['split']} images" if {"data", "split"} <= data.keys() else ""
-        environment = data.get("environment", {})
-        found.checks.append(RangeCheck(name, data["images"], 100 * data["accuracy"], data["layers"], on, environment))
+        ranges = Ranges.from_json(data, where=where)
+        found.checks.append(RangeCheck(name, ranges, on, data.get("environment", {})))
     elif isinstance(data, Mapping) and {"result", "config", "metrics"} <= data.keys():
         design = any_design_from_json(data["config"].get("design"), where=where)
         name = str(data.get("name", path.stem))
@@ -286,40 +236,10 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         )
 
 
-def _require(entries: Any, keys: tuple[tuple[str, ...], tuple[str, ...]], where: str) -> None:
-    """Entries come from other programs: what a chart reads of them must be there, and numbers must be numbers."""
-    words, numbers = keys
-    for number, entry in enumerate(entries if isinstance(entries, Sequence) else [entries]):
-        missing = [key for key in (*words, *numbers) if not isinstance(entry, Mapping) or key not in entry]
-        wrong = [] if missing else [key for key in numbers if not _is_amount(entry[key])]
-        if missing or wrong:
-            fault = f"lacks {', '.join(missing)}" if missing else f"has no amount as {', '.join(wrong)}"
-            raise InputError(f"entry {number} {fault}", where=where, remedy="Make the file again.")
-
-
-def _require_scaling(data: Mapping[str, Any], where: str) -> None:
-    """Also a line for every group of points; a line may begin below zero."""
-    rows, fits = data["rows"], data["fits"]
-    _require(rows, SCALED, f"{where}, rows")
-    _require(fits, FIT, f"{where}, fits")
-    groups = {(str(row["relu_backend"]), str(row["link"])) for row in rows}
-    lines = {
-        (str(fit["relu_backend"]), str(fit["link"]), fit["phase"]) for fit in fits if _is_number(fit["intercept_s"])
-    }
-    complete = all((*group, phase) in lines for group in groups for phase in ("online", "offline"))
-    if not groups or not complete or not isinstance(data["machine"], Mapping):
-        raise InputError(
-            "it lacks rows, lines or a machine", where=where, remedy="Make it again: sphynx bench scaling -o FILE."
-        )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_amount(value: Any) -> bool:
-    """Times may start a hair before the clock's zero, which is one party's."""
-    return _is_number(value) and value > -1
+def _made(row: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """The machine, its software, and both in the words of a run's environment: a row's own, else the file's."""
+    machine, source = (row.get(key, about.get(key)) for key in ("machine", "source"))
+    return _machine_text(machine), _software_text(machine), _environment(machine, source)
 
 
 def _machine_text(machine: Any) -> str:

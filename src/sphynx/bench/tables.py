@@ -1,0 +1,70 @@
+"""Rows of `sphynx bench private` and `bench throughput` for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sphynx.bench.results import BenchRow, ThroughputRow
+
+PRIVATE_COLUMNS = [
+    "network", ">ReLUs", "ReLU", "link", ">in the clear", ">online", ">x", ">offline", ">both x", ">online MB",
+    ">offline MB", ">rounds", ">peak MB s / c", "exact",
+]  # fmt: skip
+THROUGHPUT_COLUMNS = [
+    "network", ">ReLUs", "ReLU", "link", ">clients", ">inferences/s", ">latency", ">p95", ">online", ">p95",
+    ">MB each", ">CPU server + clients", ">n", "exact",
+]  # fmt: skip
+
+
+def private_rows(rows: Sequence[BenchRow]) -> Iterator[list[str]]:
+    for row in rows:
+        memory = row.peak_memory_bytes
+        yield [
+            row.model,
+            f"{row.batch} x {row.relus:,}" if row.batch > 1 else f"{row.relus:,}",
+            row.relu_backend,
+            row.link,
+            _milliseconds(row.plaintext_s),
+            _milliseconds(row.online_s),
+            _ratio(row.online_ratio),
+            _milliseconds(row.offline_s),
+            _ratio(row.total_ratio),
+            f"{row.online_bytes / 1e6:.2f}",
+            f"{row.offline_bytes / 1e6:.1f}",
+            str(row.rounds),
+            f"{memory.server / 1e6:.0f} / {memory.client / 1e6:.0f}",
+            _exact(row.equal_to_oracle),
+        ]
+
+
+def throughput_rows(rows: Sequence[ThroughputRow]) -> Iterator[list[str]]:
+    for row in rows:
+        cpu_s = row.server_cpu_s
+        yield [
+            row.model,
+            f"{row.relus:,}",
+            row.relu_backend,
+            row.link,
+            str(row.clients),
+            f"{row.inferences_per_s:.2f}",
+            f"{row.latency_s:.3f} s",
+            f"{row.latency_p95_s:.3f} s",
+            f"{1e3 * row.online_s:.1f} ms",
+            f"{1e3 * row.online_p95_s:.1f} ms",
+            f"{row.bytes_per_inference / 1e6:.2f}",
+            f"{'-' if cpu_s is None else f'{cpu_s:.3f}'} + {row.client_cpu_s:.3f} s",
+            str(row.inferences),
+            _exact(row.equal_to_oracle),
+        ]
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{1e3 * seconds:,.1f} ms"
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _exact(equal: bool) -> str:
+    return "yes" if equal else "NO"
