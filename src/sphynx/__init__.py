@@ -27,12 +27,15 @@ from sphynx.errors import (
 from sphynx.version import __version__
 
 if TYPE_CHECKING:
+    from sphynx.api.asking import Client
     from sphynx.api.compiling import Compiled, compile
     from sphynx.api.data import open_data
     from sphynx.api.networks import build, evaluate, load
     from sphynx.api.planning import LatencyPlan, plan, plan_for_latency
+    from sphynx.api.serving import Server
     from sphynx.network.trained import TrainedNetwork
     from sphynx.program.quantise import Precision
+    from sphynx.service.admission import Limits
     from sphynx.service.prediction import Prediction
     from sphynx.space.design import Design
     from sphynx.space.genotype import Genotype
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from sphynx.space.tally import Shape
 
 __all__ = [
+    "Client",
     "Compiled",
     "ConnectionLostError",
     "Design",
@@ -48,10 +52,12 @@ __all__ = [
     "InputError",
     "InterruptedWorkError",
     "LatencyPlan",
+    "Limits",
     "MissingPartError",
     "PeerGaveUpError",
     "Precision",
     "Prediction",
+    "Server",
     "Shape",
     "SphynxError",
     "TrainedNetwork",
@@ -68,12 +74,15 @@ __all__ = [
 
 # Where each name is defined. A test holds this equal to the imports above, which type checkers and editors read.
 _DEFINED_IN = {
+    "Client": "sphynx.api.asking",
     "Compiled": "sphynx.api.compiling",
     "Design": "sphynx.space.design",
     "Genotype": "sphynx.space.genotype",
     "LatencyPlan": "sphynx.api.planning",
+    "Limits": "sphynx.service.admission",
     "Precision": "sphynx.program.quantise",
     "Prediction": "sphynx.service.prediction",
+    "Server": "sphynx.api.serving",
     "Shape": "sphynx.space.tally",
     "TrainedNetwork": "sphynx.network.trained",
     "build": "sphynx.api.networks",

@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sphynx.cli.main import app
-from sphynx.cli.serve import parse_address, parse_bytes
+from sphynx.cli.serve import parse_bytes
 from sphynx.errors import InputError
+from sphynx.service.hosting import parse_address
 from sphynx.service.prediction import ranked
 from tests.service.processes import ROOT, environment, infer
 from tests.service.scene import Scene

@@ -10,7 +10,7 @@ A compiled folder is read, estimated, asked and served without torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,11 +49,11 @@ class Compiled:
     """A program, which is public, and its weights, which are the server's secret."""
 
     program: Program
-    weights: Mapping[str, NDArray[Any]]
+    weights: Mapping[str, NDArray[Any]] = field(repr=False)  # secrets: no log or traceback may print them
     name: str  # the program's, or as it was asked for
     source: DataSource | None = None  # the data that it was made with
     logit_error: float | None = None  # on the calibration images, relative to the logits' spread; known when compiled
-    corrections: Mapping[str, NDArray[Any]] | None = None  # for models that come with Sphynx; known when compiled
+    corrections: Mapping[str, NDArray[Any]] | None = field(default=None, repr=False)  # for `save(derivable=True)`
     folder: Path | None = None  # where it was loaded from
 
     @classmethod

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sphynx.service.local import LocalServer
 
 MAX_CLIENTS = 16  # from one address
-# A benchmark asks as often as it can, and may wait long for its turn.
-UNHINDERED = ("--hourly", str(10**9), "--timeout", "600")
 
 
 def throughput(
@@ -74,11 +72,14 @@ def throughput(
 @contextmanager
 def serve(folder: Path, clients: int, link: Link | None) -> Iterator[LocalServer]:
     """One server for one row: no bundle is left from the row before."""
+    from sphynx.service.admission import Limits
     from sphynx.service.local import running_server
 
+    # A benchmark asks as often as it can, and may wait long for its turn.
+    unhindered = Limits(images_per_hour=10**9, message_s=600.0, queue_s=300.0)
     with (
         tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary,
-        running_server(folder, Path(temporary), clients=clients, link=link, options=UNHINDERED) as server,
+        running_server(folder, Path(temporary), clients=clients, link=link, limits=unhindered) as server,
     ):
         yield server
 

@@ -9,12 +9,11 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import count, print_json, print_table, short
-from sphynx.cli.serve import parse_address
 from sphynx.errors import InputError
-from sphynx.program.backends import BACKENDS
+from sphynx.program.backends import BackendChoice
 
 if TYPE_CHECKING:
-    from sphynx.service.client import Client, Relu
+    from sphynx.api.asking import Client
     from sphynx.service.prediction import Prediction
 
 PORTION = 8  # images at a time, however many there are: half of the bundles that a server keeps for a client by default
@@ -28,7 +27,7 @@ def infer(
         int, typer.Option("--prepare", min=0, help="Bundles to prepare for later, beside those needed now.")
     ] = 0,
     relu: Annotated[
-        str,
+        BackendChoice,
         typer.Option(
             "--relu",
             help="For bundles made now: auto (the faster on the measured link), gc (few rounds) or gmw (few bytes).",
@@ -42,6 +41,9 @@ def infer(
         typer.Option("--trust-state", help="Keep bundles after a restart of the machine or a move of their folder."),
     ] = False,
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for the server to answer.")] = 120.0,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, help="Seconds for a server that is just starting to listen.")
+    ] = 10.0,
     as_json: Json = False,
 ) -> None:
     """Ask a server what is in images, without showing them. With --prepare and no images: only prepare, for later.
@@ -52,36 +54,34 @@ def infer(
 
       sphynx infer cat.png dog.jpg --server inference.example:7443 --keys keys/alice --top 3 --json
     """
-    from sphynx.service.client import Client
-    from sphynx.service.pictures import read_picture
+    from sphynx.api.asking import Client
 
-    backend, files = _backend(relu), images or []
+    files = images or []
     if not files and not prepare:
         raise InputError(
             "there is no image to ask about, and nothing to prepare",
             remedy="Name images, or give --prepare N to make bundles for later.",
         )
-    host, port = parse_address(server)
     with Client(
-        host,
-        port,
+        server,
         keys=keys,
         state=state,
         program=program,
         timeout_s=timeout,
+        wait_s=wait,
         trust_state=trust_state,
         warn=lambda why: typer.echo(f"warning: {why}", err=True),
     ) as client:
-        pictures = [read_picture(path, client.program) for path in files]
+        pictures = [client.pixels(path) for path in files]
         predictions = []
         for first in range(0, len(pictures), PORTION):
             portion = pictures[first : first + PORTION]
-            _make_ready(client, len(portion), backend)
+            _make_ready(client, len(portion), relu)
             for pixels in portion:
                 client.warm()
                 predictions.append(client.infer(pixels))
-        _make_ready(client, prepare, backend)
-        ready = len(client.ready)
+        _make_ready(client, prepare, relu)
+        ready = client.ready
     if as_json:
         found = [{"image": str(path), **seen.to_json(top)} for path, seen in zip(files, predictions, strict=True)]
         print_json({"predictions": found, "bundles_ready": ready})
@@ -90,17 +90,9 @@ def infer(
     typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
 
 
-def _backend(asked: str) -> Relu:
-    choices: tuple[Relu, ...] = ("auto", *BACKENDS)
-    for choice in choices:
-        if choice == asked:
-            return choice
-    raise InputError(f"there is no ReLU backend {asked!r}", where="--relu", remedy="Use auto, gc or gmw.")
-
-
-def _make_ready(client: Client, bundles: int, relu: Relu) -> None:
+def _make_ready(client: Client, bundles: int, relu: BackendChoice) -> None:
     """So many that can be used for one image each; those that are ready already count."""
-    wanted = bundles - sum(entry.batch == 1 for entry in client.ready)
+    wanted = bundles - client.ready
     if wanted <= 0:
         return
     from rich.console import Console

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -67,23 +66,9 @@ def serve(
 
       sphynx serve compiled/digits --keys keys/server --listen 0.0.0.0:7443 --workers 8 --quota 100G --pool 32
     """
-    from sphynx.program.by_name import compiled_folder
-    from sphynx.program.cost.link import parse_link
-    from sphynx.program.files import load_program
-    from sphynx.program.weights import content_hash, load_weights
-    from sphynx.protocol.linear import ServerModel
+    from sphynx.api.serving import Server
     from sphynx.service.admission import Limits
-    from sphynx.service.credentials import check_server_keys
-    from sphynx.service.events import EventLog
-    from sphynx.service.monitor import Monitor
-    from sphynx.service.proxy_header import parse_networks
-    from sphynx.service.revocation import SEEN, SeenNumbers
-    from sphynx.service.server import Server
-    from sphynx.service.store import Store
 
-    host, port = parse_address(listen)
-    emulated = parse_link(link) if link else None
-    proxies = parse_networks(proxy_from or [])
     defaults = Limits()
     limits = Limits(
         workers=workers or defaults.workers,
@@ -98,62 +83,18 @@ def serve(
         idle_s=idle,
         grace_s=grace,
     )
-    check_server_keys(keys)
-    events = EventLog(sys.stderr)
-    folder = compiled_folder(compiled, lambda line: events.write("deriving", what=line))
-    program = load_program(folder)
-    weights = load_weights(folder, program)
-    model, weights_hash = ServerModel(program, weights), content_hash(weights)
-    kept = folder / "bundles" if folder == Path(compiled) else Path("bundles") / compiled
-    with Store(
-        state or kept,
-        quota_bytes=limits.quota_bytes,
-        memory_bytes=limits.memory_bytes,
-        weights_hash=weights_hash,
-        shared=True,
-        trust=trust_state,
-        tell=lambda why: events.write("discarded", why=why),
-    ) as store:
-        server = Server(
-            model,
-            store,
-            keys=keys,
-            host=host,
-            port=port,
-            limits=limits,
-            events=events,
-            link=emulated,
-            proxies=proxies,
-            seen_lists=SeenNumbers((state or kept) / SEEN),
-        )
-        monitor = Monitor(metrics_port, server.render_metrics, server.is_healthy)
-
-        def stop(number: int, _frame: object) -> None:
-            server.stop()
-            signal.signal(number, signal.SIG_DFL)  # the second one stops at once
-
-        # The handler runs in the main thread, which may be about to wait for connections: it is woken besides.
-        signal.set_wakeup_fd(server.wake_descriptor, warn_on_full_buffer=False)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop)
-        events.write(
-            "serving",
-            host=host,
-            port=server.port,
-            metrics_port=monitor.port,
-            program=program.content_hash,
-            name=program.name or Path(compiled).resolve().name,  # else as it was asked for: a model's, a folder's
-            bundles=len(store.ready()),
-        )
-        server.serve()
-        monitor.close()
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise InputError(f"{text!r} is not HOST:PORT", where="address", remedy="Write it as 127.0.0.1:7443.")
-    return host.strip("[]"), int(port)
+    Server(
+        compiled,
+        keys=keys,
+        listen=listen,
+        state=state,
+        limits=limits,
+        metrics_port=metrics_port,
+        link=link or None,
+        proxy_from=proxy_from or (),
+        trust_state=trust_state,
+        log=sys.stderr,
+    ).serve()
 
 
 def parse_bytes(text: str, flag: str) -> int:

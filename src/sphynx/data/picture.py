@@ -29,6 +29,11 @@ def read_upright(file: Path | IO[bytes], name: str) -> Image.Image:
             where=name,
             remedy="Replace or remove this file.",
         ) from error
+    return eight_bits(picture, name, kind)
+
+
+def eight_bits(picture: Image.Image, name: str, kind: str | None = None) -> Image.Image:
+    """Of mode L where it is grey, else RGB. `kind` is the file's format."""
     # Pillow before 12 opened sixteen grey bits of a PNG as mode I.
     if picture.mode in _SIXTEEN_BITS or (picture.mode, kind) == ("I", "PNG"):
         # Pillow's own conversion cuts all values above 255 off, which leaves a white picture.

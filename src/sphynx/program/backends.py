@@ -5,4 +5,5 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Backend = Literal["gc", "gmw"]
+BackendChoice = Literal["auto", "gc", "gmw"]  # auto: the faster one
 BACKENDS: tuple[Backend, ...] = get_args(Backend)

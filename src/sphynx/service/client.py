@@ -25,13 +25,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.errors import BundleGoneError, ConnectionLostError, InputError, PeerGaveUpError, SphynxError
-from sphynx.program.backends import Backend
+from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.cost.link import Link
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel
@@ -49,9 +48,8 @@ from sphynx.service.tls import TlsStream
 
 STATE = "bundles"
 QUOTA_BYTES = 8 << 30
+RETRY_S = 0.1  # while the port refuses
 EXPIRY_MARGIN_S = 60.0  # the client's copy expires first
-
-Relu = Literal["auto", "gc", "gmw"]
 
 
 class Client:
@@ -65,16 +63,19 @@ class Client:
         program: str = "",
         timeout_s: float = 120.0,
         connect_s: float = 10.0,
+        wait_s: float = 0.0,
         quota_bytes: int = QUOTA_BYTES,
         trust_state: bool = False,
         link: Link | None = None,
         warn: Callable[[str], None] = warnings.warn,
     ) -> None:
-        """`program` insists on a program by its hash. `trust_state` keeps bundles although the folder looks restored.
-        `link` emulates a slower link, for benchmarks. `warn` hears of an old list of revoked keys."""
+        """`program` insists on a program by its hash. `wait_s` is how long a port that refuses is tried again.
+        `trust_state` keeps bundles although the folder looks restored. `link` emulates a slower link, for benchmarks.
+        `warn` hears of an old list of revoked keys."""
         self._host, self._port, self._keys = host, port, keys
         self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
         self._wanted, self._timeout_s, self._connect_s, self._link = program, timeout_s, connect_s, link
+        self._wait_s = wait_s
         self._warn, self._open = warn, ExitStack()
         self._calling = threading.RLock()
         self._process = os.getpid()
@@ -118,7 +119,12 @@ class Client:
             return measure_link(self._channel)
 
     def prepare(
-        self, count: int, *, relu: Relu = "auto", batch: int = 1, done: Callable[[int], None] = lambda _number: None
+        self,
+        count: int,
+        *,
+        relu: BackendChoice = "auto",
+        batch: int = 1,
+        done: Callable[[int], None] = lambda _number: None,
     ) -> Backend:
         """Makes so many bundles, each for one batch of images; `done` hears of each. Returns the ReLU backend."""
         with self._turn():
@@ -198,9 +204,19 @@ class Client:
                 bundle, number = self._store.take(entry.bundle_id, owner=self._server, program=program)
                 return entry, bundle, number, start_s
 
+    def _reached(self) -> socket.socket:
+        deadline = time.monotonic() + self._wait_s
+        while True:
+            try:
+                return socket.create_connection((self._host, self._port), timeout=self._connect_s)
+            except ConnectionRefusedError:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(RETRY_S)
+
     def _connect(self, context: ssl.SSLContext) -> TlsStream:
         try:
-            sock = socket.create_connection((self._host, self._port), timeout=self._connect_s)
+            sock = self._reached()
         except OSError as error:
             raise ConnectionLostError(
                 f"no connection ({error.strerror or error})",
@@ -216,7 +232,7 @@ class Client:
             raise
 
     def _prepare(
-        self, count: int, *, relu: Relu, batch: int, done: Callable[[int], None], keep: bool = False
+        self, count: int, *, relu: BackendChoice, batch: int, done: Callable[[int], None], keep: bool = False
     ) -> Backend:
         backend: Backend = choose_backend(self.program, self.measure_link(), batch) if relu == "auto" else relu
         program = self.program.content_hash

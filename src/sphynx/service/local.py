@@ -1,5 +1,5 @@
 """Parties on one machine, for demonstrations, checks and benchmarks: keys for the occasion, TLS between them, and
-`sphynx serve` as a process of its own.
+a server as a process of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,8 +19,10 @@ from sphynx.errors import SphynxError
 from sphynx.program.cost.link import Link
 from sphynx.protocol.channel import Channel
 from sphynx.service import keys
+from sphynx.service.admission import Limits
 from sphynx.service.client import Client
 from sphynx.service.credentials import client_context, server_context
+from sphynx.service.process import ServerOrder
 from sphynx.service.tls import TlsStream
 
 HOST = "127.0.0.1"
@@ -66,7 +68,7 @@ def make_local_keys(folder: Path) -> LocalKeys:
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A running `sphynx serve`. Plain values: it can be handed to another process."""
+    """A running server. Plain values: it can be handed to another process."""
 
     port: int
     pid: int
@@ -80,18 +82,16 @@ class LocalServer:
 
 @contextlib.contextmanager
 def running_server(
-    compiled: Path, folder: Path, *, clients: int = 1, link: Link | None = None, options: Sequence[str] = ()
+    compiled: Path, folder: Path, *, clients: int = 1, link: Link | None = None, limits: Limits | None = None
 ) -> Iterator[LocalServer]:
     """Starts a server of a compiled program with keys for so many clients, and stops it at the end.
 
-    `folder` takes keys, bundles and the server's log; a link is emulated by both ends; `options` go to `sphynx serve`.
+    `folder` takes keys, bundles and the server's log; a link is emulated by both ends.
     """
     authority = folder / "keys"
     keys.init(authority)
-    command = [sys.executable, "-m", "sphynx.cli.main", "serve", str(compiled), "--keys", str(_server_keys(authority))]
-    command += ["--listen", f"{HOST}:0", "--metrics-port", "0", "--state", str(folder / "server-bundles"), *options]
-    if link is not None:
-        command += ["--link", f"{1e6 * link.round_trip_s:f}us,{link.bits_per_s / 1e3:f}kbit"]
+    order = ServerOrder(compiled, _server_keys(authority), folder / "server-bundles", limits or Limits(), link)
+    command = [sys.executable, "-m", "sphynx.service.process", order.to_text()]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         log = threading.Thread(target=_keep_log, args=(server, folder / "server.log"), daemon=True)
         try:
@@ -131,9 +131,7 @@ def _port(server: subprocess.Popen[str]) -> int:
         said.append(line)
         with contextlib.suppress(ValueError, KeyError, TypeError):
             return int(json.loads(line)["port"])
-    raise SphynxError(
-        "the server did not start", where="sphynx serve", remedy="".join(said[-5:]) or "Run sphynx doctor."
-    )
+    raise SphynxError("the server did not start", where="server", remedy="".join(said[-5:]) or "Run sphynx doctor.")
 
 
 def _keep_log(server: subprocess.Popen[str], path: Path) -> None:

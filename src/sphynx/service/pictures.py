@@ -1,8 +1,9 @@
-"""An image file as the pixels that a program reads: uint8 [channels, height, width]. Needs Pillow."""
+"""An image as the pixels that a program reads: uint8 [channels, height, width]. Files and PIL images need Pillow."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,26 +11,73 @@ from numpy.typing import NDArray
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.ir import Program
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 MODES = {1: "L", 3: "RGB"}
+
+
+def pixels_of(image: str | Path | NDArray[np.uint8] | Image, program: Program) -> NDArray[np.uint8]:
+    """A file's path, a PIL image, or an array: uint8 of the program's shape, with the channels first or last, or of
+    two dimensions where the program reads grey images."""
+    if isinstance(image, str | Path):
+        return read_picture(Path(image), program)
+    if not isinstance(image, np.ndarray) and hasattr(image, "convert"):
+        return _resized(image, program, "image")
+    return _pixels_of_array(np.asarray(image), program)
 
 
 def read_picture(path: Path, program: Program) -> NDArray[np.uint8]:
     """Read, resized and cut to the part of it that the program names, by what evaluation does to folders of images."""
+    _require_pillow()
+    from sphynx.data.picture import read_upright
+
+    _mode(program, str(path))
+    if not path.is_file():
+        raise InputError("there is no such file", where=str(path), remedy="Give a PNG or JPEG file.")
+    return _resized(read_upright(path, str(path)), program, str(path))
+
+
+def _require_pillow() -> None:
     try:
-        from sphynx.data.picture import cover, read_upright
+        import PIL  # noqa: F401 - whether it is there
     except ModuleNotFoundError:
         raise MissingPartError(
             "reading images needs the package Pillow", remedy="pip install 'sphynx[client]'"
         ) from None
 
-    image = program.image
-    mode = MODES.get(image.channels)
+
+def _resized(picture: Image, program: Program, where: str) -> NDArray[np.uint8]:
+    from sphynx.data.picture import cover, eight_bits
+
+    image, mode = program.image, _mode(program, where)
+    covered = cover(eight_bits(picture, where).convert(mode), image.width, image.height, program.picture_part)
+    pixels = np.asarray(covered, np.uint8).reshape(image.height, image.width, image.channels)
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def _mode(program: Program, where: str) -> str:
+    mode = MODES.get(program.image.channels)
     if mode is None:
         raise InputError(
-            f"the program reads {image.channels} channels", where=str(path), remedy="Call Client.infer with an array."
+            f"the program reads {program.image.channels} channels",
+            where=where,
+            remedy="Give it an array.",
         )
-    if not path.is_file():
-        raise InputError("there is no such file", where=str(path), remedy="Give a PNG or JPEG file.")
-    picture = cover(read_upright(path, str(path)).convert(mode), image.width, image.height, program.picture_part)
-    pixels = np.asarray(picture, np.uint8).reshape(image.height, image.width, image.channels)
-    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+    return mode
+
+
+def _pixels_of_array(array: NDArray[Any], program: Program) -> NDArray[np.uint8]:
+    channels, height, width = program.image
+    if array.dtype == np.uint8:
+        if array.shape == (channels, height, width):
+            return array
+        if array.shape == (height, width, channels):
+            return np.ascontiguousarray(array.transpose(2, 0, 1))
+        if channels == 1 and array.shape == (height, width):
+            return array[None]
+    raise InputError(
+        f"the image is {array.dtype} of shape {array.shape}",
+        where=program.name or "program",
+        remedy=f"This program reads uint8 images of shape ({channels}, {height}, {width}): channels, height, width.",
+    )

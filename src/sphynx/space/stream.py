@@ -89,14 +89,6 @@ class StreamDesign(Described):
         )
 
     @property
-    def parameters(self) -> int:
-        return account_of_stream(self).total.parameters
-
-    @property
-    def macs(self) -> int:
-        return account_of_stream(self).total.macs
-
-    @property
     def account(self) -> Account:
         return account_of_stream(self)
 

@@ -1,0 +1,147 @@
+"""A server for private inference, in a thread of your process or as the whole of it.
+
+    with sphynx.Server("compiled/digits", keys="keys/server", listen="127.0.0.1:0") as server:
+        print(server.address)
+
+It needs no torch. Nothing of the process is changed: no signal handlers, no logging; `log` takes its events.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Self, TextIO
+
+from sphynx.api.compiling import Compiled
+from sphynx.errors import InputError
+from sphynx.program.cost.link import parse_link
+from sphynx.service.admission import Limits
+from sphynx.service.events import EventLog, Scalar
+from sphynx.service.hosting import Hosted, Hosting, open_server, parse_address, usual_state
+from sphynx.service.proxy_header import parse_networks
+
+USUAL_ADDRESS = "127.0.0.1:7443"
+
+
+class Server:
+    """Serves a compiled network to clients whose keys the same authority issued."""
+
+    def __init__(
+        self,
+        compiled: Compiled | str | Path,
+        *,
+        keys: str | Path,
+        listen: str = USUAL_ADDRESS,
+        state: str | Path | None = None,
+        limits: Limits | None = None,
+        metrics_port: int | None = None,
+        link: str | None = None,
+        proxy_from: Sequence[str] = (),
+        trust_state: bool = False,
+        log: TextIO | None = None,
+    ) -> None:
+        """`compiled` is a folder, a model's name, or what `compile` made; `keys` the folder that `sphynx keys issue
+        NAME --server HOST` made; port 0 in `listen` is any that is free.
+
+        Bundles are kept in `state`: by default in the compiled folder, for a model in ./bundles/NAME, and for what has
+        no folder in a temporary one. `limits` say who may do how much. With a `metrics_port` /metrics and /healthz are
+        on 127.0.0.1. `link` emulates a slower one; docs/serving.md explains `proxy_from` and `trust_state`. `log` gets
+        one JSON object per line.
+        """
+        self._compiled, self._keys, self._state = compiled, Path(keys), None if state is None else Path(state)
+        self._host, self._port = parse_address(listen)
+        self._limits, self._metrics_port = limits or Limits(), metrics_port
+        self._link = None if link is None else parse_link(link)
+        self._proxies = parse_networks(list(proxy_from))
+        self._trust_state, self._events = trust_state, _NoEvents() if log is None else EventLog(log)
+        self._open = ExitStack()
+        self._hosted: Hosted | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> Self:
+        """Serves in a thread of its own. When this returns clients can connect; what is wrong is raised here."""
+        if self._hosted is not None:
+            raise InputError("it runs already", where=self.address, remedy="Stop it first.")
+        hosted = self._open.enter_context(self._opened())
+        self._hosted = hosted
+        self._thread = threading.Thread(target=hosted.server.serve, name="sphynx-server", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Running work may finish within `limits.grace_s`. Does nothing where it does not run."""
+        hosted, self._hosted = self._hosted, None
+        if hosted is None or self._thread is None:
+            return
+        with self._open:
+            hosted.server.stop()
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def serve(self) -> None:
+        """Instead of `start`, where it is all that the process does: in the main thread, until Ctrl-C or SIGTERM."""
+        with self._opened(stops_by_signal=True) as hosted:
+            hosted.server.serve()
+
+    @property
+    def port(self) -> int:
+        return self._running.server.port
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT, as a client on this machine writes it."""
+        return f"[{self._host}]:{self.port}" if ":" in self._host else f"{self._host}:{self.port}"
+
+    @property
+    def metrics_port(self) -> int | None:
+        """Where /metrics and /healthz are, if they were asked for."""
+        return self._running.metrics_port
+
+    @property
+    def _running(self) -> Hosted:
+        if self._hosted is None:
+            raise InputError("the server does not run", where="Server", remedy="Call start, or use it in a with block.")
+        return self._hosted
+
+    @contextmanager
+    def _opened(self, *, stops_by_signal: bool = False) -> Iterator[Hosted]:
+        given = self._compiled
+        loaded = given if isinstance(given, Compiled) else Compiled.load(given, self._tell)
+        with ExitStack() as opened:
+            state = self._state
+            if state is None and loaded.folder is not None:
+                state = usual_state(given if isinstance(given, str | Path) else loaded.folder, loaded.folder)
+            if state is None:
+                state = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="sphynx-bundles-")))
+            asked = Hosting(
+                self._keys, state, self._host, self._port, self._metrics_port, self._limits, self._link, self._proxies,
+                self._trust_state,
+            )  # fmt: skip
+            yield opened.enter_context(
+                open_server(
+                    loaded.program, loaded.weights, asked, self._events, name=loaded.name,
+                    stops_by_signal=stops_by_signal,
+                )
+            )  # fmt: skip
+
+    def _tell(self, line: str) -> None:
+        self._events.write("deriving", what=line)
+
+
+class _NoEvents(EventLog):
+    """For a server whose events nobody asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(io.StringIO())
+
+    def write(self, event: str, **fields: Scalar) -> None:
+        """Nothing is kept."""

@@ -1,0 +1,145 @@
+"""Server and client by the names of `import sphynx`: a server in a thread of this process, clients over real TLS."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import sphynx
+from tests.service.authority import make_authority
+from tests.service.tiny import save_tiny
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_authority(tmp_path_factory.mktemp("keys") / "keys")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> sphynx.Compiled:
+    """32 ReLUs, 4x4 grey images, three classes."""
+    folder = tmp_path_factory.mktemp("tiny") / "compiled"
+    save_tiny(folder)
+    return sphynx.Compiled.load(folder)
+
+
+@pytest.fixture(scope="module")
+def server(tiny: sphynx.Compiled, authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sphynx.Server]:
+    state = tmp_path_factory.mktemp("state")
+    with sphynx.Server(tiny, keys=authority / "server", listen="127.0.0.1:0", state=state) as running:
+        yield running
+
+
+def pixels(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (1, 4, 4), np.uint8)
+
+
+def test_a_picture_is_asked_about_in_every_form(
+    server: sphynx.Server, tiny: sphynx.Compiled, authority: Path, tmp_path: Path
+) -> None:
+    image = pixels(1)
+    logits = tiny.infer(image[None])[0]
+    file = tmp_path / "picture.png"
+    Image.fromarray(image[0]).save(file)
+    with sphynx.Client(server.address, keys=str(authority / "alice"), state=tmp_path / "bundles") as client:
+        assert (client.image_shape, client.class_names) == ((1, 4, 4), ("cat", "dog", "bird"))
+        assert client.prepare(2, relu="gc") == "gc" and client.ready == 2
+        client.warm()
+        forms = (str(file), file, Image.open(file), image, image[0], image.transpose(1, 2, 0))
+        answers = [client.infer(form) for form in forms]
+        assert client.ready == 0
+        with pytest.raises(sphynx.InputError, match=r"float64 of shape \(4, 4\)") as refused:
+            client.infer(np.zeros((4, 4)))  # type: ignore[arg-type]
+        assert "uint8 images of shape (1, 4, 4)" in refused.value.remedy
+    for answer in answers:
+        assert np.array_equal(answer.logits, logits)
+        assert answer.label == ("cat", "dog", "bird")[int(logits.argmax())]
+        assert answer.probability == max(answer.probabilities) and answer.online_seconds > 0
+
+
+def test_threads_share_a_client(server: sphynx.Server, tiny: sphynx.Compiled, authority: Path, tmp_path: Path) -> None:
+    images = np.stack([pixels(seed) for seed in range(6)])
+    client = sphynx.Client(server.address, keys=authority / "alice", state=tmp_path / "bundles")
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda image: client.infer(image).logits, images))
+    client.close()
+    assert np.array_equal(np.stack(found), tiny.infer(images))
+
+
+def test_a_client_connects_again_after_its_server_came_back(
+    tiny: sphynx.Compiled, authority: Path, tmp_path: Path
+) -> None:
+    log = io.StringIO()
+    first = sphynx.Server(
+        tiny, keys=authority / "server", listen="127.0.0.1:0", state=tmp_path / "server", log=log, metrics_port=0
+    ).start()
+    address = first.address
+    assert first.metrics_port
+    client = sphynx.Client(address, keys=authority / "alice", state=tmp_path / "client", wait_s=30.0)
+    client.infer(pixels(0))
+    first.stop()
+    first.stop()
+    with pytest.raises(sphynx.SphynxError):
+        client.infer(pixels(0))
+    later = sphynx.Server(tiny, keys=authority / "server", listen=address, state=tmp_path / "server")
+    starting = threading.Timer(0.5, later.start)  # the client waits for it
+    starting.start()
+    client.infer(pixels(0))
+    client.close()
+    starting.join()
+    later.stop()
+    events = [json.loads(line)["event"] for line in log.getvalue().splitlines()]
+    assert events[0] == "serving" and events[-1] == "stopped" and "inferred" in events
+    with pytest.raises(sphynx.InputError, match="does not run"):
+        _ = later.port
+
+
+def test_a_server_leaves_the_process_as_it_was(tiny: sphynx.Compiled, authority: Path, tmp_path: Path) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    threads = set(threading.enumerate())
+    # What was never saved has no folder: bundles are in a temporary one.
+    unsaved = sphynx.Compiled(tiny.program, tiny.weights, "tiny")
+    with sphynx.Server(unsaved, keys=authority / "server", listen="127.0.0.1:0") as server:
+        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+        with pytest.raises(sphynx.InputError, match="runs already"):
+            server.start()
+        with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path) as client:
+            assert client.infer(pixels(3)).label in tiny.class_names
+    assert not [thread for thread in set(threading.enumerate()) - threads if thread.name == "sphynx-server"]
+    assert "weights" not in repr(unsaved)  # secrets: no log or traceback may print them
+
+
+def test_what_is_wrong_is_raised_when_it_starts(tiny: sphynx.Compiled, authority: Path, tmp_path: Path) -> None:
+    with pytest.raises(sphynx.InputError, match="HOST:PORT"):
+        sphynx.Server(tiny, keys=authority / "server", listen="7443")
+    with pytest.raises(sphynx.InputError, match="no client would accept"):
+        sphynx.Server(tiny, keys=authority / "alice", listen="127.0.0.1:0", state=tmp_path).start()
+    with pytest.raises(sphynx.ConnectionLostError, match="no connection"):
+        sphynx.Client("127.0.0.1:1", keys=authority / "alice", state=tmp_path / "client", wait_s=0).infer(pixels(0))
+
+
+def test_four_lines_without_torch_ask_a_server(server: sphynx.Server, authority: Path, tmp_path: Path) -> None:
+    Image.fromarray(pixels(4)[0]).save(tmp_path / "cat.png")
+    lines = [
+        "import sphynx",
+        f"with sphynx.Client({server.address!r}, keys={str(authority / 'alice')!r}, state='bundles') as client:",
+        "    answer = client.infer('cat.png')",
+        "    print(answer.label, answer.probability)",
+    ]
+    without = "import sys; sys.modules['torch'] = None"
+    ran = subprocess.run(
+        [sys.executable, "-c", "\n".join([without, *lines])], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split()[0] in ("cat", "dog", "bird")
