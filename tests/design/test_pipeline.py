@@ -16,7 +16,7 @@ from sphynx.design.retraining import retrainer
 from sphynx.errors import DivergedError, InputError, InterruptedWorkError
 from sphynx.network.model import load_model
 from sphynx.report.sources import read_sources
-from sphynx.search.rounds import Round
+from sphynx.search.ranking import Round
 from sphynx.space.design import Design
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype

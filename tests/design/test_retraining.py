@@ -8,7 +8,7 @@ import pytest
 from sphynx.design import retraining
 from sphynx.design.request import long_enough
 from sphynx.design.retraining import LEAST_RANKING_STEPS, least_ranking_epochs, ranking_recipe, too_few_to_rank
-from sphynx.search.rounds import Round
+from sphynx.search.ranking import Round
 from sphynx.train.recipe import load_recipe
 from tests.design.requests import TRAINING, pipeline
 

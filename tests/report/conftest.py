@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from sphynx.search.placement.algorithm import load_placement_recipe, placements
+from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
 from sphynx.search.recipe import load_recipe
 from sphynx.search.search import search_cells

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from sphynx.search.captured import Captures
-from sphynx.search.placement.algorithm import PlacementRecipe, placements
+from sphynx.search.placement.algorithm import PlacementRecipe
+from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.search import search_cells

@@ -12,11 +12,12 @@ import torch
 
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.errors import InputError, InterruptedWorkError, SphynxError
-from sphynx.report.placement_figure import draw_placement
+from sphynx.report.verb_figures import draw_placement
 from sphynx.run.folder import RunFolder
 from sphynx.search import epochs, search
 from sphynx.search.placement import place as placing
-from sphynx.search.placement.algorithm import PlacementRecipe, placements
+from sphynx.search.placement.algorithm import PlacementRecipe
+from sphynx.search.placement.candidates import placements
 from sphynx.search.ranking import Ranked, random_cells, rank
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.seeds import search_seeds

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from sphynx.search.placement.algorithm import placements
+from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import prepare_placement
 from sphynx.search.search import prepare_search
 from tests.search.test_runs import PLACES, RECIPE, small_data, small_design

@@ -14,7 +14,7 @@ from sphynx.errors import InputError
 from sphynx.network.builder import SphynxNetwork
 from sphynx.train.objective import Objective
 from sphynx.train.processes import pick_device
-from sphynx.train.schedule import learning_rate
+from sphynx.train.recipe import learning_rate
 from tests.train.small import DESIGN, data, recipe
 
 ROOT = Path(__file__).parents[2]

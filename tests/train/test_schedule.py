@@ -5,8 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sphynx.train.recipe import load_recipe
-from sphynx.train.schedule import drop_probability, learning_rate
+from sphynx.train.recipe import drop_probability, learning_rate, load_recipe
 
 
 def torch_rates(scheduler: str, epochs: int, rate: float, **settings: object) -> list[float]:

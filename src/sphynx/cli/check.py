@@ -89,7 +89,7 @@ def check(
     result = check_program(program, weights, chosen, network, normalisation)
     exams = _ask_privately(folder, chosen, backends) if backends else []
     if figure is not None:
-        from sphynx.report.ranges_figure import draw_ranges
+        from sphynx.report.verb_figures import draw_ranges
 
         draw_ranges(result.layers, program.ring_bits, figure)
     if as_json:

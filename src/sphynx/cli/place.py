@@ -53,11 +53,11 @@ def place(
     """
     from sphynx.data.open import open_data
     from sphynx.design.retraining import retrainer
-    from sphynx.report.placement_figure import draw_placement
-    from sphynx.search.placement.algorithm import load_placement_recipe, placements
+    from sphynx.report.verb_figures import draw_placement
+    from sphynx.search.placement.algorithm import load_placement_recipe
+    from sphynx.search.placement.candidates import placements, placements_within
     from sphynx.search.placement.place import place as run
     from sphynx.search.placement.place import with_exhaustive
-    from sphynx.search.placement.within_budget import placements_within
     from sphynx.space.account import relu_count
     from sphynx.space.design import default_reduce_positions
     from sphynx.space.files import load_design

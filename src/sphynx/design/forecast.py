@@ -34,7 +34,7 @@ from sphynx.design.timing import (
     search_epoch_seconds,
     training_epoch_seconds,
 )
-from sphynx.search import rounds
+from sphynx.search.ranking import LEAST_EPOCHS as LEAST_RANKING_EPOCHS
 from sphynx.search.ranking import random_cells
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.account import account_of
@@ -47,7 +47,7 @@ from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 
 TIMED_FIRST = ("training", "comparison", "ranking", "placement", "cells")
-LEAST_EPOCHS = {"cells": 2, "ranking": rounds.LEAST_EPOCHS, "placement": 2, "training": 3, "comparison": 3}
+LEAST_EPOCHS = {"cells": 2, "ranking": LEAST_RANKING_EPOCHS, "placement": 2, "training": 3, "comparison": 3}
 DRAWN = 20  # random cells, of which the middle one by multiplications stands for all
 
 

@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeVar
 
 from sphynx.data.images import DataFace, held_out_count
 from sphynx.errors import InputError
-from sphynx.search.placement.algorithm import Candidates, Placement, PlacementRecipe, load_placement_recipe
+from sphynx.search.placement.algorithm import PlacementRecipe, load_placement_recipe
+from sphynx.search.placement.candidates import Candidates, Placement
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.design import Stem

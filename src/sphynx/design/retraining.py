@@ -17,7 +17,7 @@ from sphynx.data.images import Data, held_out_count
 from sphynx.design.request import epochs_of, with_epochs
 from sphynx.errors import DivergedError
 from sphynx.network.model import design_fingerprint
-from sphynx.search.rounds import LEAST_EPOCHS
+from sphynx.search.ranking import LEAST_EPOCHS
 from sphynx.space.design import Design
 from sphynx.train.loop import Job
 from sphynx.train.processes import Processes

@@ -27,10 +27,11 @@ from sphynx.record import Record
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import duration
 from sphynx.search.epochs import EVALUATION_BATCH, Halves, Learner
-from sphynx.search.placement.algorithm import Placement, PlacementRecipe
+from sphynx.search.placement.algorithm import PlacementRecipe
+from sphynx.search.placement.candidates import Placement
 from sphynx.search.placement.place import prepare_placement
+from sphynx.search.ranking import Round, rounds
 from sphynx.search.recipe import SearchRecipe
-from sphynx.search.rounds import Round, rounds
 from sphynx.search.search import Searcher, prepare_search
 from sphynx.space.design import Design
 from sphynx.train.evaluate import evaluate

@@ -85,6 +85,8 @@ def _is_old_folder(entry: Path, oldest: float) -> bool:
 
 def _is_whole(kept: Path) -> bool:
     try:
+        if not kept.is_dir():
+            return False
         load_weights(kept, load_program(kept))
     except (InputError, OSError):  # the latter: a folder above it that may not be entered, such as another's home
         return False

@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 
 from sphynx.errors import InputError
-from sphynx.network.build import as_designed
 from sphynx.network.model import load_model, load_normalisation
 from sphynx.program.convolve import Array
 from sphynx.program.frontend.torch_network import trace
@@ -26,7 +25,7 @@ from sphynx.program.weights import load_corrections
 def derive_weights(model: Path, folder: Path, program: Program) -> dict[str, Array]:
     """`model` is the folder of the trained network, `folder` that of the program and its corrections."""
     corrections = load_corrections(folder, program)
-    network = as_designed(load_model(model))
+    network = load_model(model)  # at its design's own widths
     with torch.no_grad():
         # A cut joint is a linear map of its name; no other map has a joint's name.
         fused = trace(network, *load_normalisation(model), cuts={step.name for step in program.linears})

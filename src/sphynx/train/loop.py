@@ -47,9 +47,8 @@ from sphynx.train.figures import draw_training
 from sphynx.train.norms import estimate_norms
 from sphynx.train.objective import Objective
 from sphynx.train.processes import Processes
-from sphynx.train.recipe import Recipe
+from sphynx.train.recipe import Recipe, drop_probability, learning_rate
 from sphynx.train.results import RESULT, TrainResult
-from sphynx.train.schedule import drop_probability, learning_rate
 from sphynx.train.step import Step, uses_channels_last, uses_half_precision, width_multiple
 from sphynx.train.views import VIEW_SEED, VIEWS, Views, load_views, make_views, save_views, views_identity
 

@@ -1,4 +1,4 @@
-"""Recipes: how a network is trained, as frozen values read from TOML.
+"""Recipes: how a network is trained, as frozen values read from TOML; the learning rate that they give at a step.
 
 The recipes that come with Sphynx lie in `recipes/`; a path of one's own works the same. Every value can be overridden.
 `paper-*` hold every value of the paper's appendix tables.
@@ -7,6 +7,7 @@ The recipes that come with Sphynx lie in `recipes/`; a path of one's own works t
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -121,3 +122,25 @@ AUTO = "auto"  # no recipe, but the one that suits the data: `design.request.tra
 def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
     """One of Sphynx's own by name, or a file's path."""
     return SHELF.load(name, overrides)
+
+
+def learning_rate(recipe: Recipe, epoch: int, batch: int = 0, batches: int = 1) -> float:
+    """At a step. The paper's cosine and step schedules change at epoch boundaries only."""
+    if recipe.schedule == "cosine":
+        return _cosine(recipe, epoch / recipe.epochs)
+    if recipe.schedule == "step":
+        return recipe.learning_rate * recipe.decay_factor ** sum(epoch >= at for at in recipe.decay_epochs)
+    now = epoch + batch / batches
+    if now < recipe.warmup_epochs:
+        return recipe.learning_rate * (now + 1 / batches) / (recipe.warmup_epochs + 1 / batches)
+    rest = recipe.epochs - recipe.warmup_epochs
+    return _cosine(recipe, (now - recipe.warmup_epochs) / rest if rest else 1.0)
+
+
+def drop_probability(recipe: Recipe, epoch: int) -> float:
+    return recipe.drop_path * epoch / recipe.epochs
+
+
+def _cosine(recipe: Recipe, progress: float) -> float:
+    span = recipe.learning_rate - recipe.final_learning_rate
+    return recipe.final_learning_rate + span * (1 + math.cos(math.pi * progress)) / 2

@@ -18,9 +18,9 @@ from sphynx.search.placement.algorithm import (
     PlacementRecipe,
     PlacementSearch,
     load_placement_recipe,
-    placements,
     scaled_beta_rate,
 )
+from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.running_losses import RunningLosses
 
 

@@ -27,7 +27,7 @@ from sphynx.report.paper.scales import Scale, design_of, shrunk
 from sphynx.report.provenance import joined, provenance
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder, fingerprint
-from sphynx.search.placement.algorithm import placements
+from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
 from sphynx.search.search import search_cells
 from sphynx.space.design import Design

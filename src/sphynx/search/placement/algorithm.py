@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from typing import Any, Literal
 
 import torch
@@ -32,14 +31,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sphynx.config import Fault, Shelf
-from sphynx.errors import InputError
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import gumbel_max, gumbel_top, linear
 from sphynx.search.objective import Batch
 from sphynx.search.placement.running_losses import RunningLosses
 from sphynx.search.weight_settings import WeightSettings, give_gradients
 
-Candidates = Literal["all", "paper"]
 Estimator = Literal["paper", "released", "losses"]
 METHODS: dict[Estimator, str] = {
     "paper": "Algorithm 1",
@@ -47,7 +44,6 @@ METHODS: dict[Estimator, str] = {
     "losses": "Algorithm 1 by running losses",
 }
 COMPARED = 3  # candidates that the released code evaluates in a step
-Placement = tuple[int, ...]
 
 PAPER_STEPS = 600 * (25_000 // 64)
 
@@ -87,18 +83,6 @@ PLACEMENT_SHELF = Shelf(PlacementRecipe, "sphynx.search", "placement", prefix="p
 
 def load_placement_recipe(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> PlacementRecipe:
     return PLACEMENT_SHELF.load(name_or_path, overrides)
-
-
-def placements(depth: int, reduce_cells: int = 2, candidates: Candidates = "all") -> tuple[Placement, ...]:
-    """All C(D, n) of them (the paper's text), or those with no position beyond 2D/3 (the paper's figures)."""
-    last = depth - 1 if candidates == "all" else 2 * depth // 3
-    found = tuple(combinations(range(min(last, depth - 1) + 1), reduce_cells))
-    if reduce_cells < 1 or not found:
-        raise InputError(
-            f"{reduce_cells} reduce cells cannot be placed in a network of depth {depth}",
-            remedy="Take a deeper network or fewer reduce cells.",
-        )
-    return found
 
 
 class PlacementSearch:

@@ -19,7 +19,8 @@ from sphynx.record import Record
 from sphynx.run.folder import RunFolder, fingerprint
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.objective import Batch
-from sphynx.search.placement.algorithm import Placement, PlacementRecipe, PlacementSearch
+from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch
+from sphynx.search.placement.candidates import Placement
 from sphynx.search.weight_settings import lay_out
 from sphynx.space.design import Design
 from sphynx.space.files import save_design

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sphynx.search import rounds as module
-from sphynx.search.ranking import Training, random_cells, rank
-from sphynx.search.rounds import FEW, SHARE, Round, rounds
+from sphynx.search import ranking as module
+from sphynx.search.ranking import FEW, SHARE, Round, Training, random_cells, rank, rounds
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.genotype import Genotype
 

@@ -1,4 +1,4 @@
-"""Which placements of the reduce cells keep a number of ReLUs.
+"""Where the reduce cells may go: all placements, the paper's, and those that keep a number of ReLUs.
 
 ReLU balancing makes every cell equal only where sizes are even: 7 pixels become 4, and one stays one, with four times
 the channels. A network with more reduce cells, or with earlier ones, can have more ReLUs there.
@@ -8,11 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
+from typing import Literal
 
 from sphynx.errors import InputError
-from sphynx.search.placement.algorithm import Placement
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design
+
+Candidates = Literal["all", "paper"]
+Placement = tuple[int, ...]
+
+
+def placements(depth: int, reduce_cells: int = 2, candidates: Candidates = "all") -> tuple[Placement, ...]:
+    """All C(D, n) of them (the paper's text), or those with no position beyond 2D/3 (the paper's figures)."""
+    last = depth - 1 if candidates == "all" else 2 * depth // 3
+    found = tuple(combinations(range(min(last, depth - 1) + 1), reduce_cells))
+    if reduce_cells < 1 or not found:
+        raise InputError(
+            f"{reduce_cells} reduce cells cannot be placed in a network of depth {depth}",
+            remedy="Take a deeper network or fewer reduce cells.",
+        )
+    return found
 
 
 def placements_within(
