@@ -17,10 +17,12 @@ test: lint types layers test-core test-python
 reproduce-smoke: $(INSTALLED)
 	$(BIN)/sphynx reproduce all --scale smoke --out out/reproduce-smoke
 
-# The page of all verbs and options, from the command line itself; a test holds it equal.
+# Pages made from the program itself: all verbs and options, the paper beside ours. Tests hold them equal.
 docs: $(INSTALLED)
 	$(BIN)/python docs/make_reference.py > docs/reference.md.new
 	mv docs/reference.md.new docs/reference.md
+	$(BIN)/python docs/make_paper_results.py > docs/results/paper.md.new
+	mv docs/results/paper.md.new docs/results/paper.md
 
 $(INSTALLED): pyproject.toml models/pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -137,6 +137,8 @@ def _list(as_json: bool) -> None:
 def _print(
     experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure: Path, *, with_estimates: bool
 ) -> None:
+    from sphynx.report.paper.verdicts import verdict_on
+
     with_beta = any(outcome.row.beta is not None for outcome in outcomes)
     columns = ["series", "network", ">paper %", ">ours %", *([">paper beta", ">our beta"] if with_beta else [])]
     columns += ["ran", ">ReLUs", "made", "note"]
@@ -157,6 +159,9 @@ def _print(
     if with_estimates:
         print_latency_estimates(experiment.name)
     typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
+    if any(outcome.kept for outcome in outcomes):
+        judged = verdict_on(experiment, outcomes)
+        typer.echo(f"Our kept runs: {judged.word}. {judged.why}")
     for note in experiment.notes:
         typer.echo(f"- {note}")
     typer.echo(f"figure: {figure}")
@@ -166,7 +171,8 @@ def _ran(ours: Ours | None, outcome: Outcome) -> list[str]:
     if ours is None:
         return [outcome.missing, "", ""]
     epochs = "one epoch" if ours.epochs == 1 else f"{ours.epochs} epochs"
-    return [f"{ours.network}; {epochs} of {ours.data}", count(ours.relus), str(ours.made)]
+    differs = f"; unlike the paper: {', '.join(ours.differs)}" if ours.differs else ""
+    return [f"{ours.network}; {epochs} of {ours.data}{differs}", count(ours.relus), str(ours.made)]
 
 
 def _ours(ours: Ours | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from sphynx.errors import InputError
 from sphynx.network.model import design_fingerprint
 from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
-from sphynx.report.paper.scales import Scale, design_of
+from sphynx.report.paper.scales import SCALES, Scale, design_of
 from sphynx.report.provenance import Provenance, provenance
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
@@ -39,10 +39,11 @@ class Ours:
     folders: tuple[str, ...] = ()
     minutes: float = 0.0  # of one training
     search_minutes: float | None = None  # of the placement search that gave beta
+    differs: tuple[str, ...] = ()  # settings of a kept result that are not the paper's
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "made": str(self.made), "made_here": self.made.here, "beta": list(self.beta),
-                "folders": list(self.folders)}  # fmt: skip
+                "folders": list(self.folders), "differs": list(self.differs)}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,29 @@ class KeptResult:
         return Ours(
             describe_network(design), row.data, account_of_any(design).total.relus, 100 * self.result.accuracy,
             None, 1, self.result.epochs, provenance(self.environment, present), folders=(self.name,),
-            minutes=self.result.minutes,
+            minutes=self.result.minutes, differs=differing_settings(row, self.config),
         )  # fmt: skip
+
+
+# Not what is learned, but how it runs, or what is watched besides.
+_BESIDE = {"precision", "memory_format", "acceleration", "test_each_epoch"}
+
+
+def differing_settings(row: Row, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where a run departs from the paper's setting: the network's form, its teacher, and its recipe."""
+    paper = SCALES["full"].recipe(row).to_json()
+    recipe, design = config["recipe"], config["design"]
+    found = [
+        f"{name} {recipe[name]}"
+        for name in paper
+        if name in recipe and recipe[name] != paper[name] and name not in _BESIDE
+    ]
+    stack = design.get("conv_stack", "paper")
+    if "genotype" in design and stack != "paper":
+        found.insert(0, f"{stack} convolutions")
+    if row.distilled and "genotype" not in (config["teacher"] or {}):
+        found.insert(0, "a teacher of another kind")
+    return tuple(found)
 
 
 def read_kept(paths: Sequence[Path]) -> list[KeptResult]:
