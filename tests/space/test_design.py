@@ -82,3 +82,9 @@ def test_faults_of_files(tmp_path: Path, change: dict[str, object], fault: str) 
 def test_missing_keys_are_listed() -> None:
     with pytest.raises(InputError, match="it lacks channels, depth"):
         design_from_json({"format": "sphynx-design/1"})
+
+
+def test_a_file_without_the_form_of_its_convolutions_is_the_papers_network() -> None:
+    design = Design(SPHYNX, channels=5, depth=5, reduce_positions=(0, 1), conv_stack="paper")
+    unnamed = {key: value for key, value in design.to_json().items() if key != "conv_stack"}
+    assert design_from_json(unnamed) == design
