@@ -1,11 +1,11 @@
-"""A small program by hand that has every kind of step, random weights for it, and its slowest evaluation."""
+"""Small programs by hand with every kind of step of either format, random weights, and their slowest evaluation."""
 
 from itertools import product
 
 import numpy as np
 
 from sphynx.program.convolve import Array
-from sphynx.program.ir import INPUT, Linear, Pool, Program, Relu, Square, Term
+from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, Relu, Square, Summand, Term, Truncate
 from sphynx.space.tally import Shape
 
 CUT = ((0, 2), (0, 3), (1, 4), (2, 5), (3, 5))
@@ -23,6 +23,27 @@ def small_program(**changes: int) -> Program:
     )
     values = {"ring_bits": 36, "weight_bits": 8, **changes}
     return Program(Shape(2, 5, 5), steps, class_names=("a", "b", "c", "d"), name="small", **values)  # type: ignore[arg-type]
+
+
+def public_program(**changes: int) -> Program:
+    """Of format 2: a max pool over pairs of columns, a residual sum, a signed truncation, a permutation."""
+    pairs, single = Shape(3, 5, 2), Shape(3, 5, 5)
+    left = Summand("first", columns=(0, 2))
+    right = Summand("first", columns=(1, 3))
+    steps = (
+        Linear("first", (Term(INPUT, 3, 2, 1, 1, 1, 0),), single, 4),
+        Combine("difference", (left, Summand("first", columns=(1, 3), negative=True)), pairs, 4, 20),
+        Relu("comparison", "difference", comparison=True),
+        Combine("max", (right, Summand("comparison")), pairs, 4, 20, (4, 4, 4)),
+        Relu("relu", "max", 3),
+        Truncate("floor", "max", 5),
+        Linear("long", (Term("relu", 1, 1), Term("floor", 3, 1, 1, 1, 1)), pairs, 8),
+        Combine("sum", (Summand("long"), Summand("relu", (2, 0, -1), (4, 3, 2, 1, 0), (), 3, True)), pairs, 8, 30),
+        Relu("activation", "sum", 9),
+        Linear("logits", (Term("activation", 5, 2),), Shape(4, 1, 1), 0, 36),
+    )
+    values = {"ring_bits": 36, "weight_bits": 8, **changes}
+    return Program(Shape(2, 5, 5), steps, class_names=("a", "b", "c", "d"), name="public", **values)  # type: ignore[arg-type]
 
 
 def program_reading(image: Shape, picture_part: float = 1.0) -> Program:
@@ -56,6 +77,14 @@ def naive(program: Program, weights: dict[str, Array], image: Array) -> list[int
                 rows, columns = range(*step.row_windows[y]), range(*step.column_windows[x])
                 value = sum(tensors[step.source][c, i, j] for i in rows for j in columns)
                 value *= step.row_factors[y] * step.column_factors[x]
+            elif isinstance(step, Combine):
+                value = step.constants[c] if step.constants else 0
+                for s in step.summands:
+                    at = tuple(index[n] if index else n for index, n in zip(s.indices, (c, y, x), strict=True))
+                    element = 0 if -1 in at else tensors[s.source][at]  # type: ignore[index]
+                    value += (-1) ** s.negative * element << s.shift
+            elif isinstance(step, Truncate):
+                value = tensors[step.source][c, y, x] // 2**step.truncate
             elif isinstance(step, Relu):
                 value = max(tensors[step.source][c, y, x], 0) // 2**step.truncate
             else:

@@ -13,12 +13,12 @@ from safetensors.numpy import save_file
 
 from sphynx.errors import InputError
 from sphynx.program.files import PROGRAM, load_program, save_program
-from sphynx.program.ir import MAX_SCALE
+from sphynx.program.ir import MAX_SCALE, Program
 from sphynx.program.parse import program_from_json
 from sphynx.program.weights import WEIGHTS, load_corrections, load_weights, save_weights
 from sphynx.space.shipped import model_names, program_path
 from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind
-from tests.program.programs import random_weights, small_program
+from tests.program.programs import public_program, random_weights, small_program
 
 
 @pytest.fixture
@@ -104,8 +104,27 @@ def test_a_newer_version_says_so() -> None:
     assert "newer sphynx" in refusal.value.remedy
 
 
-def changed(change: Callable[[dict[str, Any]], None]) -> Any:
-    data = json.loads(json.dumps(small_program().to_json()))
+def test_either_format_is_written_only_where_it_is_needed(tmp_path: Path) -> None:
+    """The oldest that has all steps: hashes of programs from before there were sums stay as they are."""
+    assert small_program().to_json()["format"] == "sphynx-program/1"
+    assert "comparison" not in json.dumps(small_program().to_json())
+    program = public_program()
+    assert program.to_json()["format"] == "sphynx-program/2"
+    save_program(tmp_path, program)
+    assert load_program(tmp_path) == program
+    for data, wrong in ((small_program().to_json(), 2), (program.to_json(), 1)):
+        with pytest.raises(InputError, match="its steps are those of format"):
+            program_from_json(json.loads(json.dumps({**data, "format": f"sphynx-program/{wrong}"})))
+
+
+def test_comparisons_are_counted_apart_from_relus() -> None:
+    program = public_program()
+    assert (program.relu_count, program.comparison_count) == (60, 30)
+    assert small_program().comparison_count == 0
+
+
+def changed(change: Callable[[dict[str, Any]], None], program: Program | None = None) -> Any:
+    data = json.loads(json.dumps((program or small_program()).to_json()))
     change(data)
     return data
 
@@ -170,6 +189,56 @@ def test_hostile_programs_are_refused(change: Callable[[dict[str, Any]], None]) 
     with pytest.raises(InputError):
         program_from_json(changed(change))
     assert program_from_json(changed(lambda _: None)) == small_program()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["steps"][1].update(summands=[]),
+        lambda d: d["steps"][1].update(summands=[3]),
+        lambda d: d["steps"][1].update(summands="no"),
+        lambda d: d["steps"][1].pop("summands"),
+        lambda d: d["steps"][1].update(shape=[3, 5]),
+        lambda d: d["steps"][1].update(shape=[1 << 20, 1 << 20, 1 << 20]),
+        lambda d: d["steps"][1].update(shape=[3, 5, 3]),
+        lambda d: d["steps"][1].update(range_bits=0),
+        lambda d: d["steps"][1].update(range_bits=37),
+        lambda d: d["steps"][1].update(scale=10**30),
+        lambda d: d["steps"][1]["summands"][0].update(source="logits"),
+        lambda d: d["steps"][1]["summands"][0].update(source="difference"),
+        lambda d: d["steps"][1]["summands"][0].update(columns=[0, 5]),
+        lambda d: d["steps"][1]["summands"][0].update(columns=[0, -2]),
+        lambda d: d["steps"][1]["summands"][0].update(columns=[0, 10**30]),
+        lambda d: d["steps"][1]["summands"][0].update(columns=[0, 1.5]),
+        lambda d: d["steps"][1]["summands"][0].update(columns=[0, True]),
+        lambda d: d["steps"][1]["summands"][0].update(columns=[0, None]),
+        lambda d: d["steps"][1]["summands"][0].update(columns=[0]),
+        lambda d: d["steps"][1]["summands"][0].update(columns=[]),
+        lambda d: d["steps"][1]["summands"][0].update(columns=3),
+        lambda d: d["steps"][1]["summands"][0].update(rows=[0] * 6),
+        lambda d: d["steps"][1]["summands"][0].update(channels=[0, 1, 3]),
+        lambda d: d["steps"][1]["summands"][0].update(shift=64),
+        lambda d: d["steps"][1]["summands"][0].update(shift=-1),
+        lambda d: d["steps"][1]["summands"][0].update(negative=2),
+        lambda d: d["steps"][1]["summands"][0].update(extra=1),
+        lambda d: d["steps"][2].update(comparison=1),
+        lambda d: d["steps"][3].update(constants=[4, 4]),
+        lambda d: d["steps"][3].update(constants=[4, 4, 1 << 63]),
+        lambda d: d["steps"][3].update(constants=[4, 4, 0.5]),
+        lambda d: d["steps"][3].update(constants=4),
+        lambda d: d["steps"][5].update(truncate=0),
+        lambda d: d["steps"][5].update(truncate=-3),
+        lambda d: d["steps"][5].update(truncate=20),
+        lambda d: d["steps"][5].update(source="relu"),
+        lambda d: d["steps"][5].update(source="first"),
+        lambda d: d["steps"][3].update(range_bits=36),  # a signed truncation needs a bit beyond
+        lambda d: d["steps"].pop(),
+    ],
+)
+def test_hostile_programs_of_format_2_are_refused(change: Callable[[dict[str, Any]], None]) -> None:
+    with pytest.raises(InputError):
+        program_from_json(changed(change, public_program()))
+    assert program_from_json(changed(lambda _: None, public_program())) == public_program()
 
 
 @pytest.mark.parametrize(

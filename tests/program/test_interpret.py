@@ -1,5 +1,6 @@
 """The interpreter against Python's own integers, and what it refuses."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,17 +11,19 @@ from hypothesis import strategies as st
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import convolve
 from sphynx.program.interpret import interpret
-from sphynx.program.ir import Linear, Program, Term
-from tests.program.programs import naive, random_weights, small_program
+from sphynx.program.ir import Combine, Linear, Program, Term
+from tests.program.programs import naive, public_program, random_weights, small_program
 
 
 @settings(max_examples=15)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_it_computes_what_the_steps_say(seed: int) -> None:
-    program = small_program(ring_bits=64)
+@given(seed=st.integers(0, 2**32 - 1), make=st.sampled_from([small_program, public_program]))
+def test_it_computes_what_the_steps_say(seed: int, make: Callable[..., Program]) -> None:
+    program = make(ring_bits=64)
     weights = random_weights(program, seed)
     pixels = np.random.default_rng(seed).integers(0, 256, (2, 2, 5, 5), dtype=np.uint8)
-    wide = tuple(replace(s, range_bits=64) if isinstance(s, Linear) and s.range_bits else s for s in program.steps)
+    wide = tuple(
+        replace(s, range_bits=63) if isinstance(s, Linear | Combine) and s.range_bits else s for s in program.steps
+    )
     got = interpret(replace(program, steps=wide), weights, pixels)
     assert got.tolist() == [naive(program, weights, image) for image in pixels]
 
@@ -61,6 +64,17 @@ def test_a_value_outside_its_range_is_an_error_with_the_layers_name() -> None:
     with pytest.raises(SphynxError, match=r"first: .*20 bits") as overflow:
         interpret(program, weights, np.zeros((1, 2, 5, 5), np.uint8))
     assert "--calibrate" in overflow.value.remedy
+
+
+def test_a_sum_is_held_to_its_range_and_to_64_bits() -> None:
+    program = public_program()
+    weights = random_weights(program)
+    weights["first/bias"] = np.full_like(weights["first/bias"], 2**20)
+    with pytest.raises(SphynxError, match=r"max: .*20 bits"):
+        interpret(program, weights, np.zeros((1, 2, 5, 5), np.uint8))
+    weights["first/bias"] = np.full_like(weights["first/bias"], 2**62)
+    with pytest.raises(SphynxError, match=r"difference: .*64 bits"):
+        interpret(program, weights, np.zeros((1, 2, 5, 5), np.uint8))
 
 
 def test_images_of_another_shape_or_kind_are_refused() -> None:

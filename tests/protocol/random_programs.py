@@ -1,5 +1,6 @@
 """Small random programs with every kind of linear map: stride, dilation, shifted padding, two inputs, pools, links,
-shifts, squares, a dense end. Ranges and truncations are measured on the images that the test asks about."""
+shifts, squares, public sums with slices, permutations and signs, signed truncations, a max pool's comparison, a dense
+end. Ranges and truncations are measured on the images that the test asks about."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +8,21 @@ import numpy as np
 
 from sphynx.program.convolve import Array
 from sphynx.program.interpret import evaluate
-from sphynx.program.ir import INPUT, Graph, Linear, Pool, Program, Relu, Square, Step, Term
+from sphynx.program.ir import (
+    INPUT,
+    NOTHING,
+    Combine,
+    Graph,
+    Linear,
+    Pool,
+    Program,
+    Relu,
+    Square,
+    Step,
+    Summand,
+    Term,
+    Truncate,
+)
 from sphynx.space.tally import Shape
 
 ACTIVATION_BITS = 7
@@ -58,19 +73,61 @@ class _Builder:
                 values = self.rng.integers(-top, top + 1, shape)
                 self.weights[key] = values if key.endswith("/bias") else values.astype(np.int8)
 
-    def bits(self) -> int:
-        graph = Graph(self.image, tuple(self.steps))
+    def combine(self, name: str, sources: list[str], out: Shape, *, is_ranged: bool = True) -> None:
+        """Any elements of each source, in any order; constants."""
+        summands = tuple(
+            Summand(source, *map(self.index, self.shapes[source], out), self.draw(0, 2), bool(self.draw(0, 1)))
+            for source in sources
+        )
+        constants = tuple(self.rng.integers(-500, 500, out.channels).tolist()) if self.draw(0, 1) else ()
+        self.shapes[name] = out
+        self.steps.append(Combine(name, summands, out, 0, 0, constants))
+        if is_ranged:
+            self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
+
+    def index(self, length: int, outputs: int) -> tuple[int, ...]:
+        kind = self.draw(0, 3)
+        if kind == 0 and length == outputs:
+            return ()
+        if kind == 1 and length >= 2 * outputs:
+            return tuple(range(0, 2 * outputs, 2))
+        if kind == 2:
+            return tuple(at if at < length else NOTHING for at in range(outputs))
+        return tuple(self.rng.integers(NOTHING, length, outputs).tolist())
+
+    def truncate(self, name: str, source: str) -> None:
+        self.shapes[name] = self.shapes[source]
+        self.steps.append(Truncate(name, source, max(1, self.bits(source) - ACTIVATION_BITS)))
+
+    def maximum(self, name: str, source: str) -> None:
+        """Of neighbouring columns: b + ReLU(a - b)."""
+        shape = self.shapes[source]
+        out = Shape(shape.channels, shape.height, shape.width - 1)
+        left, right = tuple(range(out.width)), tuple(range(1, shape.width))
+        difference = (Summand(source, columns=left), Summand(source, columns=right, negative=True))
+        self.shapes[f"{name}/difference"] = self.shapes[f"{name}/comparison"] = self.shapes[name] = out
+        self.steps.append(Combine(f"{name}/difference", difference, out))
+        self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
+        self.steps.append(Relu(f"{name}/comparison", f"{name}/difference", comparison=True))
+        self.steps.append(Combine(name, (Summand(source, columns=right), Summand(f"{name}/comparison")), out))
+        self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
+
+    def bits(self, name: str = "") -> int:
+        """Of the latest tensor, or of this one."""
+        name = name or self.steps[-1].name
+        probe = Combine("probe", (Summand(name),), self.shapes[name])
+        graph = Graph(self.image, (*self.steps, probe))
         values = evaluate(graph, self.weights, self.pixels.astype(np.int64), lambda *_: None)
         return int(np.abs(values).max()).bit_length()
 
     def relu(self, name: str, source: str) -> None:
         self.shapes[name] = self.shapes[source]
-        self.steps.append(Relu(name, source, max(0, self.bits() - ACTIVATION_BITS)))
+        self.steps.append(Relu(name, source, max(0, self.bits(source) - ACTIVATION_BITS)))
 
     def square(self, name: str, source: str) -> None:
         """Of ten bits, to about as many as a ReLU keeps."""
         self.shapes[name] = self.shapes[source]
-        before = max(0, self.bits() + 1 - 10)
+        before = max(0, self.bits(source) + 1 - 10)
         self.steps.append(Square(name, source, before, 20 - 2 - ACTIVATION_BITS))
 
     def pool(self, name: str, source: str) -> None:
@@ -96,7 +153,36 @@ def random_case(seed: int, images: int = 1, ring_bits: int | None = None, *, wit
     activate = make.square if with_square else make.relu
     activate("third/activation", "third")
     make.dense("logits", "third/activation", make.draw(2, 12))
-    # A truncation before a square needs a bit beyond the range.
-    widest = max(step.range_bits for step in make.steps if isinstance(step, Linear)) + with_square
-    program = Program(make.image, tuple(make.steps), max(widest, 20, ring_bits or 0), 8, name=f"random {seed}")
+    return _case(make, f"random {seed}", ring_bits, spare=with_square)
+
+
+def random_public_case(seed: int, images: int = 1, *, with_square: bool = False) -> Case:
+    """Of format 2: sums, truncations and activations that read either, a chain through a sum, logits that are a sum."""
+    make = _Builder(seed, images)
+    make.shapes[INPUT] = make.image
+    first = Shape(make.draw(1, 3), make.draw(3, 5), make.draw(3, 5))
+    make.linear("first", [INPUT], first)
+    make.maximum("max", "first")
+    make.relu("max/relu", "max")
+    make.linear("long", ["max/relu"], first, is_link=True)
+    make.combine("residual", ["long", "max/relu", INPUT], first)
+    make.relu("residual/relu", "residual")
+    make.truncate("residual/floor", "residual")
+    activate = make.square if with_square else make.relu
+    make.linear("second", ["residual/relu", "residual/floor"], Shape(make.draw(1, 3), 3, 3))
+    make.truncate("second/floor", "second")
+    activate("second/activation", "second/floor")
+    make.combine("chain", ["long", "second/activation"], Shape(2, 3, 2), is_ranged=False)
+    make.pool("chain/pool", "chain")
+    classes = make.draw(2, 9)
+    make.dense("dense", "chain/pool", classes)
+    make.dense("other", "second/activation", classes)
+    make.combine("logits", ["dense", "other"], Shape(classes, 1, 1))
+    return _case(make, f"random public {seed}", None, spare=True)
+
+
+def _case(make: _Builder, name: str, ring_bits: int | None, *, spare: bool) -> Case:
+    # A signed truncation, also the one before a square, needs a bit beyond the range.
+    widest = max(step.range_bits for step in make.steps if isinstance(step, Linear | Combine)) + spare
+    program = Program(make.image, tuple(make.steps), max(widest, 20, ring_bits or 0), 8, name=name)
     return Case(program, make.weights, make.pixels)

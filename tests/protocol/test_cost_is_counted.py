@@ -1,16 +1,17 @@
 """What program.cost predicts is what the channel of two real parties counts, frame headers apart."""
 
 import os
+from collections.abc import Callable
 
 import pytest
 from tests.protocol.parties import run_parties
-from tests.protocol.random_programs import random_case
+from tests.protocol.random_programs import Case, random_case, random_public_case
 
 from sphynx.program.backends import Backend
 from sphynx.program.cost.cost import activation_costs, packed_bytes
 from sphynx.program.cost.estimate import REFERENCE, estimate
 from sphynx.program.cost.link import LINKS
-from sphynx.program.ir import INPUT, Relu, Square
+from sphynx.program.ir import INPUT
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Record, Traffic
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
@@ -23,8 +24,11 @@ def payload_bytes(traffic: Traffic) -> int:
 @pytest.mark.parametrize("backend", ["gc", "gmw"])
 @pytest.mark.parametrize("with_square", [False, True])
 @pytest.mark.parametrize(("seed", "batch"), [(1, 1), (2, 1), (1, 3)])
-def test_online_bytes_are_exact(seed: int, batch: int, with_square: bool, backend: Backend) -> None:
-    case = random_case(seed, images=batch, with_square=with_square)
+@pytest.mark.parametrize("make", [random_case, random_public_case])
+def test_online_bytes_are_exact(
+    make: Callable[..., Case], seed: int, batch: int, with_square: bool, backend: Backend
+) -> None:
+    case = make(seed, images=batch, with_square=with_square)
     program = case.program
     model, bundle_id = ServerModel(program, case.weights), os.urandom(16)
 
@@ -40,11 +44,10 @@ def test_online_bytes_are_exact(seed: int, batch: int, with_square: bool, backen
     _, record = run_parties(server, client)
     counted = {(section.phase, section.layer): payload_bytes(part) for section, part in record.traffic.items()}
     costs = dict(activation_costs(program, batch))
-    for step in program.steps:
-        if isinstance(step, Relu | Square):
-            cost = costs[step.source]
-            relu_bytes = cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes
-            assert counted["online", step.name] == relu_bytes + cost.square_online_bytes
+    for name, cost in costs.items():
+        relu_bytes = cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes
+        others = cost.square_online_bytes + cost.truncation_online_bytes
+        assert counted["online", name] == relu_bytes + others
     assert counted["online", INPUT] == packed_bytes(batch * program.image.size, program.ring_bits)
     if batch == 1:
         found = estimate(program, REFERENCE, LINKS["lan"], backend).total

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocol.parties import run_parties
-from tests.protocol.random_programs import Case, random_case
+from tests.protocol.random_programs import Case, random_case, random_public_case
 
 from sphynx.core import Prg, garbling, ot, rlwe
 from sphynx.core.bits import unpack_ring
@@ -57,6 +57,19 @@ def ask(
 )
 def test_private_is_the_oracle(seed: int, backend: Backend, images: int, with_square: bool) -> None:
     ask(random_case(seed, images, with_square=with_square), backend)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    backend=st.sampled_from(["gc", "gmw"]),
+    images=st.integers(1, 2),
+    with_square=st.booleans(),
+)
+def test_private_sums_and_truncations_are_the_oracle(
+    seed: int, backend: Backend, images: int, with_square: bool
+) -> None:
+    ask(random_public_case(seed, images, with_square=with_square), backend)
 
 
 @pytest.mark.parametrize("ring_bits", [32, 33, 48, 64])

@@ -1,6 +1,8 @@
-"""Squares between two parties over a socket: exact, and equal to the integer interpreter."""
+"""Squares and signed truncations between two parties over a socket: exact, and equal to the integer interpreter."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,19 +15,25 @@ from tests.protocol.relu_runs import CLIENT_OTS, SERVER_OTS, Party, assert_unifo
 from sphynx.errors import InputError
 from sphynx.program.interpret import _square
 from sphynx.program.ir import Square
+from sphynx.protocol.arithmetic import prepare_client, prepare_server
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.square import SquareClient, SquareLayer, SquareServer
+from sphynx.protocol.floor import FloorLayer
+from sphynx.protocol.square import SquareLayer
 
 Words = NDArray[np.uint64]
 
 
-def random_words(layers: list[SquareLayer], seed: int) -> list[Words]:
+def random_words(layers: Sequence[SquareLayer | FloorLayer], seed: int) -> list[Words]:
     rng = np.random.default_rng(seed)
-    return [rng.integers(0, 2**64, layer.count, np.uint64) & layer.squaring.ring_mask for layer in layers]
+    return [rng.integers(0, 2**64, layer.count, np.uint64) & ring_mask(layer) for layer in layers]
 
 
-def run_squares(
-    layers: list[SquareLayer],
+def ring_mask(layer: SquareLayer | FloorLayer) -> np.uint64:
+    return np.uint64(2**layer.k - 1)
+
+
+def run_layers(
+    layers: Sequence[SquareLayer | FloorLayer],
     values: list[list[int]],
     *,
     shares: list[Words] | None = None,
@@ -34,22 +42,22 @@ def run_squares(
     """The client's shares are random unless given; `parties` hear the messages."""
     served, asked = parties or (Party(), Party())
     shares, new_masks = shares or random_words(layers, 0), random_words(layers, 1)
-    rings = [layer.squaring.ring_mask for layer in layers]
+    rings = [ring_mask(layer) for layer in layers]
 
     def server(channel: Channel) -> list[list[int]]:
         served.listen(channel, "")
-        materials = SquareServer().offline(channel, SERVER_OTS, layers)
+        materials = prepare_server(channel, SERVER_OTS, layers)
         results = []
         for layer, material, x, share, ring in zip(layers, materials, values, shares, rings, strict=True):
             own = (np.array(x, np.int64).astype(np.uint64) - share) & ring
-            results.append(SquareServer().online(channel, layer, material, own))
+            results.append(layer.server(channel, material, own))
         return results
 
     def client(channel: Channel) -> None:
         asked.listen(channel, "")
-        materials = SquareClient().offline(channel, CLIENT_OTS, layers, shares, new_masks)
+        materials = prepare_client(channel, CLIENT_OTS, layers, shares)
         for layer, material, share, mask in zip(layers, materials, shares, new_masks, strict=True):
-            SquareClient().online(channel, layer, material, share, mask)
+            layer.client(channel, material, share, mask)
 
     results, _ = run_parties(server, client)
     return [((y + mask) & ring).tolist() for y, mask, ring in zip(results, new_masks, rings, strict=True)]
@@ -81,13 +89,13 @@ def cases(draw: st.DrawFn) -> list[tuple[int, int, int, int, list[int]]]:
 def test_squares_are_exact(case: list[tuple[int, int, int, int, list[int]]]) -> None:
     layers = [SquareLayer(f"square {i}", w, k, b, a, len(x)) for i, (w, k, b, a, x) in enumerate(case)]
     expected = [[(value >> b) ** 2 >> a for value in x] for _, _, b, a, x in case]
-    assert run_squares(layers, [x for *_, x in case]) == expected
+    assert run_layers(layers, [x for *_, x in case]) == expected
 
 
 def test_squares_equal_the_interpreters() -> None:
     x = np.random.default_rng(2).integers(-(2**22), 2**22, 1000)
     layer = SquareLayer("square", 23, 40, 7, 9, x.size)
-    assert run_squares([layer], [x.tolist()]) == [_square(Square("square", "x", 7, 9), x).tolist()]
+    assert run_layers([layer], [x.tolist()]) == [_square(Square("square", "x", 7, 9), x).tolist()]
 
 
 @pytest.mark.parametrize("before", [0, 7])
@@ -95,7 +103,7 @@ def test_squares_equal_the_interpreters() -> None:
 def test_what_is_received_is_uniform(value: int, before: int) -> None:
     """Every x and every share the same: what enters the first part shows at once where it is not masked."""
     layer, parties = SquareLayer("square", 19, 40, before, 9, 2048), (Party(), Party())
-    run_squares([layer], [[value] * 2048], shares=[np.full(2048, 5, np.uint64)], parties=parties)
+    run_layers([layer], [[value] * 2048], shares=[np.full(2048, 5, np.uint64)], parties=parties)
     for party in parties:
         assert party.received
         for _, message in party.received:
@@ -108,3 +116,30 @@ def test_what_is_received_is_uniform(value: int, before: int) -> None:
 def test_what_does_not_fit_is_refused_by_name(w: int, k: int, before: int, after: int) -> None:
     with pytest.raises(InputError, match="cell 2/square"):
         SquareLayer("cell 2/square", w, k, before, after, 10)
+
+
+@st.composite
+def floors(draw: st.DrawFn) -> list[tuple[FloorLayer, list[int]]]:
+    """A range is -2^(w-1) .. 2^(w-1) - 1: what a truncation leaves reaches its lower end."""
+    k = draw(st.integers(3, 64))
+    layers = []
+    for number in range(draw(st.integers(1, 2))):
+        w = draw(st.integers(2, k - 1))
+        low, high = -(2 ** (w - 1)), 2 ** (w - 1) - 1
+        x = draw(st.lists(st.sampled_from([low, high, -1, 0]) | st.integers(low, high), min_size=1, max_size=130))
+        layers.append((FloorLayer(f"floor {number}", w, k, draw(st.integers(1, w - 1)), len(x)), x))
+    return layers
+
+
+@settings(max_examples=40)
+@given(floors())
+def test_signed_truncation_is_the_floor(cases: list[tuple[FloorLayer, list[int]]]) -> None:
+    layers, values = zip(*cases, strict=True)
+    expected = [[(v >> layer.f) % 2**layer.k for v in x] for layer, x in cases]
+    assert run_layers(layers, list(values)) == expected
+
+
+@pytest.mark.parametrize(("w", "k", "f"), [(8, 8, 2), (8, 16, 0), (8, 16, 8), (8, 65, 2)])
+def test_what_no_truncation_computes_is_refused_by_name(w: int, k: int, f: int) -> None:
+    with pytest.raises(InputError, match="layer 3"):
+        FloorLayer("layer 3", w, k, f, 5)

@@ -11,7 +11,7 @@ import typer
 
 from sphynx.cli.bench_options import parse_backends, tell
 from sphynx.cli.design_options import Json
-from sphynx.cli.output import count, print_json, print_table
+from sphynx.cli.output import count, nonlinear_text, print_json, print_table, range_text
 from sphynx.cli.output_files import figure_file
 from sphynx.cli.train import DataSize, KnownData, KnownStream, open_known
 from sphynx.errors import InputError, SphynxError
@@ -131,12 +131,12 @@ def check(
             note="Medians per image; online includes loading the bundle.",
         )
     print_table(
-        f"Bits of each linear map; the ring has {program.ring_bits}",
-        ["linear map", ">range", ">used", ">worst case"],
+        f"Bits of each linear map and sum; the ring has {program.ring_bits}; {nonlinear_text(program)}",
+        ["map", ">range", ">used", ">worst case"],
         (
             [
                 layer.name,
-                str(layer.range_bits) if layer.range_bits else "chain",
+                range_text(program, layer.name, layer.range_bits),
                 str(layer.used_bits),
                 str(layer.bound_bits),
             ]

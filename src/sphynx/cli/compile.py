@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli.design_options import Json
-from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.cli.output import count, nonlinear_text, print_json, print_table, range_text, short
 from sphynx.cli.output_files import out_folder
 from sphynx.cli.train import DataSize, KnownStream, open_known
 from sphynx.errors import InputError
@@ -108,6 +108,7 @@ def compile_run(
     if not derivable:  # a model's card says which data it knows
         save_source(out, data.source)
     program = compiled.program
+    linears = list(program.linears)
     if as_json:
         print_json(
             {
@@ -117,10 +118,13 @@ def compile_run(
                 "weight_bits": program.weight_bits,
                 "logit_error": compiled.logit_error,
                 "relus": program.relu_count,
-                "layers": {step.name: step.range_bits for step in program.linears},
-                "chains": [step.name for step in program.linears if not step.range_bits],
+                "comparisons": program.comparison_count,
+                "layers": {
+                    step.name: step.range_bits for step in program.affines if step.range_bits or step in linears
+                },
+                "chains": [step.name for step in linears if step.name in program.links and not step.range_bits],
                 "border_terms": {
-                    step.name: sum(program.is_crop(term.source) for term in step.terms) for step in program.linears
+                    step.name: sum(program.is_crop(term.source) for term in step.terms) for step in linears
                 },
             }
         )
@@ -137,11 +141,11 @@ def compile_run(
                 short(costs[step.name].macs),
                 count(costs[step.name].he_products),
                 str(step.scale),
-                str(step.range_bits) if step.range_bits else "chain",
+                range_text(program, step.name, step.range_bits),
             ]
-            for step in program.linears
+            for step in linears
         ),
-        note=f"ring of {program.ring_bits} bits, weights of {program.weight_bits}, {count(program.relu_count)} ReLUs; "
+        note=f"ring of {program.ring_bits} bits, weights of {program.weight_bits}, {nonlinear_text(program)}; "
         f"logits off by {compiled.logit_error:.2%} of their spread; hash {program.content_hash[:16]}",
     )
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from sphynx.program.ir import Program
 
 NAME_WIDTH = 24
 
@@ -48,3 +51,14 @@ def short(value: float) -> str:
         if value >= factor:
             return f"{value / factor:.4g}{suffix}"
     return f"{value:g}"
+
+
+def nonlinear_text(program: Program) -> str:
+    """Comparisons of max pools apart from ReLUs."""
+    comparisons = program.comparison_count
+    return f"{count(program.relu_count)} ReLUs" + (f", {count(comparisons)} comparisons" if comparisons else "")
+
+
+def range_text(program: Program, name: str, range_bits: int) -> str:
+    """Links of chains and parts of sums have no range: they may wrap around the ring."""
+    return str(range_bits) if range_bits else "chain" if name in program.links else "sum"

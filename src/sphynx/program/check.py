@@ -14,7 +14,7 @@ from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.program.convolve import Array, l1_norm, magnitude
 from sphynx.program.interpret import Weights, interpret
-from sphynx.program.ir import INPUT, Linear, Pool, Program, Relu, Step
+from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, Relu, Step, Truncate
 
 FLOAT_BATCH = 250
 
@@ -23,7 +23,7 @@ FLOAT_BATCH = 250
 class LayerRange:
     """Bits of a signed number: what the layer was given, what the data used, what no input can exceed.
 
-    `range_bits` is 0 for a link of a chain, which may wrap around the ring.
+    `range_bits` is 0 for a link of a chain and for a part of a sum, which may wrap around the ring.
     """
 
     name: str
@@ -90,7 +90,8 @@ def check(
     bounds = worst_case(program, weights)
     layers = tuple(
         LayerRange(step.name, step.range_bits, _signed_bits(largest[step.name]), _signed_bits(bounds[step.name]))
-        for step in program.linears
+        for step in program.affines
+        if isinstance(step, Linear) or step.range_bits
     )
     return Check(len(images), float((logits.argmax(axis=1) == labels).mean()), layers, compared)
 
@@ -113,6 +114,11 @@ def worst_case(program: Program, weights: Weights) -> dict[str, int]:
                 )
             )
             bounds[step.name] = bounds[step.source] * rows * columns
+        elif isinstance(step, Combine):
+            constant = max(map(abs, step.constants), default=0)
+            bounds[step.name] = constant + sum(bounds[s.source] << s.shift for s in step.summands)
+        elif isinstance(step, Truncate):
+            bounds[step.name] = (bounds[step.source] >> step.truncate) + 1
         elif isinstance(step, Relu):
             bounds[step.name] = bounds[step.source] >> step.truncate
         else:

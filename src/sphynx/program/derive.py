@@ -17,7 +17,7 @@ from sphynx.errors import InputError
 from sphynx.network.model import load_model, load_normalisation
 from sphynx.program.convolve import Array
 from sphynx.program.frontend.torch_network import trace
-from sphynx.program.ir import Graph, Linear, Program, Relu, Step
+from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Step, Summand, Truncate
 from sphynx.program.rounding import integer_weights
 from sphynx.program.weights import load_corrections
 
@@ -40,11 +40,16 @@ def derive_weights(model: Path, folder: Path, program: Program) -> dict[str, Arr
 
 def _structure(graph: Graph) -> tuple[Step, ...]:
     """The steps without what quantisation adds to them."""
-    return tuple(map(_unscaled, graph.steps))
+    return tuple(_unscaled(graph, step) for step in graph.steps)
 
 
-def _unscaled(step: Step) -> Step:
+def _unscaled(graph: Graph, step: Step) -> Step:
     if isinstance(step, Linear):
         terms = tuple(replace(term, shift=0, weight_scale=0) for term in step.terms)
         return replace(step, terms=terms, scale=0, range_bits=0)
+    if isinstance(step, Combine):
+        summands = tuple(replace(summand, shift=0) for summand in step.summands)
+        return replace(step, summands=summands, scale=0, range_bits=0, constants=())
+    if isinstance(step, Truncate):  # by no bit it is a copy
+        return Combine(step.name, (Summand(step.source),), graph.shapes[step.name])
     return replace(step, truncate=0) if isinstance(step, Relu) else step

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from sphynx.errors import InputError, SphynxError
+from sphynx.program.combine import check_sum, combined
 from sphynx.program.convolve import EXACT_INTEGER, Array, convolve, magnitude
-from sphynx.program.ir import INPUT, Graph, Linear, Pool, Program, Relu, Square, Step
+from sphynx.program.ir import INPUT, Affine, Combine, Graph, Linear, Pool, Program, Relu, Square, Step, Truncate
 
 Weights = Mapping[str, Array]
 Watch = Callable[[Step, Array], None]
@@ -24,7 +25,7 @@ def interpret(program: Program, weights: Weights, pixels: Array, watch: Watch | 
     _check_pixels(program, pixels)
 
     def checked(step: Step, tensor: Array) -> None:
-        if isinstance(step, Linear) and step.range_bits:
+        if isinstance(step, Linear | Combine) and step.range_bits:
             check_range(step, tensor)
         if watch is not None:
             watch(step, tensor)
@@ -56,7 +57,7 @@ def evaluate(graph: Graph, weights: Weights, pixels: Array, watch: Watch) -> Arr
     return tensors[graph.logits.name].reshape(len(pixels), -1)
 
 
-def check_range(step: Linear, tensor: Array) -> None:
+def check_range(step: Affine, tensor: Array) -> None:
     if magnitude(tensor) >= 1 << (step.range_bits - 1):
         raise SphynxError(
             f"a value of {magnitude(tensor):,} is outside its range of {step.range_bits} bits",
@@ -69,9 +70,13 @@ def apply_step(step: Step, tensors: Mapping[str, Array], weights: Weights) -> Ar
     """The tensor that one step makes. OverflowError where it might not fit 64 bits."""
     if isinstance(step, Linear):
         return _linear(step, tensors, weights)
+    if isinstance(step, Combine):
+        return _combine(step, tensors, weights)
     x = tensors[step.source]
     if isinstance(step, Pool):
         return _pool(step, x)
+    if isinstance(step, Truncate):
+        return x >> step.truncate if step.truncate else x
     if isinstance(step, Relu):
         positive = np.maximum(x, 0)
         return positive >> step.truncate if step.truncate else positive
@@ -89,6 +94,14 @@ def _linear(step: Linear, tensors: Mapping[str, Array], weights: Weights) -> Arr
             raise OverflowError
         total += part << term.shift if term.shift else part
     return total
+
+
+def _combine(step: Combine, tensors: Mapping[str, Array], weights: Weights) -> Array:
+    """Constants of real numbers lie among the weights, integers in the step."""
+    if np.issubdtype(tensors[step.sources[0]].dtype, np.integer):
+        check_sum(step, tensors)
+        return combined(step, tensors, np.array(step.constants, np.int64) if step.constants else None)
+    return combined(step, tensors, weights[step.constants_name] if step.constants else None)
 
 
 def _pool(step: Pool, x: Array) -> Array:

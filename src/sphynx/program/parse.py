@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sphynx.config import read_settings
 from sphynx.errors import InputError
-from sphynx.program.ir import FORMAT_NAME, FORMAT_VERSION, KINDS, REMEDY, Linear, Pool, Program, Step, Term
+from sphynx.program.ir import (
+    FORMAT_NAME,
+    FORMAT_VERSIONS,
+    KINDS,
+    REMEDY,
+    Combine,
+    Linear,
+    Pool,
+    Program,
+    Step,
+    Summand,
+    Term,
+)
 from sphynx.space.tally import Shape
+
+Part = TypeVar("Part", Term, Summand)
 
 # A client prints names as they come from the server: they must not steer its terminal.
 UNPRINTABLE = "a name has characters that cannot be printed"
@@ -27,9 +41,16 @@ def program_from_json(data: Any, where: str = "program") -> Program:
     table = {key: value for key, value in data.items() if key not in ("format", "steps")}
     table["image"] = _shape_from_json(data.get("image"), where)
     try:
-        return read_settings(_ProgramTable, table, where=where).program(read)
+        program = read_settings(_ProgramTable, table, where=where).program(read)
     except InputError as error:
         raise InputError(error.what, where=where, remedy=REMEDY) from None
+    if data["format"] != f"{FORMAT_NAME}/{program.format_version}":
+        raise InputError(
+            f"its steps are those of format {program.format_version}, not of {data['format']}",
+            where=where,
+            remedy=REMEDY,
+        )
+    return program
 
 
 @dataclass(frozen=True)
@@ -55,14 +76,15 @@ def _check_format(found: Any, where: str) -> None:
     name, _, version = str(found).partition("/")
     # Python refuses to read integers of thousands of digits, which a hostile server could send.
     is_number = version.isdecimal() and len(version) < 10
-    if name == FORMAT_NAME and is_number and int(version) > FORMAT_VERSION:
+    newest = FORMAT_VERSIONS[-1]
+    if name == FORMAT_NAME and is_number and int(version) > newest:
         raise InputError(
-            f"it is of format version {version}; this installation reads up to {FORMAT_VERSION}",
+            f"it is of format version {version}; this installation reads up to {newest}",
             where=where,
             remedy="Install a newer sphynx, or compile the network again with this one.",
         )
-    if found != f"{FORMAT_NAME}/{FORMAT_VERSION}":
-        raise InputError(f"its format is {found!r}, not {FORMAT_NAME}/{FORMAT_VERSION}", where=where, remedy=REMEDY)
+    if found not in [f"{FORMAT_NAME}/{known}" for known in FORMAT_VERSIONS]:
+        raise InputError(f"its format is {found!r}, not {FORMAT_NAME}/{newest}", where=where, remedy=REMEDY)
 
 
 def _shape_from_json(value: Any, where: str) -> Shape:
@@ -76,12 +98,11 @@ def _step_from_json(data: Any, where: str) -> Step:
     if kind is None:
         raise InputError(f"it is not a step of a known kind ({', '.join(KINDS)})", where=where, remedy=REMEDY)
     table = {key: value for key, value in data.items() if key != "kind"}
-    if kind is Linear and isinstance(table.get("terms"), list):
-        terms = [term if isinstance(term, Mapping) else {} for term in table["terms"]]
-        table["terms"] = tuple(
-            read_settings(Term, term, where=f"{where}, term {n}", remedy=REMEDY) for n, term in enumerate(terms)
-        )
     if kind is Linear:
+        table["terms"] = _parts_from_json(Term, "term", table.get("terms"), where)
+    if kind is Combine:
+        table["summands"] = _parts_from_json(Summand, "summand", table.get("summands"), where)
+    if kind in (Linear, Combine):
         table["shape"] = _shape_from_json(table.get("shape"), where)
     for key in ("row_windows", "column_windows"):
         pairs = table.get(key)
@@ -92,3 +113,13 @@ def _step_from_json(data: Any, where: str) -> Step:
     if not step.name.isprintable():
         raise InputError(UNPRINTABLE, where=where, remedy=REMEDY)
     return step
+
+
+def _parts_from_json(kind: type[Part], called: str, value: Any, where: str) -> tuple[Part, ...]:
+    if not isinstance(value, list):
+        raise InputError(f"it has no list of {called}s", where=where, remedy=REMEDY)
+    parts = [part if isinstance(part, Mapping) else {} for part in value]
+    return tuple(
+        read_settings(kind, part, where=f"{where}, {called} {number}", remedy=REMEDY)
+        for number, part in enumerate(parts)
+    )

@@ -4,8 +4,9 @@ Calibration images tell how large every tensor gets. Then, map by map in the ord
 - each term's weights are rounded at the finest power of two that keeps them within `weight_bits`; a term whose rounding
   would disturb the sum far less than another's is rounded more coarsely, so that it does not widen the ring in vain;
 - terms are shifted left to the finest scale among them, the bias map is rounded at that scale;
-- a ReLU truncates to `activation_bits`, rounding to the nearest by half a unit in the bias before it; logits and the
-  links of a chain are not truncated;
+- a ReLU or a signed truncation leaves `activation_bits`, rounding to the nearest by half a unit in the bias, or the
+  constants of a sum, before it; logits, the links of a chain and the comparisons of a max pool are not truncated;
+- the summands of a public sum are shifted left to the finest scale among them;
 - the integer program runs on the calibration images as far as this map, and the bias takes up the mean error of each
   channel (Nagel et al. 2019): pixels and activations are positive, so rounded weights would shift every sum.
 The program says all of that but the last: `corrections` are what the biases took up, and with them and the program the
@@ -23,9 +24,25 @@ import numpy as np
 
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array, magnitude
+from sphynx.program.cost.widths import compared_tensors
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.interpret import BATCH, apply_step, evaluate
-from sphynx.program.ir import INPUT, MAX_RING_BITS, MAX_SCALE, Graph, Linear, Pool, Program, Relu, Square, Step
+from sphynx.program.ir import (
+    INPUT,
+    MAX_RING_BITS,
+    MAX_SCALE,
+    Affine,
+    Combine,
+    Graph,
+    Linear,
+    Pool,
+    Program,
+    Relu,
+    Square,
+    Step,
+    Summand,
+    Truncate,
+)
 from sphynx.program.rounding import corrected, rounded
 
 HEADROOM_BITS = 2
@@ -130,8 +147,10 @@ def quantise(
     graph = measured.fused.graph
     quantiser = _Quantiser(measured.fused, measured.sizes, precision)
     steps, largest, integer_logits = _quantise_steps(graph, quantiser, measured.pixels)
-    steps = _with_ranges(steps, largest)
-    ring_bits = max(step.range_bits for step in steps if isinstance(step, Linear))
+    steps = _with_ranges(graph, steps, largest)
+    truncated = {step.source for step in steps if isinstance(step, Truncate)}
+    # A signed truncation takes a bit beyond its range.
+    ring_bits = max(s.range_bits + (s.name in truncated) for s in steps if isinstance(s, Linear | Combine))
     program = Program(graph.image, steps, ring_bits, precision.weight_bits, class_names, name, picture_part)
     logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
     spread = float(np.std(measured.logits - measured.logits.mean(axis=0)))
@@ -142,8 +161,12 @@ def quantise(
 class _Quantiser:
     def __init__(self, fused: Fused, sizes: dict[str, _Size], precision: Precision) -> None:
         self.fused, self.sizes, self.precision = fused, sizes, precision
-        self.compared = compared_tensors(fused.graph)
-        self.readers = {step.source: step for step in fused.graph.steps if isinstance(step, Relu)}
+        self.graph = fused.graph
+        self.links = fused.graph.links - compared_tensors(fused.graph)
+        self.truncating: dict[str, list[Relu | Truncate]] = {}  # by what they read
+        for step in fused.graph.steps:
+            if isinstance(step, Truncate) or (isinstance(step, Relu) and not step.comparison):
+                self.truncating.setdefault(step.source, []).append(step)
         self.scales = {INPUT: 0}
         self.weights: dict[str, Array] = {}
         self.corrections: dict[str, Array] = {}
@@ -151,15 +174,37 @@ class _Quantiser:
     def step(self, step: Step) -> Step:
         if isinstance(step, Linear):
             return self.linear(step)
+        if isinstance(step, Combine):
+            return self.combine(step)
         scale = self.scales[step.source]
         if isinstance(step, Pool):
             self.scales[step.name] = scale
             return step
         if isinstance(step, Square):
             raise InputError("a square cannot be quantised from real numbers", where=step.name, remedy="Use ReLU.")
-        truncate = self._truncation(step)
+        if isinstance(step, Relu) and step.comparison:
+            self.scales[step.name] = scale
+            return step
+        truncate = self._truncation(step.source)
         self.scales[step.name] = scale - truncate
-        return Relu(step.name, step.source, truncate)
+        if isinstance(step, Truncate) and not truncate:  # then it is a public copy
+            return Combine(step.name, (Summand(step.source),), self.graph.shapes[step.name], scale)
+        return replace(step, truncate=truncate)
+
+    def combine(self, step: Combine) -> Combine:
+        scale = self.scales[step.name] = max(self.scales[name] for name in step.sources)
+        summands = tuple(replace(s, shift=scale - self.scales[s.source]) for s in step.summands)
+        if max(s.shift for s in summands) >= MAX_RING_BITS:
+            raise SphynxError("its summands differ too much in scale", where=step.name, remedy=_REMEDY)
+        half, unit = self._half(step), 1 << self._truncation(step.name)
+        constants = (half,) * step.shape.channels if half else ()
+        if step.constants:
+            # Whole units of what a truncation leaves: then the constant moves the rounded value by exactly as much.
+            real = np.ldexp(self.fused.weights[step.constants_name], scale)
+            if bits_for(float(np.abs(real).max())) >= MAX_RING_BITS - HEADROOM_BITS:
+                raise SphynxError("its constants do not fit the widest ring", where=step.name, remedy=_REMEDY)
+            constants = tuple(half + unit * round(number / unit) for number in real.tolist())
+        return replace(step, summands=summands, scale=scale, constants=constants)
 
     def correct(self, step: Linear, tensor: Array) -> Array:
         """The tensor with each channel's mean moved to where real numbers have it; the bias takes up the same."""
@@ -169,14 +214,24 @@ class _Quantiser:
         self.weights[step.bias_name] = corrected(self.weights[step.bias_name], moved)
         return corrected(tensor, moved)
 
-    def _truncation(self, step: Relu) -> int:
+    def _truncation(self, source: str) -> int:
+        """How many bits the nonlinearities that read this tensor drop: all of them as many."""
+        readers = self.truncating.get(source, [])
         # A map that no calibration image makes positive is measured by its negative values.
-        largest = self.sizes[step.name].largest or self.sizes[step.source].largest
-        return max(0, bits_for(largest * 2.0 ** self.scales[step.source]) - self.precision.activation_bits)
+        largest = max((self._largest(reader) for reader in readers), default=0.0) or self.sizes[source].largest
+        bits = bits_for(largest * 2.0 ** self.scales[source]) - self.precision.activation_bits
+        return max(0, bits) if readers else 0
 
-    def _half(self, step: Linear) -> int:
-        """What makes rounding down round to the nearest, for a map that a ReLU reads."""
-        truncate = self._truncation(self.readers[step.name]) if step.name in self.readers else 0
+    def _largest(self, step: Relu | Truncate) -> float:
+        """Of what matters: of ReLUs that only a difference of two of them reads, as in a clip, that difference."""
+        readers = [other for other in self.graph.steps if step.name in other.sources]
+        if isinstance(step, Relu) and readers and all(_subtracts(reader, step.name) for reader in readers):
+            return max(self.sizes[reader.name].largest for reader in readers)
+        return self.sizes[step.name].largest
+
+    def _half(self, step: Affine) -> int:
+        """What makes rounding down round to the nearest, for a map that a truncation follows."""
+        truncate = self._truncation(step.name)
         return 1 << (truncate - 1) if truncate else 0
 
     def linear(self, step: Linear) -> Linear:
@@ -206,7 +261,7 @@ class _Quantiser:
     def _weight_scales(self, step: Linear, arrays: list[Array]) -> list[int | None]:
         """Per term; None where all weights are zero."""
         bits = self.precision.weight_bits
-        if step.name not in self.compared:
+        if step.name in self.links:
             bits = min(bits, self.precision.link_bits)
         top = (1 << (bits - 1)) - 1
         finest: list[int | None] = []
@@ -234,9 +289,9 @@ def _beyond_doubles(step: Linear) -> InputError:
     )
 
 
-def compared_tensors(graph: Graph) -> set[str]:
-    """Those that a nonlinearity or the user reads; the others are links of chains."""
-    return {step.source for step in graph.steps if isinstance(step, Relu | Square)} | {graph.logits.name}
+def _subtracts(step: Step, source: str) -> bool:
+    signs = {s.negative for s in step.summands if s.source == source} if isinstance(step, Combine) else set()
+    return len(signs) == 2
 
 
 def bits_for(largest: float) -> int:
@@ -268,12 +323,12 @@ def _quantise_steps(
     return tuple(steps), largest, tensors[graph.logits.name]
 
 
-def _with_ranges(steps: tuple[Step, ...], largest: dict[str, int]) -> tuple[Step, ...]:
-    truncations = {step.source: step.truncate for step in steps if isinstance(step, Relu)}
-    compared = {*truncations, steps[-1].name}
+def _with_ranges(graph: Graph, steps: tuple[Step, ...], largest: dict[str, int]) -> tuple[Step, ...]:
+    truncations = {step.source: step.truncate for step in steps if isinstance(step, Relu | Truncate)}
+    compared = compared_tensors(graph)
     ranged: list[Step] = []
     for step in steps:
-        if isinstance(step, Linear) and step.name in compared:
+        if isinstance(step, Linear | Combine) and step.name in compared:
             # The sign takes a bit; a truncation leaves at least one.
             bits = max(largest[step.name].bit_length() + 1 + HEADROOM_BITS, truncations.get(step.name, 0) + 1)
             if bits > MAX_RING_BITS:

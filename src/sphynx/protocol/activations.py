@@ -1,4 +1,5 @@
-"""The nonlinear steps of a program as layers of the protocol: ReLUs by the chosen backend, squares by their own.
+"""The nonlinear steps of a program as layers of the protocol: ReLUs by the chosen backend, squares and truncations by
+their own.
 
 A batch's elements of one step are one layer. Both parties build the same list from the public program.
 """
@@ -9,38 +10,40 @@ from collections.abc import Mapping
 
 from sphynx.program.backends import Backend
 from sphynx.program.ir import Program, Relu, Square
+from sphynx.protocol import arithmetic
 from sphynx.protocol.channel import Channel
+from sphynx.protocol.floor import FloorLayer
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu import Arrays, ReluLayer, relu_client, relu_server
 from sphynx.protocol.relu_layer import Words
-from sphynx.protocol.square import SquareClient, SquareLayer, SquareServer
+from sphynx.protocol.square import SquareLayer
 
-Layers = dict[str, ReluLayer | SquareLayer]
+Layer = ReluLayer | SquareLayer | FloorLayer
+Layers = dict[str, Layer]
 
 
 def activation_layers(program: Program, batch: int) -> Layers:
     """In the order of evaluation. Refuses by its name a step that the protocol does not compute."""
-    ranges = {step.name: step.range_bits for step in program.linears}
     layers: Layers = {}
-    for step in program.steps:
-        if not isinstance(step, Relu | Square):
-            continue
-        w, k, count = ranges[step.source], program.ring_bits, batch * program.shapes[step.name].size
+    for step in program.activations:
+        w, k, count = program.ranges[step.source], program.ring_bits, batch * program.shapes[step.name].size
         if isinstance(step, Relu):
             # A range is also a range of more bits: truncation must leave a bit beside the sign.
             wide_enough = max(w, step.truncate + 2)
             layers[step.name] = ReluLayer.planned(step.name, w=wide_enough, k=k, f=step.truncate, count=count)
-        else:
+        elif isinstance(step, Square):
             layers[step.name] = SquareLayer(step.name, w, k, step.truncate_before, step.truncate_after, count)
+        else:
+            layers[step.name] = FloorLayer(step.name, w, k, step.truncate, count)
     return layers
 
 
 def prepare_server(channel: Channel, ots: ServerOts, backend: Backend, layers: Layers) -> dict[str, Arrays]:
     """The server's material of every layer."""
-    relus, squares = _by_kind(layers)
+    relus, others = _by_kind(layers)
     materials = relu_server(backend).offline(channel, ots, relus) if relus else []
-    materials += SquareServer().offline(channel, ots, squares) if squares else []
-    return _by_name(relus, squares, materials)
+    materials += arithmetic.prepare_server(channel, ots, others)
+    return _by_name(relus, others, materials)
 
 
 def prepare_client(
@@ -52,37 +55,37 @@ def prepare_client(
     new_masks: Mapping[str, Words],
 ) -> dict[str, Arrays]:
     """The client's material, for its share x_c of what enters each layer and its mask r' of what leaves it."""
-    relus, squares = _by_kind(layers)
+    relus, others = _by_kind(layers)
     materials: list[Arrays] = []
-    for party, group in ((relu_client(backend), relus), (SquareClient(), squares)):
-        if group:
-            own = [shares[layer.name].reshape(-1) for layer in group]
-            leaving = [new_masks[layer.name].reshape(-1) for layer in group]
-            materials += party.offline(channel, ots, group, own, leaving)  # type: ignore[arg-type]  # its own kind
-    return _by_name(relus, squares, materials)
+    if relus:
+        own = [shares[layer.name].reshape(-1) for layer in relus]
+        leaving = [new_masks[layer.name].reshape(-1) for layer in relus]
+        materials += relu_client(backend).offline(channel, ots, relus, own, leaving)
+    materials += arithmetic.prepare_client(channel, ots, others, [shares[o.name].reshape(-1) for o in others])
+    return _by_name(relus, others, materials)
 
 
-def run_server(channel: Channel, backend: Backend, layer: ReluLayer | SquareLayer, material: Arrays, x: Words) -> Words:
+def run_server(channel: Channel, backend: Backend, layer: Layer, material: Arrays, x: Words) -> Words:
     """The server's share y - r' from its share of x."""
     if isinstance(layer, ReluLayer):
         return relu_server(backend).online(channel, layer, material, x)
-    return SquareServer().online(channel, layer, material, x)
+    return layer.server(channel, material, x)
 
 
-def run_client(
-    channel: Channel, backend: Backend, layer: ReluLayer | SquareLayer, material: Arrays, x: Words, new_mask: Words
-) -> None:
+def run_client(channel: Channel, backend: Backend, layer: Layer, material: Arrays, x: Words, new_mask: Words) -> None:
     if isinstance(layer, ReluLayer):
         relu_client(backend).online(channel, layer, material, x, new_mask)
     else:
-        SquareClient().online(channel, layer, material, x, new_mask)
+        layer.client(channel, material, x, new_mask)
 
 
-def _by_kind(layers: Layers) -> tuple[list[ReluLayer], list[SquareLayer]]:
+def _by_kind(layers: Layers) -> tuple[list[ReluLayer], list[SquareLayer | FloorLayer]]:
     relus = [layer for layer in layers.values() if isinstance(layer, ReluLayer)]
-    return relus, [layer for layer in layers.values() if isinstance(layer, SquareLayer)]
+    return relus, [layer for layer in layers.values() if not isinstance(layer, ReluLayer)]
 
 
-def _by_name(relus: list[ReluLayer], squares: list[SquareLayer], materials: list[Arrays]) -> dict[str, Arrays]:
-    names = [layer.name for layer in relus] + [layer.name for layer in squares]
+def _by_name(
+    relus: list[ReluLayer], others: list[SquareLayer | FloorLayer], materials: list[Arrays]
+) -> dict[str, Arrays]:
+    names = [layer.name for layer in (*relus, *others)]
     return dict(zip(names, materials, strict=True))

@@ -33,7 +33,7 @@ from sphynx.core import Prg, rlwe
 from sphynx.core.bits import pack_ring, unpack_ring
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import Backend
-from sphynx.program.ir import INPUT, Linear, Pool, Program, Relu, Square
+from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, PublicMap
 from sphynx.protocol.activations import activation_layers, prepare_client, prepare_server, run_client, run_server
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel
@@ -85,7 +85,7 @@ class InferenceServer:
         with ThreadPoolExecutor(1, "sphynx-ahead") as worker:
             for step in program.steps:
                 with channel.section("online", step.name):
-                    if isinstance(step, Linear | Pool):
+                    if isinstance(step, Linear | Pool | Combine):
                         linears.finish(step)
                     else:
                         x = tensors[step.source].astype(np.uint64).reshape(-1) & ring_mask(program)
@@ -130,7 +130,7 @@ class InferenceClient:
         masks = {name: draw_mask(prg, program, name, batch) for name in _masked(program)}
         tensors = MaskedTensors(program, masks)
         upload_masks(channel, plan_program(program), keys, tensors, batch)
-        shares = {step.name: tensors[step.source] for step in program.steps if isinstance(step, Relu | Square)}
+        shares = {step.name: tensors[step.source] for step in program.activations}
         materials = prepare_client(channel, ots, backend, layers, shares, masks)
         bundle.arrays.update({_mask_name(name): mask for name, mask in masks.items()})
         bundle.arrays.update({_share_name(name): share for name, share in shares.items()})
@@ -181,12 +181,12 @@ class InferenceClient:
             return keys, set_up_client(channel, prg)
 
 
-def _linear_after(program: Program) -> dict[str, list[Linear | Pool]]:
-    """For each activation the linear maps and pools up to the next one."""
-    following: dict[str, list[Linear | Pool]] = {}
-    current: list[Linear | Pool] = []
+def _linear_after(program: Program) -> dict[str, list[Linear | PublicMap]]:
+    """For each activation the linear and public maps up to the next one."""
+    following: dict[str, list[Linear | PublicMap]] = {}
+    current: list[Linear | PublicMap] = []
     for step in program.steps:
-        if isinstance(step, Linear | Pool):
+        if isinstance(step, Linear | Pool | Combine):
             current.append(step)
         else:
             current = following[step.name] = []
@@ -196,7 +196,7 @@ def _linear_after(program: Program) -> dict[str, list[Linear | Pool]]:
 def _masked(program: Program) -> Iterator[str]:
     """Tensors whose share the client draws."""
     yield INPUT
-    yield from (step.name for step in program.steps if isinstance(step, Relu | Square))
+    yield from (step.name for step in program.activations)
 
 
 def _packed(program: Program, tensor: Ring) -> memoryview:

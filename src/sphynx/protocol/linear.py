@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from sphynx.core import Prg, rlwe
 from sphynx.core.ring import RingConv, ring_dtype
 from sphynx.errors import SphynxError
+from sphynx.program.combine import combined
 from sphynx.program.convolve import Array
-from sphynx.program.ir import INPUT, Linear, Pool, Program
+from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, PublicMap
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_program
 
@@ -54,6 +55,11 @@ class ServerModel:
             ]
             bias = weights[step.bias_name].astype(np.int64).view(np.uint64)
             self.biases[step.name] = (bias & ring_mask(program)).astype(self.dtype)
+        self.constants = {
+            step.name: np.array(step.constants, np.int64).view(np.uint64)
+            for step in program.steps
+            if isinstance(step, Combine) and step.constants
+        }
 
     @property
     def prepared_bytes(self) -> int:
@@ -81,22 +87,23 @@ class ServerPass:
         self._totals = {name: share.copy() for name, share in shares.items()}
         self._left = {step.name: dict(enumerate(step.terms)) for step in model.program.linears}
 
-    def ahead(self, steps: Sequence[Linear | Pool]) -> None:
+    def ahead(self, steps: Sequence[Linear | PublicMap]) -> None:
         """On one thread: the exchange has the others."""
         for step in steps:
             if isinstance(step, Linear):
                 self._add_known(step, threads=1)
-            elif step.source in self.tensors:
+            elif all(source in self.tensors for source in step.sources):
                 self.finish(step)
 
-    def finish(self, step: Linear | Pool) -> None:
+    def finish(self, step: Linear | PublicMap) -> None:
         """Puts the result among the tensors."""
         if isinstance(step, Linear):
             self._add_known(step, self._model.threads)
             assert not self._left[step.name]
             self.tensors[step.name] = self._totals[step.name]
         elif step.name not in self.tensors:
-            self.tensors[step.name] = pool_share(step, self.tensors[step.source])
+            constants = self._model.constants.get(step.name)
+            self.tensors[step.name] = apply_public(step, self.tensors, constants)
 
     def _add_known(self, step: Linear, threads: int) -> None:
         left = self._left[step.name]
@@ -125,6 +132,13 @@ def draw_mask(prg: Prg, program: Program, name: str, images: int) -> Words:
     prg.fill_words(mask.reshape(-1))
     mask &= ring_mask(program)
     return mask
+
+
+def apply_public(step: PublicMap, shares: Mapping[str, Ring], constants: Words | None = None) -> Ring:
+    """Each party's on its own shares, modulo whatever the element type holds; the server adds the constants."""
+    if isinstance(step, Combine):
+        return combined(step, shares, constants)
+    return pool_share(step, shares[step.source])
 
 
 def pool_share(step: Pool, share: Ring) -> Ring:
@@ -206,17 +220,24 @@ def _use_counts(plan: ProgramPlan) -> dict[Upload, int]:
 
 class MaskedTensors:
     """The client's share of every tensor of a program: drawn for pixels and activations, decrypted for linear maps,
-    computed for pools."""
+    computed for pools and sums when they are asked for."""
 
     def __init__(self, program: Program, drawn: Mapping[str, Words]) -> None:
-        self._pools = {step.name: step for step in program.steps if isinstance(step, Pool)}
+        self._public = {step.name: step for step in program.steps if isinstance(step, Pool | Combine)}
         self._mask = ring_mask(program)
         self._shares = dict(drawn)
 
     def __getitem__(self, name: str) -> Words:
-        if name not in self._shares:
-            pool = self._pools[name]
-            self._shares[name] = pool_share(pool, self[pool.source]) & self._mask
+        waiting = [name]  # no recursion: a program may have any number of public maps, one behind the other
+        while waiting:
+            step = self._public.get(waiting[-1])
+            missing = [] if step is None else [source for source in step.sources if source not in self._shares]
+            if waiting[-1] in self._shares or step is None:
+                waiting.pop()
+            elif missing:
+                waiting += missing
+            else:
+                self._shares[step.name] = apply_public(step, self._shares) & self._mask
         return self._shares[name]
 
     def __setitem__(self, name: str, share: Words) -> None:

@@ -19,7 +19,7 @@ from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.core.packing_plan import answer_seconds, channel_counts, upload_seconds
 from sphynx.errors import InputError
 from sphynx.program.cost.cost import conv_shape
-from sphynx.program.ir import Linear, Pool, Program
+from sphynx.program.ir import Program
 
 _SWEEPS = 4
 
@@ -73,7 +73,7 @@ def plan_program(program: Program) -> ProgramPlan:
     search = _Search(program, params)
     search.run()
     uploads = {name: search.uploads_of(name, conv) for name, conv in search.chosen.items()}
-    origins = _linear_origins(program)
+    origins = program.origins  # maps whose replies the client needs to know its share; none where it drew it
     drawn = frozenset(upload for needed in uploads.values() for upload in needed if not origins[upload.tensor])
     return ProgramPlan(params, search.chosen, uploads, tuple(_schedule(uploads, origins)), drawn)
 
@@ -100,17 +100,6 @@ def _answer(waiting: dict[str, tuple[Upload, ...]], arrived: set[Upload], answer
         del waiting[name]
         answered.add(name)
         yield name
-
-
-def _linear_origins(program: Program) -> dict[str, frozenset[str]]:
-    """For each tensor the linear maps whose replies the client needs to know its share; none where it drew it."""
-    origins: dict[str, frozenset[str]] = {name: frozenset() for name in program.shapes}
-    for step in program.steps:
-        if isinstance(step, Linear):
-            origins[step.name] = frozenset([step.name])
-        elif isinstance(step, Pool):
-            origins[step.name] = origins[step.source]
-    return origins
 
 
 class _Search:

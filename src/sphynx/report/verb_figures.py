@@ -50,7 +50,7 @@ def draw_ranges(layers: tuple[LayerRange, ...], ring_bits: int, path: Path) -> N
     bounds = [layer.bound_bits for layer in layers]
     axes.plot(bounds, places, "x", color="tab:red", label="no input exceeds (sum of absolute weights)")
     axes.axvline(ring_bits, color="0.4", linestyle="--", label=f"ring, {ring_bits} bits")
-    axes.set_yticks(list(places), [layer.name + ("" if layer.range_bits else " (chain)") for layer in layers])
+    axes.set_yticks(list(places), [layer.name + ("" if layer.range_bits else " (may wrap)") for layer in layers])
     axes.invert_yaxis()
     axes.set_xlabel("bits, sign included")
     axes.legend(fontsize="small", loc="lower right")

@@ -6,11 +6,10 @@ from functools import partial
 import torch
 
 from sphynx.program.cost.cost import total_cost
-from sphynx.program.cost.widths import guess_bits, guess_program
+from sphynx.program.cost.widths import compared_tensors, guess_bits, guess_program
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.choose import choose_cuts
 from sphynx.program.fusion.fuse import Fused
-from sphynx.program.quantise import compared_tensors
 from sphynx.space.design import Design
 from sphynx.space.operations import ConvStack
 from sphynx.space.published_cells import SPHYNX

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
+from sphynx.program.cost.widths import compared_tensors
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.interpret import evaluate
 from sphynx.program.ir import Linear
-from sphynx.program.quantise import compared_tensors
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
 from sphynx.space.published_cells import SPHYNX

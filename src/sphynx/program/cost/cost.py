@@ -2,15 +2,16 @@
 
 HE: products and ciphertexts by the packing plan, each map planned by itself; a tensor that two maps read in one layout
 is uploaded once and counted where it is read first; the protocol plans the program as a whole and may differ a little.
-GC and GMW: ranges of w bits, a ring of k bits, truncation by f bits; squares open one masked number
-and reshare. Online bytes are those of the messages, exactly; each message has a frame header of 8 bytes beside.
+GC and GMW: ranges of w bits, a ring of k bits, truncation by f bits; squares open one masked number and reshare, signed
+truncations open carries. Pools and sums are public and cost nothing here. Online bytes are those of the messages,
+exactly; each message has a frame header of 8 bytes beside.
 MACs are those of the server's plaintext pass, zeros between taps included. No handshakes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 from sphynx.core import rlwe
@@ -18,18 +19,19 @@ from sphynx.core.conv_shape import ConvShape
 from sphynx.core.gmw import ReluShape, online_messages
 from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.core.packing_plan import plan_convolutions
-from sphynx.program.ir import Linear, Program, Relu, Square, Term
+from sphynx.program.ir import Activation, Linear, Program, Relu, Square, Term
 from sphynx.space.tally import Shape
 
 LABEL_BYTES, AND_BYTES = 16, 32
 GC_MESSAGES = 2  # online: labels down, in as many frames as they take, and colour bits up
 PLANE_BITS = 64  # bits of many ReLUs travel as planes of whole words
+TRUNCATION_BITS = 2  # of each truncation, made additive likewise: the carry and the wrap
 GMW_CONVERTED_BITS = 5  # of each ReLU, made additive offline by a product with a ring element
 
 
 @dataclass(frozen=True)
 class LayerCost:
-    """Of one linear map, and of the nonlinearity that reads it where there is one."""
+    """Of one linear map, and of the nonlinearities behind it up to the next one."""
 
     macs: int = 0
     ring_macs: int = 0  # of them those that the ring convolution makes: none of padding
@@ -41,6 +43,8 @@ class LayerCost:
     he_reply_bytes: int = 0
     he_messages: int = 0
     relus: int = 0
+    comparisons: int = 0  # of max pools; what follows is of both
+    relu_layers: int = 0
     gc_ands: int = 0
     gc_table_bytes: int = 0  # offline
     gc_ots: int = 0  # offline: one for each of the client's input wires
@@ -55,14 +59,24 @@ class LayerCost:
     squares: int = 0
     square_online_bytes: int = 0
     square_messages: int = 0
+    truncations: int = 0
+    truncation_ots: int = 0
+    truncation_down_ots: int = 0  # of them those whose message the server sends
+    truncation_correction_bytes: int = 0  # offline, of the server
+    truncation_online_bytes: int = 0
+    truncation_messages: int = 0
 
     def __add__(self, other: LayerCost) -> LayerCost:
         return LayerCost(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
 
 def layer_costs(program: Program, layers: Collection[str] | None = None) -> Iterator[tuple[str, LayerCost]]:
-    """Of all linear maps, or of these."""
-    nonlinear = dict(activation_costs(program, layers=layers))
+    """Of all linear maps, or of these; with each the nonlinearities that read it, or a public map of it."""
+    nonlinear: dict[str, LayerCost] = {}
+    owners = activation_owners(program)
+    wanted = {name for name, owner in owners.items() if layers is None or owner in layers}
+    for name, cost in activation_costs(program, activations=wanted):
+        nonlinear[owners[name]] = nonlinear.get(owners[name], LayerCost()) + cost
     params = rlwe.Params.for_ring(program.ring_bits)
     uploaded: set[tuple[str, int, InputLayout]] = set()
     for step in program.linears:
@@ -72,29 +86,45 @@ def layer_costs(program: Program, layers: Collection[str] | None = None) -> Iter
         yield step.name, cost + nonlinear.get(step.name, LayerCost())
 
 
+def activation_owners(program: Program) -> dict[str, str]:
+    """For each nonlinear step the latest of the linear maps behind what it reads; the first of all where none is."""
+    places = {step.name: place for place, step in enumerate(program.linears)}
+    names = list(places)
+    latest = dict.fromkeys(program.shapes, 0)
+    for step in program.steps:
+        own = [places[step.name]] if step.name in places else [latest[name] for name in step.sources]
+        latest[step.name] = max(own)
+    return {step.name: names[latest[step.name]] for step in program.activations}
+
+
 def activation_costs(
-    program: Program, batch: int = 1, layers: Collection[str] | None = None
+    program: Program, batch: int = 1, activations: Collection[str] | None = None
 ) -> Iterator[tuple[str, LayerCost]]:
-    """Of the ReLUs and squares alone, by the linear map that each reads: of all, or of these.
+    """Of the nonlinear steps alone, by their names: of all, or of these.
 
     A batch's elements of one step are one layer: they share planes, whose last word is unfilled once, not per image.
     """
-    linears = {step.name: step for step in program.linears}
-    for step in program.steps:
-        if not isinstance(step, Relu | Square) or (layers is not None and step.source not in layers):
+    for step in program.activations:
+        if activations is not None and step.name not in activations:
             continue
-        source = linears[step.source]
-        count = batch * source.shape.size
-        if isinstance(step, Relu):
-            yield source.name, relu_cost(count, source.range_bits, program.ring_bits, step.truncate)
-        else:
-            yield source.name, square_cost(count, program.ring_bits, step.truncate_before, step.truncate_after)
+        count = batch * program.shapes[step.name].size
+        yield step.name, _activation_cost(step, count, program.ranges[step.source], program.ring_bits)
+
+
+def _activation_cost(step: Activation, count: int, w: int, k: int) -> LayerCost:
+    if isinstance(step, Square):
+        return square_cost(count, k, step.truncate_before, step.truncate_after)
+    if isinstance(step, Relu):
+        cost = relu_cost(count, w, k, step.truncate)
+        return replace(cost, relus=0, comparisons=count) if step.comparison else cost
+    return truncation_cost(count, k, step.truncate)
 
 
 def total_cost(program: Program) -> LayerCost:
     return sum((cost for _, cost in layer_costs(program)), LayerCost())
 
 
+@lru_cache(maxsize=1024)
 def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
     w = max(w, f + 2)  # as the protocol does: truncation must leave a bit beside the sign
     ands = (w - 1) + (w - 1 - f) + (k - 1)
@@ -103,6 +133,7 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
     corrections = packed_bytes(row * GMW_CONVERTED_BITS, k)
     return LayerCost(
         relus=relus,
+        relu_layers=1,
         gc_ands=relus * ands,
         gc_table_bytes=relus * ands * AND_BYTES,
         gc_ots=relus * (w + k),
@@ -122,12 +153,25 @@ def square_cost(squares: int, k: int, before: int, after: int) -> LayerCost:
     online_bytes, messages = 2 * packed_bytes(squares, k), 2
     for f in (before, after):
         if f:
-            shape = ReluShape(f + 1, k, 0, squares)
-            plane_bytes = PLANE_BITS * shape.words // 8
-            levels = online_messages(shape).levels
-            online_bytes += (f + 1) * plane_bytes + 2 * sum(levels) + 2 * 2 * plane_bytes + packed_bytes(squares, k)
-            messages += 3 + len(levels)
+            truncation = truncation_cost(squares, k, f)
+            online_bytes += truncation.truncation_online_bytes
+            messages += truncation.truncation_messages
     return LayerCost(squares=squares, square_online_bytes=online_bytes, square_messages=messages)
+
+
+def truncation_cost(count: int, k: int, f: int) -> LayerCost:
+    shape = ReluShape(f + 1, k, 0, count)
+    row, levels, nodes = PLANE_BITS * shape.words, online_messages(shape).levels, shape.tree().inner_count
+    plane_bytes = row // 8
+    opened_bytes = (f + 1) * plane_bytes + 2 * sum(levels) + 2 * TRUNCATION_BITS * plane_bytes
+    return LayerCost(
+        truncations=count,
+        truncation_ots=row * (f + 1 + 2 * nodes + TRUNCATION_BITS),
+        truncation_down_ots=row * nodes,
+        truncation_correction_bytes=packed_bytes(row * TRUNCATION_BITS, k),
+        truncation_online_bytes=opened_bytes + packed_bytes(count, k),
+        truncation_messages=3 + len(levels),
+    )
 
 
 def packed_bytes(elements: int, k: int) -> int:

@@ -27,7 +27,7 @@ from typing import Any
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.cost import LayerCost, activation_costs, layer_costs, packed_bytes
 from sphynx.program.cost.link import Link
-from sphynx.program.ir import Pool, Program, Relu
+from sphynx.program.ir import Combine, Pool, Program
 
 OFFLINE_MESSAGES: dict[Backend, int] = {"gc": 2, "gmw": 4}  # of a layer of ReLUs
 SMALL_DEGREE_BITS = 48  # rings up to here fit polynomials of degree 4096
@@ -149,18 +149,18 @@ def layer_times(
 ) -> Iterator[LayerTime]:
     """Of those linear maps whose costs are given."""
     limbs = -(-program.ring_bits // 8)
-    links = {step.name for step in program.linears if not step.range_bits}
     first = next(program.linears).name
     he = rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large
     for name, cost in costs.items():
         relu_work = relu_units(cost, backend) * rates.relu(backend).offline
-        relu_messages = OFFLINE_MESSAGES[backend] if cost.relus else 0
+        relu_messages = OFFLINE_MESSAGES[backend] * cost.relu_layers
         steps = (
             _Step(_he_seconds(cost, he), cost.he_messages, cost.he_upload_bytes, cost.he_reply_bytes),
             _Step(relu_work, relu_messages, *_relu_offline_bytes(cost, rates, backend)),
+            _truncation_step(cost, rates),
         )
         offline = sum(step.seconds(rates, link, overlaps=name != first) for step in steps)
-        offline += link.round_trip_s if name in links else 0.0
+        offline += link.round_trip_s if name in program.links else 0.0
         online = cost.ring_macs * limbs / rates.limb_macs_per_s / rates.cores + cost.convolutions * rates.step_s
         online += _nonlinear_online(cost, rates, link, backend)
         offline_bytes = sum(step.up_bytes + step.down_bytes for step in steps)
@@ -182,14 +182,20 @@ class _Step:
         return max(parts) if overlaps else sum(parts)
 
 
+def _truncation_step(cost: LayerCost, rates: Rates) -> _Step:
+    """Of signed truncations, which GMW's carries do beside either backend."""
+    down_bytes = cost.truncation_down_ots * rates.ot_bytes + cost.truncation_correction_bytes
+    up_bytes = (cost.truncation_ots - cost.truncation_down_ots) * rates.ot_bytes
+    return _Step(cost.truncation_ots * rates.gmw.offline, 2 if cost.truncations else 0, up_bytes, down_bytes)
+
+
 def _ends(program: Program, rates: Rates, link: Link) -> LayerTime:
-    """The masked image up, the logits' share down, and pools; offline the round trips that no layer has to itself."""
+    """The masked image up, the logits' share down, public maps; offline the round trips that no layer has to itself."""
     online_bytes = sum(
         packed_bytes(size, program.ring_bits) for size in (program.image.size, program.logits.shape.size)
     )
-    has_relus = any(isinstance(step, Relu) for step in program.steps)
-    offline_trips = 1 + 2 * has_relus
-    host = 2 * rates.message_s + sum(isinstance(step, Pool) for step in program.steps) * rates.step_s
+    offline_trips = 1 + 2 * any(program.activations)
+    host = 2 * rates.message_s + sum(isinstance(step, Pool | Combine) for step in program.steps) * rates.step_s
     return LayerTime(
         "input and logits",
         offline_trips * link.round_trip_s,
@@ -220,21 +226,24 @@ def _relu_offline_bytes(cost: LayerCost, rates: Rates, backend: Backend) -> tupl
 
 
 def _online_bytes(cost: LayerCost, backend: Backend) -> int:
-    return cost.square_online_bytes + (cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes)
+    others = cost.square_online_bytes + cost.truncation_online_bytes
+    return others + (cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes)
 
 
 def _nonlinear_online(cost: LayerCost, rates: Rates, link: Link, backend: Backend) -> float:
     online_bytes = _online_bytes(cost, backend)
     sealed, transfer = online_bytes * rates.byte_s, link.transfer_s(online_bytes)
     seconds = _messages(cost, backend) * (rates.message_s + link.round_trip_s / 2)
-    if not cost.relus:
+    if not cost.relu_layers:
         return seconds + sealed + transfer
     relu = rates.relu(backend)
+    seconds += cost.relu_layers * relu.online_layer
     work = relu_units(cost, backend) * relu.online
     if backend == "gc":
-        return seconds + relu.online_layer + max(work / rates.cores + sealed, transfer)
-    return seconds + relu.online_layer + work + sealed + transfer
+        return seconds + max(work / rates.cores + sealed, transfer)
+    return seconds + work + sealed + transfer
 
 
 def _messages(cost: LayerCost, backend: Backend) -> int:
-    return cost.square_messages + (cost.gc_messages if backend == "gc" else cost.gmw_messages)
+    others = cost.square_messages + cost.truncation_messages
+    return others + (cost.gc_messages if backend == "gc" else cost.gmw_messages)

@@ -10,15 +10,31 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, log2
 
-from sphynx.program.ir import INPUT, MAX_RING_BITS, Graph, Linear, Pool, Program, Relu, Square, Step
+from sphynx.program.ir import (
+    INPUT,
+    MAX_RING_BITS,
+    Combine,
+    Graph,
+    Linear,
+    Pool,
+    Program,
+    Relu,
+    Step,
+    Truncate,
+)
 
 PIXEL_BITS = 8
 HEADROOM_AND_SIGN_BITS = 3
 
 
+def compared_tensors(graph: Graph) -> set[str]:
+    """Those that a nonlinearity or the user reads. Of the others some are links of chains, some parts of sums."""
+    return {step.source for step in graph.activations} | {graph.logits.name}
+
+
 def guess_bits(graph: Graph, weight_bits: int, activation_bits: int, link_bits: int) -> dict[str, int]:
     """Of every tensor."""
-    compared = {step.source for step in graph.steps if isinstance(step, Relu | Square)} | {graph.logits.name}
+    compared = compared_tensors(graph)
     bits = {INPUT: float(PIXEL_BITS)}
     for step in graph.steps:
         if isinstance(step, Linear):
@@ -27,9 +43,15 @@ def guess_bits(graph: Graph, weight_bits: int, activation_bits: int, link_bits: 
                 + log2(graph.shapes[term.source].channels * term.kernel_height * term.kernel_width) / 2
                 for term in step.terms
             )
-            bits[step.name] = max(sums) + (weight_bits if step.name in compared else link_bits)
+            is_link = step.name in graph.links and step.name not in compared
+            bits[step.name] = max(sums) + (link_bits if is_link else weight_bits)
         elif isinstance(step, Pool):
             bits[step.name] = bits[step.source] + _growth_bits(step)
+        elif isinstance(step, Combine):
+            # Shifted to one scale, the widest summand rules; a difference of two maps is hardly wider than either.
+            bits[step.name] = max(bits[name] for name in step.sources)
+        elif isinstance(step, Relu) and step.comparison:
+            bits[step.name] = bits[step.source]
         else:
             bits[step.name] = float(activation_bits)
     return {name: ceil(width) for name, width in bits.items()}
@@ -37,16 +59,20 @@ def guess_bits(graph: Graph, weight_bits: int, activation_bits: int, link_bits: 
 
 def guess_program(graph: Graph, bits: dict[str, int], weight_bits: int, ring_bits: int | None = None) -> Program:
     """The graph with these ranges, cut to the ring where one is given."""
-    readers = {step.source: step for step in graph.steps if isinstance(step, Relu | Square)}
-    compared = {*readers, graph.logits.name}
-    ring = ring_bits or min(MAX_RING_BITS, max(bits[name] for name in compared))
+    compared = compared_tensors(graph)
+    truncated = {step.source for step in graph.steps if isinstance(step, Truncate)}
+    # A signed truncation takes a bit beyond its range.
+    ring = ring_bits or min(MAX_RING_BITS, max(bits[name] + (name in truncated) for name in compared))
+    ranges = {name: min(ring - (name in truncated), bits[name]) for name in compared}
     steps: list[Step] = []
     for step in graph.steps:
-        if isinstance(step, Linear) and step.name in compared:
-            step = replace(step, range_bits=min(ring, bits[step.name]))
-        elif isinstance(step, Relu):
-            dropped = min(ring, bits[step.source]) - HEADROOM_AND_SIGN_BITS - bits[step.name]
-            step = replace(step, truncate=max(0, dropped))
+        if isinstance(step, Linear | Combine) and step.name in compared:
+            step = replace(step, range_bits=ranges[step.name])
+        elif isinstance(step, Relu | Truncate):
+            dropped = ranges[step.source] - HEADROOM_AND_SIGN_BITS - bits[step.name]
+            least = 1 if isinstance(step, Truncate) else 0
+            is_exact = isinstance(step, Relu) and step.comparison
+            step = replace(step, truncate=0 if is_exact else max(least, dropped))
         steps.append(step)
     return Program(graph.image, tuple(steps), ring, weight_bits)
 

@@ -16,10 +16,10 @@ from itertools import chain, combinations
 from sphynx.program.cost.cost import layer_costs
 from sphynx.program.cost.estimate import REFERENCE, layer_times
 from sphynx.program.cost.link import LINKS
-from sphynx.program.cost.widths import guess_bits, guess_program
+from sphynx.program.cost.widths import compared_tensors, guess_bits, guess_program
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.ir import MAX_RING_BITS, Program
-from sphynx.program.quantise import Precision, compared_tensors
+from sphynx.program.quantise import Precision
 
 Cuts = frozenset[str]
 Outline = Callable[[Collection[str]], Fused]
@@ -107,9 +107,10 @@ class _Search:
             precision = self.precision
             bits = guess_bits(graph, precision.weight_bits, precision.activation_bits, precision.link_bits)
             own = tuple(step.name for step in graph.linears if self.owner(step.name) == cell)
+            compared = [name for name in compared_tensors(graph) if self.owner(name) == cell]
             self.forms[cell, cuts] = _Form(
                 own,
-                max((bits[name] for name in compared_tensors(graph).intersection(own)), default=0),
+                max((bits[name] for name in compared), default=0),
                 lambda ring_bits: guess_program(graph, bits, precision.weight_bits, ring_bits),
             )
         return self.forms[cell, cuts]

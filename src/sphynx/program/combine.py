@@ -1,0 +1,71 @@
+"""The public map of a `Combine`, on whatever numbers its sources come in: real ones, int64, or shares modulo 2^32 or
+2^64, which wrap around as the ring does. No torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sphynx.program.convolve import EXACT_INTEGER, Array, magnitude
+from sphynx.program.steps import NOTHING, Combine, Summand
+
+Places = slice | Array
+
+
+def combined(step: Combine, tensors: Mapping[str, Array], constants: Array | None = None) -> Array:
+    """[n, channels, height, width]. `constants` are added to each channel: one party of two leaves them out."""
+    first = tensors[step.summands[0].source]
+    total = np.zeros((len(first), *step.shape), first.dtype)
+    if constants is not None:
+        total += constants.astype(first.dtype)[:, None, None]
+    for summand in step.summands:
+        _add(total, summand, tensors[summand.source])
+    return total
+
+
+def check_sum(step: Combine, tensors: Mapping[str, Array]) -> None:
+    """OverflowError where the sum of integers might not fit 64 bits."""
+    largest = sum(magnitude(tensors[summand.source]) << summand.shift for summand in step.summands)
+    if largest + max(map(abs, step.constants), default=0) >= EXACT_INTEGER:
+        raise OverflowError
+
+
+def _add(total: Array, summand: Summand, source: Array) -> None:
+    targets, origins = zip(*(_places(index) for index in summand.indices), strict=True)
+    part = source
+    for axis, origin in enumerate(origins, start=1):
+        part = part[(slice(None),) * axis + (origin,)]
+    if summand.shift:
+        part = part << part.dtype.type(summand.shift)
+    # Slices reach into the total; lists of positions, which are rare, do so one axis at a time.
+    if all(isinstance(target, slice) for target in targets):
+        view = total[(slice(None), *targets)]
+        (np.subtract if summand.negative else np.add)(view, part, out=view)
+        return
+    lists = [_positions(target, length) for target, length in zip(targets, total.shape[1:], strict=True)]
+    index = np.ix_(np.arange(len(total)), *lists)
+    total[index] = total[index] - part if summand.negative else total[index] + part
+
+
+def _places(index: tuple[int, ...]) -> tuple[Places, Places]:
+    """The outputs that get something along one axis, and what they read: as slices where the steps are even."""
+    if not index:
+        return slice(None), slice(None)
+    read = np.array(index, np.intp)
+    outputs = np.flatnonzero(read != NOTHING)
+    return _evenly(outputs), _evenly(read[outputs])
+
+
+def _evenly(positions: Array) -> Places:
+    if len(positions) < 2:
+        return slice(int(positions[0]), int(positions[0]) + 1) if len(positions) else slice(0, 0)
+    step = int(positions[1] - positions[0])
+    if step < 1 or (np.diff(positions) != step).any():
+        return positions
+    return slice(int(positions[0]), int(positions[-1]) + 1, step)
+
+
+def _positions(places: Places, length: int) -> Array:
+    return np.arange(length)[places] if isinstance(places, slice) else places

@@ -1,0 +1,94 @@
+"""Layers that are made of parts, each on shares that the client knows beforehand: squares and signed truncations.
+
+Offline is one round trip for all layers, every part in a message of its own. Online each kind of layer puts its parts
+together (square.py, floor.py).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+from sphynx.core import Prg
+from sphynx.protocol.ahead import Ask, answers_ahead
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.cross_product import Squaring, SquaringRequest, answer_squaring
+from sphynx.protocol.ots import ClientOts, ServerOts
+from sphynx.protocol.relu_layer import Arrays, Words
+from sphynx.protocol.truncate import Truncation, TruncationRequest, answer_truncation
+
+Plan = Truncation | Squaring
+
+
+class ArithmeticLayer(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parts(self) -> list[tuple[str, Plan]]:
+        """In the order in which they run."""
+
+    def fresh_masks(self, prg: Prg) -> Arrays:
+        """What the client draws between parts."""
+
+    def entering(self, part: str, material: Arrays, x: Words) -> Words:
+        """The client's share that a part reads; x is that of the layer."""
+
+
+def prepare_server(channel: Channel, ots: ServerOts, layers: Sequence[ArithmeticLayer]) -> list[Arrays]:
+    materials = []
+    for layer in layers:
+        material: Arrays = {}
+        with channel.section("offline", layer.name):
+            for part, plan in layer.parts:
+                request = channel.receive(plan.request_bytes)
+                if isinstance(plan, Truncation):
+                    answer, arrays = answer_truncation(plan, ots, request)
+                else:
+                    answer, arrays = answer_squaring(plan, ots, request)
+                channel.send(*answer)
+                material |= _named(part, arrays)
+        materials.append(material)
+    return materials
+
+
+def prepare_client(
+    channel: Channel, ots: ClientOts, layers: Sequence[ArithmeticLayer], shares: Sequence[Words]
+) -> list[Arrays]:
+    materials = [layer.fresh_masks(ots.prg) for layer in layers]
+    requests: deque[TruncationRequest | SquaringRequest] = deque()  # sent, the oldest at the front
+
+    def send(name: str, plan: Plan, own: Words) -> None:
+        with channel.section("offline", name):
+            kind = TruncationRequest if isinstance(plan, Truncation) else SquaringRequest
+            requests.append(kind(plan, ots, own))  # type: ignore[arg-type]  # its own kind
+            channel.send(*requests[-1].message)
+
+    def receive(name: str, plan: Plan, part: str, material: Arrays) -> None:
+        with channel.section("offline", name):
+            answer = channel.receive(plan.answer_bytes)
+            material |= _named(part, requests.popleft().finish(answer))
+
+    asks = [
+        Ask(
+            plan.request_bytes,
+            partial(send, layer.name, plan, layer.entering(part, material, x)),
+            partial(receive, layer.name, plan, part, material),
+        )
+        for layer, material, x in zip(layers, materials, shares, strict=True)
+        for part, plan in layer.parts
+    ]
+    for _received in answers_ahead(channel.ahead_bytes, asks):
+        pass
+    return materials
+
+
+def part_of(material: Arrays, part: str) -> Arrays:
+    prefix = f"{part}/"
+    return {name.removeprefix(prefix): array for name, array in material.items() if name.startswith(prefix)}
+
+
+def _named(part: str, arrays: Arrays) -> Arrays:
+    return {f"{part}/{name}": array for name, array in arrays.items()}
