@@ -9,14 +9,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.program.cost.widths import compared_tensors
 from sphynx.program.frontend.torch_network import trace
-from sphynx.program.fusion.fuse import Fused
+from sphynx.program.fusion.affine import Window
+from sphynx.program.fusion.fuse import Fused, Fuser
 from sphynx.program.interpret import evaluate
-from sphynx.program.ir import Linear
+from sphynx.program.ir import Combine, Linear
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
 from sphynx.space.published_cells import SPHYNX
@@ -115,6 +117,52 @@ def test_a_border_takes_rows_columns_and_corners() -> None:
 )
 def test_reference_networks(design: AnyDesign) -> None:
     assert_equal(design)
+
+
+def test_a_residual_sum_is_public() -> None:
+    """No product with the identity: a shortcut that convolves nothing is a summand."""
+    graph = assert_equal(ResNet18Design(4, Shape(3, 32, 32), 10, "small", "average")).graph
+    sums = [step for step in graph.steps if isinstance(step, Combine)]
+    assert [step.name for step in sums] == [f"blocks.{n}.activation.input" for n in (0, 1, 3, 5, 7)]
+    assert [summand.source for summand in sums[1].summands] == ["blocks.1.activation.input.map", "blocks.0.activation"]
+    for step in graph.linears:
+        assert len(step.terms) == (2 if step.name.endswith("activation.input") else 1)  # one with a strided shortcut
+    assert not graph.links
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_a_mean_behind_convolutions_reads_window_sums(data: st.DataObject) -> None:
+    """Of any geometry and with borders, against torch; a global mean makes no link of a chain."""
+    draw = data.draw
+    torch.manual_seed(draw(st.integers(0, 99)))
+    size = (draw(st.integers(6, 9)), draw(st.integers(6, 9)))
+    layers = [
+        nn.Conv2d(channels, 3, draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(0, 2)))
+        for channels in (2, 3)[: draw(st.integers(1, 2))]
+    ]
+    x = torch.randn(2, 2, *size, dtype=torch.float64)
+    fuser = Fuser(Shape(2, *size), (0.0,) * 2, (1 / 255,) * 2)
+    node, y = fuser.input, x
+    for layer in layers:
+        layer.double()
+        y = layer(y)
+        rows, stride, pad = layer.kernel_size[0], layer.stride[0], int(layer.padding[0])
+        weights, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()  # type: ignore[union-attr]
+        window = Window(rows, rows, *y.shape[2:], stride, 1, pad, pad)
+        node = fuser.scale(fuser.convolve(node, weights, window), np.ones(3), bias)
+    if draw(st.booleans()) or min(y.shape[2:]) < 2:
+        spans, expected = [((0, length),) for length in y.shape[2:]], y.mean((2, 3), keepdim=True)
+    else:
+        spans = [((0, length // 2), (length // 2, length)) for length in y.shape[2:]]
+        expected = torch.stack(
+            [torch.stack([y[:, :, a:b, c:d].mean((2, 3)) for c, d in spans[1]], 2) for a, b in spans[0]], 2
+        )
+    fused = fuser.finish(fuser.average(node, *spans, "mean"), "logits")
+    got = evaluate(fused.graph, fused.weights, x.numpy(), lambda *_: None)
+    assert np.abs(got - expected.detach().numpy().reshape(2, -1)).max() < 1e-9
+    if expected.shape[2:] == (1, 1):
+        assert not fused.graph.links
 
 
 def test_relus_are_counted_as_the_design_counts_them() -> None:

@@ -18,7 +18,8 @@ from sphynx.network.stream import StreamNetwork
 from sphynx.program.frontend.torch_layers import array_of, fixed_norm
 from sphynx.program.frontend.torch_stream import walk_stream
 from sphynx.program.fusion.affine import Node, Window
-from sphynx.program.fusion.fuse import Fused, Fuser, Spans, sliding_spans
+from sphynx.program.fusion.fuse import Fused, Fuser, sliding_spans
+from sphynx.program.fusion.window_sums import Spans
 from sphynx.space.cell import INPUT_NODES
 from sphynx.space.tally import windows
 

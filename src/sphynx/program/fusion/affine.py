@@ -5,6 +5,8 @@ exact only where the convolution reads no padding at which a kernel's own formul
 would still read pixels. What such positions add is taken away again, by kernels of single source rows and columns: with
 R and C saying that a position lies outside by its row or column, what counts is 1 - R - C + R C, so rows and columns
 are subtracted and the corners, subtracted twice, added back (axes.py). The bias map is pushed through with its borders.
+
+Elements of tensors as they are stay apart as selections (selection.py) until a kernel has to be made of them.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 from sphynx.program.convolve import convolve
 from sphynx.program.fusion.kernel_axis import Along, Axis, Fixed, Places, Sliding, composed_axis, places, united
+from sphynx.program.fusion.selection import Selection
 from sphynx.program.ir import Term
 from sphynx.space.tally import Shape
 
@@ -66,25 +69,29 @@ class Node:
     shape: Shape
     kernels: dict[Reads, Floats]  # [channels, source channels, row taps, column taps]
     bias: Floats  # [channels, height, width]
+    parts: tuple[Selection, ...] = ()
 
     def __add__(self, other: Node) -> Node:
         kernels = dict(self.kernels)
         for reads, kernel in other.kernels.items():
             kernels[reads] = kernels[reads] + kernel if reads in kernels else kernel
-        return Node(self.shape, kernels, self.bias + other.bias)
+        return Node(self.shape, kernels, self.bias + other.bias, self.parts + other.parts)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it holds elements of tensors and nothing else."""
+        return not self.kernels and not self.bias.any()
 
     def scaled(self, factor: Floats, shift: Floats) -> Node:
         """Per channel: batch norm with its statistics fixed."""
+        assert not self.parts
         kernels = {reads: factor[:, None, None, None] * kernel for reads, kernel in self.kernels.items()}
         return Node(self.shape, kernels, factor[:, None, None] * self.bias + shift[:, None, None])
 
 
-def pointwise(source: str, shape: Shape) -> Reads:
-    return Reads(source, shape.channels, Sliding(shape.height, 1, 0, 1), Sliding(shape.width, 1, 0, 1))
-
-
 def compose(node: Node, weights: Floats, window: Window, channels: int) -> Node:
     """The convolution of the node, which has this many channels."""
+    assert not node.parts
     composed: dict[Reads, Floats] = {}
     for reads, kernel in consolidated(node.kernels).items():
         rows = composed_axis(reads.rows, node.shape.height, window.along_rows())

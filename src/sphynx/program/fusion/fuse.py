@@ -4,24 +4,28 @@
 `cuts` names joints whose node becomes a tensor of its own all the same, which makes a chain of two maps: where that is
 cheaper (choose.py).
 
+What a node takes of tensors as it is becomes a public sum, beside the linear map of the rest.
+
 An outline is the same graph without its weights: every kernel has one channel, 1 where a tap is used. It is made in
 milliseconds and costs what the network costs, because costs depend on shapes alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from math import lcm
+from math import lcm, prod
 
 import numpy as np
 
-from sphynx.program.fusion.affine import Floats, Node, Reads, Window, compose, pointwise, ungrouped
+from sphynx.program.fusion.affine import Floats, Node, Reads, Window, compose, consolidated, ungrouped
+from sphynx.program.fusion.kernel_axis import Sliding
+from sphynx.program.fusion.selection import Selection
 from sphynx.program.fusion.terms import Crop, merged_terms
-from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step
+from sphynx.program.fusion.window_sums import Spans, SummedAxis, summed_axis, summed_taps
+from sphynx.program.ir import INPUT, NOTHING, Combine, Graph, Linear, Pool, Relu, Step, Truncate
+from sphynx.program.steps import made_shape
 from sphynx.space.tally import Shape
-
-Spans = tuple[tuple[int, int], ...]  # (first, after the last) along one axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,16 +51,16 @@ class Fuser:
         outline: bool = False,
     ) -> None:
         self.image, self._cuts, self._outline = image, cuts, outline
-        self._steps: list[Step] = []
+        self._steps: dict[str, Step] = {}
         self._weights: dict[str, Floats] = {}
         self._joints: list[str] = []
-        self._tensors: dict[int, tuple[Node, Node]] = {}  # by identity: a node and its tensor
+        self._tensors: dict[int, tuple[Node, str]] = {}  # by identity: a node and its tensor
         self._activated: dict[int, tuple[Node, Node]] = {}
-        self._pooled: dict[tuple[str, Spans, Spans, bool], str] = {}
+        self._pooled: dict[tuple[object, ...], str] = {}
         self._shapes = {INPUT: image}
         # The client's input is the pixel: (pixel / 255 - mean) / std.
         deviations = np.array(std)
-        self.input = self.scale(self._tensor(INPUT, image), 1 / (255 * deviations), -np.array(mean) / deviations)
+        self.input = self.scale(self.tensor(INPUT), 1 / (255 * deviations), -np.array(mean) / deviations)
 
     def joint(self, node: Node, name: str) -> Node:
         """A place where the network can be cut: the node itself, or, if it is cut here, the tensor that it becomes."""
@@ -71,34 +75,32 @@ class Fuser:
             weights = np.any(weights != 0, axis=(0, 1))[None, None].astype(np.float64)
         else:
             weights = ungrouped(weights, groups)
-        return compose(node, weights, window, channels)
+        return compose(self.settled(node), weights, window, channels)
 
     def scale(self, node: Node, factor: Floats, shift: Floats) -> Node:
         """Per channel: batch norm with its statistics fixed, or a bias."""
-        return node if self._outline else node.scaled(factor, shift)
+        if (factor == 1).all():
+            return self.shift(node, shift[:, None, None])
+        node = self.settled(node)
+        return self.shift(node, shift[:, None, None]) if self._outline else node.scaled(factor, shift)
 
     def shift(self, node: Node, shift: Floats) -> Node:
-        """A constant map added."""
-        return node if self._outline else replace(node, bias=node.bias + shift)
+        """A constant map added. An outline knows only that there is one."""
+        return replace(node, bias=node.bias + (float(shift.any()) if self._outline else shift))
 
     def average(self, node: Node, rows: Spans, columns: Spans, name: str, *, whole: int = 0) -> Node:
         """The mean over windows; `whole` is the divisor of all of them where padding counts as pixels."""
-        if not all(reads.is_pointwise(node.shape) for reads in node.kernels):
-            node = self.as_tensor(node, f"{name}.input")
         row_factors, row_divisor = ((1,) * len(rows), 1) if whole else _weights_of_spans(rows)
         column_factors, column_divisor = ((1,) * len(columns), 1) if whole else _weights_of_spans(columns)
         divisor = whole or row_divisor * column_divisor
-        kernels: dict[Reads, Floats] = {}
-        for reads, kernel in node.kernels.items():
-            key = (reads.source, rows, columns, bool(whole))
-            if key not in self._pooled:
-                self._pooled[key] = f"{name}.pool({reads.source})"
-                self._steps.append(
-                    Pool(self._pooled[key], reads.source, rows, row_factors, columns, column_factors),
-                )
-                self._shapes[self._pooled[key]] = Shape(reads.channels, len(rows), len(columns))
-            pooled = self._pooled[key]
-            kernels[pointwise(pooled, self._shapes[pooled])] = kernel / divisor
+        windows = (rows, row_factors), (columns, column_factors)
+        node = self.settled(node)
+        summed = self._window_sums(node, windows, name)
+        if summed is None:
+            node = self.settled(self.as_tensor(node, f"{name}.input"))
+            summed = self._window_sums(node, windows, name)
+            assert summed is not None
+        kernels = {reads: kernel / divisor for reads, kernel in summed.items()}
         bias = np.zeros((len(node.bias), len(rows), len(columns)))
         for y, (top, bottom) in enumerate(rows):
             for x, (left, right) in enumerate(columns):
@@ -106,43 +108,151 @@ class Fuser:
                 bias[:, y, x] = scale * node.bias[:, top:bottom, left:right].sum(axis=(1, 2))
         return Node(Shape(node.shape.channels, len(rows), len(columns)), kernels, bias)
 
+    def _window_sums(
+        self, node: Node, windows: tuple[tuple[Spans, tuple[int, ...]], ...], name: str
+    ) -> dict[Reads, Floats] | None:
+        """The node's sums over windows as kernels of sums; None where a tensor of the node's own is the better way."""
+        made = []
+        for reads, kernel in consolidated(node.kernels).items():
+            axes, lengths = (reads.rows, reads.columns), self._shapes[reads.source][1:]
+            pitch = max((axis.taps for axis in axes if isinstance(axis, Sliding)), default=1)
+            summed = [
+                summed_axis(axis, length, *window, pitch)
+                for axis, length, window in zip(axes, lengths, windows, strict=True)
+            ]
+            count = prod(len(axis.windows) for axis in summed if axis)
+            if None in summed or (count > prod(lengths) and not reads.is_pointwise(node.shape)):
+                return None
+            made.append((reads, kernel, summed))
+        sums: dict[Reads, Floats] = {}
+        for reads, kernel, (rows, columns) in made:
+            assert rows and columns
+            pooled = self._sums(reads.source, rows, columns, name)
+            part = summed_taps(kernel, reads.rows, *windows[0], rows)
+            part = summed_taps(part.swapaxes(2, 3), reads.columns, *windows[1], columns).swapaxes(2, 3)
+            moved = Reads(pooled, reads.channels, rows.axis, columns.axis)
+            sums[moved] = sums[moved] + part if moved in sums else part
+        return sums
+
+    def _sums(self, source: str, rows: SummedAxis, columns: SummedAxis, name: str) -> str:
+        """The tensor of window sums, a public map of the source."""
+        key = (source, rows.gathered, rows.windows, rows.factors, columns.gathered, columns.windows, columns.factors)
+        if key not in self._pooled:
+            taken = sum(pool.startswith(f"{name}.pool({source})") for pool in self._steps)
+            pooled = f"{name}.pool({source})" + (f".{taken}" if taken else "")
+            if rows.gathered or columns.gathered:
+                selection = Selection.whole(source, self._shapes[source])
+                gathered = selection.selected(None, rows.gathered or None, columns.gathered or None)
+                source = self.combine(f"{pooled}.runs", (gathered,))
+            self._add(Pool(pooled, source, rows.windows, rows.factors, columns.windows, columns.factors))
+            self._pooled[key] = pooled
+        return self._pooled[key]
+
     def relu(self, node: Node, name: str) -> Node:
         """Nodes that several layers pass through a ReLU are passed once."""
         if id(node) not in self._activated:
-            tensor = self.as_tensor(node, f"{name}.input")
-            (source,) = {reads.source for reads in tensor.kernels}
-            self._steps.append(Relu(name, source))
-            self._activated[id(node)] = node, self._tensor(name, node.shape)
+            self._activated[id(node)] = node, self.activate(Relu(name, self.compared(node, f"{name}.input")))
         return self._activated[id(node)][1]
 
+    def activate(self, step: Relu | Truncate) -> Node:
+        self._add(step)
+        return self.tensor(step.name)
+
     def finish(self, node: Node, name: str) -> Fused:
-        self._append(node, name)
-        return Fused(Graph(self.image, tuple(self._steps)), self._weights, tuple(self._joints))
+        self._make(node, name)
+        return Fused(Graph(self.image, tuple(self._steps.values())), self._weights, tuple(self._joints))
 
     def as_tensor(self, node: Node, name: str) -> Node:
-        """The same values, read from a tensor that a linear step makes."""
+        """The same values, read from a tensor that a step makes."""
+        return self.tensor(self.named(node, name))
+
+    def named(self, node: Node, name: str) -> str:
+        """The tensor's name: that of an earlier one where the node is one."""
+        if node.is_public and len(node.parts) == 1 and node.parts[0].is_whole:
+            return node.parts[0].source
         if id(node) not in self._tensors:
-            self._append(node, name)
-            self._tensors[id(node)] = node, self._tensor(name, node.shape)
+            self._make(node, name)
+            self._tensors[id(node)] = node, name
         return self._tensors[id(node)][1]
 
-    def _tensor(self, name: str, shape: Shape) -> Node:
-        self._shapes[name] = shape
+    def compared(self, node: Node, name: str) -> str:
+        """A tensor that can have a range, for a nonlinearity to read."""
+        found = self.named(node, name)
+        if not isinstance(self._steps.get(found), Linear | Combine):
+            return self.combine(name, (Selection.whole(found, self._shapes[found]),))
+        return found
+
+    def tensor(self, name: str) -> Node:
+        shape = self._shapes[name]
         channels = 1 if self._outline else shape.channels
-        return Node(
-            shape, {pointwise(name, shape): np.eye(channels)[:, :, None, None]}, np.zeros((channels, *shape[1:]))
-        )
+        return Node(shape, {}, np.zeros((channels, *shape[1:])), (Selection.whole(name, shape),))
+
+    def combine(self, name: str, parts: Sequence[Selection], constants: Floats | None = None) -> str:
+        """A public sum as a step; `constants` are one for each channel."""
+        shape = Shape(*(len(index) for index in (parts[0].channels, parts[0].rows, parts[0].columns)))
+        zeros = () if constants is None else (0,) * shape.channels
+        self._add(step := Combine(name, tuple(part.summand() for part in parts), shape, constants=zeros))
+        if constants is not None:
+            self._weights[step.constants_name] = np.asarray(constants, np.float64)
+        return name
+
+    def settled(self, node: Node) -> Node:
+        """The same with kernels in place of its selections."""
+        return self._with_kernels(node, node.parts)
+
+    def _with_kernels(self, node: Node, parts: tuple[Selection, ...]) -> Node:
+        """With kernels for these of its selections. One that no kernel of one tap reads becomes a tensor first."""
+        kernels = dict(node.kernels)
+        for part in parts:
+            axes = part.axes()
+            if axes is None:
+                name = self.combine(f"{part.source}[{len(self._steps)}]", (part,))
+                part = Selection.whole(name, node.shape)
+                axes = part.axes()
+            assert axes is not None
+            reads = Reads(part.source, part.shape.channels, *axes)
+            kernel = self._selecting(part)
+            kernels[reads] = kernels[reads] + kernel if reads in kernels else kernel
+        return Node(node.shape, kernels, node.bias, tuple(part for part in node.parts if part not in parts))
+
+    def _selecting(self, part: Selection) -> Floats:
+        sign = -1.0 if part.negative else 1.0
+        if self._outline:
+            return np.full((1, 1, 1, 1), sign)
+        kernel = np.zeros((len(part.channels), part.shape.channels, 1, 1))
+        for output, channel in enumerate(part.channels):
+            if channel != NOTHING:
+                kernel[output, channel] = sign
+        return kernel
+
+    def _make(self, node: Node, name: str) -> None:
+        """A sum costs nothing beside a map; but what the map's convolutions read anyway is a tap of theirs."""
+        if node.is_public:
+            self.combine(name, node.parts)
+            return
+        dense = {reads.source for reads in node.kernels if _is_dense(reads)}
+        apart = () if not node.kernels else tuple(part for part in node.parts if part.source not in dense)
+        linear = self._with_kernels(node, tuple(part for part in node.parts if part not in apart))
+        if not apart:
+            self._append(linear, name)
+            return
+        self._append(linear, f"{name}.map")
+        self.combine(name, (Selection.whole(f"{name}.map", node.shape), *apart))
 
     def _append(self, node: Node, name: str) -> None:
         terms, weights = [], []
         for crop, term, kernel in merged_terms(node):
             terms.append(replace(term, source=self._crop(crop)))
             weights.append(kernel)
-        step = Linear(name, tuple(terms), node.shape)
-        self._steps.append(step)
+        self._add(step := Linear(name, tuple(terms), node.shape))
         for number, array in enumerate(weights):
             self._weights[step.weight_name(number)] = array
         self._weights[step.bias_name] = node.bias
+
+    def _add(self, step: Step) -> None:
+        assert step.name not in self._steps
+        self._steps[step.name] = step
+        self._shapes[step.name] = made_shape(step, self._shapes)
 
     def _crop(self, crop: Crop) -> str:
         """The tensor's name; a crop is a public map that sums over windows of one element."""
@@ -152,10 +262,14 @@ class Fuser:
             return crop.source
         name = f"{crop.source}[{rows[0]}:{rows[1]},{columns[0]}:{columns[1]}]"
         if name not in self._shapes:
-            self._shapes[name] = Shape(shape.channels, rows[1] - rows[0], columns[1] - columns[0])
             spans = [tuple((n, n + 1) for n in range(*run)) for run in (rows, columns)]
-            self._steps.append(Pool(name, crop.source, spans[0], (1,) * len(spans[0]), spans[1], (1,) * len(spans[1])))
+            self._add(Pool(name, crop.source, spans[0], (1,) * len(spans[0]), spans[1], (1,) * len(spans[1])))
         return name
+
+
+def _is_dense(reads: Reads) -> bool:
+    """Whether it slides over every element of its source."""
+    return all(isinstance(axis, Sliding) and axis.stride == 1 for axis in (reads.rows, reads.columns))
 
 
 def sliding_spans(length: int, kernel: int, stride: int, before: int, count: int) -> Spans:
