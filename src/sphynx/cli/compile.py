@@ -175,7 +175,7 @@ def _read_trained(run: str, precision: Precision | None) -> Compiles:
 
 def _read_onnx(path: Path, mean: str, std: str, precision: Precision | None) -> Compiles:
     from sphynx.program.compile import calibration_images, compile_walk
-    from sphynx.program.frontend.onnx_network import read_network
+    from sphynx.program.frontend.onnx.network import read_network
 
     network = read_network(path)
     channels = network.image.channels
@@ -187,7 +187,7 @@ def _read_onnx(path: Path, mean: str, std: str, precision: Precision | None) -> 
     def compiles(data: Data | StreamedData) -> Quantised:
         return compile_walk(
             network.trace, means, deviations, calibration_images(data.train), precision,
-            class_names=data.train.class_names, name=network.name, picture_part=data.picture_part,
+            class_names=data.train.class_names, name=network.name, picture_part=data.picture_part, final=network.final,
         )  # fmt: skip
 
     return compiles

@@ -18,6 +18,7 @@ from sphynx.program.convolve import Array
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.choose import choose_cuts
 from sphynx.program.fusion.fuse import Fused
+from sphynx.program.ir import Final
 from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, measure, quantise
 
 CALIBRATION_IMAGES = 200
@@ -71,6 +72,7 @@ def compile_walk(
     class_names: tuple[str, ...] = (),
     name: str = "",
     picture_part: float = 1.0,
+    final: Final = "",
 ) -> Quantised:
     """`calibration` are uint8 images like those that will be asked about. Without a precision it is found.
 
@@ -91,7 +93,7 @@ def compile_walk(
     measured = measure(walk(mean, std, cuts=cuts), calibration)
 
     def attempt(chosen: Precision) -> Quantised:
-        return quantise(measured, chosen, class_names=class_names, name=name, picture_part=picture_part)
+        return quantise(measured, chosen, class_names=class_names, name=name, picture_part=picture_part, final=final)
 
     return attempt(precision) if precision else coarsest_that_serves(attempt)
 

@@ -30,6 +30,7 @@ from sphynx.program.steps import (
     Activation,
     Affine,
     Combine,
+    Final,
     Linear,
     Pool,
     PublicMap,
@@ -45,8 +46,8 @@ from sphynx.space.tally import Shape
 
 __all__ = [
     "INPUT", "KINDS", "MAX_EXTENT", "MAX_RING_BITS", "MAX_SCALE", "MAX_TENSOR_SIZE", "NOTHING", "REMEDY", "Activation",
-    "Affine", "Combine", "Graph", "Linear", "Pool", "Program", "PublicMap", "Relu", "Square", "Step", "Summand", "Term",
-    "Truncate",
+    "Affine", "Combine", "Final", "Graph", "Linear", "Pool", "Program", "PublicMap", "Relu", "Square", "Step",
+    "Summand", "Term", "Truncate",
 ]  # fmt: skip
 
 FORMAT_NAME, FORMAT_VERSIONS = "sphynx-program", (1, 2)
@@ -162,6 +163,7 @@ class Program(Graph):
     class_names: tuple[str, ...] = ()
     name: str = ""
     picture_part: float = 1.0  # along either side, in the middle: what of a picture file the network is to be shown
+    final: Final = ""  # what the network had behind its logits, for the client to apply; "" is taken as softmax
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,7 +191,7 @@ class Program(Graph):
         is_new = any(
             isinstance(step, Combine | Truncate) or (isinstance(step, Relu) and step.comparison) for step in self.steps
         )
-        return FORMAT_VERSIONS[is_new]
+        return FORMAT_VERSIONS[is_new or bool(self.final)]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -202,6 +204,7 @@ class Program(Graph):
             "steps": [_step_json(step) for step in self.steps],
             # Left out where it is whole, so that programs from before there were parts keep their hash.
             **({"picture_part": self.picture_part} if self.picture_part != 1 else {}),
+            **({"final": self.final} if self.final else {}),
         }
 
     @cached_property

@@ -14,6 +14,7 @@ from sphynx.program.ir import (
     KINDS,
     REMEDY,
     Combine,
+    Final,
     Linear,
     Pool,
     Program,
@@ -63,13 +64,14 @@ class _ProgramTable:
     class_names: tuple[str, ...]
     name: str
     picture_part: float = 1.0
+    final: Final = ""
 
     def faults(self) -> list[str]:
         return [] if all(map(str.isprintable, (self.name, *self.class_names))) else [UNPRINTABLE]
 
     def program(self, steps: tuple[Step, ...]) -> Program:
         names = self.class_names, self.name
-        return Program(self.image, steps, self.ring_bits, self.weight_bits, *names, self.picture_part)
+        return Program(self.image, steps, self.ring_bits, self.weight_bits, *names, self.picture_part, self.final)
 
 
 def _check_format(found: Any, where: str) -> None:

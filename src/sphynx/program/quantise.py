@@ -33,6 +33,7 @@ from sphynx.program.ir import (
     MAX_SCALE,
     Affine,
     Combine,
+    Final,
     Graph,
     Linear,
     Pool,
@@ -143,6 +144,7 @@ def quantise(
     class_names: tuple[str, ...] = (),
     name: str = "",
     picture_part: float = 1.0,
+    final: Final = "",
 ) -> Quantised:
     graph = measured.fused.graph
     quantiser = _Quantiser(measured.fused, measured.sizes, precision)
@@ -151,7 +153,7 @@ def quantise(
     truncated = {step.source for step in steps if isinstance(step, Truncate)}
     # A signed truncation takes a bit beyond its range.
     ring_bits = max(s.range_bits + (s.name in truncated) for s in steps if isinstance(s, Linear | Combine))
-    program = Program(graph.image, steps, ring_bits, precision.weight_bits, class_names, name, picture_part)
+    program = Program(graph.image, steps, ring_bits, precision.weight_bits, class_names, name, picture_part, final)
     logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
     spread = float(np.std(measured.logits - measured.logits.mean(axis=0)))
     error = sqrt(float(np.square(logits - measured.logits).mean())) / spread if spread else 0.0

@@ -21,8 +21,9 @@ from sphynx.network.build import as_designed
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
 from sphynx.program.compile import Walk, calibration_images, compile_walk
-from sphynx.program.frontend.onnx_network import read_network
+from sphynx.program.frontend.onnx.network import read_network
 from sphynx.program.frontend.torch_network import trace
+from sphynx.program.ir import Final
 from sphynx.program.quantise import Precision, Quantised
 from sphynx.space.files import AnyDesign
 
@@ -36,6 +37,7 @@ class Readable:
     std: Statistics
     name: str
     design: AnyDesign | None = None  # of a network of ours: the data must fit it
+    final: Final = ""
 
     def __post_init__(self) -> None:
         with torch.no_grad():
@@ -47,7 +49,7 @@ class Readable:
         with torch.no_grad():
             return compile_walk(
                 self.walk, self.mean, self.std, calibration_images(data.train), precision,
-                class_names=data.train.class_names, name=self.name, picture_part=data.picture_part,
+                class_names=data.train.class_names, name=self.name, picture_part=data.picture_part, final=self.final,
             )  # fmt: skip
 
 
@@ -65,7 +67,7 @@ def read_onnx(path: Path, mean: Sequence[float] | float = 0.0, std: Sequence[flo
     means, deviations = per_channel(mean, channels, "--mean"), per_channel(std, channels, "--std")
     if min(deviations) <= 0:
         raise InputError("a deviation is not positive", where="--std", remedy="Give what the network was trained with.")
-    return Readable(network.trace, means, deviations, network.name)
+    return Readable(network.trace, means, deviations, network.name, final=network.final)
 
 
 def per_channel(given: Sequence[float] | float, channels: int, flag: str) -> tuple[float, ...]:

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from sphynx.space.tally import Shape
 
@@ -22,6 +23,7 @@ MAX_RING_BITS = 64
 MAX_SCALE = 1022 - (MAX_RING_BITS - 1)
 MAX_EXTENT = 1 << 16  # of kernels, strides, paddings, factors
 MAX_TENSOR_SIZE = 1 << 28  # elements; a file that asks for more is not one of ours
+Final = Literal["", "softmax", "log_softmax", "sigmoid"]
 NOTHING = -1  # in an index of a summand: this position of the output gets nothing from it
 
 

@@ -49,10 +49,14 @@ def real_logits(program: Program, integer_logits: NDArray[np.int64]) -> NDArray[
 
 
 def ranked(program: Program, integer_logits: NDArray[np.int64]) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Labels and probabilities (softmax of the logits as real numbers), the likeliest first."""
+    """Labels and probabilities, the likeliest first: softmax of the logits as real numbers, or each label's own sigmoid
+    where the network ended in one."""
     scores = real_logits(program, integer_logits)
-    powers = np.exp(scores - scores.max())
-    probabilities = powers / powers.sum()
+    if program.final == "sigmoid":
+        probabilities = np.exp(-np.logaddexp(0, -scores))
+    else:
+        powers = np.exp(scores - scores.max())
+        probabilities = powers / powers.sum()
     order = np.argsort(-probabilities, kind="stable")
     names = program.class_names or tuple(str(number) for number in range(len(scores)))
     return tuple(names[index] for index in order), tuple(float(probabilities[index]) for index in order)

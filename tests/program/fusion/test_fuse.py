@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from sphynx.errors import InputError
-from sphynx.network.build import AnyNetwork, build_network
+from sphynx.network.build import AnyNetwork
 from sphynx.program.cost.widths import compared_tensors
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.affine import Window
 from sphynx.program.fusion.fuse import Fused, Fuser
 from sphynx.program.interpret import evaluate
-from sphynx.program.ir import Combine, Linear
+from sphynx.program.ir import Combine, Linear, Relu
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
 from sphynx.space.published_cells import SPHYNX
@@ -170,8 +169,11 @@ def test_relus_are_counted_as_the_design_counts_them() -> None:
     assert assert_equal(design).graph.relu_count == 16 * 16 * 3 * 5
 
 
-def test_a_max_pool_is_refused_by_name() -> None:
-    network = build_network(Vgg11Design(2, Shape(3, 32, 32), 10, 16, "max"))
-    with pytest.raises(InputError, match=r"features\.3: MaxPool2d") as refusal:
-        fused(network)
-    assert "--pool average" in refusal.value.remedy
+def test_a_max_pool_is_exact_and_counted_apart() -> None:
+    """Pooled first, n comparisons and ReLUs in all; the design counts ReLUs and comparisons in the network's order."""
+    graph = assert_equal(Vgg11Design(2, Shape(3, 32, 32), 10, 16, "max")).graph
+    first = Shape(2, 32, 32)
+    relus = [step for step in graph.steps if isinstance(step, Relu)]
+    assert [step.comparison for step in relus[:3]] == [True, True, False]
+    assert sum(graph.shapes[step.name].size for step in relus[:3]) == first.size
+    assert_equal(ResNet18Design(4, Shape(3, 45, 64), 10, "imagenet", "max"))

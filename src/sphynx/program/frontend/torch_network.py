@@ -19,6 +19,7 @@ from sphynx.program.frontend.torch_layers import array_of, fixed_norm
 from sphynx.program.frontend.torch_stream import walk_stream
 from sphynx.program.fusion.affine import Node, Window
 from sphynx.program.fusion.fuse import Fused, Fuser, sliding_spans
+from sphynx.program.fusion.nonlinear import Run, maximum, pools_first
 from sphynx.program.fusion.window_sums import Spans
 from sphynx.space.cell import INPUT_NODES
 from sphynx.space.tally import windows
@@ -112,7 +113,13 @@ class _Walker:
         return self.dense(head, pooled)
 
     def sequence(self, layers: nn.Module, x: Node, name: str) -> Node:
-        for number, (child, layer) in enumerate(layers.named_children()):
+        """A max pool behind a ReLU goes before it where that is cheaper: the two commute."""
+        children = list(layers.named_children())
+        for number in range(len(children)):
+            pair = children[number : number + 2]
+            if _commute(x, *(layer for _, layer in pair)):
+                children[number : number + 2] = reversed(pair)
+            child, layer = children[number]
             if number and isinstance(layer, nn.Conv2d):
                 x = self.fuser.joint(x, f"{name}.{child}.input")
             x = self.layer(layer, x, f"{name}.{child}")
@@ -135,13 +142,14 @@ class _Walker:
             return self.average_pool(layer, x, name)
         if isinstance(layer, nn.AdaptiveAvgPool2d):
             return self.adaptive_pool(layer, x, name)
+        if isinstance(layer, nn.MaxPool2d):
+            return maximum(self.fuser, x, *_pool_runs(layer, x), name)
         if isinstance(layer, nn.Linear):
             return self.dense(layer, x)
         raise InputError(
             f"{type(layer).__name__} cannot be compiled",
             where=name,
-            remedy="Use convolutions, average pools, sums, linear layers, batch norm and ReLU; instead of max "
-            "pools train with average ones (sphynx show resnet18 --pool average).",
+            remedy="Use convolutions, pools, sums, linear layers, batch norm and ReLU.",
         )
 
     def convolution(self, layer: nn.Conv2d, x: Node) -> Node:
@@ -192,3 +200,21 @@ class _Walker:
 
 def _adaptive(length: int, parts: int) -> Spans:
     return tuple((n * length // parts, -(-(n + 1) * length // parts)) for n in range(parts))
+
+
+def _commute(x: Node, first: nn.Module, second: nn.Module | None = None) -> bool:
+    """Whether the two are a ReLU and a max pool that had better come first."""
+    if not isinstance(first, nn.ReLU) or not isinstance(second, nn.MaxPool2d):
+        return False
+    return pools_first(*_pool_runs(second, x), (x.shape.height, x.shape.width))
+
+
+def _pool_runs(layer: nn.MaxPool2d, x: Node) -> tuple[list[Run], list[Run]]:
+    kernel, stride, padding = (
+        value[0] if isinstance(value, tuple) else value for value in (layer.kernel_size, layer.stride, layer.padding)
+    )
+    rows, columns = (
+        [tuple(range(*span)) for span in sliding_spans(n, kernel, stride, padding, windows(n, kernel, stride, padding))]
+        for n in x.shape[1:]
+    )
+    return rows, columns

@@ -1,6 +1,6 @@
 """Builds the fused graph: nodes stay symbolic (affine.py) until a nonlinearity, or a cut, needs their values.
 
-`convolve`, `scale`, `shift`, `average` and `joint` are what a network's walker calls (trace.py, onnx_network.py).
+`convolve`, `scale`, `shift`, `average` and `joint` are what a network's walker calls (frontend/).
 `cuts` names joints whose node becomes a tensor of its own all the same, which makes a chain of two maps: where that is
 cheaper (choose.py).
 
@@ -50,7 +50,7 @@ class Fuser:
         cuts: Container[str] = (),
         outline: bool = False,
     ) -> None:
-        self.image, self._cuts, self._outline = image, cuts, outline
+        self.image, self._cuts, self.is_outline = image, cuts, outline
         self._steps: dict[str, Step] = {}
         self._weights: dict[str, Floats] = {}
         self._joints: list[str] = []
@@ -71,7 +71,7 @@ class Fuser:
 
     def convolve(self, node: Node, weights: Floats, window: Window, groups: int = 1) -> Node:
         channels = len(weights)
-        if self._outline:
+        if self.is_outline:
             weights = np.any(weights != 0, axis=(0, 1))[None, None].astype(np.float64)
         else:
             weights = ungrouped(weights, groups)
@@ -82,11 +82,11 @@ class Fuser:
         if (factor == 1).all():
             return self.shift(node, shift[:, None, None])
         node = self.settled(node)
-        return self.shift(node, shift[:, None, None]) if self._outline else node.scaled(factor, shift)
+        return self.shift(node, shift[:, None, None]) if self.is_outline else node.scaled(factor, shift)
 
     def shift(self, node: Node, shift: Floats) -> Node:
         """A constant map added. An outline knows only that there is one."""
-        return replace(node, bias=node.bias + (float(shift.any()) if self._outline else shift))
+        return replace(node, bias=node.bias + (float(shift.any()) if self.is_outline else shift))
 
     def average(self, node: Node, rows: Spans, columns: Spans, name: str, *, whole: int = 0) -> Node:
         """The mean over windows; `whole` is the divisor of all of them where padding counts as pixels."""
@@ -184,7 +184,7 @@ class Fuser:
 
     def tensor(self, name: str) -> Node:
         shape = self._shapes[name]
-        channels = 1 if self._outline else shape.channels
+        channels = 1 if self.is_outline else shape.channels
         return Node(shape, {}, np.zeros((channels, *shape[1:])), (Selection.whole(name, shape),))
 
     def combine(self, name: str, parts: Sequence[Selection], constants: Floats | None = None) -> str:
@@ -217,7 +217,7 @@ class Fuser:
 
     def _selecting(self, part: Selection) -> Floats:
         sign = -1.0 if part.negative else 1.0
-        if self._outline:
+        if self.is_outline:
             return np.full((1, 1, 1, 1), sign)
         kernel = np.zeros((len(part.channels), part.shape.channels, 1, 1))
         for output, channel in enumerate(part.channels):

@@ -55,7 +55,7 @@ class Selection:
 
     def axes(self) -> tuple[Sliding, Sliding] | None:
         """Rows and columns as a kernel of one tap reads them; None where no convolution does."""
-        rows, columns = _sliding(self.rows, self.shape.height), _sliding(self.columns, self.shape.width)
+        rows, columns = sliding(self.rows, self.shape.height), sliding(self.columns, self.shape.width)
         return (rows, columns) if rows and columns and rows.stride == columns.stride else None
 
 
@@ -63,7 +63,7 @@ def _through(inner: Index, outer: Index | None) -> Index:
     return inner if outer is None else tuple(NOTHING if at == NOTHING else inner[at] for at in outer)
 
 
-def _sliding(index: Index, length: int) -> Sliding | None:
+def sliding(index: Index, length: int) -> Sliding | None:
     read = [(output, at) for output, at in enumerate(index) if at != NOTHING]
     if not read:
         return None

@@ -1,7 +1,7 @@
 """Reads an ONNX file into plain operations: constants as arrays, what the output does not need left out. No torch.
 
 Every operation gets a name for the steps that it becomes, `part.3.conv1`. A part is what lies between ReLUs: operations
-that hand each other values without a ReLU in between. choose.py weighs the cuts of one part by the maps of that part.
+that hand each other values without a nonlinearity in between. choose.py weighs a part's cuts by the maps of that part.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ import numpy as np
 
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.convolve import Array
-from sphynx.program.ir import MAX_TENSOR_SIZE
+from sphynx.program.ir import MAX_TENSOR_SIZE, Final
 from sphynx.space.tally import Shape
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 LOGITS = "logits"
+# Behind the logits: the client's part, which the program names.
+FINALS: dict[str, Final] = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
+NONLINEAR = ("Relu", "Clip", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool")
 OLDEST_OPSET = 9  # before it, batch norm, Dropout and Add meant other things
 _EXPORT = "Export the network again, as one graph from an image [n, channels, height, width] to logits [n, classes]."
 
@@ -30,12 +33,15 @@ _EXPORT = "Export the network again, as one graph from an image [n, channels, he
 @dataclass(frozen=True, eq=False)
 class Operation:
     kind: str  # the operator
-    label: str  # as the file names it, for errors
+    label: str  # the file and the node in it, for errors
+    place: str  # the node alone
     part: str
     word: str  # unique, without a dot
     inputs: tuple[str, ...]  # empty where an optional one is left out
-    output: str
+    outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
+    proto: NodeProto  # to fold what reads constants alone
+    opset: int
 
     @property
     def name(self) -> str:
@@ -53,10 +59,12 @@ class OnnxGraph:
     output: str
     operations: tuple[Operation, ...]
     constants: Mapping[str, Array]
+    final: Final  # what the client applies to the logits
 
 
 def load_onnx(path: Path) -> OnnxGraph:
-    graph = _model(path).graph
+    model = _model(path)
+    graph = model.graph
     try:
         constants = dict(_constants(graph, path))
     except (ValueError, TypeError, KeyError) as error:
@@ -69,9 +77,22 @@ def load_onnx(path: Path) -> OnnxGraph:
             remedy=_EXPORT,
         )
     image = _image(inputs[0], path)
-    output = graph.output[0].name
-    nodes = [node for node in _needed(graph, output) if node.output[0] not in constants]
-    return OnnxGraph(path.stem, image, inputs[0].name, output, tuple(_operations(nodes)), constants)
+    nodes = [node for node in _needed(graph, graph.output[0].name) if node.output[0] not in constants]
+    output, final = _without_final(nodes, graph.output[0].name)
+    operations = tuple(_operations(nodes, _opset(model), path))
+    return OnnxGraph(path.stem, image, inputs[0].name, output, operations, constants, final)
+
+
+def _without_final(nodes: list[NodeProto], output: str) -> tuple[str, Final]:
+    """Takes off what turns logits into probabilities; gives the logits' name."""
+    final: Final = ""
+    while nodes and nodes[-1].output[0] == output and nodes[-1].op_type in (*FINALS, "Identity"):
+        last = nodes.pop()
+        if final and last.op_type in FINALS:
+            nodes.append(last)
+            break
+        output, final = last.input[0], FINALS.get(last.op_type, final)
+    return output, final
 
 
 def _model(path: Path) -> ModelProto:
@@ -86,12 +107,16 @@ def _model(path: Path) -> ModelProto:
     except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         fault = (str(error).splitlines() or [type(error).__name__])[0]
         raise _invalid(fault, path) from None
-    opset = next((used.version for used in model.opset_import if used.domain in ("", "ai.onnx")), 0)
+    opset = _opset(model)
     if opset < OLDEST_OPSET:
         raise InputError(
             f"it is of opset {opset}", where=str(path), remedy=f"Export it for opset {OLDEST_OPSET} or newer."
         )
     return model
+
+
+def _opset(model: ModelProto) -> int:
+    return next((used.version for used in model.opset_import if used.domain in ("", "ai.onnx")), 0)
 
 
 def _invalid(fault: str, path: Path) -> InputError:
@@ -146,7 +171,7 @@ def _needed(graph: GraphProto, output: str) -> list[NodeProto]:
     return found[::-1]
 
 
-def _operations(nodes: list[NodeProto]) -> Iterator[Operation]:
+def _operations(nodes: list[NodeProto], opset: int, path: Path) -> Iterator[Operation]:
     from onnx.helper import get_attribute_value
 
     parts = _parts(nodes)
@@ -157,14 +182,18 @@ def _operations(nodes: list[NodeProto]) -> Iterator[Operation]:
         while word in taken:
             word = f"{plain}_{len(taken)}"
         taken.add(word)
+        place = f"node {named}" if named else f"node {number}, which makes {node.output[0]}"
         yield Operation(
             kind=node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}",
-            label=f"node {named}" if named else f"node {number}, which makes {node.output[0]}",
+            label=f"{path}, {place}",
+            place=place,
             part=f"part.{parts[number]}",
             word=word,
             inputs=tuple(node.input),
-            output=node.output[0],
+            outputs=tuple(node.output),
             attributes={attribute.name: get_attribute_value(attribute) for attribute in node.attribute},
+            proto=node,
+            opset=opset,
         )
 
 
@@ -180,7 +209,7 @@ def _parts(nodes: list[NodeProto]) -> list[int]:
 
     for number, node in enumerate(nodes):
         for maker in (makers[name] for name in node.input if name in makers):
-            if nodes[maker].op_type != "Relu":
+            if nodes[maker].op_type not in NONLINEAR:
                 first, second = sorted((root(maker), root(number)))
                 roots[second] = first
     numbers = {first: number for number, first in enumerate(dict.fromkeys(map(root, range(len(nodes)))))}

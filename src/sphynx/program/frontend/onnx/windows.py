@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sphynx.program.frontend.onnx_file import Operation
+from sphynx.program.frontend.onnx.file import Operation
+from sphynx.program.frontend.onnx.value import Pads
 from sphynx.space.tally import Shape
 
-Pads = tuple[tuple[int, int], tuple[int, int]]  # before and after, of rows and of columns
 _SIZES = "Use two-dimensional kernels, with strides and dilations of at least 1 and no negative padding."
 
 
@@ -51,7 +51,7 @@ def slides(
 
 def pool_slides(op: Operation, shape: Shape, own_pads: Pads, *, counts_pads: bool) -> tuple[Slide, Slide]:
     """Of an average pool, whose windows have one divisor where padding counts."""
-    rows, columns = slides(op, shape, _numbers(op, "kernel_shape", []), own_pads=own_pads)
+    rows, columns = slides(op, shape, kernel_shape(op), own_pads=own_pads)
     if (rows.dilation, columns.dilation) != (1, 1):
         raise op.refusal("is dilated", "Use dilations of 1.")
     for length, axis in zip(shape[1:], (rows, columns), strict=True):
@@ -62,6 +62,17 @@ def pool_slides(op: Operation, shape: Shape, own_pads: Pads, *, counts_pads: boo
                 "Use ceil_mode = 0 or count_include_pad = 0.",
             )
     return rows, columns
+
+
+def kernel_shape(op: Operation) -> list[int]:
+    return _numbers(op, "kernel_shape", [])
+
+
+def runs(axis: Slide, length: int) -> list[tuple[int, ...]]:
+    """The positions that each window sees; padding is absent."""
+    starts = (axis.stride * number - axis.before for number in range(axis.outputs))
+    windows = (range(start, start + axis.dilation * axis.kernel, axis.dilation) for start in starts)
+    return [tuple(at for at in window if 0 <= at < length) for window in windows]
 
 
 def pads_nothing(op: Operation) -> bool:

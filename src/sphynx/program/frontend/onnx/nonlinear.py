@@ -1,0 +1,115 @@
+"""ONNX operators that compare: ReLU, clips, leaky ReLUs and max pools, out of ReLUs and public sums."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sphynx.program.frontend.onnx.file import Operation
+from sphynx.program.frontend.onnx.value import Value
+from sphynx.program.frontend.onnx.walker import Walker, Ways
+from sphynx.program.frontend.onnx.windows import kernel_shape, runs, slides
+from sphynx.program.fusion.affine import Node
+from sphynx.program.fusion.nonlinear import Run, clip, leaky_relu, maximum, pools_first
+from sphynx.program.fusion.select import negated
+
+Runs = tuple[list[Run], list[Run]]
+
+
+def _of_elements(walker: Walker, op: Operation) -> Value:
+    value = walker.value(op)
+    return value if value.order is None else value.settled(walker.fuser, op.name)
+
+
+def relu(walker: Walker, op: Operation) -> Value:
+    """A max pool that alone reads it goes first where that is cheaper: the two commute."""
+    value, follower, name = _of_elements(walker, op), walker.only_reader(op), f"{op.name}.activation"
+    if follower is not None and follower.kind == "MaxPool" and value.is_map and len(follower.outputs) == 1:
+        found = _pool_runs(follower, value.node)
+        if pools_first(*found, (value.node.shape.height, value.node.shape.width)):
+            pooled = maximum(walker.fuser, value.node, *found, follower.name)
+            walker.values[follower.outputs[0]] = Value.of_map(walker.fuser.relu(pooled, name))
+            walker.done.add(follower.word)
+            return value  # nothing reads it
+    return replace(value, node=walker.fuser.relu(value.node, name), unpadded=None)
+
+
+def clipped(walker: Walker, op: Operation) -> Value:
+    """Clip, of ReLU6 and HardTanh as well."""
+    value = _of_elements(walker, op)
+    low, high = (_bound(walker, op, number, name) for number, name in ((1, "min"), (2, "max")))
+    name, node, fuser = f"{op.name}.activation", value.node, walker.fuser
+    if low is not None and high is not None:
+        if not low < high:
+            raise op.refusal(f"has bounds {low:g} and {high:g}", "The lower one must lie below the upper one.")
+        made = clip(fuser, node, low, high, name)
+    elif low is not None:
+        shift = np.full((node.shape.channels, 1, 1), low)
+        made = fuser.shift(fuser.relu(fuser.shift(node, -shift), name), shift)
+    elif high is not None:
+        shift = np.full((node.shape.channels, 1, 1), high)
+        rest = fuser.relu(fuser.shift(negated(fuser, node), shift), name)  # high - x where that is positive
+        made = fuser.shift(negated(fuser, rest), shift)
+    else:
+        made = node
+    return replace(value, node=made, unpadded=None)
+
+
+def _bound(walker: Walker, op: Operation, number: int, attribute: str) -> float | None:
+    """None where there is none, or where it is the largest number of its kind, as older exporters wrote."""
+    if attribute in op.attributes:
+        bound = float(op.attributes[attribute])
+    elif number < len(op.inputs) and op.inputs[number]:
+        bound = float(walker.numbers(op, number).reshape(-1)[0])
+    else:
+        return None
+    return bound if abs(bound) < 1e30 else None
+
+
+def leaky(walker: Walker, op: Operation) -> Value:
+    value = _of_elements(walker, op)
+    if op.kind == "PRelu":
+        spread = walker.spread(op, 1, value).reshape(value.node.shape.channels, -1)
+        if (spread != spread[:, :1]).any():
+            raise op.refusal("has a slope for each pixel", "Use one slope for each channel.")
+        slope = spread[:, 0]
+    else:
+        slope = np.full(value.node.shape.channels, float(op.attributes.get("alpha", 0.01)))
+    node, name = value.node, f"{op.name}.activation"
+    if (slope == 0).all():
+        made = walker.fuser.relu(node, name)
+    else:
+        made = node if (slope == 1).all() else leaky_relu(walker.fuser, node, slope, name)
+    return replace(value, node=made, unpadded=None)
+
+
+def max_pool(walker: Walker, op: Operation) -> Value:
+    if len(op.outputs) > 1 and op.outputs[1]:
+        raise op.refusal("gives indices", "Use the maxima alone.")
+    node = walker.map(op)
+    return Value.of_map(maximum(walker.fuser, node, *_pool_runs(op, node), op.name))
+
+
+def _pool_runs(op: Operation, node: Node) -> Runs:
+    axes = slides(op, node.shape, kernel_shape(op))
+    rows, columns = (runs(axis, length) for axis, length in zip(axes, node.shape[1:], strict=True))
+    if not all((*rows, *columns)):
+        raise op.refusal("has a window that sees padding alone", "Pad by less than the kernel's size.")
+    return rows, columns
+
+
+def global_max(walker: Walker, op: Operation) -> Value:
+    node = walker.map(op)
+    rows, columns = ([tuple(range(length))] for length in node.shape[1:])
+    return Value.of_map(maximum(walker.fuser, node, rows, columns, op.name))
+
+
+WAYS: Ways = {
+    "Relu": relu,
+    "Clip": clipped,
+    "LeakyRelu": leaky,
+    "PRelu": leaky,
+    "MaxPool": max_pool,
+    "GlobalMaxPool": global_max,
+}

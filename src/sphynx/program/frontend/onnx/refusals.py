@@ -1,0 +1,54 @@
+"""ONNX operators that cannot be compiled: one line for each kind, with what to do instead."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from sphynx.errors import InputError, join_faults
+from sphynx.program.frontend.onnx.file import Operation
+
+_CONTROL = "the way through the network must not depend on the input: export a traced network"
+_RECURRENT = "recurrent layers cannot be compiled: use convolutions"
+_ATTENTION = "products of two feature maps cannot be compiled: train the network without attention"
+_SMOOTH = "train the network with ReLU, ReLU6 or a leaky ReLU in its place"
+_INSIDE = "inside a network it cannot be compiled; at its very end it is taken off, and the client applies it"
+_SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
+_NORM = "use batch norm, whose statistics are fixed"
+_INSTEAD = {
+    **dict.fromkeys(("If", "Loop", "Scan", "SequenceMap"), _CONTROL),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
+    **dict.fromkeys(("Attention", "MultiHeadAttention", "Einsum"), _ATTENTION),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Sigmoid"), _INSIDE),
+    **dict.fromkeys(
+        ("Tanh", "Elu", "Selu", "Celu", "Gelu", "Erf", "Exp", "Softplus", "Softsign", "HardSigmoid", "HardSwish",
+         "Swish", "Mish"),
+        _SMOOTH,
+    ),
+    **dict.fromkeys(("NonZero", "TopK", "Where", "Expand", "Tile", "ScatterND"), _SIZES),
+    **dict.fromkeys(
+        ("LayerNormalization", "InstanceNormalization", "GroupNormalization", "LpNormalization", "LRN"), _NORM
+    ),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "QLinearConv"), "export the network before it is quantised"),
+    **dict.fromkeys(("LpPool", "GlobalLpPool"), "use average or max pools"),
+}  # fmt: skip
+
+
+def refuse_unknown(operations: Iterable[Operation], known: Collection[str], where: str) -> None:
+    unknown = [operation for operation in operations if operation.kind not in known]
+    if not unknown:
+        return
+    for hopeless in (_CONTROL, _RECURRENT):  # of such a network nothing else need be said
+        found = next((operation for operation in unknown if _INSTEAD.get(operation.kind) == hopeless), None)
+        if found is not None:
+            raise InputError(
+                f"{found.kind} cannot be compiled ({found.place})", where=where, remedy=f"{hopeless.capitalize()}."
+            )
+    counts = Counter(operation.kind for operation in unknown)
+    first = {operation.kind: operation for operation in reversed(unknown)}
+    lines = [
+        f"{kind} cannot be compiled ({'' if count == 1 else f'{count} times, first in '}{first[kind].place}): "
+        + _INSTEAD.get(kind, "it is not known")
+        for kind, count in counts.items()
+    ]
+    raise InputError(join_faults(lines), where=where, remedy=f"Use {', '.join(sorted(known))}.")

@@ -1,0 +1,121 @@
+"""ONNX Resize and Upsample by constants: nearest pixels are a selection, bilinear ones a sum with whole weights."""
+
+from __future__ import annotations
+
+from math import floor
+
+import numpy as np
+
+from sphynx.program.frontend.onnx.file import Operation
+from sphynx.program.frontend.onnx.value import Value
+from sphynx.program.frontend.onnx.walker import Walker, Ways
+from sphynx.program.fusion.affine import Floats, Node
+from sphynx.program.fusion.select import select
+from sphynx.program.fusion.selection import Index
+from sphynx.program.ir import NOTHING
+from sphynx.space.tally import Shape
+
+_LARGEST_DENOMINATOR = 32  # of bilinear weights along an axis
+_MOST_SUMMANDS = 1024
+_MODES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
+
+
+def resize(walker: Walker, op: Operation) -> Value:
+    node = walker.map(op)
+    sizes, scales = _sizes(walker, op, node.shape)
+    walker.fits(op, Shape(node.shape.channels, *sizes))
+    mode = bytes(op.attributes.get("mode", b"nearest")).decode(errors="replace")
+    read = [_read(op, n, size, scale) for n, size, scale in zip(node.shape[1:], sizes, scales, strict=True)]
+    if mode == "nearest":
+        rows, columns = (_nearest(op, at, n) for at, n in zip(read, node.shape[1:], strict=True))
+        return Value.of_map(select(walker.fuser, node, op.name, None, rows, columns))
+    if mode not in ("linear", "bilinear"):
+        raise op.refusal(f"is of mode {mode}", "Use nearest or linear.")
+    return Value.of_map(_bilinear(walker, op, node, read))
+
+
+def _sizes(walker: Walker, op: Operation, shape: Shape) -> tuple[list[int], list[float]]:
+    """Of rows and columns: how many there will be, and the scale that coordinates are computed with."""
+    upsample = op.kind == "Upsample"
+    scale_input, size_input = (1, 9) if upsample or op.opset < 11 else (2, 3)
+    if size_input < len(op.inputs) and op.inputs[size_input]:
+        target = walker.integers(op, size_input)
+        scales = [n / length for n, length in zip(target, (1, *shape), strict=False)]
+    else:
+        scales = [float(n) for n in walker.numbers(op, scale_input).reshape(-1)]
+        target = [floor(n * length) for n, length in zip(scales, (1, *shape), strict=False)]
+    if len(target) != 4 or target[:2] != [1, shape.channels] or min(target) < 1:
+        raise op.refusal(f"makes {target} of a map of {shape}", "Resize rows and columns, by constants.")
+    return target[2:], scales[2:]
+
+
+def _read(op: Operation, length: int, size: int, scale: float) -> Floats:
+    """The coordinate that each output reads."""
+    outputs = np.arange(size, dtype=np.float64)
+    default = b"half_pixel" if op.kind == "Resize" and op.opset >= 11 else b"asymmetric"
+    mode = bytes(op.attributes.get("coordinate_transformation_mode", default)).decode(errors="replace")
+    if mode not in _MODES:
+        raise op.refusal(f"computes coordinates by {mode}", f"Use {', '.join(_MODES)}.")
+    if mode == "asymmetric":
+        return outputs / scale
+    if mode == "align_corners":
+        return outputs * ((length - 1) / (size - 1)) if size > 1 else np.zeros(size)
+    if mode == "pytorch_half_pixel" and size == 1:
+        return np.zeros(1)
+    return (outputs + 0.5) / scale - 0.5
+
+
+def _nearest(op: Operation, read: Floats, length: int) -> Index:
+    default = b"round_prefer_floor" if op.kind == "Resize" and op.opset >= 11 else b"floor"
+    mode = bytes(op.attributes.get("nearest_mode", default)).decode(errors="replace")
+    rounded = {
+        "round_prefer_floor": np.ceil(read - 0.5),
+        "round_prefer_ceil": np.floor(read + 0.5),
+        "floor": np.floor(read),
+        "ceil": np.ceil(read),
+    }
+    if mode not in rounded:
+        raise op.refusal(f"has nearest_mode {mode}", f"Use {', '.join(rounded)}.")
+    return tuple(np.clip(rounded[mode], 0, length - 1).astype(int).tolist())
+
+
+def _bilinear(walker: Walker, op: Operation, node: Node, read: list[Floats]) -> Node:
+    """A weight of m / d is m times the pixel, d times smaller after the sum."""
+    axes = [_taps(op, at, n) for at, n in zip(read, node.shape[1:], strict=True)]
+    (rows, row_divisor), (columns, column_divisor) = axes
+    weights = [(r, c, m * n) for r, m in rows for c, n in columns]
+    if sum(times for _, _, times in weights) > _MOST_SUMMANDS:
+        raise op.refusal("is finer than can be summed", "Resize by 2 or 4.")
+    source = walker.fuser.as_tensor(node, f"{op.name}.input")
+    total: Node | None = None
+    for row_index, column_index, times in weights:
+        part = select(walker.fuser, source, op.name, None, row_index, column_index)
+        for _ in range(times):
+            total = part if total is None else total + part
+    assert total is not None
+    summed = walker.fuser.as_tensor(total, f"{op.name}.sum")
+    factor = np.full(node.shape.channels, 1 / (row_divisor * column_divisor))
+    return walker.fuser.scale(summed, factor, np.zeros(node.shape.channels))
+
+
+def _taps(op: Operation, read: Floats, length: int) -> tuple[list[tuple[Index, int]], int]:
+    """(what each output reads, how many times) for each weight that occurs, and the weights' denominator."""
+    read = np.clip(read, 0, length - 1)
+    first = np.minimum(np.floor(read).astype(int), length - 1)
+    second = np.minimum(first + 1, length - 1)
+    part = read - first
+    divisor = next(
+        (d for d in range(1, _LARGEST_DENOMINATOR + 1) if np.abs(part * d - np.rint(part * d)).max() < 1e-9), 0
+    )
+    if not divisor:
+        raise op.refusal("has weights that are no small fractions", "Resize by a whole number, or align no corners.")
+    taps: dict[tuple[int, int], list[int]] = {}
+    for slot, (positions, share) in enumerate(((first, 1 - part), (second, part))):
+        times = np.rint(share * divisor).astype(int)
+        for output, (at, n) in enumerate(zip(positions.tolist(), times.tolist(), strict=True)):
+            if n:
+                taps.setdefault((slot, n), [NOTHING] * len(read))[output] = at
+    return [(tuple(index), n) for (_, n), index in taps.items()], divisor
+
+
+WAYS: Ways = {"Resize": resize, "Upsample": resize}

@@ -1,0 +1,259 @@
+"""ONNX operators by kind: exported from torch in double precision and fused, they equal torch; and they mean what ONNX
+Runtime says."""
+
+import io
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sphynx.program.compile import compile_walk
+from sphynx.program.frontend.onnx.network import OnnxNetwork, read_network
+from sphynx.program.interpret import evaluate, interpret
+from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Truncate
+from sphynx.program.quantise import Precision
+from tests.program.frontend.onnx_models import Maker, write
+
+IMAGE = (3, 8, 6)
+pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")  # its exporter warns of its own successor
+
+
+class Body(nn.Module):
+    """A convolution and a ReLU, what is looked at, and a dense end."""
+
+    def __init__(self, middle: nn.Module, *, first: bool = False) -> None:
+        super().__init__()
+        self.front = nn.Conv2d(3, 4, 3, padding=1)
+        self.activation = nn.Identity() if first else nn.ReLU()
+        self.middle = deepcopy(middle).float().eval()
+        with torch.no_grad():
+            size = self.middle(self.front(torch.zeros(1, *IMAGE))).numel()
+        self.end = nn.Linear(size, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.end(torch.flatten(self.middle(self.activation(self.front(x))), 1))
+
+
+class Call(nn.Module):
+    def __init__(self, function, **modules: nn.Module) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        self.function = function
+        for name, module in modules.items():
+            self.add_module(name, module)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(self, x)  # type: ignore[no-any-return]
+
+
+def exported(network: nn.Module, path: Path, *, dtype: torch.dtype = torch.float64) -> Path:
+    stream = io.BytesIO()
+    torch.onnx.export(
+        network.to(dtype).eval(), torch.zeros(1, *IMAGE, dtype=dtype), stream, dynamo=False, input_names=["x"]
+    )
+    path.write_bytes(stream.getvalue())
+    return path
+
+
+def assert_equal(network: nn.Module, tmp_path: Path) -> Graph:
+    """With no cuts and with all; the outline has the same steps."""
+    torch.manual_seed(0)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d | nn.BatchNorm1d):
+            nn.init.normal_(module.running_mean)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+    found = read_network(exported(network, tmp_path / "network.onnx"))
+    pixels = np.random.default_rng(0).integers(0, 256, (3, *IMAGE))
+    with torch.no_grad():
+        expected = network(torch.from_numpy(pixels / 255)).numpy()
+    mean, std = (0.0,) * 3, (1.0,) * 3
+    for cuts in ((), found.trace(mean, std, outline=True).joints):
+        fused = found.trace(mean, std, cuts=cuts)
+        assert fused.graph == found.trace(mean, std, cuts=cuts, outline=True).graph
+        got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
+        assert np.abs(got.reshape(expected.shape) - expected).max() < 1e-9 * (1 + np.abs(expected).max())
+        assert {name: array.shape for name, array in fused.weights.items()} == fused.graph.weight_shapes
+    return found.trace(mean, std).graph
+
+
+def shuffle(_: nn.Module, x: Tensor) -> Tensor:
+    n, c, h, w = x.shape
+    return x.view(n, 2, c // 2, h, w).transpose(1, 2).reshape(n, c, h, w)
+
+
+def halves(module: nn.Module, x: Tensor) -> Tensor:
+    first, second = x.chunk(2, dim=1)
+    return torch.cat([module.conv(first), second, first[:, :, 1:, ::2].mean((2, 3), keepdim=True) + second], 1)
+
+
+CASES: dict[str, nn.Module] = {
+    "max 2x2": nn.MaxPool2d(2),
+    "max 3x3/2 padded": nn.MaxPool2d(3, 2, 1),
+    "max rounded up": nn.MaxPool2d(3, 2, ceil_mode=True),
+    "max dilated": nn.MaxPool2d((2, 3), (1, 2), dilation=(3, 1)),
+    "max of all": nn.AdaptiveMaxPool2d(1),
+    "two max pools": nn.Sequential(nn.MaxPool2d(2), nn.Conv2d(4, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 1, 1)),
+    "relu6": nn.Sequential(nn.Conv2d(4, 4, 3), nn.ReLU6()),
+    "hard tanh": nn.Sequential(nn.Conv2d(4, 4, 3), nn.Hardtanh(-0.5, 0.25), nn.Conv2d(4, 2, 3, padding=1)),
+    "lower bound": Call(lambda _, x: torch.clamp(x, min=0.125)),
+    "upper bound": Call(lambda _, x: torch.clamp(x, max=0.5)),
+    "leaky": nn.Sequential(nn.Conv2d(4, 4, 3), nn.LeakyReLU(0.1), nn.Conv2d(4, 4, 3)),
+    "prelu": nn.Sequential(nn.Conv2d(4, 4, 3), nn.PReLU(4), nn.MaxPool2d(2)),
+    "constants": Call(lambda _, x: (2 - (x * 3 - 1) / 4) + torch.arange(6.0, dtype=x.dtype)),
+    "norm first": nn.Sequential(nn.BatchNorm2d(4), nn.ReLU(), nn.BatchNorm2d(4)),
+    "norm of a vector": nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192), nn.ReLU()),
+    "difference": Call(lambda m, x: m.conv(x) - x, conv=nn.Conv2d(4, 4, 3, padding=1)),
+    "residual": Call(lambda m, x: torch.relu(m.conv(x) + x), conv=nn.Conv2d(4, 4, 3, padding=1)),
+    "depthwise": nn.Conv2d(4, 8, 3, groups=4, padding=1),
+    "grouped": nn.Conv2d(4, 6, 3, groups=2, stride=2),
+    "strides": nn.Conv2d(4, 3, (3, 5), stride=(1, 2), padding=(1, 2)),
+    "strides 3 and 2": nn.Conv2d(4, 3, (4, 3), stride=(3, 2), padding=(2, 0), dilation=(1, 2)),
+    "transposed": nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),
+    "transposed groups": nn.ConvTranspose2d(4, 6, (2, 3), stride=(1, 3), groups=2, dilation=(2, 1)),
+    "nearest": nn.Upsample(scale_factor=2),
+    "bilinear": nn.Upsample(scale_factor=2, mode="bilinear"),
+    "bilinear to a size": nn.Upsample(size=(16, 24), mode="bilinear"),
+    "pixel shuffle": nn.Sequential(nn.PixelShuffle(2), nn.ReLU(), nn.PixelUnshuffle(2)),
+    "shuffle": nn.Sequential(Call(shuffle), nn.Conv2d(4, 4, 3, groups=2)),
+    "shuffle before relu": nn.Sequential(nn.Conv2d(4, 4, 3), Call(shuffle), nn.ReLU(), Call(shuffle)),
+    "halves": Call(halves, conv=nn.Conv2d(2, 2, 3, padding=1)),
+    "transposed axes": Call(lambda _, x: x.permute(0, 2, 3, 1)),
+    "columns before rows": Call(lambda m, x: m.conv(x.transpose(2, 3)), conv=nn.Conv2d(4, 2, 3)),
+    "pads": Call(lambda m, x: m.conv(functional.pad(x, (1, 2, 0, 1))), conv=nn.Conv2d(4, 2, 3)),
+    "reflected": nn.Sequential(nn.ReflectionPad2d((1, 2, 0, 1)), nn.Conv2d(4, 2, 3)),
+    "replicated": nn.Sequential(nn.ReplicationPad2d(2), nn.Conv2d(4, 2, 3, stride=2)),
+    "squeezed": Call(lambda _, x: x.mean((2, 3), keepdim=True).squeeze(3).squeeze(2).unsqueeze(2)),
+    "adaptive": nn.AdaptiveAvgPool2d((2, 3)),
+    "padded average": nn.AvgPool2d(3, 2, 1),
+    "mean behind a convolution": nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.AdaptiveAvgPool2d(1)),
+    "viewed": Call(lambda _, x: x.view(x.size(0), -1, 2)),
+    "dropped": nn.Sequential(nn.Dropout(), nn.Identity()),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("first", [False, True], ids=["behind a ReLU", "behind a convolution"])
+def test_operators(case: str, first: bool, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    assert_equal(Body(CASES[case], first=first), tmp_path)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_operators_mean_what_onnx_runtime_says(case: str, tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    torch.manual_seed(1)
+    path = exported(Body(CASES[case]), tmp_path / "network.onnx", dtype=torch.float32)
+    pixels = np.random.default_rng(0).integers(0, 256, (1, *IMAGE))
+    session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    expected = session.run(None, {"x": (pixels / 255).astype(np.float32)})[0].reshape(1, -1)
+    fused = read_network(path).trace((0.0,) * 3, (1.0,) * 3)
+    got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
+    assert np.abs(got - expected).max() < 1e-4 * (1 + np.abs(expected).max())
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    size=st.tuples(st.integers(3, 9), st.integers(3, 9)),
+    kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    ceil_mode=st.booleans(),
+    data=st.data(),
+)
+def test_max_pools_of_any_geometry(
+    size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int], ceil_mode: bool, data: st.DataObject,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    pads = [data.draw(st.integers(0, k // 2)) for k in kernel]
+    assume(all(n + 2 * p >= k for n, p, k in zip(size, pads, kernel, strict=True)))
+    make = Maker(("n", 3, *size))
+    attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads * 2, "ceil_mode": int(ceil_mode)}
+    pooled = make.node("MaxPool", "x", **attributes)
+    network = read_network(write(make.model(make.node("Flatten", pooled)), tmp_path / "network.onnx"))
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, *size))
+    expected = functional.max_pool2d(torch.from_numpy(pixels / 255), kernel, stride, tuple(pads), ceil_mode=ceil_mode)
+    fused = network.trace((0.0,) * 3, (1.0,) * 3)
+    got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
+    assert np.abs(got - expected.numpy().reshape(2, -1)).max() < 1e-9
+
+
+def counts(middle: nn.Module, tmp_path: Path) -> tuple[int, int, int]:
+    """ReLUs and comparisons behind the first convolution, and layers of either."""
+    graph = assert_equal(Body(middle), tmp_path)
+    return graph.relu_count, graph.comparison_count, sum(isinstance(step, Relu) for step in graph.steps)
+
+
+def test_a_pool_goes_before_the_relu_where_that_is_cheaper(tmp_path: Path) -> None:
+    n = 4 * 8 * 6
+    assert counts(nn.MaxPool2d(2), tmp_path) == (n // 4, 3 * n // 4, 3)  # n in all, not 1.75 n
+    relus, comparisons, layers = counts(nn.MaxPool2d(3, 2, 1), tmp_path)
+    assert layers == 5 and relus + comparisons <= n + 6 * n // 4
+
+
+def compiled(middle: nn.Module, tmp_path: Path) -> tuple[Program, float]:
+    torch.manual_seed(1)
+    network = Body(middle)
+    found = read_network(exported(network, tmp_path / "network.onnx"))
+    pixels = np.random.default_rng(0).integers(0, 256, (30, *IMAGE), np.uint8)
+    made = compile_walk(found.trace, (0.0,) * 3, (1.0,) * 3, pixels, Precision(12, 12, 11), name="network")
+    logits = interpret(made.program, made.weights, pixels[:20])  # holds every range
+    with torch.no_grad():
+        expected = network(torch.from_numpy(pixels[:20] / 255)).numpy()
+    error = np.abs(np.ldexp(logits.astype(np.float64), -made.program.logits.scale) - expected).max()
+    return made.program, float(error / np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "case", ["max 2x2", "max 3x3/2 padded", "relu6", "hard tanh", "leaky", "prelu", "residual", "bilinear", "halves"]
+)
+def test_as_integers_they_stay_close(case: str, tmp_path: Path) -> None:
+    _, error = compiled(CASES[case], tmp_path)
+    assert error < 0.01
+
+
+def test_a_clip_is_exact_at_its_bounds(tmp_path: Path) -> None:
+    """What the program clips to is a whole number of units: rounding and clipping commute."""
+    program, _ = compiled(nn.Sequential(nn.Conv2d(4, 4, 3), nn.Hardtanh(-0.5, 0.25)), tmp_path)
+    (both,) = (step for step in program.steps if isinstance(step, Combine) and step.name.endswith(".both"))
+    (relu,) = (step for step in program.steps if isinstance(step, Relu) and step.source == both.name)
+    low, high = both.constants[0], both.constants[-1]
+    assert (low - high) == round(0.75 * 2**both.scale) and (low - high) % 2**relu.truncate == 0
+
+
+def test_a_leaky_relus_straight_part_is_truncated_like_it(tmp_path: Path) -> None:
+    program, _ = compiled(nn.Sequential(nn.Conv2d(4, 4, 3), nn.LeakyReLU(0.1)), tmp_path)
+    (floor,) = (step for step in program.steps if isinstance(step, Truncate))
+    (relu,) = (step for step in program.steps if isinstance(step, Relu) and step.source == floor.source)
+    assert floor.truncate == relu.truncate > 0 and program.ring_bits > program.ranges[floor.source]
+    assert not program.links
+
+
+@pytest.mark.parametrize(
+    ("kind", "final"), [("Softmax", "softmax"), ("LogSoftmax", "log_softmax"), ("Sigmoid", "sigmoid")]
+)
+def test_what_follows_the_logits_is_the_clients(kind: str, final: str, tmp_path: Path) -> None:
+    make = Maker()
+    logits = make.dense(make.node("Flatten", "x"), 64, 3)
+    network = read_network(write(make.model(make.node(kind, logits)), tmp_path / "network.onnx"))
+    assert network.final == final
+    plain = read_network(write(make.model(logits), tmp_path / "network.onnx"))
+    assert network.trace((0.0,), (1.0,)).graph == plain.trace((0.0,), (1.0,)).graph
+
+
+def test_shape_arithmetic_is_folded(tmp_path: Path) -> None:
+    """As exporters write x.view(x.size(0), -1) for an open batch."""
+    make = Maker()
+    x = make.node("Relu", make.conv("x", 1, 2))
+    batch = make.node("Gather", make.node("Shape", x), make.constant(np.array(0)), axis=0)
+    rest = make.constant([-1])
+    target = make.node("Concat", make.node("Unsqueeze", batch, make.constant([0])), rest, axis=0)
+    output = make.dense(make.node("Reshape", x, target), 72, 4)
+    network: OnnxNetwork = read_network(write(make.model(output), tmp_path / "network.onnx"))
+    graph = network.trace((0.0,), (1.0,)).graph
+    assert [type(step) for step in graph.steps] == [Linear, Relu, Linear]
+    assert onnx.checker.check_model(make.model(output)) is None
