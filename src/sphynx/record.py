@@ -15,6 +15,8 @@ A field that is None by default is written only where it has a value.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import types
 import typing
 from collections.abc import Mapping
@@ -39,6 +41,12 @@ class Record:
         except ValueError as error:
             name = where or f"the JSON of a {cls.__name__}"
             raise InputError(str(error), where=name, remedy="Make the file again.") from None
+
+
+def fingerprint(*values: Any) -> str:
+    """A short hash of JSON values: what a checkpoint, or a file of weights, belongs to."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def as_json(value: Any) -> Any:

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from sphynx.errors import InputError, MissingPartError, SphynxError
+from sphynx.record import fingerprint
 from sphynx.run.environment import describe_environment, source_hash
-from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.run.folder import RunFolder
 
 
 def test_checkpoint_round_trip(tmp_path: Path) -> None:

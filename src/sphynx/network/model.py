@@ -19,7 +19,7 @@ from sphynx.data.images import DataFace, Statistics
 from sphynx.data.source import DataSource, recorded_source
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
-from sphynx.run.folder import fingerprint
+from sphynx.record import fingerprint
 from sphynx.space.files import AnyDesign, load_any_design, save_design
 from sphynx.space.shipped import CARD
 

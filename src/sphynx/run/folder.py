@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import pickle
@@ -29,12 +28,6 @@ from sphynx.errors import InputError, MissingPartError, SphynxError
 CHECKPOINT = "checkpoint.pt"
 METRICS = "metrics.jsonl"
 FORMAT = "sphynx-checkpoint/1"
-
-
-def fingerprint(*values: Any) -> str:
-    """A short hash of JSON values: what a checkpoint belongs to."""
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class RunFolder:

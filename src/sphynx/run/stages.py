@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sphynx.errors import InputError
-from sphynx.record import Record
-from sphynx.run.folder import CHECKPOINT, RunFolder, fingerprint
+from sphynx.record import Record, fingerprint
+from sphynx.run.folder import CHECKPOINT, RunFolder
 
 STAGES = "stages.json"
 FORMAT = "sphynx-stages/2"

@@ -17,8 +17,8 @@ import torch
 from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
-from sphynx.record import Record
-from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.record import Record, fingerprint
+from sphynx.run.folder import RunFolder
 from sphynx.search.captured import Captures
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.objective import Batch, Objective

@@ -35,8 +35,9 @@ from sphynx.network.build import (
 )
 from sphynx.network.fit import require_fit
 from sphynx.network.model import count_parameters, design_fingerprint, save_model, save_normalisation
+from sphynx.record import fingerprint
 from sphynx.run.environment import describe_environment, device_name
-from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
 from sphynx.run.progress import Progress, duration
 from sphynx.run.saver import Saver

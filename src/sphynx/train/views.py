@@ -25,7 +25,7 @@ from sphynx.data.batches import Batches
 from sphynx.data.streamed import StreamedBatches
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
-from sphynx.run.folder import fingerprint
+from sphynx.record import fingerprint
 from sphynx.run.progress import Progress
 from sphynx.train.recipe import Recipe
 

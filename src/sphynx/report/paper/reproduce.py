@@ -21,12 +21,13 @@ from sphynx.data.open import DIGITS, open_any
 from sphynx.data.streamed import StreamedData
 from sphynx.errors import InputError, NothingToRunError
 from sphynx.network.model import MODEL, load_model
+from sphynx.record import fingerprint
 from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.paper.outcomes import KeptResult, Ours, Outcome, describe_network, published_cells
 from sphynx.report.paper.scales import Scale, design_of, shrunk
 from sphynx.report.provenance import joined, provenance
 from sphynx.run.environment import describe_environment
-from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.run.folder import RunFolder
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
 from sphynx.search.search import search_cells

@@ -15,8 +15,8 @@ from sphynx.network.backend import fast_convolutions
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.fit import require_fit
 from sphynx.network.widen import widened
-from sphynx.record import Record
-from sphynx.run.folder import RunFolder, fingerprint
+from sphynx.record import Record, fingerprint
+from sphynx.run.folder import RunFolder
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.objective import Batch
 from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch
