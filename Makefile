@@ -1,5 +1,6 @@
 # The two commands a newcomer types: `make demo` and `make test`. Each installs what it needs into .venv first.
-.PHONY: demo test docs reproduce-smoke check lint types layers test-python test-core test-sanitize format clean
+.PHONY: demo test docs reproduce-smoke check lint types layers test-python test-core test-sanitize test-thread \
+  test-constant-time fuzz format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -52,6 +53,40 @@ test-sanitize: $(INSTALLED)
 	$(CMAKE) -S . -B build/sanitize -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	$(CMAKE) --build build/sanitize
 	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/sanitize --output-on-failure
+
+# The core's tests under the thread sanitizer. As test-sanitize, not part of `test`.
+test-thread: $(INSTALLED)
+	$(CMAKE) -S . -B build/thread -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_THREAD_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	$(CMAKE) --build build/thread
+	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/thread --output-on-failure
+
+# No branch or address depends on a secret, as valgrind's memcheck sees it (needs valgrind and its headers). The last line
+# holds the check itself against a program that leaks.
+MEMCHECK := valgrind --error-exitcode=1 --quiet build/constant-time/constant_time
+test-constant-time: $(INSTALLED)
+	$(CMAKE) -S . -B build/constant-time -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_TESTS=OFF -DSPHYNX_CONSTANT_TIME=ON
+	$(CMAKE) --build build/constant-time --target constant_time
+	$(MEMCHECK) portable
+	$(MEMCHECK) fastest
+	! $(MEMCHECK) leak 2> build/constant-time/leak.log
+
+# Searches every parser for inputs that are neither used nor refused, MINUTES in all; what is found goes to out/fuzz. The
+# core's parsers under clang's libFuzzer, or gcc's coverage; Python's under atheris where it installs.
+MINUTES ?= 5
+FUZZ_TARGETS := 15
+FUZZ_SECONDS = $$(( 60 * $(MINUTES) / $(FUZZ_TARGETS) ))
+FUZZ_CXX ?= $(if $(shell command -v clang++),clang++,g++)
+FUZZ_ATHERIS := atheris>=3; platform_machine == 'x86_64'
+fuzz: $(INSTALLED)
+	mkdir -p out/fuzz/corpus-core
+	$(CMAKE) -S . -B build/fuzz-$(FUZZ_CXX) -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_TESTS=OFF -DSPHYNX_FUZZ=ON \
+	  -DSPHYNX_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=$(FUZZ_CXX)
+	$(CMAKE) --build build/fuzz-$(FUZZ_CXX)
+	for target in bristol rlwe; do ASAN_OPTIONS=detect_leaks=0 build/fuzz-$(FUZZ_CXX)/fuzz_$$target \
+	  -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=out/fuzz/ -print_final_stats=1 -verbosity=0 \
+	  out/fuzz/corpus-core tests/fuzz/corpus/bristol || exit 1; done
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(FUZZ_ATHERIS)"
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix src tests examples benchmarks docs/*.py

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <thread>
 
 #include "threads.h"
 
@@ -35,7 +36,19 @@ void Prg::seed_from_os() {
     key_ = AesKey(seed);
     zeroise(&seed, sizeof seed);
     os_random(&stream_, sizeof stream_);
-    process_ = getpid();
+    std::atomic_ref(process_).store(getpid(), std::memory_order_release);
+}
+
+// Threads of the new process may come here together: one seeds, the others wait for it.
+void Prg::seed_again_after_fork() {
+    static std::atomic<pid_t> holder{0};  // of another process: copied by a fork while that one was seeding
+    const pid_t self = getpid();
+    for (pid_t seen = holder.load(); seen == self || !holder.compare_exchange_weak(seen, self);) {
+        std::this_thread::yield();
+        seen = holder.load();
+    }
+    if (std::atomic_ref(process_).load() != self) seed_from_os();
+    holder.store(0);
 }
 
 Prg Prg::fixed_seed_for_tests(Block seed) {
@@ -43,7 +56,8 @@ Prg Prg::fixed_seed_for_tests(Block seed) {
 }
 
 void Prg::fill_blocks(Block* out, std::size_t count) {
-    if (process_ != 0 && process_ != getpid()) seed_from_os();
+    const pid_t seeded_by = std::atomic_ref(process_).load(std::memory_order_acquire);
+    if (seeded_by != 0 && seeded_by != getpid()) seed_again_after_fork();
     expand_seed(key_, stream_, std::atomic_ref(drawn_blocks_).fetch_add(count), out, count);
 }
 

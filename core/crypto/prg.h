@@ -33,6 +33,7 @@ class Prg {
   private:
     explicit Prg(Block seed) : key_(seed) {}
     void seed_from_os();
+    void seed_again_after_fork();
 
     AesKey key_;
     std::uint64_t stream_ = 0;  // drawn with the key: no two generators' keys encrypt the same

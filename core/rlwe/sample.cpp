@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "secret.h"
+
 namespace sphynx::rlwe {
 
 const std::uint64_t* SeedStream::words(std::size_t count) {
@@ -23,7 +25,7 @@ void sample_uniform(SeedStream& stream, const Modulus& modulus, std::size_t coun
             const auto draw =
                 static_cast<std::int32_t>(static_cast<std::uint32_t>(words[i / 2] >> (32 * (i % 2))) & mask);
             out[kept] = draw - (p & ((half - draw) >> 31));
-            kept += draw < p;
+            kept += public_value(draw < p);
         }
     }
 }
@@ -37,7 +39,7 @@ void sample_ternary(SeedStream& stream, std::size_t count, std::int32_t* out) {
             // byte mod 3 by multiplication (exact below 256); 255 is rejected so that the three are equally
             // likely.
             out[kept] = byte - 3 * ((byte * 171) >> 9) - 1;
-            kept += byte != 255;
+            kept += public_value(byte != 255);
         }
     }
 }

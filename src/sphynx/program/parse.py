@@ -28,6 +28,10 @@ Part = TypeVar("Part", Term, Summand)
 
 # A client prints names as they come from the server: they must not steer its terminal.
 UNPRINTABLE = "a name has characters that cannot be printed"
+# Large networks have some hundreds. A client plans them, and keeps a number for each element of each tensor.
+MAX_STEPS, MAX_TERMS = 1 << 11, 1 << 13
+MAX_ELEMENTS = 1 << 28
+_REMEDY_SIZE = "No network that can be asked privately is that large: compile a smaller one."
 
 
 def program_from_json(data: Any, where: str = "program") -> Program:
@@ -38,6 +42,11 @@ def program_from_json(data: Any, where: str = "program") -> Program:
     steps = data.get("steps")
     if not isinstance(steps, list):
         raise InputError("it has no list of steps", where=where, remedy=REMEDY)
+    if len(steps) > MAX_STEPS:
+        raise InputError(f"it has more than {MAX_STEPS:,} steps", where=where, remedy=_REMEDY_SIZE)
+    listed = (step.get(key) for step in steps if isinstance(step, Mapping) for key in ("terms", "summands"))
+    if sum(len(terms) for terms in listed if isinstance(terms, list)) > MAX_TERMS:
+        raise InputError(f"it has more than {MAX_TERMS:,} terms", where=where, remedy=_REMEDY_SIZE)
     read = tuple(_step_from_json(step, f"{where}, step {number}") for number, step in enumerate(steps))
     table = {key: value for key, value in data.items() if key not in ("format", "steps")}
     table["image"] = _shape_from_json(data.get("image"), where)
@@ -51,6 +60,9 @@ def program_from_json(data: Any, where: str = "program") -> Program:
             where=where,
             remedy=REMEDY,
         )
+    elements = sum(shape.size for shape in program.shapes.values())
+    if elements > MAX_ELEMENTS:
+        raise InputError(f"its tensors have {elements:,} elements together", where=where, remedy=_REMEDY_SIZE)
     return program
 
 

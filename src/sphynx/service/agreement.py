@@ -58,7 +58,7 @@ def _read_program(raw: bytes) -> Program:
     try:
         data = json.loads(raw)
         data.pop(HASH, None)
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise ConnectionLostError(
             "the server's program cannot be read", where="hello", remedy="Use the same version of sphynx on both sides."
         ) from None

@@ -112,7 +112,7 @@ def genotype_from_json(data: Any, where: str = "genotype") -> Genotype:
     if data.get("format") != FORMAT:
         faults.append(f"its format is {data.get('format')!r}; this version reads {FORMAT!r}")
     space = data.get("space", "sphynx")
-    if space not in OPERATIONS:
+    if not isinstance(space, str) or space not in OPERATIONS:
         faults.append(f"unknown space {space!r}; the spaces are {', '.join(OPERATIONS)}")
         space = "sphynx"
     normal, reduce = (_cell_from_json(which, data.get(which), faults) for which in ("normal", "reduce"))

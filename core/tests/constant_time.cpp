@@ -1,0 +1,173 @@
+// Garbling, OT, GMW, sampling and RLWE's client on secrets that memcheck holds to be undefined: it reports every
+// branch and every address that depends on one. Run by `make test-constant-time`, on the portable paths and on those of
+// the CPU that valgrind emulates.
+//   constant_time portable | fastest     must end without an error
+//   constant_time leak                   must not: memcheck sees a branch where there is one
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "bits/pack.h"
+#include "bits/transpose.h"
+#include "circuit/library.h"
+#include "cpu.h"
+#include "crypto/hash.h"
+#include "crypto/prg.h"
+#include "garble/garble.h"
+#include "gmw/carry_tree.h"
+#include "gmw/multiplex.h"
+#include "ot/extension.h"
+#include "ot/forms.h"
+#include "rlwe/client.h"
+#include "rlwe/sample.h"
+#include "rlwe/server.h"
+#include "secret.h"
+
+using namespace sphynx;
+
+namespace {
+
+template <class T>
+std::vector<T> secrets(std::size_t count) {
+    std::vector<T> made(count);
+    Prg prg = Prg::fixed_seed_for_tests({count, sizeof(T)});
+    prg.fill(made.data(), count * sizeof(T));
+    mark_secret(made.data(), count * sizeof(T));
+    return made;
+}
+
+Block secret_block() {
+    return secrets<Block>(1)[0];
+}
+
+void run_hash_and_prg() {
+    Prg prg = Prg::fixed_seed_for_tests(secret_block());
+    std::vector<Block> blocks(37), hashed(37);
+    prg.fill_blocks(blocks.data(), blocks.size());
+    hash_blocks(AesKey({1, 2}), blocks.data(), 5, hashed.data(), blocks.size());
+}
+
+void run_garbling() {
+    const Circuit circuit = relu_circuit(12, 14, 3);
+    const Plan plan(circuit);
+    constexpr std::size_t instances = 70;
+    const GarbleBatch batch{{3, 4}, 0, instances, 1};
+    const std::size_t inputs = 12 + 12 + 14, words = plane_words(instances);
+    Block delta = secret_block();
+    delta.lo |= 1;
+    const std::vector<Block> zeros = secrets<Block>(inputs * instances);
+    const std::vector<std::uint64_t> planes = secrets<std::uint64_t>(inputs * words);
+    std::vector<Block> labels(zeros.size()), tables(2 * circuit.and_count() * instances);
+    std::vector<std::uint64_t> colours(14 * words);
+    garble(plan, batch, delta, zeros.data(), tables.data(), colours.data());
+    encode_labels(delta, zeros.data(), planes.data(), inputs, instances, labels.data(), 1);
+    evaluate(plan, batch, labels.data(), tables.data(), colours.data());
+}
+
+void run_ot(bool random_choices) {
+    constexpr std::size_t count = 300;
+    constexpr unsigned k = 4, width = 20;
+    Prg prg = Prg::fixed_seed_for_tests(secret_block());
+    Block delta = secret_block();
+    delta.lo |= 1;
+    const std::vector<Block> pairs = secrets<Block>(2 * base_ot_count), keys = secrets<Block>(base_ot_count);
+    std::vector<Block> setup(setup_blocks), message(extension_message_blocks(k, count, random_choices));
+    std::vector<Block> t(count), q(count), ones(count);
+    std::vector<std::uint64_t> choices = secrets<std::uint64_t>(plane_words(count));
+    OtReceiver receiver(k, pairs.data(), prg, setup.data());
+    OtSender sender(k, delta, keys.data(), setup.data());
+    receiver.extend(count, choices.data(), random_choices, message.data(), t.data(), 1);
+    sender.extend(count, random_choices, message.data(), q.data(), 1);
+    receiver.hash(t.data(), count, 1);
+    sender.hash(q.data(), count, q.data(), ones.data(), 1);
+
+    std::vector<std::uint64_t> bits(width * plane_words(count)), shares(count);
+    low_bit_planes(t.data(), count, width, bits.data());
+    const std::vector<std::uint64_t> x = secrets<std::uint64_t>(count);
+    std::vector<std::uint8_t> packed(packed_bytes(count, width));
+    send_products(q.data(), ones.data(), x.data(), count, width, packed.data(), shares.data());
+    receive_products(t.data(), choices.data(), packed.data(), count, width, shares.data());
+    std::vector<Block> chosen(2 * count), out(count);
+    send_chosen(q.data(), ones.data(), q.data(), t.data(), count, chosen.data());
+    receive_chosen(t.data(), choices.data(), chosen.data(), count, out.data());
+}
+
+void run_gmw() {
+    constexpr std::size_t count = 130, words = plane_words(count);
+    constexpr unsigned w = 17, f = 5, k = 20;
+    const CarryTree tree(w, f);
+    const std::vector<std::uint64_t> values = secrets<std::uint64_t>(count);
+    std::vector<std::uint64_t> planes(w * words), back(count);
+    slice_bits(values.data(), count, w, planes.data());
+    unslice_bits(planes.data(), count, w, back.data());
+
+    std::vector<std::uint64_t> g = secrets<std::uint64_t>(tree.node_count() * words), p = g;
+    const std::size_t inner = tree.inner_count() * words;
+    const std::vector<std::uint64_t> masks = secrets<std::uint64_t>(5 * inner);
+    const NodeMasks own{masks.data(), masks.data() + inner, masks.data() + 2 * inner,
+                        masks.data() + 3 * inner, masks.data() + 4 * inner};
+    for (std::size_t level = 0; level < tree.levels().size(); ++level) {
+        std::vector<std::uint64_t> mine(tree.opened_rows(level) * words);
+        open_level(tree, level, words, g.data(), p.data(), own, mine.data());
+        const std::vector<std::uint64_t> theirs = secrets<std::uint64_t>(mine.size());
+        close_level(tree, level, words, true, mine.data(), theirs.data(), own, g.data(), p.data());
+    }
+    const std::vector<std::uint64_t> s = secrets<std::uint64_t>(6 * count),
+                                     opened = secrets<std::uint64_t>(3 * words);
+    std::vector<std::uint64_t> y(count);
+    const MultiplexShares shares{s.data(),
+                                 s.data() + count,
+                                 s.data() + 2 * count,
+                                 s.data() + 3 * count,
+                                 s.data() + 4 * count,
+                                 s.data() + 5 * count};
+    multiplex({opened.data(), opened.data() + words, opened.data() + 2 * words, values.data()}, shares,
+              values.data(), count, k, w - f, true, y.data());
+    std::vector<std::uint8_t> packed(packed_bytes(count, k));
+    pack_ring(y.data(), count, k, packed.data());
+    unpack_ring(packed.data(), count, k, y.data());
+}
+
+void run_sampling_and_encryption() {
+    const auto params = rlwe::Params::for_ring(32);
+    const auto n = static_cast<std::size_t>(params->n());
+    const AesKey key(secret_block());
+    rlwe::SeedStream stream(key, 0);
+    std::vector<std::int32_t> out(n);
+    rlwe::sample_ternary(stream, n, out.data());
+    rlwe::sample_error(stream, n, out.data());
+    rlwe::sample_uniform(stream, params->modulus(0), n, out.data());
+
+    Prg prg = Prg::fixed_seed_for_tests(secret_block());
+    const rlwe::SecretKey secret(params, prg);
+    const std::vector<std::uint64_t> message = secrets<std::uint64_t>(n);
+    std::vector<std::uint8_t> wire(params->upload_bytes());
+    secret.encrypt(message.data(), 1, prg, 1, wire.data());
+
+    const rlwe::UsedCoefficients used{{0, 1, 4095}, {3}};
+    std::vector<std::uint8_t> reply(
+        used.reply_bytes(*params));  // zeros are residues, and public as any wire is
+    std::vector<std::uint64_t> share(used.total());
+    secret.decrypt(reply, used, 1, 1, share.data());
+}
+
+[[gnu::noinline]] int leak() {
+    return secret_block().lo & 2 ? std::puts("set") : std::puts("not set");
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+    const std::string_view path = count > 1 ? words[1] : "";
+    if (path == "leak") return leak() < 0;
+    if (path != "portable" && path != "fastest") return 2;
+    force_portable_for_tests(path == "portable");
+    run_hash_and_prg();
+    run_garbling();
+    run_ot(false);
+    run_ot(true);
+    run_gmw();
+    run_sampling_and_encryption();
+    std::printf("no error on the path %s\n", aes_path_name());
+}

@@ -1,0 +1,264 @@
+"""Every parser of bytes that somebody else wrote. A target takes any bytes: it uses them, or refuses them with one of
+`refusals`; whatever else is raised is a bug. `seeds` are good inputs, made by the code that writes them."""
+
+from __future__ import annotations
+
+import atexit
+import io
+import json
+import socket
+import struct
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from sphynx.core import Prg, _native, garbling
+from sphynx.data.picture import cover, read_upright
+from sphynx.errors import SphynxError
+from sphynx.program.files import load_program, save_program
+from sphynx.program.frontend.onnx.network import read_network
+from sphynx.program.weights import WEIGHTS, load_weights, save_weights
+from sphynx.protocol.activations import activation_layers
+from sphynx.protocol.bundle import Bundle, load_bundle
+from sphynx.protocol.channel import WIRE_VERSION, Channel
+from sphynx.protocol.transport import SocketStream
+from sphynx.service import session
+from sphynx.service.agreement import _read_program
+from sphynx.service.proxy_header import FIXED_BYTES, LOCAL, PROXY, SIGNATURE, source_address, variable_bytes
+from sphynx.service.revocation import read_revocations
+from sphynx.space.design import Design
+from sphynx.space.files import load_any_design
+from sphynx.space.genotype import genotype_from_json
+from sphynx.space.json_file import read_json
+from sphynx.space.published_cells import SPHYNX
+from sphynx.space.reference import ResNet18Design
+from sphynx.space.tally import Shape
+from tests.program.frontend.onnx_models import joined, plain_cnn, residual
+from tests.program.programs import public_program, random_weights, small_program
+
+FOLDER = Path(tempfile.mkdtemp(prefix="sphynx-fuzz-"))
+CORPUS = Path(__file__).parent / "corpus"
+
+
+@dataclass(frozen=True)
+class Target:
+    name: str
+    use: Callable[[bytes], object]
+    made: Callable[[], list[bytes]]
+    refusals: tuple[type[Exception], ...] = (SphynxError,)
+
+    def run(self, data: bytes) -> bool:
+        """Whether it was used; what is neither used nor refused goes on as the exception that it is."""
+        try:
+            self.use(data)
+        except self.refusals:
+            return False
+        return True
+
+    def seeds(self) -> list[bytes]:
+        """Good inputs, and those that were found to matter."""
+        folder = CORPUS / self.name
+        return self.made() + [file.read_bytes() for file in sorted(folder.glob("*"))]
+
+
+def _file(data: bytes) -> Path:
+    path = FOLDER / "input"
+    path.touch(mode=0o600)
+    path.write_bytes(data)
+    return path
+
+
+def _frames(data: bytes) -> None:
+    """Messages of a size that is due, and of any size; until the stream ends or is refused."""
+    ours, theirs = socket.socketpair()
+    channel = Channel(SocketStream(ours, timeout_s=5.0))
+    try:
+        theirs.sendall(data)
+        theirs.shutdown(socket.SHUT_WR)
+        channel.receive(4)
+        while True:
+            channel.receive_up_to(1 << 14)
+    finally:
+        channel.close(wait_s=0)
+        theirs.close()
+
+
+def _proxy_header(data: bytes) -> None:
+    fixed = data[:FIXED_BYTES]
+    source_address(fixed, data[FIXED_BYTES:][: variable_bytes(fixed)])
+
+
+def _proxy_headers() -> list[bytes]:
+    tlv = b"\4\0\3abc"
+    return [
+        SIGNATURE + bytes((command, kind)) + (len(addresses) + len(tlv)).to_bytes(2, "big") + addresses + tlv
+        for command, kind, addresses in (
+            (PROXY, 0x11, bytes(range(12))),
+            (PROXY, 0x21, bytes(range(36))),
+            (LOCAL, 0, b""),
+        )
+    ]
+
+
+def _frame(payload: bytes, kind: int = 0) -> bytes:
+    return struct.pack("<2sBBI", b"Sx", WIRE_VERSION, kind, len(payload)) + payload
+
+
+def _messages() -> list[bytes]:
+    nonce = "0123456789abcdef" * 2
+    messages: list[session.Message] = [
+        session.Hello(session.SERVICE_VERSION, "ab"),
+        session.Welcome(session.SERVICE_VERSION, "ab", 10, (nonce, nonce), 3),
+        session.Prepare(3, "gc", 2, nonce),
+        session.Go(nonce, 60.0),
+        session.Stored(nonce),
+        session.Infer(nonce, 4),
+        session.Agree((nonce,), 3),
+        session.Ping(0, 5),
+        session.Bye(),
+    ]
+    return [json.dumps({"kind": type(m).__name__.lower(), **asdict(m)}).encode() for m in messages]
+
+
+def _designs(data: bytes) -> None:
+    file = _file(data)
+    try:
+        load_any_design(file)
+    except SphynxError:
+        genotype_from_json(read_json(file))
+
+
+def _described() -> list[object]:
+    return [
+        SPHYNX.to_json(),
+        Design(SPHYNX, 4, 3, (1,), Shape(3, 16, 16), 10).to_json(),
+        ResNet18Design().to_json(),
+    ]
+
+
+def _program(data: bytes) -> None:
+    """What a client does with a server's program before it asks for anything."""
+    program = _read_program(data)
+    assert program == _read_program(json.dumps(program.to_json()).encode())
+    activation_layers(program, 1)
+
+
+def _program_file(data: bytes) -> None:
+    load_program(_file(data))
+
+
+def _saved(save: Callable[[Path], object], name: str) -> bytes:
+    folder = Path(tempfile.mkdtemp(dir=FOLDER))
+    save(folder)
+    return (folder / name).read_bytes()
+
+
+def _bundle() -> bytes:
+    arrays = {"share/first": np.arange(9, dtype=np.uint64).reshape(3, 3), "tables 0": np.arange(5, dtype=np.uint8)}
+    bundle = Bundle(bytes(range(16)), small_program().content_hash, "client", "gmw", 2, arrays)
+    return _saved(lambda folder: bundle.save(folder / "one"), "one")
+
+
+def _bristol(data: bytes) -> None:
+    circuit = garbling.Circuit.read_bristol(data.decode("latin-1"))
+    assert garbling.Circuit.read_bristol(circuit.write_bristol()).write_bristol() == circuit.write_bristol()
+
+
+@cache
+def _rlwe_parties() -> tuple[_native.rlwe.Params, _native.rlwe.SecretKey, Prg]:
+    params, prg = _native.rlwe.Params.for_ring(32), Prg.fixed_seed_for_tests(bytes(16))
+    return params, _native.rlwe.SecretKey(params, prg), prg
+
+
+atexit.register(_rlwe_parties.cache_clear)  # native objects that outlive the interpreter are reported as leaks
+
+
+def _rlwe(data: bytes) -> None:
+    params, secret, _ = _rlwe_parties()
+    parsers: tuple[Callable[[], object], ...] = (
+        lambda: _native.rlwe.PublicKey(params, data),
+        lambda: _native.rlwe.Ciphertexts(params, data, 1),
+        lambda: secret.decrypt(data, np.arange(3, dtype=np.uint32), [3], 1, np.empty(3, np.uint64)),
+    )
+    for parse in parsers:
+        try:
+            parse()
+        except ValueError:
+            continue
+
+
+def _rlwe_wires() -> list[bytes]:
+    params, secret, prg = _rlwe_parties()
+    upload = secret.encrypt(np.ones((1, params.n), np.uint64), prg)
+    weights, public = _native.rlwe.Weights(params, 1, 1), secret.public_key(prg)
+    used, share = np.arange(3, dtype=np.uint32), np.zeros(3, np.uint64)
+    key, inputs = _native.rlwe.PublicKey(params, public), [_native.rlwe.Ciphertexts(params, upload, 1)]
+    return [public, upload, _native.rlwe.reply(key, weights, inputs, 1, used, [3], prg, share)]
+
+
+def _network(data: bytes) -> None:
+    network = read_network(_file(data))
+    channels = network.image.channels
+    network.trace((0.5,) * channels, (0.25,) * channels, outline=True)
+
+
+def _image(data: bytes) -> None:
+    picture = cover(read_upright(io.BytesIO(data), "input"), 8, 6, 7 / 8)
+    assert picture.size == (8, 6)
+
+
+def _pictures() -> list[bytes]:
+    pixels = np.arange(12 * 10 * 3, dtype=np.uint8).reshape(12, 10, 3)
+    found = []
+    for kind, mode in (("PNG", "RGB"), ("PNG", "L"), ("PNG", "P"), ("JPEG", "RGB"), ("GIF", "P"), ("BMP", "RGB")):
+        file = io.BytesIO()
+        Image.fromarray(pixels).convert(mode).save(file, kind)
+        found.append(file.getvalue())
+    return found
+
+
+def _made_programs() -> list[bytes]:
+    programs = (small_program(ring_bits=44), public_program())  # the first one's square needs as many
+    return [json.dumps(program.to_json()).encode() for program in programs]
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("frames", _frames, lambda: [_frame(b"abcd") + _frame(b"{}"), _frame(b"abcd") + _frame(b"no", 1)]),
+        Target("session", session.parse, _messages),
+        Target("proxy-header", _proxy_header, _proxy_headers),
+        Target("design", _designs, lambda: [json.dumps(design).encode() for design in _described()]),
+        Target("program", _program, _made_programs),
+        Target(
+            "program-file",
+            _program_file,
+            lambda: [_saved(lambda folder: save_program(folder, small_program()), "program.json")],
+        ),
+        Target(
+            "weights",
+            lambda data: load_weights(_file(data), small_program()),
+            lambda: [_saved(lambda f: save_weights(f, small_program(), random_weights(small_program())), WEIGHTS)],
+        ),
+        Target("bundle", lambda data: load_bundle(_file(data)), lambda: [_bundle()]),
+        Target("revocation", read_revocations, list, (ValueError,)),
+        Target(
+            "bristol",
+            _bristol,
+            lambda: [b"1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n"],
+            (ValueError,),
+        ),
+        Target("rlwe", _rlwe, _rlwe_wires),
+        Target(
+            "onnx",
+            _network,
+            lambda: [model().SerializeToString() for model in (plain_cnn, residual, joined)],
+        ),
+        Target("image", _image, _pictures),
+    )
+}
