@@ -65,3 +65,10 @@ def test_a_channel_without_spread_stays_finite() -> None:
     y = norm(x)
     y.sum().backward()
     assert torch.isfinite(y).all() and x.grad is not None and torch.isfinite(x.grad).all()
+
+
+def test_a_small_spread_about_a_large_mean_is_seen() -> None:
+    norm, exact = twins(2, 1, torch.float32)
+    x = 3000 + torch.randn(8, 2, 10, 10)
+    y, expected = norm(x)[:, :, 1:9, 1:9], exact(x[:, :, 1:9, 1:9])
+    torch.testing.assert_close(y, expected, rtol=1e-2, atol=1e-2)

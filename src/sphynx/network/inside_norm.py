@@ -8,8 +8,9 @@ For j outside, dx_j = gamma r dy_j. For j inside, with x^ = (x - mu) r and the s
 
 sum dy and sum dy x^ are the gradients of beta and gamma, and gamma r dy is what batch norm with fixed statistics passes
 on: one kernel gives all three, and the inside is corrected after it. Nothing is read back to the host, so that a CUDA
-graph can hold it. Statistics are sums in single precision (double of doubles), for half-precision maps as well. As with
-`operations.BatchNorm`, each of several processes has statistics of its own.
+graph can hold it. Statistics of half-precision maps are taken in single precision, and about the mean: the mean of
+squares less the square of the mean would lose a variance that is small beside it. As with `operations.BatchNorm`, each
+of several processes has statistics of its own.
 """
 
 from __future__ import annotations
@@ -49,14 +50,9 @@ class InsideNorm(BatchNorm):
 @torch.no_grad()
 def inside_statistics(x: Tensor, margin: int) -> tuple[Tensor, Tensor]:
     """Mean and (biased) variance of each channel."""
-    inside = _inside(x, margin)
-    count = inside.numel() // inside.shape[1]
-    precise = torch.promote_types(x.dtype, torch.float32)
-    # Autocast would copy the map in single precision first.
-    with torch.autocast(x.device.type, enabled=False):
-        mean = inside.sum(_ALL_BUT_CHANNELS, dtype=precise) / count
-        norm = torch.linalg.vector_norm(inside, dim=_ALL_BUT_CHANNELS, dtype=precise)
-        return mean, (norm.square() / count - mean.square()).clamp_min(0)
+    precise = _inside(x, margin).to(torch.promote_types(x.dtype, torch.float32))
+    variance, mean = torch.var_mean(precise, _ALL_BUT_CHANNELS, correction=0)
+    return mean, variance
 
 
 class _Normalise(torch.autograd.Function):
