@@ -16,6 +16,7 @@ from sphynx.errors import InputError
 from sphynx.space.design import Design
 from sphynx.space.files import load_design, save_design
 from sphynx.space.genotype import genotype_from_json, load_genotype
+from sphynx.space.prices import Prices
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
@@ -180,3 +181,25 @@ def test_bad_input_is_refused_before_any_work(tmp_path: Path) -> None:
         run(*common, "--cost", "conv5=much")
     with pytest.raises(InputError, match="no way to resume"):
         run(*common, "--resume", "maybe")
+
+
+def test_allocate_a_stream_by_relus_and_by_seconds(tmp_path: Path) -> None:
+    start, table = tmp_path / "stream.json", tmp_path / "prices.json"
+    run("show", "stream", "--stages", "4:6:4 2:8:8", "--image-size", "8", "--image-channels", "1", "--classes", "10",
+        "-o", str(start))  # fmt: skip
+    few = ("--recipe", "smoke", "--set", "epochs=1", "--set", "batch_size=256", "--parts", "3", "--randoms", "1")
+    found = json.loads(run("allocate", str(start), "--data", "digits", *few, "-o", str(tmp_path / "relus"), "--json"))
+    assert found["unit"] == "ReLUs" and found["budget"] == 96
+    assert max(one["relus"] for one in found["allocations"]) <= 96
+    Prices("4:6:4 2:8:8", "lan", "gc", "a machine", 0.01, (2e-4, 1e-4)).save(table)
+    shown = run(
+        "allocate", str(start), "--data", "digits", "--method", "gates", *few, "--latency-budget", "11ms", "--prices",
+        str(table), "-o", str(tmp_path / "seconds"),
+    )  # fmt: skip
+    assert "gates" in shown and (tmp_path / "seconds" / "design.json").is_file()
+    with pytest.raises(InputError, match="a budget is of ReLUs, or of seconds"):
+        run("allocate", str(start), "--data", "digits", "--latency-budget", "11ms", "-o", str(tmp_path / "none"))
+    with pytest.raises(InputError, match="only a stream's ReLUs"):
+        cells = tmp_path / "cells.json"
+        save_design(Design(SPHYNX, 1, 3, (0, 1), Shape(1, 8, 8), 10), cells)
+        run("allocate", str(cells), "--data", "digits", "-o", str(tmp_path / "none"))

@@ -11,6 +11,7 @@ import typer
 
 from sphynx.cli.design_options import Json
 from sphynx.cli.output import print_json, print_table, short
+from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,6 +57,15 @@ def estimate(
     link: LinkOption = "lan",
     relu: ReluOption = "auto",
     recalibrate: Recalibrate = False,
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            "--prices",
+            help="Of a stream's design.json instead: write here what a channel of each block costs online, for "
+            "`sphynx allocate`.",
+            callback=out_file,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Estimate offline and online time and traffic of one private inference, layer by layer.
@@ -67,6 +77,8 @@ def estimate(
       sphynx estimate sphynx-cifar100-25k --link lan
 
       sphynx estimate compiled/digits --link 20ms,300Mbit --relu gc --json
+
+      sphynx estimate stream.json --link lan --prices prices.json
     """
     from sphynx.program.cost.estimate import estimate as estimate_program
     from sphynx.program.cost.link import parse_link
@@ -74,6 +86,9 @@ def estimate(
     from sphynx.space.shipped import program_path
 
     backend, parsed = chosen_backend(relu), parse_link(link)
+    if prices is not None:
+        _write_prices(Path(compiled), machine_rates(recalibrate=recalibrate), parsed, backend, prices, as_json)
+        return
     program = load_program(program_path(compiled))
     rates = machine_rates(recalibrate=recalibrate)
     found = estimate_program(program, rates, parsed, backend)
@@ -96,6 +111,36 @@ def estimate(
         rows,
         note=f"{_link_words(parsed)}, {rates.cores} cores for both parties. "
         "Set-up (TLS, base OT, keys) and frame headers are not counted.",
+    )
+
+
+def _write_prices(
+    design: Path, rates: Rates, link: Link, backend: Backend | None, out: Path, as_json: bool
+) -> None:  # fmt: skip
+    from sphynx.program.stream_prices import stream_prices
+    from sphynx.space.files import load_any_design
+    from sphynx.space.stream import StreamDesign
+
+    found = load_any_design(design)
+    if not isinstance(found, StreamDesign):
+        raise InputError(
+            "prices are of a stream's blocks", where=str(design), remedy="Give a design of sphynx plan --family stream."
+        )
+    prices = stream_prices(found, rates, link, backend)
+    prices.save(out)
+    if as_json:
+        print_json(prices.to_json())
+        return
+    places = [
+        (f"stage {number}, block {block}", channels)
+        for number, stage in enumerate(found.stages)
+        for block, channels in enumerate(stage.channels)
+    ]
+    print_table(
+        f"Prices of {found} over {link.name}, ReLU by {prices.backend}: {out}",
+        ["block", ">C", ">a channel, ms online"],
+        [[name, str(C), f"{1e3 * price:.4f}"] for (name, C), price in zip(places, prices.channel_seconds, strict=True)],
+        note=f"{1e3 * prices.fixed_seconds:.1f} ms besides; both parties on {rates.machine}",
     )
 
 

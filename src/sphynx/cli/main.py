@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sphynx.cli import (
+    allocate,
     bench,
     check,
     compile,
@@ -55,6 +56,7 @@ app.add_typer(models.app, name="models")
 app.command("search")(search.search)
 app.command("place")(place.place)
 app.command("locate", hidden=True)(place.place)  # the name of earlier versions
+app.command("allocate")(allocate.allocate)
 app.command("train")(train.train)
 app.command("eval")(eval.evaluate)
 app.command("compile")(compile.compile_run)

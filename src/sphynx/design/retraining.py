@@ -18,7 +18,7 @@ from sphynx.design.request import epochs_of, with_epochs
 from sphynx.errors import DivergedError
 from sphynx.network.model import design_fingerprint
 from sphynx.search.ranking import LEAST_EPOCHS
-from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign
 from sphynx.train.loop import Job
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
@@ -51,7 +51,7 @@ def too_few_to_rank(images: int) -> bool:
 
 def retrainer(
     data: Data, recipe: Recipe, out: Path, *, seed: int, device: torch.device, quiet: bool, resume_command: str
-) -> Callable[[Design, int], float]:
+) -> Callable[[AnyDesign, int], float]:
     """From a design and a number of epochs to held-out accuracy. Finished trainings are kept.
 
     The test images are left out of it. Each length is a training of its own, with the recipe's schedule in that length.
@@ -59,7 +59,7 @@ def retrainer(
     fitted, held_out = data.train.split(HELD_OUT, seed)
     part = dataclasses.replace(data, name=f"{data.name}, held out", train=fitted, test=held_out)
 
-    def retrain(design: Design, epochs: int) -> float:
+    def retrain(design: AnyDesign, epochs: int) -> float:
         folder = out / f"{epochs}-epochs" / design_fingerprint(design)
         job = Job(
             design, part, with_epochs(recipe, epochs), folder, seed, resume=True, quiet=quiet,

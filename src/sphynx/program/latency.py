@@ -21,6 +21,7 @@ from sphynx.program.frontend.torch_network import trace
 from sphynx.program.quantise import Precision
 from sphynx.space.design import Design
 from sphynx.space.planner import PlanList, least_relus, plan
+from sphynx.space.stream import StreamDesign
 
 _DOUBLED = 7  # steps of a tenth
 LEAST_TOLERANCE = 0.01  # with less, few of the budgets have a network, and the first that has one may be huge
@@ -35,9 +36,9 @@ class _Stacks(Container[str]):
 
 
 def design_estimate(
-    design: Design, rates: Rates, link: Link, backend: Backend | None, precision: Precision = Precision()
+    design: Design | StreamDesign, rates: Rates, link: Link, backend: Backend | None, precision: Precision = Precision()
 ) -> Estimate:
-    cuts: Container[str] = _Stacks() if design.conv_stack == "paper" else ()
+    cuts: Container[str] = _Stacks() if isinstance(design, Design) and design.conv_stack == "paper" else ()
     channels = design.image.channels
     with torch.no_grad():
         graph = trace(build_network(design), (0.0,) * channels, (1.0,) * channels, cuts=cuts, outline=True).graph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,14 @@ import torch
 from torch import nn
 
 from sphynx.data.images import Data
-from sphynx.network.backend import fast_convolutions
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.fit import require_fit
 from sphynx.network.widen import widened
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
-from sphynx.search.epochs import Halves, Watch, run_epochs
-from sphynx.search.objective import Batch
+from sphynx.search.epochs import Halves
 from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch
+from sphynx.search.placement.candidate_run import run_candidates
 from sphynx.search.placement.candidates import Placement
 from sphynx.search.weight_settings import lay_out
 from sphynx.space.design import Design
@@ -82,23 +81,10 @@ def place(
               "design": design.to_json(), "data": data.identity()}  # fmt: skip
     search, halves, generator = prepare_placement(design, data, recipe, placements, seed=seed, device=device)
 
-    def finish(epoch: int, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool]:
-        del epoch, rows
-        beta_hat = search.beta_hat
-        best = int(beta_hat.argmax())
-        return {
-            "best": str(placements[best]),
-            "beta_hat_best": float(beta_hat[best]),
-            "tau": search.tau,
-            "beta_hat": beta_hat.tolist(),
-        }, False
-
-    watch = Watch(folder, config, "place", ("epoch", "loss", "tau", "best", "beta_hat_best"), resume, quiet)
-    with fast_convolutions(torch.device(device)):
-        rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
-        accuracies = tuple(_accuracy(network, halves.evaluation(), device) for network in search.networks)
-    minutes = round(sum(row["seconds"] for row in rows) / 60, 4)
-    beta_hat = tuple(tuple(row["beta_hat"]) for row in rows)
+    beta_hat, accuracies, minutes = run_candidates(
+        search, halves, generator, folder, config, [str(p) for p in placements], epochs=recipe.epochs, resume=resume,
+        quiet=quiet,
+    )  # fmt: skip
     result = PlacementResult(tuple(placements), beta_hat, accuracies, minutes=minutes)
     folder.write_json("beta.json", result.to_json())
     save_design(replace(design, reduce_positions=result.best), folder.path / "design.json")
@@ -135,14 +121,3 @@ def with_exhaustive(
     result = replace(result, accuracy=accuracy)
     RunFolder(out).write_json("beta.json", result.to_json())
     return result
-
-
-@torch.no_grad()
-def _accuracy(network: nn.Module, batches: Iterable[Batch], device: torch.device | str) -> float:
-    network.eval()
-    right, count = torch.zeros((), device=device), 0
-    for x, y in batches:
-        right += (network(x).argmax(dim=1) == y).sum()
-        count += len(y)
-    network.train()
-    return float(right) / max(count, 1)

@@ -1,0 +1,160 @@
+"""Searches an allocation of ReLUs on a data set, within a budget; the new design and what was found as files.
+
+    gumbel   one network per candidate allocation, sampled by a distribution that is learned (Algorithm 1's machinery)
+    gates    one network with too many channels, and a learned gate for each
+
+out/design.json      the allocation that was found
+out/allocation.json  all candidates with their probability and held-out accuracy (gumbel), or the one that gates kept
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from sphynx.data.images import Data
+from sphynx.network.backend import fast_convolutions
+from sphynx.network.fit import require_fit
+from sphynx.network.stream import StreamNetwork
+from sphynx.record import Record, fingerprint
+from sphynx.run.folder import RunFolder
+from sphynx.search.allocation.candidates import Budget, all_channels, with_channels
+from sphynx.search.allocation.gates import GateSearch
+from sphynx.search.epochs import Halves, Watch, run_epochs
+from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch
+from sphynx.search.placement.candidate_run import held_out_accuracy, run_candidates
+from sphynx.search.weight_settings import lay_out
+from sphynx.space.stream import StreamDesign
+
+Method = Literal["gumbel", "gates"]
+FORMAT, FILE = "sphynx-allocation/1", "allocation.json"
+
+
+@dataclass(frozen=True)
+class Allocation(Record):
+    name: str
+    stages: str
+    relus: int
+    probability: float
+    held_out_accuracy: float  # with the weights it has after the search; of gates: of the gated network
+    accuracy: float | None = None  # trained by itself, on held-out images
+
+
+@dataclass(frozen=True)
+class AllocationResult(Record):
+    method: str
+    budget: float
+    unit: str  # of the budget: ReLUs, or seconds online
+    allocations: tuple[Allocation, ...]
+    minutes: float
+
+    @property
+    def best(self) -> Allocation:
+        return max(self.allocations, key=lambda one: one.probability)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, "best": self.best.name, **super().to_json()}
+
+
+def allocate(
+    candidates: Mapping[str, StreamDesign], data: Data, recipe: PlacementRecipe, budget: Budget, out: Path, *,
+    seed: int = 0, device: torch.device | str = "cpu", resume: str = "", quiet: bool = False,
+) -> AllocationResult:  # fmt: skip
+    """Which of the candidates, by Algorithm 1; or continues the search in `out`."""
+    recipe, designs = recipe.resolved(device), list(candidates.values())
+    folder, config = _open(out, data, recipe, budget, seed, "gumbel", designs)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        networks = nn.ModuleList(StreamNetwork(design) for design in designs)
+    stem = networks[0].stem
+    assert isinstance(stem, nn.Module)
+    for network in networks:
+        network.stem = stem
+    networks.to(device)
+    lay_out(networks, recipe.memory_format)
+    halves, generator = _halves(data, recipe, seed, device)
+    search = PlacementSearch(
+        list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator
+    )  # fmt: skip
+    beta_hat, accuracies, minutes = run_candidates(
+        search, halves, generator, folder, config, list(candidates), epochs=recipe.epochs, resume=resume, quiet=quiet
+    )
+    rows = zip(candidates.items(), beta_hat[-1], accuracies, strict=True)
+    found = tuple(
+        Allocation(name, str(design), design.relus, beta, accuracy) for (name, design), beta, accuracy in rows
+    )
+    result = AllocationResult("gumbel", budget.total, budget.unit, found, minutes)
+    _write(folder, result, candidates[result.best.name])
+    return result
+
+
+def allocate_by_gates(
+    design: StreamDesign, data: Data, recipe: PlacementRecipe, budget: Budget, out: Path, *, factor: float = 2.0,
+    seed: int = 0, device: torch.device | str = "cpu", resume: str = "", quiet: bool = False,
+) -> AllocationResult:  # fmt: skip
+    """From `factor` times the design's channels down to the budget."""
+    recipe = recipe.resolved(device)
+    wide = with_channels(design, [round(factor * C) for C in all_channels(design)])
+    folder, config = _open(out, data, recipe, budget, seed, "gates", [wide])
+    halves, generator = _halves(data, recipe, seed, device)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        search = GateSearch(wide, budget, recipe, steps=recipe.epochs * halves.steps, device=device)
+    lay_out(search.network, recipe.memory_format)
+
+    def finish(epoch: int, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool]:
+        del epoch, rows
+        return {"gates": search.spent().item(), "stages": str(search.allocation())}, False
+
+    watch = Watch(folder, config, "allocate", ("epoch", "loss", "gates"), resume, quiet)
+    with fast_convolutions(halves.device):
+        rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
+    kept = search.allocation()
+    accuracy = held_out_accuracy(search.network, halves)
+    minutes = round(sum(row["seconds"] for row in rows) / 60, 4)
+    found = Allocation("gates", str(kept), kept.relus, 1.0, accuracy)
+    result = AllocationResult("gates", budget.total, budget.unit, (found,), minutes)
+    _write(folder, result, kept)
+    return result
+
+
+def with_accuracies(
+    result: AllocationResult, candidates: Mapping[str, StreamDesign], train_design: Callable[[StreamDesign], float],
+    out: Path,
+) -> AllocationResult:  # fmt: skip
+    """Every allocation trained by itself with the trainer that is passed in: what the search is held against."""
+    found = tuple(replace(one, accuracy=train_design(candidates[one.name])) for one in result.allocations)
+    result = replace(result, allocations=found)
+    RunFolder(out).write_json(FILE, result.to_json())
+    return result
+
+
+def _open(
+    out: Path, data: Data, recipe: PlacementRecipe, budget: Budget, seed: int, method: Method,
+    designs: list[StreamDesign],
+) -> tuple[RunFolder, dict[str, Any]]:  # fmt: skip
+    require_fit(designs[0], data)
+    described = [design.to_json() for design in designs]
+    belongs_to = fingerprint(described, data.identity(), recipe.to_json(), budget.total, budget.costs, seed, method)
+    config = {
+        "stage": "allocate", "method": method, "seed": seed, "recipe": recipe.to_json(), "designs": described,
+        "data": data.identity(), "budget": budget.total, "unit": budget.unit,
+    }  # fmt: skip
+    return RunFolder(out, belongs_to=belongs_to), config
+
+
+def _halves(
+    data: Data, recipe: PlacementRecipe, seed: int, device: torch.device | str
+) -> tuple[Halves, torch.Generator]:
+    halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
+    return halves, torch.Generator().manual_seed(seed)
+
+
+def _write(folder: RunFolder, result: AllocationResult, design: StreamDesign) -> None:
+    folder.write_json(FILE, result.to_json())
+    design.save(folder.path / "design.json")

@@ -1,0 +1,19 @@
+"""Prices of channels: positive, highest where a channel has most ReLUs, and the estimate where they were taken."""
+
+import pytest
+
+from sphynx.program.cost.estimate import REFERENCE
+from sphynx.program.cost.link import LINKS
+from sphynx.program.latency import design_estimate
+from sphynx.program.stream_prices import stream_prices
+from sphynx.space.stream import Stage, StreamDesign
+from sphynx.space.tally import Shape
+
+
+def test_prices_meet_the_estimate() -> None:
+    design = StreamDesign((Stage(8, (8,)), Stage(16, (16,)), Stage(32, (32,))), Shape(3, 32, 32), 10)
+    prices = stream_prices(design, REFERENCE, LINKS["lan"], "gc")
+    seconds = design_estimate(design, REFERENCE, LINKS["lan"], "gc").total.online_seconds
+    assert prices.seconds(design) == pytest.approx(seconds)
+    assert prices.channel_seconds[0] > prices.channel_seconds[1] > prices.channel_seconds[2] > 0
+    assert prices.backend == "gc" and prices.stages == str(design)
