@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,17 +31,25 @@ def random_ring(rng: np.random.Generator, bits: int, *shape: int) -> Words:
     return rng.integers(0, 2**64, shape, np.uint64) & np.uint64(2**bits - 1)
 
 
+def group_mask(shape: ConvShape) -> NDArray[np.int32]:
+    """1 where a weight is between channels of one group."""
+    outputs, inputs = (np.arange(n) // (n // shape.groups) for n in (shape.out_channels, shape.in_channels))
+    return (outputs[:, None] == inputs).astype(np.int32)[:, :, None, None]
+
+
 def check(bits: int, shapes: Sequence[ConvShape], seed: int = 0, **options: int) -> None:
     params = PARAMS[bits]
     rng = np.random.default_rng(seed)
     plan = he.plan(params, *shapes, **options)
     xs = [random_ring(rng, bits, s.in_channels, s.height, s.width) for s in shapes]
-    ws = [random_weights(rng, shape) for shape in shapes]
+    ws = [random_weights(rng, shape) * group_mask(shape) for shape in shapes]
     client = he.LinearClient(params, Prg())
     server = he.LinearServer(params, client.public_key(), Prg())
     uploads = [client.encrypt(layout, x) for layout, x in zip(plan.layouts, xs, strict=True)]
     assert [len(u) for u in uploads] == [he.upload_bytes(params, layout) for layout in plan.layouts]
     parsed = [server.parse(layout, upload) for layout, upload in zip(plan.layouts, uploads, strict=True)]
+    if plan.is_grouped:
+        parsed = [c for layout, u in zip(plan.layouts, uploads, strict=True) for c in server.parse_apart(layout, u)]
     reply, share = server.reply(he.PreparedConv(params, plan, ws), parsed)
     assert len(reply) == he.reply_bytes(params, plan)
     total = (client.decrypt(plan, reply) + share) & np.uint64(2**bits - 1)
@@ -71,6 +80,28 @@ def conv_shapes(draw: st.DrawFn) -> ConvShape:
         pad_top,
         pad_left,
     )
+
+
+@settings(max_examples=30, deadline=None)
+@given(shape=conv_shapes(), groups=st.integers(2, 9), wide=st.integers(1, 2), seed=st.integers(0, 2**32))
+def test_grouped_convolutions(shape: ConvShape, groups: int, wide: int, seed: int) -> None:
+    """Beside a term of one group; with tiles where the image is larger than a ciphertext."""
+    grouped = replace(shape, in_channels=2 * groups, out_channels=wide * groups, groups=groups)
+    check(39, [grouped, replace(grouped, in_channels=3, groups=1)], seed)
+    check(39, [grouped], seed, channels_per_ciphertext=1)
+
+
+def test_products_between_groups_are_left_out() -> None:
+    dense = ConvShape.square(96, (16, 16), 96, 3, padding=1)
+    plans = [he.plan(PARAMS[39], shape) for shape in (dense, replace(dense, groups=96))]
+    assert plans[1].products < plans[0].products / 8
+    check(39, [replace(dense, groups=96)])
+    check(39, [replace(ConvShape.square(4, (90, 90), 4, 3, padding=1), groups=2)])
+    weights = np.ones((96, 96, 3, 3), np.int32)
+    with pytest.raises(InputError, match="two groups"):
+        he.PreparedConv(PARAMS[39], plans[1], [weights])
+    with pytest.raises(InputError, match="groups"):
+        replace(dense, groups=5)
 
 
 @settings(max_examples=120, deadline=None)

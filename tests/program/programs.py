@@ -37,7 +37,7 @@ def public_program(**changes: int) -> Program:
         Combine("max", (right, Summand("comparison")), pairs, 4, 20, (4, 4, 4)),
         Relu("relu", "max", 3),
         Truncate("floor", "max", 5),
-        Linear("long", (Term("relu", 1, 1), Term("floor", 3, 1, 1, 1, 1)), pairs, 8),
+        Linear("long", (Term("relu", 1, 1, groups=3), Term("floor", 3, 1, 1, 1, 1)), pairs, 8),
         Combine("sum", (Summand("long"), Summand("relu", (2, 0, -1), (4, 3, 2, 1, 0), (), 3, True)), pairs, 8, 30),
         Relu("activation", "sum", 9),
         Linear("logits", (Term("activation", 5, 2),), Shape(4, 1, 1), 0, 36),

@@ -108,6 +108,8 @@ def test_either_format_is_written_only_where_it_is_needed(tmp_path: Path) -> Non
     """The oldest that has all steps: hashes of programs from before there were sums stay as they are."""
     assert small_program().to_json()["format"] == "sphynx-program/1"
     assert "comparison" not in json.dumps(small_program().to_json())
+    assert "groups" not in json.dumps(small_program().to_json())
+    assert replace(small_program(), final="sigmoid").to_json()["format"] == "sphynx-program/2"
     program = public_program()
     assert program.to_json()["format"] == "sphynx-program/2"
     save_program(tmp_path, program)
@@ -233,6 +235,12 @@ def test_hostile_programs_are_refused(change: Callable[[dict[str, Any]], None]) 
         lambda d: d["steps"][5].update(source="first"),
         lambda d: d["steps"][3].update(range_bits=36),  # a signed truncation needs a bit beyond
         lambda d: d["steps"].pop(),
+        lambda d: d["steps"][6]["terms"][0].update(groups=2),
+        lambda d: d["steps"][6]["terms"][0].update(groups=0),
+        lambda d: d["steps"][6]["terms"][0].update(groups=-3),
+        lambda d: d["steps"][6]["terms"][0].update(groups=1.0),
+        lambda d: d.update(final="argmax"),
+        lambda d: d.update(final=1),
     ],
 )
 def test_hostile_programs_of_format_2_are_refused(change: Callable[[dict[str, Any]], None]) -> None:

@@ -64,6 +64,15 @@ class _Builder:
         self.add(Linear(name, (Term(source, shape.height, shape.width),), Shape(classes, 1, 1)))
         self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
 
+    def grouped(self, name: str, source: str, groups: int) -> None:
+        """Weights between two groups are zero."""
+        shape = self.shapes[source]
+        out = Shape(groups * self.draw(1, 2), shape.height, shape.width)
+        self.add(Linear(name, (Term(source, 3, 3, pad_top=1, pad_left=1, groups=groups),), out))
+        outputs, inputs = (np.arange(n) // (n // groups) for n in (out.channels, shape.channels))
+        self.weights[f"{name}/0"] *= (outputs[:, None] == inputs)[:, :, None, None]
+        self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
+
     def add(self, step: Linear) -> None:
         self.steps.append(step)
         self.shapes[step.name] = step.shape
@@ -172,12 +181,16 @@ def random_public_case(seed: int, images: int = 1, *, with_square: bool = False)
     make.linear("second", ["residual/relu", "residual/floor"], Shape(make.draw(1, 3), 3, 3))
     make.truncate("second/floor", "second")
     activate("second/activation", "second/floor")
+    make.combine("doubled", ["residual/relu"] * 2, Shape(2 * make.draw(1, 3), *first[1:]), is_ranged=False)
+    make.grouped("groups", "doubled", 2)
+    make.relu("groups/relu", "groups")
     make.combine("chain", ["long", "second/activation"], Shape(2, 3, 2), is_ranged=False)
     make.pool("chain/pool", "chain")
     classes = make.draw(2, 9)
     make.dense("dense", "chain/pool", classes)
     make.dense("other", "second/activation", classes)
-    make.combine("logits", ["dense", "other"], Shape(classes, 1, 1))
+    make.dense("third", "groups/relu", classes)
+    make.combine("logits", ["dense", "other", "third"], Shape(classes, 1, 1))
     return _case(make, f"random public {seed}", None, spare=True)
 
 

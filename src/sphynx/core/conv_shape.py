@@ -23,6 +23,7 @@ class ConvShape:
     dilation: int = 1
     pad_top: int = 0  # negative: the first rows are not read, as in a shifted factorized reduction
     pad_left: int = 0
+    groups: int = 1  # of channels; weights between two groups are zero, and their products are left out under RLWE
 
     def __post_init__(self) -> None:
         positive = (
@@ -36,11 +37,16 @@ class ConvShape:
             "out_width",
             "stride",
             "dilation",
+            "groups",
         )
         faults = [name for name in positive if getattr(self, name) < 1]
         if faults:
             raise InputError(
                 f"{', '.join(faults)} must be at least 1", where=str(self), remedy="correct the layer's shape"
+            )
+        if self.in_channels % self.groups or self.out_channels % self.groups:
+            raise InputError(
+                "its groups do not divide its channels", where=str(self), remedy="correct the layer's shape"
             )
 
     @property

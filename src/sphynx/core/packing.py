@@ -131,7 +131,28 @@ class ConvPlan:
 
     @property
     def products(self) -> int:
-        return self.inputs_per_tile * self.replies
+        if not self.is_grouped:
+            return self.inputs_per_tile * self.replies
+        return self.tiles * sum(len(self.needed(reply)) for reply in range(self.replies_per_tile))
+
+    @property
+    def is_grouped(self) -> bool:
+        return any(shape.groups > 1 for shape in self.shapes)
+
+    def needed(self, reply: int) -> tuple[int, ...]:
+        """The inputs of a tile that share a group with an output of this reply: products with others are zero."""
+        first = reply * self.outputs_per_reply
+        last = min(first + self.outputs_per_reply, self.shapes[0].out_channels)
+        found: list[int] = []
+        base = 0
+        for shape, layout in zip(self.shapes, self.layouts, strict=True):
+            outputs, inputs = shape.out_channels // shape.groups, shape.in_channels // shape.groups
+            phases = len(layout.row_phases) * len(layout.column_phases)
+            begin, end = first // outputs * inputs * phases, ((last - 1) // outputs + 1) * inputs * phases
+            per_ciphertext = layout.channels_per_ciphertext
+            found += range(base + begin // per_ciphertext, base + (end - 1) // per_ciphertext + 1)
+            base += layout.ciphertexts_per_tile
+        return tuple(found)
 
     @cached_property
     def used_index(self) -> NDArray[np.uint32]:

@@ -32,7 +32,8 @@ class RingConv:
                 remedy="pass the layer's quantised weights",
             )
         self.shape = shape
-        self.native = _native.ring.Conv(**asdict(shape), ring_bits=ring_bits, weights=np.ascontiguousarray(weights))
+        geometry = {key: value for key, value in asdict(shape).items() if key != "groups"}  # zeros among its weights
+        self.native = _native.ring.Conv(**geometry, ring_bits=ring_bits, weights=np.ascontiguousarray(weights))
 
     def __call__(self, tensor: NDArray[Element], threads: int = 0) -> NDArray[Element]:
         """(in_channels, height, width) to (out_channels, out_height, out_width), the same element type."""

@@ -119,13 +119,41 @@ class PreparedConv:
                     remedy="pass the quantised weights of the layer the plan was made for",
                 )
         self.plan = conv_plan
-        self.native = _native.rlwe.Weights(params, conv_plan.replies_per_tile, conv_plan.inputs_per_tile)
-        for reply in range(conv_plan.replies_per_tile):
-            self.native.set_reply(reply, conv_plan.weight_polynomials(reply, tuple(weights)), threads)
+        self.blocks = _blocks(params, conv_plan)
+        for block in self.blocks:
+            for number, reply in enumerate(block.replies):
+                polynomials = conv_plan.weight_polynomials(reply, tuple(weights))
+                if polynomials.any() and np.delete(polynomials, block.inputs, axis=0).any():
+                    raise InputError(
+                        "weights between channels of two groups are not zero",
+                        where=str(conv_plan.shapes[0]),
+                        remedy="pass the quantised weights of the layer the plan was made for",
+                    )
+                block.native.set_reply(number, np.ascontiguousarray(polynomials[list(block.inputs)]), threads)
 
     @property
     def bytes(self) -> int:
-        return self.native.bytes
+        return sum(block.native.bytes for block in self.blocks)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Replies of a tile that read the same inputs."""
+
+    replies: tuple[int, ...]
+    inputs: tuple[int, ...]
+    native: _native.rlwe.Weights
+
+
+def _blocks(params: Params, conv_plan: ConvPlan) -> list[_Block]:
+    """One where all channels are in one group."""
+    replies: dict[tuple[int, ...], list[int]] = {}
+    for reply in range(conv_plan.replies_per_tile):
+        replies.setdefault(conv_plan.needed(reply), []).append(reply)
+    return [
+        _Block(tuple(own), inputs, _native.rlwe.Weights(params, len(own), len(inputs)))
+        for inputs, own in replies.items()
+    ]
 
 
 class LinearServer:
@@ -144,22 +172,54 @@ class LinearServer:
     def parse(self, layout: InputLayout, upload: bytes, images: int | None = None) -> Ciphertexts:
         return Ciphertexts(self.params, upload, layout.ciphertexts * (images or 1), self._threads)
 
+    def parse_apart(self, layout: InputLayout, upload: bytes, images: int | None = None) -> list[Ciphertexts]:
+        """One object for each ciphertext of a tile: a grouped convolution multiplies some of them only."""
+        each, size = layout.ciphertexts_per_tile, self.params.upload_bytes
+        tiles = np.frombuffer(upload, np.uint8).reshape(len(layout.tile_origins) * (images or 1), each, size)
+        return [
+            Ciphertexts(self.params, tiles[:, number].tobytes(), len(tiles), self._threads) for number in range(each)
+        ]
+
     def reply(
         self, conv: PreparedConv, inputs: Sequence[Ciphertexts], images: int | None = None
     ) -> tuple[bytes, Words]:
-        """What goes to the client, and the server's own share ([images,] out_channels, out_height, out_width)."""
-        conv_plan = conv.plan
-        tiles = conv_plan.tiles * (images or 1)
-        share = np.empty(tiles * sum(conv_plan.used_counts), np.uint64)
+        """What goes to the client, and the server's own share ([images,] out_channels, out_height, out_width).
+
+        `inputs` are what `parse` gave, input after input, or where the convolution is grouped `parse_apart`.
+        """
+        tiles = conv.plan.tiles * (images or 1)
+        if not conv.plan.is_grouped:
+            wire, share = self._answer(conv.plan, conv.blocks[0], inputs, tiles)
+            return wire, conv.plan.unpack(share, images)
+        wires: dict[int, NDArray[np.uint8]] = {}
+        shares: dict[int, Words] = {}
+        for block in conv.blocks:
+            wire, share = self._answer(conv.plan, block, [inputs[number] for number in block.inputs], tiles)
+            counts = [conv.plan.used_counts[reply] for reply in block.replies]
+            cuts = np.cumsum([self.params.reply_bytes(count) for count in counts])[:-1]
+            parts = np.split(np.frombuffer(wire, np.uint8).reshape(tiles, -1), cuts, axis=1)
+            wires.update(zip(block.replies, parts, strict=True))
+            own = np.split(share.reshape(tiles, -1), np.cumsum(counts)[:-1], axis=1)
+            shares.update(zip(block.replies, own, strict=True))
+        order = range(conv.plan.replies_per_tile)
+        whole = np.concatenate([shares[reply] for reply in order], axis=1).reshape(-1)
+        return np.concatenate([wires[reply] for reply in order], axis=1).tobytes(), conv.plan.unpack(whole, images)
+
+    def _answer(
+        self, conv_plan: ConvPlan, block: _Block, inputs: Sequence[Ciphertexts], tiles: int
+    ) -> tuple[bytes, Words]:
+        """Of one block, tile after tile."""
+        counts = [conv_plan.used_counts[reply] for reply in block.replies]
+        share = np.empty(tiles * sum(counts), np.uint64)
         wire = _native.rlwe.reply(
             self._key,
-            conv.native,
+            block.native,
             list(inputs),
             tiles,
             conv_plan.used_index,
-            list(conv_plan.used_counts),
+            counts,
             self._prg,
             share,
             self._threads,
         )
-        return wire, conv_plan.unpack(share, images)
+        return wire, share

@@ -57,6 +57,8 @@ def _step_faults(step: Step, shapes: Mapping[str, Shape]) -> Iterator[str]:
             kernel = Shape(shapes[term.source].channels, term.kernel_height, term.kernel_width)
             if step.shape.channels * kernel.size > MAX_TENSOR_SIZE:
                 yield f"{step.name}: a kernel of {kernel} is too large"
+            if kernel.channels % term.groups or step.shape.channels % term.groups:
+                yield f"{step.name}: {term.groups} groups do not divide its channels"
     elif isinstance(step, Pool):
         source = shapes[step.source]
         yield from _window_faults(step, "row", step.row_windows, step.row_factors, source.height)

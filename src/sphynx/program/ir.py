@@ -188,10 +188,7 @@ class Program(Graph):
     @property
     def format_version(self) -> int:
         """The oldest that has all of its steps: programs from before there was another keep their hash."""
-        is_new = any(
-            isinstance(step, Combine | Truncate) or (isinstance(step, Relu) and step.comparison) for step in self.steps
-        )
-        return FORMAT_VERSIONS[is_new or bool(self.final)]
+        return FORMAT_VERSIONS[bool(self.final) or any(map(_is_new, self.steps))]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -217,8 +214,19 @@ class Program(Graph):
 _KIND_NAMES = {kind: name for name, kind in KINDS.items()}
 
 
+def _is_new(step: Step) -> bool:
+    """Whether format 1 has no such step."""
+    if isinstance(step, Linear):
+        return any(term.groups > 1 for term in step.terms)
+    return isinstance(step, Combine | Truncate) or (isinstance(step, Relu) and step.comparison)
+
+
 def _step_json(step: Step) -> dict[str, Any]:
+    """Without what format 1 does not have, where it says nothing."""
     data = {"kind": _KIND_NAMES[type(step)], **asdict(step)}
     if isinstance(step, Relu) and not step.comparison:
-        del data["comparison"]  # format 1 has none
+        del data["comparison"]
+    for term in data.get("terms", ()):
+        if term["groups"] == 1:
+            del term["groups"]
     return data

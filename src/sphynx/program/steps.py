@@ -7,7 +7,7 @@
     truncate   signed floor of x / 2^f                                          a layer of carries
     square     (x / 2^f)^2 / 2^g                                                a layer of products
 
-`combine`, `truncate`, and activations that read either, are what format 2 adds to format 1.
+`combine`, `truncate`, activations that read either, and groups of channels are what format 2 adds to format 1.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ class Term:
     pad_left: int = 0
     shift: int = 0  # its sum is multiplied by 2^shift, so that parallel terms have one scale
     weight_scale: int = 0
+    groups: int = 1  # of channels: a weight between channels of two groups is zero, publicly
 
     def faults(self) -> list[str]:
-        extents = (self.kernel_height, self.kernel_width, self.stride, self.dilation)
+        extents = (self.kernel_height, self.kernel_width, self.stride, self.dilation, self.groups)
         fits = all(1 <= extent <= MAX_EXTENT for extent in extents)
-        faults = [] if fits else [f"kernel, stride and dilation must be between 1 and {MAX_EXTENT}"]
+        faults = [] if fits else [f"kernel, stride, dilation and groups must be between 1 and {MAX_EXTENT}"]
         if max(abs(self.pad_top), abs(self.pad_left)) > MAX_EXTENT:
             faults.append(f"a padding is beyond {MAX_EXTENT}")
         if not 0 <= self.shift < MAX_RING_BITS:

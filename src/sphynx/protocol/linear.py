@@ -174,17 +174,19 @@ def _sums_by_differences(share: Ring, axis: int, windows: Sequence[tuple[int, in
 def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer, images: int) -> dict[str, Ring]:
     """The server's half of the offline phase: for each linear map its share s + bias."""
     plan, shares = model.plan, {}
-    parsed: dict[Upload, rlwe.Ciphertexts] = {}
+    parsed: dict[Upload, list[rlwe.Ciphertexts]] = {}
+    grouped = {u for name, uploads in plan.uploads.items() if plan.convs[name].is_grouped for u in uploads}
     uses = _use_counts(plan)
     for item in plan.schedule:
         if isinstance(item, Upload):
             with channel.section("offline", upload_section(item)):
                 wire = bytes(channel.receive(plan.upload_bytes(item, images)))
-                parsed[item] = _checked_parse(server, item, wire, images)
+                parsed[item] = _checked_parse(server, item, wire, images, apart=item in grouped)
             continue
         with channel.section("offline", item):
             uploads = plan.uploads[item]
-            reply, share = server.reply(model.prepared[item], [parsed[upload] for upload in uploads], images)
+            inputs = [ciphertexts for upload in uploads for ciphertexts in parsed[upload]]
+            reply, share = server.reply(model.prepared[item], inputs, images)
             channel.send(reply)
             shares[item] = share.astype(model.dtype) + model.biases[item]
         for upload in set(uploads):
@@ -194,9 +196,13 @@ def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer
     return shares
 
 
-def _checked_parse(server: rlwe.LinearServer, upload: Upload, wire: bytes, images: int) -> rlwe.Ciphertexts:
+def _checked_parse(
+    server: rlwe.LinearServer, upload: Upload, wire: bytes, images: int, *, apart: bool
+) -> list[rlwe.Ciphertexts]:
     try:
-        return server.parse(upload.layout, wire, images)
+        if apart:
+            return server.parse_apart(upload.layout, wire, images)
+        return [server.parse(upload.layout, wire, images)]
     except ValueError as error:
         raise SphynxError(
             f"the client's upload is malformed ({error})",

@@ -195,6 +195,15 @@ def test_a_pool_goes_before_the_relu_where_that_is_cheaper(tmp_path: Path) -> No
     assert layers == 5 and relus + comparisons <= n + 6 * n // 4
 
 
+def test_groups_are_public(tmp_path: Path) -> None:
+    """Of a depthwise convolution, of batch norm in front of a ReLU; a convolution behind them mixes all channels."""
+    middle = nn.Sequential(
+        nn.Conv2d(4, 8, 3, groups=4), nn.ReLU(), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=2)
+    )
+    graph = assert_equal(Body(middle), tmp_path)
+    assert [term.groups for step in graph.linears for term in step.terms] == [1, 4, 8, 1]
+
+
 def compiled(middle: nn.Module, tmp_path: Path) -> tuple[Program, float]:
     torch.manual_seed(1)
     network = Body(middle)

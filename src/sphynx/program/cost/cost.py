@@ -193,6 +193,7 @@ def conv_shape(term: Term, source: Shape, out: Shape) -> ConvShape:
         term.dilation,
         term.pad_top,
         term.pad_left,
+        term.groups,
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import product
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ class Reads:
     channels: int  # of the source
     rows: Axis
     columns: Axis
+    groups: int = 1  # of channels: the kernel is zero between two groups
 
     def is_pointwise(self, shape: Shape) -> bool:
         """Whether it takes each element of a map of this height and width to the element at its place."""
@@ -89,15 +91,15 @@ class Node:
         return Node(self.shape, kernels, factor[:, None, None] * self.bias + shift[:, None, None])
 
 
-def compose(node: Node, weights: Floats, window: Window, channels: int) -> Node:
-    """The convolution of the node, which has this many channels."""
+def compose(node: Node, weights: Floats, window: Window, channels: int, groups: int = 1) -> Node:
+    """The convolution of the node, which has this many channels in so many groups."""
     assert not node.parts
     composed: dict[Reads, Floats] = {}
     for reads, kernel in consolidated(node.kernels).items():
         rows = composed_axis(reads.rows, node.shape.height, window.along_rows())
         columns = composed_axis(reads.columns, node.shape.width, window.along_columns())
         for row, column in product(rows, columns):
-            outer = Reads(reads.source, reads.channels, row.axis, column.axis)
+            outer = Reads(reads.source, reads.channels, row.axis, column.axis, gcd(reads.groups, groups))
             shape = (len(weights), kernel.shape[1], row.axis.taps, column.axis.taps)
             composed[outer] = composed[outer] if outer in composed else np.zeros(shape)
         flat = np.ascontiguousarray(kernel).reshape(len(kernel), -1)
@@ -108,7 +110,7 @@ def compose(node: Node, weights: Floats, window: Window, channels: int) -> Node:
             part = (taps @ flat).reshape(len(weights), *kernel.shape[1:])
             for row, column in product(rows, columns):
                 (from_rows, to_rows), (from_columns, to_columns) = row.moves[y], column.moves[x]
-                target = composed[Reads(reads.source, reads.channels, row.axis, column.axis)]
+                target = composed[Reads(reads.source, reads.channels, row.axis, column.axis, gcd(reads.groups, groups))]
                 moved = part[_taps(from_rows, from_columns)]
                 if row.sign == column.sign:
                     target[_taps(to_rows, to_columns)] += moved
@@ -131,8 +133,9 @@ def consolidated(kernels: dict[Reads, Floats]) -> dict[Reads, Floats]:
         if len(group) == 1:
             merged[group[0]] = kernels[group[0]]
             continue
+        groups_of_all = gcd(*(reads.groups for reads in group))
         for reads in group:
-            whole = replace(reads, rows=rows[reads.rows], columns=columns[reads.columns])
+            whole = replace(reads, rows=rows[reads.rows], columns=columns[reads.columns], groups=groups_of_all)
             kernel = kernels[reads]
             if whole not in merged:
                 merged[whole] = np.zeros((*kernel.shape[:2], whole.rows.taps, whole.columns.taps))

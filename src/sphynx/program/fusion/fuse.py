@@ -27,6 +27,8 @@ from sphynx.program.ir import INPUT, NOTHING, Combine, Graph, Linear, Pool, Relu
 from sphynx.program.steps import made_shape
 from sphynx.space.tally import Shape
 
+BOTTLENECK = 2  # as many times fewer channels than its source has: then the source costs more to read
+
 
 @dataclass(frozen=True, eq=False)
 class Fused:
@@ -63,8 +65,12 @@ class Fuser:
         self.input = self.scale(self.tensor(INPUT), 1 / (255 * deviations), -np.array(mean) / deviations)
 
     def joint(self, node: Node, name: str) -> Node:
-        """A place where the network can be cut: the node itself, or, if it is cut here, the tensor that it becomes."""
-        if all(reads.is_pointwise(node.shape) for reads in node.kernels):
+        """A place where the network can be cut: the node itself, or, if it is cut here, the tensor that it becomes.
+
+        What reads a pointwise map reads its sources instead, for nothing; unless the map is a bottleneck.
+        """
+        is_bottleneck = any(reads.channels >= BOTTLENECK * node.shape.channels for reads in node.kernels)
+        if not is_bottleneck and all(reads.is_pointwise(node.shape) for reads in node.kernels):
             return node
         self._joints.append(name)
         return self.as_tensor(node, name) if name in self._cuts else node
@@ -75,7 +81,7 @@ class Fuser:
             weights = np.any(weights != 0, axis=(0, 1))[None, None].astype(np.float64)
         else:
             weights = ungrouped(weights, groups)
-        return compose(self.settled(node), weights, window, channels)
+        return compose(self.settled(node), weights, window, channels, groups)
 
     def scale(self, node: Node, factor: Floats, shift: Floats) -> Node:
         """Per channel: batch norm with its statistics fixed, or a bias."""
@@ -130,7 +136,7 @@ class Fuser:
             pooled = self._sums(reads.source, rows, columns, name)
             part = summed_taps(kernel, reads.rows, *windows[0], rows)
             part = summed_taps(part.swapaxes(2, 3), reads.columns, *windows[1], columns).swapaxes(2, 3)
-            moved = Reads(pooled, reads.channels, rows.axis, columns.axis)
+            moved = Reads(pooled, reads.channels, rows.axis, columns.axis, reads.groups)
             sums[moved] = sums[moved] + part if moved in sums else part
         return sums
 
@@ -210,7 +216,8 @@ class Fuser:
                 part = Selection.whole(name, node.shape)
                 axes = part.axes()
             assert axes is not None
-            reads = Reads(part.source, part.shape.channels, *axes)
+            in_order = part.channels == tuple(range(part.shape.channels))
+            reads = Reads(part.source, part.shape.channels, *axes, part.shape.channels if in_order else 1)
             kernel = self._selecting(part)
             kernels[reads] = kernels[reads] + kernel if reads in kernels else kernel
         return Node(node.shape, kernels, node.bias, tuple(part for part in node.parts if part not in parts))

@@ -38,8 +38,11 @@ def select(
             node = replace(fuser.convolve(replace(node, parts=()), same, moved), parts=parts)
             rows = columns = None
     kernels = node.kernels
-    if channels is not None and not fuser.is_outline:
-        kernels = {reads: _taken(kernel, channels) for reads, kernel in kernels.items()}
+    if channels is not None:
+        kernels = {}
+        for reads, kernel in node.kernels.items():
+            taken, mixed = kernel if fuser.is_outline else _taken(kernel, channels), replace(reads, groups=1)
+            kernels[mixed] = kernels[mixed] + taken if mixed in kernels else taken
     bias = node.bias if channels is None or fuser.is_outline else _taken(node.bias, channels)
     for axis, index in ((1, rows), (2, columns)):
         if index is not None:

@@ -107,7 +107,7 @@ def _trimmed(reads: Reads, kernel: Floats, out: Shape) -> tuple[Term, Floats]:
     kernel = kernel[:, :, rows[0] : rows[-1] + 1 : dilation, columns[0] : columns[-1] + 1 : dilation]
     top, left = reads.rows.before - rows[0], reads.columns.before - columns[0]
     height, width = kernel.shape[2:]
-    term = Term(reads.source, height, width, reads.rows.stride, dilation, top, left)
+    term = Term(reads.source, height, width, reads.rows.stride, dilation, top, left, groups=reads.groups)
     return term, np.ascontiguousarray(kernel)
 
 
