@@ -1,11 +1,12 @@
 # The two commands a newcomer types: `make demo` and `make test`. Each installs what it needs into .venv first.
-.PHONY: demo test docs reproduce-smoke check lint types layers test-python test-core test-sanitize test-thread \
+.PHONY: demo test docs reproduce-smoke chaos soak check lint types layers test-python test-core test-sanitize test-thread \
   test-constant-time fuzz format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PYTHON ?= python3
+MINUTES ?= 5
 CORE_SOURCES := $(shell find core -name '*.cpp' -o -name '*.h')
 CMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" cmake
 
@@ -17,6 +18,13 @@ test: lint types layers test-core test-python
 # Every experiment of the paper on tiny networks: proves the path, not the claims. Not part of `test`.
 reproduce-smoke: $(INSTALLED)
 	$(BIN)/sphynx reproduce all --scale smoke --out out/reproduce-smoke
+
+# Faults at every message, and many clients for minutes: docs/reliability.md. Not part of `test`, but a slice is.
+chaos: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.chaos --minutes $(MINUTES) --verbose
+
+soak: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.chaos.soak --minutes $(MINUTES)
 
 # Pages made from the program itself: all verbs and options, the paper beside ours. Tests hold them equal.
 docs: $(INSTALLED)
@@ -72,7 +80,6 @@ test-constant-time: $(INSTALLED)
 
 # Searches every parser for inputs that are neither used nor refused, MINUTES in all; what is found goes to out/fuzz. The
 # core's parsers under clang's libFuzzer, or gcc's coverage; Python's under atheris where it installs.
-MINUTES ?= 5
 FUZZ_TARGETS := 15
 FUZZ_SECONDS = $$(( 60 * $(MINUTES) / $(FUZZ_TARGETS) ))
 FUZZ_CXX ?= $(if $(shell command -v clang++),clang++,g++)

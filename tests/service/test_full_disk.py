@@ -88,7 +88,7 @@ def test_clients_hear_of_a_full_disk_and_are_served_once_it_is_not(scene: Scene)
         with (
             scene.client() as client,
             full_disk(server.process.pid),
-            pytest.raises(PeerGaveUpError, match="the server's disk is full or cannot be written"),
+            pytest.raises(PeerGaveUpError, match="the server's disk is full, damaged or cannot be written"),
         ):
             client.prepare(1, relu="gmw")
         assert server.wait_for("refused")["where"].endswith(LEDGER)

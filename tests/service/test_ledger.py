@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sphynx.errors import BundleRefusedError, InputError
+from sphynx.errors import BundleRefusedError, DiskError, InputError
 from sphynx.service.ledger import KEEP_SPENT_S, Ledger
 from tests.service.tiny import OWNER, put, some_entry, tiny_program
 
@@ -261,6 +261,43 @@ def test_an_older_ledger_gets_the_later_columns_and_the_indices(tmp_path: Path) 
     assert found == names and [entry.bundle_id for entry in again.ready()] == [bundle_id]
     again.reserve(some_entry(), hourly=1)  # when the older one was begun is not known: it does not count
     again.burn(bundle_id, owner=OWNER, program=PROGRAM, hourly=1)
+
+
+def test_a_file_that_is_damaged_while_it_is_used_says_so(tmp_path: Path) -> None:
+    """Not as an error of SQLite's: a client would show its user a traceback, a server would call itself failed."""
+    ledger = Ledger(tmp_path / "ledger")
+    for _ in range(100):
+        ledger.reserve(some_entry())
+    ledger._file._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with (tmp_path / "ledger").open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(4096)  # the first page says where the tables are
+        file.write(os.urandom(size - 4096))
+    ledger._file._base.execute("PRAGMA shrink_memory")  # forgets the pages as they were
+    for use in (ledger.ready, ledger.preparing, lambda: ledger.reserve(some_entry())):
+        with pytest.raises(DiskError, match="damaged") as refused:
+            use()
+        assert "Move the whole folder away" in refused.value.remedy
+    ledger.close()
+
+
+def test_damaged_text_is_damage(tmp_path: Path) -> None:
+    """Python cannot decode it, and says so before it says what SQLite found."""
+    for name, (written, damaged), error in (
+        ("schema", (b"home (mark", b"home \xd4mark"), InputError),
+        ("row", (OWNER.encode(), b"\xd4" * len(OWNER)), DiskError),
+    ):
+        ledger = Ledger(tmp_path / name)
+        bundle_id = some_entry().bundle_id
+        ledger.reserve(some_entry(bundle_id))
+        ledger.make_ready(bundle_id, size_bytes=1, offline_seconds=1, offline_bytes=1)
+        ledger.close()
+        raw = (tmp_path / name).read_bytes()
+        assert written in raw
+        (tmp_path / name).write_bytes(raw.replace(written, damaged))
+        with pytest.raises(error) as refused:
+            Ledger(tmp_path / name).ready()
+        assert "Move the whole folder away" in refused.value.remedy
 
 
 def test_a_damaged_or_newer_file_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The SQLite file of a ledger: its tables, and changes that are on the disk when they return, or never were.
 
 A write-ahead log with synchronous=FULL; every change is one transaction that takes the write lock first, so that
-threads and processes take turns. What cannot be written raises DiskError and leaves the file as it was.
+threads and processes take turns. What cannot be written raises DiskError and leaves the file as it was; so does a file
+that is found damaged while it is in use.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _UNWRITABLE = {
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_FULL,
 }
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_START_ANEW = "Move the whole folder away: its bundles are lost, and new ones can be prepared."
 _SCHEMA = """
 CREATE TABLE bundles (
     bundle_id BLOB PRIMARY KEY,
@@ -75,13 +78,13 @@ class LedgerFile:
             self._base.execute("PRAGMA journal_mode=WAL")
             self._base.execute("PRAGMA synchronous=FULL")
             self._create()
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
             if _is_unwritable(error):
                 raise self._unwritable(error) from None
             raise InputError(
                 f"it cannot be used ({error})",
                 where=str(path),
-                remedy="Move the whole folder away: its bundles are lost, and new ones can be prepared.",
+                remedy=_START_ANEW,
             ) from None
 
     @contextmanager
@@ -94,16 +97,26 @@ class LedgerFile:
                 self._base.execute("COMMIT")
             except BaseException as error:
                 if self._base.in_transaction:  # also after a COMMIT that failed: the next change would find it open
-                    self._base.execute("ROLLBACK")
+                    with contextlib.suppress(sqlite3.Error):  # what failed first is what has to be said
+                        self._base.execute("ROLLBACK")
                 if _is_unwritable(error):
                     with contextlib.suppress(sqlite3.Error):  # the log may be what fills the disk
                         self._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     raise self._unwritable(error) from None
+                if _is_damaged(error):
+                    raise self._damaged(error) from None
                 raise
 
     def select(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
-            return self._base.execute(query, values).fetchall()
+            try:
+                return self._base.execute(query, values).fetchall()
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                if _is_unwritable(error):
+                    raise self._unwritable(error) from None
+                if _is_damaged(error):
+                    raise self._damaged(error) from None
+                raise
 
     def close(self) -> None:
         with self._lock:
@@ -121,6 +134,9 @@ class LedgerFile:
             self._base.execute(f"ALTER TABLE bundles ADD COLUMN {column} {_LATER_COLUMNS[column]}")
         self._base.executescript(f"{_LATER_TABLES} {_INDICES} PRAGMA user_version = {VERSION};")
 
+    def _damaged(self, error: BaseException) -> DiskError:
+        return DiskError(f"it is damaged ({error})", where=str(self._path), remedy=_START_ANEW)
+
     def _unwritable(self, error: BaseException) -> DiskError:
         return DiskError(
             f"it cannot be written ({error})",
@@ -130,7 +146,16 @@ class LedgerFile:
 
 
 def _is_unwritable(error: BaseException) -> bool:
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in _UNWRITABLE
+    return isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _UNWRITABLE
+
+
+def _is_damaged(error: BaseException) -> bool:
+    """Text that cannot be decoded is text that nobody wrote. It may be a value, for which Python's OperationalError has
+    no code, or part of SQLite's message about a schema that it does not understand."""
+    if isinstance(error, sqlite3.OperationalError):
+        return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _DAMAGED
+    is_told = type(error) is sqlite3.DatabaseError and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+    return is_told or isinstance(error, UnicodeDecodeError)
 
 
 def _sync_folder(folder: Path) -> None:

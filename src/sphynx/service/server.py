@@ -256,5 +256,5 @@ def _told(error: SphynxError) -> str:
     if isinstance(error, StoreFullError):
         return "the server has no room for another bundle"
     if isinstance(error, DiskError):
-        return "the server's disk is full or cannot be written"
+        return "the server's disk is full, damaged or cannot be written"
     return "the server cannot read its keys" if isinstance(error, InputError) else error.what

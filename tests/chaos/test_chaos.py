@@ -1,0 +1,39 @@
+"""A slice of the chaos run and of the soak, each in a process of its own: forking is for processes without threads."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.chaos.proxy import NETWORK_FAULTS
+from tests.chaos.strike import PROCESS_FAULTS
+from tests.service.processes import ROOT
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, prctl and prlimit")
+
+
+def run(*arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_one_point_of_every_fault() -> None:
+    said = run("tests.chaos", "--each", "1", "--minutes", "4", "--seed", "1", "--verbose")
+    rows = [line for line in said.splitlines() if line.startswith((*PROCESS_FAULTS, *NETWORK_FAULTS))]
+    assert len(rows) >= 12  # a point may not come about
+    for row in rows:
+        points, survived, _lost, wrong, _restarts, unforeseen = map(int, row.split()[-6:])
+        assert (points, survived, wrong, unforeseen) == (1, 1, 0, 0)
+    assert re.search(r"bundles reused: 0 of \d\d+ halves used", said)
+
+
+def test_a_short_soak_has_no_wrong_answer_and_leaves_nothing_behind() -> None:
+    said = run("tests.chaos.soak", "--minutes", "0.03", "--clients", "4", "--no-timing")
+    assert " 0 wrong, 0 failed" in said and "bounds      kept" in said
