@@ -188,7 +188,7 @@ class Question:
                 with self._client() as client:
                     if not client.ready:
                         client.prepare(1, relu=self.backend)
-                    tell(answer=client.infer(self.pixels).logits.tolist())
+                    tell(answer=client.infer(self.pixels).integer_logits.tolist())
 
         return run
 

@@ -1,6 +1,6 @@
 """Many clients for minutes: `make soak MINUTES=5`, or `python -m tests.chaos.soak --minutes 5 --clients 64`.
 
-`sphynx serve` as a process, and the clients as threads of some processes, each with keys, bundles and a connection of
+The server as a process, and the clients as threads of some processes, each with keys, bundles and a connection of
 its own. Every client prepares one bundle, uses it, checks the answer, and begins again. Memory, file descriptors and
 threads of all processes are read from /proc once everybody has been served (start) and before the clients leave (end);
 those of the server once more when they are gone. Exit code 1 if a bound is passed: BOUNDS says which there are.
@@ -25,6 +25,7 @@ import numpy as np
 
 from sphynx.errors import SphynxError
 from sphynx.program.interpret import interpret
+from sphynx.service.admission import Limits
 from sphynx.service.local import LocalServer, running_server
 from tests.service.tiny import save_tiny
 
@@ -67,7 +68,7 @@ def ask_on(server: LocalServer, compiled: Path, numbers: range, stop: Event, fou
                     pixels = dice.integers(0, 256, (1, 4, 4), np.uint8)
                     client.prepare(1, relu="gmw" if number % 2 else "gc")
                     start_s = time.monotonic()
-                    answer = client.infer(pixels).logits
+                    answer = client.infer(pixels).integer_logits
                     seconds = time.monotonic() - start_s
                     is_right = np.array_equal(answer, interpret(program, weights, pixels[None])[0])
                     tell(client=number, at_s=start_s, seconds=seconds, is_right=bool(is_right))
@@ -83,11 +84,11 @@ def ask_on(server: LocalServer, compiled: Path, numbers: range, stop: Event, fou
 
 def soak(folder: Path, clients: int, minutes: float, *, is_timed: bool) -> int:
     save_tiny(folder / "compiled")
-    options = ("--connections", str(clients + 8), "--hourly", "1000000", "--quota", "1G", "--workers", "2")
+    limits = Limits(workers=2, connections=clients + 8, images_per_hour=1 << 30, quota_bytes=1 << 30, queue_s=ROUND_S)
     context = multiprocessing.get_context("spawn")
     found: Queue[str] = context.Queue()
     stop = context.Event()
-    with running_server(folder / "compiled", folder, clients=clients, options=options) as server:
+    with running_server(folder / "compiled", folder, clients=clients, limits=limits) as server:
         before = usage(server.pid)
         asking = [
             context.Process(

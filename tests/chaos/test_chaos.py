@@ -27,7 +27,7 @@ def run(*arguments: str) -> str:
 def test_one_point_of_every_fault() -> None:
     said = run("tests.chaos", "--each", "1", "--minutes", "4", "--seed", "1", "--verbose")
     rows = [line for line in said.splitlines() if line.startswith((*PROCESS_FAULTS, *NETWORK_FAULTS))]
-    assert len(rows) >= 12  # a point may not come about
+    assert len(rows) >= 12  # some may not come about
     for row in rows:
         points, survived, _lost, wrong, _restarts, unforeseen = map(int, row.split()[-6:])
         assert (points, survived, wrong, unforeseen) == (1, 1, 0, 0)
