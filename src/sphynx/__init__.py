@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sphynx.api.compiling import Compiled, compile
     from sphynx.api.data import open_data
     from sphynx.api.networks import build, evaluate, load
-    from sphynx.api.planning import LatencyPlan, plan, plan_for_latency
+    from sphynx.api.planning import LatencyPlan, plan, plan_for_latency, plan_stream
     from sphynx.api.serving import Server
     from sphynx.network.trained import TrainedNetwork
     from sphynx.program.quantise import Precision
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sphynx.space.design import Design
     from sphynx.space.genotype import Genotype
     from sphynx.space.published_cells import find_cells
+    from sphynx.space.stream import StreamDesign
     from sphynx.space.tally import Shape
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "Server",
     "Shape",
     "SphynxError",
+    "StreamDesign",
     "TrainedNetwork",
     "__version__",
     "build",
@@ -70,6 +72,7 @@ __all__ = [
     "open_data",
     "plan",
     "plan_for_latency",
+    "plan_stream",
 ]
 
 # Where each name is defined. A test holds this equal to the imports above, which type checkers and editors read.
@@ -84,6 +87,7 @@ _DEFINED_IN = {
     "Prediction": "sphynx.service.prediction",
     "Server": "sphynx.api.serving",
     "Shape": "sphynx.space.tally",
+    "StreamDesign": "sphynx.space.stream",
     "TrainedNetwork": "sphynx.network.trained",
     "build": "sphynx.api.networks",
     "compile": "sphynx.api.compiling",
@@ -93,6 +97,7 @@ _DEFINED_IN = {
     "open_data": "sphynx.api.data",
     "plan": "sphynx.api.planning",
     "plan_for_latency": "sphynx.api.planning",
+    "plan_stream": "sphynx.api.planning",
 }
 
 

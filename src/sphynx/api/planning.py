@@ -12,6 +12,9 @@ from sphynx.space.operations import Convolution, ConvStack
 from sphynx.space.planner import PlanList, parse_percentage, parse_relu_budget
 from sphynx.space.planner import plan as plan_budget
 from sphynx.space.published_cells import find_cells, into_sphynx_space
+from sphynx.space.stream import Borders
+from sphynx.space.stream_planner import StreamPlanList
+from sphynx.space.stream_planner import plan_stream as stream_plans
 from sphynx.space.tally import Shape
 
 if TYPE_CHECKING:
@@ -41,6 +44,24 @@ def plan(
     """
     template = _template(image, classes, cells, stem, balancing, conv_stack, convolution)
     return plan_budget(template, parse_relu_budget(str(relu_budget)), parse_percentage(str(tolerance)))
+
+
+def plan_stream(
+    relu_budget: int | str,
+    *,
+    image: tuple[int, int, int] = CIFAR_IMAGE,
+    classes: int = CIFAR100_CLASSES,
+    tolerance: float | str = 0.05,
+    borders: Borders = "halo",
+    width: int = 0,
+) -> StreamPlanList:
+    """Stream networks of at most so many ReLUs, one for each number of blocks, and a choice: `.design`, with `.reason`.
+
+    `width` is the stream's in its last stage; 0 stands for one that suits the budget.
+    """
+    return stream_plans(
+        parse_relu_budget(str(relu_budget)), parse_percentage(str(tolerance)), Shape(*image), classes, borders, width
+    )
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,10 @@ class StreamPlanList:
     def chosen(self) -> StreamPlan:
         return next(plan for plan in self.plans if plan.chosen)
 
+    @property
+    def design(self) -> StreamDesign:
+        return self.chosen.design
+
 
 def plan_stream(
     relu_budget: int, tolerance: float, image: Shape, classes: int, borders: Borders = "halo", width: int = 0

@@ -3,7 +3,7 @@
 With halo borders nothing that a block adds to the stream is cut off, so that composing convolutions is exact without
 terms for borders: every ReLU layer is one convolution of each earlier one, and nothing is left to choose. With zero
 borders every convolution of the stream is a joint, which may be cut where its border terms would cost more. The head's
-mean is part of its linear map, a kernel as large as the inside.
+mean is part of its linear map: of public window sums where that has fewer weights, else a kernel as large as the map.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from sphynx.program.fusion.affine import Node, Window
 from sphynx.program.fusion.fuse import Fuser
 from sphynx.space.stream import KERNEL
 from sphynx.space.tally import Shape
+
+LEAST_SUMMED = 4  # pixels: on smaller maps there are more windows than pixels
 
 
 def walk_stream(fuser: Fuser, network: StreamNetwork) -> Node:
@@ -36,12 +38,19 @@ def walk_stream(fuser: Fuser, network: StreamNetwork) -> Node:
             assert isinstance(block, StreamBlock)
             stream = _joint(fuser, stream, halo, f"stages.{number}.{place}.stream")
             stream = stream + _block(fuser, block, stream, inside, halo, f"stages.{number}.{place}")
-    inside, halo = design.maps[-1], design.halos[-1]
-    window = Window(inside.height, inside.width, 1, 1, top=-halo, left=-halo)
-    weights = array_of(network.head.weight)[:, :, None, None] / (inside.height * inside.width)
-    kernel = np.broadcast_to(weights, (*weights.shape[:2], inside.height, inside.width))
-    logits = fuser.convolve(stream, kernel, window)
-    return fuser.scale(logits, np.ones(len(kernel)), array_of(network.head.bias))
+    return _head(fuser, network.head, stream, design.maps[-1], design.halos[-1])
+
+
+def _head(fuser: Fuser, head: nn.Linear, stream: Node, inside: Shape, halo: int) -> Node:
+    weights = array_of(head.weight)[:, :, None, None]
+    if halo and LEAST_SUMMED <= min(inside[1:]) < min(fuser.image[1:]):
+        # The mean of a convolution is one of window sums, fewer than the pixels: 9 instead of 16 on a 4x4 map.
+        rows, columns = (((halo, halo + length),) for length in inside[1:])
+        logits = fuser.convolve(fuser.average(stream, rows, columns, "head"), weights, Window(1, 1, 1, 1))
+    else:
+        kernel = np.broadcast_to(weights / (inside.height * inside.width), (*weights.shape[:2], *inside[1:]))
+        logits = fuser.convolve(stream, kernel, Window(inside.height, inside.width, 1, 1, top=-halo, left=-halo))
+    return fuser.scale(logits, np.ones(len(weights)), array_of(head.bias))
 
 
 def _joint(fuser: Fuser, stream: Node, halo: int, name: str) -> Node:
