@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.program.frontend.onnx_models import Maker, write
 from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
@@ -19,8 +20,10 @@ from sphynx.core.bits import unpack_ring
 from sphynx.core.gmw import Material
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import Backend
+from sphynx.program.frontend.onnx.network import read_network
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
+from sphynx.program.quantise import Precision, measure, quantise
 from sphynx.protocol import transport
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import Channel, local_pair
@@ -70,6 +73,22 @@ def test_private_sums_and_truncations_are_the_oracle(
     seed: int, backend: Backend, images: int, with_square: bool
 ) -> None:
     ask(random_public_case(seed, images, with_square=with_square), backend)
+
+
+@pytest.mark.parametrize("backend", ["gc", "gmw"])
+def test_a_compiled_network_with_all_that_compares(backend: Backend, tmp_path: Path) -> None:
+    """Max pools, a clip, a leaky ReLU, a residual sum and a depthwise convolution, as the compiler makes them."""
+    make = Maker(("n", 2, 8, 8))
+    x = make.node("MaxPool", make.node("Relu", make.conv("x", 2, 4)), kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    six = [make.constant(np.float32(bound)) for bound in (0, 6)]
+    long = make.conv(make.node("Clip", make.conv(x, 4, 4, 1, group=4), *six), 4, 4, pads=[1, 1, 1, 1])
+    x = make.node("LeakyRelu", make.node("Add", long, x), alpha=0.125)
+    x = make.node("MaxPool", make.conv(x, 4, 4, 1), kernel_shape=[2, 2])
+    network = read_network(write(make.model(make.dense(make.node("Flatten", x), 16, 3)), tmp_path / "network.onnx"))
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 2, 8, 8), np.uint8)
+    made = quantise(measure(network.trace((0.5,) * 2, (0.25,) * 2), pixels), Precision(8, 10, 7))
+    assert made.program.format_version == 2 and made.program.comparison_count
+    ask(Case(made.program, made.weights, pixels[:2]), backend)
 
 
 @pytest.mark.parametrize("ring_bits", [32, 33, 48, 64])

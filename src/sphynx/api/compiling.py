@@ -83,6 +83,11 @@ class Compiled:
         return self.program.relu_count
 
     @property
+    def comparisons(self) -> int:
+        """Of max pools; each costs what a ReLU costs."""
+        return self.program.comparison_count
+
+    @property
     def image(self) -> tuple[int, int, int]:
         """Channels, height, width of the uint8 images that it reads."""
         return self.program.image

@@ -84,7 +84,7 @@ def _row(
         online_cpu_s=online_cpu_s,
         offline_bytes=offline_traffic.bytes,
         online_bytes=online_traffic.bytes,
-        online_bytes_per_relu=online_traffic.bytes / (job.batch * program.relu_count),
+        online_bytes_per_relu=online_traffic.bytes / (job.batch * (program.relu_count + program.comparison_count)),
         he_bytes=sum(he_messages) + HEADER_BYTES * len(he_messages),
         rounds=online_traffic.rounds,
         peak_memory_bytes=PerParty(server.peak_memory_bytes, client.peak_memory_bytes),

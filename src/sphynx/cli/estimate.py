@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli.design_options import Json
-from sphynx.cli.output import print_json, print_table, short
+from sphynx.cli.output import nonlinear_text, print_json, print_table, short
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
 
@@ -93,7 +93,8 @@ def estimate(
     rates = machine_rates(recalibrate=recalibrate)
     found = estimate_program(program, rates, parsed, backend)
     if as_json:
-        print_json({"compiled": str(compiled), "rates": rates.to_json(), **found.to_json()})
+        counts = {"relus": program.relu_count, "comparisons": program.comparison_count}
+        print_json({"compiled": str(compiled), **counts, "rates": rates.to_json(), **found.to_json()})
         return
     rows = [
         [
@@ -109,7 +110,7 @@ def estimate(
         f"{compiled} over {parsed.name}, ReLU by {found.backend}, both parties on {rates.machine}",
         ["linear map", ">offline, ms", ">online, ms", ">offline, bytes", ">online, bytes"],
         rows,
-        note=f"{_link_words(parsed)}, {rates.cores} cores for both parties. "
+        note=f"{nonlinear_text(program)}; {_link_words(parsed)}, {rates.cores} cores for both parties. "
         "Set-up (TLS, base OT, keys) and frame headers are not counted.",
     )
 

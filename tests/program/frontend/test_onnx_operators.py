@@ -191,8 +191,22 @@ def counts(middle: nn.Module, tmp_path: Path) -> tuple[int, int, int]:
 def test_a_pool_goes_before_the_relu_where_that_is_cheaper(tmp_path: Path) -> None:
     n = 4 * 8 * 6
     assert counts(nn.MaxPool2d(2), tmp_path) == (n // 4, 3 * n // 4, 3)  # n in all, not 1.75 n
+    for activation in (nn.ReLU6(), nn.LeakyReLU(0.1), nn.PReLU(4)):
+        graph = assert_equal(Body(nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), activation, nn.MaxPool2d(2))), tmp_path)
+        later = [step for step in graph.steps if isinstance(step, Relu)][1:]
+        assert [step.comparison for step in later] == [True, True, False]
     relus, comparisons, layers = counts(nn.MaxPool2d(3, 2, 1), tmp_path)
     assert layers == 5 and relus + comparisons <= n + 6 * n // 4
+
+
+def test_a_pool_of_a_convolution_is_truncated_behind_it(tmp_path: Path) -> None:
+    """No activation does that for it: as it is, its bits would add to those of the next map."""
+    middle = nn.Sequential(nn.Conv2d(4, 4, 3), nn.MaxPool2d(2), nn.Conv2d(4, 4, 2))
+    graph = assert_equal(Body(middle), tmp_path)
+    (floor,) = (step for step in graph.steps if isinstance(step, Truncate))
+    assert not graph.links and floor.name in {name for step in graph.linears for name in step.sources}
+    program, error = compiled(middle, tmp_path)
+    assert error < 0.01 and program.ring_bits < 36
 
 
 def test_groups_are_public(tmp_path: Path) -> None:

@@ -102,6 +102,13 @@ class Fuser:
         windows = (rows, row_factors), (columns, column_factors)
         node = self.settled(node)
         summed = self._window_sums(node, windows, name)
+        if summed is None and len(rows) == len(columns) == 1:  # the map is smaller than the kernel: read all of it
+            (top, bottom), (left, right) = rows[0], columns[0]
+            size = (bottom - top, right - left)
+            same = np.broadcast_to(
+                np.eye(node.shape.channels)[:, :, None, None] / divisor, (node.shape.channels,) * 2 + size
+            )
+            return self.convolve(node, same, Window(*size, 1, 1, top=-top, left=-left))
         if summed is None:
             node = self.settled(self.as_tensor(node, f"{name}.input"))
             summed = self._window_sums(node, windows, name)
@@ -159,6 +166,24 @@ class Fuser:
         if id(node) not in self._activated:
             self._activated[id(node)] = node, self.activate(Relu(name, self.compared(node, f"{name}.input")))
         return self._activated[id(node)][1]
+
+    def is_wide(self, name: str) -> bool:
+        """Whether no truncation lies between the tensor and a linear map: as a source it would widen the ring."""
+        waiting = [name]
+        while waiting:
+            step = self._steps.get(waiting.pop())
+            if isinstance(step, Linear):
+                return True
+            if isinstance(step, Pool | Combine) or (isinstance(step, Relu) and step.comparison):
+                waiting += step.sources
+        return False
+
+    def truncated(self, node: Node, name: str) -> Node:
+        """The same with as many bits as an activation has, where it has more."""
+        found = self.named(node, f"{name}.input")
+        if not self.is_wide(found):
+            return self.tensor(found)
+        return self.activate(Truncate(name, self.compared(self.tensor(found), f"{name}.input"), 0))
 
     def activate(self, step: Relu | Truncate) -> Node:
         self._add(step)

@@ -42,7 +42,10 @@ def comparisons(runs: Sequence[Run]) -> list[int]:
 
 
 def maximum(fuser: Fuser, node: Node, rows: Sequence[Run], columns: Sequence[Run], name: str) -> Node:
-    """The maximum over all pairs of a run of rows and a run of columns. Rows come first, as they lie in memory."""
+    """The maximum over all pairs of a run of rows and a run of columns. Rows come first, as they lie in memory.
+
+    Of numbers that are not truncated it is not, either: `Fuser.truncated` is for a pool that no activation follows.
+    """
     tensor = fuser.as_tensor(node, f"{name}.input")
     for axis, runs, called in ((ROWS, rows, "rows"), (COLUMNS, columns, "columns")):
         tensor = _along(fuser, tensor, axis, runs, f"{name}.{called}")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sphynx.program.frontend.onnx.file import Operation
+from sphynx.program.frontend.onnx.file import NONLINEAR, Operation
 from sphynx.program.frontend.onnx.value import Value
-from sphynx.program.frontend.onnx.walker import Walker, Ways
+from sphynx.program.frontend.onnx.walker import Walker, Way, Ways
 from sphynx.program.frontend.onnx.windows import kernel_shape, runs, slides
 from sphynx.program.fusion.affine import Node
 from sphynx.program.fusion.nonlinear import Run, clip, leaky_relu, maximum, pools_first
@@ -22,22 +22,38 @@ def _of_elements(walker: Walker, op: Operation) -> Value:
     return value if value.order is None else value.settled(walker.fuser, op.name)
 
 
+def _pooled_first(walker: Walker, op: Operation, way: Way, value: Value) -> Value | None:
+    """Monotone, it commutes with a max pool that alone reads it: the pool first, where that is cheaper; else None."""
+    follower = walker.only_reader(op)
+    if follower is None or follower.kind != "MaxPool" or not value.is_map or len(follower.outputs) > 1:
+        return None
+    found = _pool_runs(follower, value.node)
+    if not pools_first(*found, (value.node.shape.height, value.node.shape.width)):
+        return None
+    pooled = maximum(walker.fuser, value.node, *found, follower.name)
+    walker.values[op.inputs[0]] = Value.of_map(pooled)
+    made = way(walker, replace(op, outputs=()))  # of the pooled map, which no pool reads again
+    walker.values[op.inputs[0]] = value
+    assert isinstance(made, Value)
+    walker.values[follower.outputs[0]] = made
+    walker.done.add(follower.word)
+    return made
+
+
 def relu(walker: Walker, op: Operation) -> Value:
-    """A max pool that alone reads it goes first where that is cheaper: the two commute."""
-    value, follower, name = _of_elements(walker, op), walker.only_reader(op), f"{op.name}.activation"
-    if follower is not None and follower.kind == "MaxPool" and value.is_map and len(follower.outputs) == 1:
-        found = _pool_runs(follower, value.node)
-        if pools_first(*found, (value.node.shape.height, value.node.shape.width)):
-            pooled = maximum(walker.fuser, value.node, *found, follower.name)
-            walker.values[follower.outputs[0]] = Value.of_map(walker.fuser.relu(pooled, name))
-            walker.done.add(follower.word)
-            return value  # nothing reads it
-    return replace(value, node=walker.fuser.relu(value.node, name), unpadded=None)
+    value = _of_elements(walker, op)
+    first = _pooled_first(walker, op, relu, value)
+    if first is not None:
+        return first
+    return replace(value, node=walker.fuser.relu(value.node, f"{op.name}.activation"), unpadded=None)
 
 
 def clipped(walker: Walker, op: Operation) -> Value:
     """Clip, of ReLU6 and HardTanh as well."""
     value = _of_elements(walker, op)
+    first = _pooled_first(walker, op, clipped, value)
+    if first is not None:
+        return first
     low, high = (_bound(walker, op, number, name) for number, name in ((1, "min"), (2, "max")))
     name, node, fuser = f"{op.name}.activation", value.node, walker.fuser
     if low is not None and high is not None:
@@ -76,6 +92,9 @@ def leaky(walker: Walker, op: Operation) -> Value:
         slope = spread[:, 0]
     else:
         slope = np.full(value.node.shape.channels, float(op.attributes.get("alpha", 0.01)))
+    first = _pooled_first(walker, op, leaky, value) if (slope >= 0).all() else None
+    if first is not None:
+        return first
     node, name = value.node, f"{op.name}.activation"
     if (slope == 0).all():
         made = walker.fuser.relu(node, name)
@@ -88,7 +107,15 @@ def max_pool(walker: Walker, op: Operation) -> Value:
     if len(op.outputs) > 1 and op.outputs[1]:
         raise op.refusal("gives indices", "Use the maxima alone.")
     node = walker.map(op)
-    return Value.of_map(maximum(walker.fuser, node, *_pool_runs(op, node), op.name))
+    return _finished(walker, op, maximum(walker.fuser, node, *_pool_runs(op, node), op.name))
+
+
+def _finished(walker: Walker, op: Operation, pooled: Node) -> Value:
+    """Truncated, unless an activation will do that."""
+    reader = walker.only_reader(op)
+    if reader is not None and reader.kind in NONLINEAR:
+        return Value.of_map(pooled)
+    return Value.of_map(walker.fuser.truncated(pooled, f"{op.name}.truncated"))
 
 
 def _pool_runs(op: Operation, node: Node) -> Runs:
@@ -102,7 +129,7 @@ def _pool_runs(op: Operation, node: Node) -> Runs:
 def global_max(walker: Walker, op: Operation) -> Value:
     node = walker.map(op)
     rows, columns = ([tuple(range(length))] for length in node.shape[1:])
-    return Value.of_map(maximum(walker.fuser, node, rows, columns, op.name))
+    return _finished(walker, op, maximum(walker.fuser, node, rows, columns, op.name))
 
 
 WAYS: Ways = {
