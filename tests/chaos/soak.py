@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -23,7 +24,6 @@ from threading import Lock, Thread
 
 import numpy as np
 
-from sphynx.errors import SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.service.admission import Limits
 from sphynx.service.local import LocalServer, running_server
@@ -72,8 +72,8 @@ def ask_on(server: LocalServer, compiled: Path, numbers: range, stop: Event, fou
                     seconds = time.monotonic() - start_s
                     is_right = np.array_equal(answer, interpret(program, weights, pixels[None])[0])
                     tell(client=number, at_s=start_s, seconds=seconds, is_right=bool(is_right))
-        except SphynxError as error:
-            tell(client=number, failure=str(error))
+        except Exception as error:
+            tell(client=number, failure=f"{type(error).__name__}: {error}")
 
     threads = [Thread(target=ask, args=(number,)) for number in numbers]
     for thread in threads:
@@ -99,14 +99,23 @@ def soak(folder: Path, clients: int, minutes: float, *, is_timed: bool) -> int:
         for process in asking:
             process.start()
         lines: list[dict[str, float]] = []
-        gather(found, lines, until=lambda: len({line["client"] for line in lines}) == clients, wait_s=ROUND_S)
+
+        def are_gone() -> bool:
+            return not any(process.is_alive() for process in asking)
+
+        def are_served() -> bool:
+            return len({line["client"] for line in lines}) == clients
+
+        gather(found, lines, until=lambda: are_served() or are_gone(), wait_s=ROUND_S)
+        if are_gone():
+            sys.exit("all clients have ended before they were served")
         gather(found, lines, wait_s=60 * minutes * WARM_UP)
         pids = {"server": server.pid, **{f"clients {at}": process.pid or 0 for at, process in enumerate(asking)}}
         start, start_s = {name: usage(pid) for name, pid in pids.items()}, time.monotonic()
         gather(found, lines, wait_s=60 * minutes * (1 - WARM_UP))
         end, end_s = {name: usage(pid) for name, pid in pids.items()}, time.monotonic()
         stop.set()
-        gather(found, lines, until=lambda: not any(process.is_alive() for process in asking), wait_s=ROUND_S)
+        gather(found, lines, until=are_gone, wait_s=ROUND_S)
         for process in asking:
             process.join()
         time.sleep(2.0)  # connections are closed by threads
@@ -115,10 +124,12 @@ def soak(folder: Path, clients: int, minutes: float, *, is_timed: bool) -> int:
     return show(before, start, end, after, measured, lines, clients, end_s - start_s, is_timed)
 
 
-def gather(found: Queue[str], lines: list[dict[str, float]], *, wait_s: float, until: object = None) -> None:
+def gather(
+    found: Queue[str], lines: list[dict[str, float]], *, wait_s: float, until: Callable[[], bool] = lambda: False
+) -> None:
     """Reads on for so long, or until something is true."""
     deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline and not (callable(until) and until()):
+    while time.monotonic() < deadline and not until():
         while not found.empty():
             lines.append(json.loads(found.get()))
         time.sleep(0.05)
