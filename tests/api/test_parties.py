@@ -68,6 +68,14 @@ def test_a_picture_is_asked_about_in_every_form(
         assert answer.probability == max(answer.probabilities) and answer.online_seconds > 0
 
 
+def test_a_question_can_insist_on_a_backend(server: sphynx.Server, authority: Path, tmp_path: Path) -> None:
+    with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path / "bundles") as client:
+        client.prepare(1, relu="gc")
+        assert client.infer(pixels(1), relu="gmw").backend == "gmw"  # made for it
+        assert (client.ready_with("gc"), client.ready_with("gmw")) == (1, 0)
+        assert client.infer(pixels(1)).backend == "gc"
+
+
 def test_threads_share_a_client(server: sphynx.Server, tiny: sphynx.Compiled, authority: Path, tmp_path: Path) -> None:
     images = np.stack([pixels(seed) for seed in range(6)])
     client = sphynx.Client(server.address, keys=authority / "alice", state=tmp_path / "bundles")

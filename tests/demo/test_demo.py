@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from sphynx.data.sample_pictures import sample_photographs
 from sphynx.demo.page import COLUMNS, cost_rows, data_url, demo_page
-from sphynx.demo.scenes import SHIPPED_MODEL, Answer, Question, Scene, has_shipped_scene, sample_photographs
+from sphynx.demo.scenes import SHIPPED_MODEL, Answer, Question, Scene, has_shipped_scene
 from sphynx.service.prediction import Prediction
 from sphynx.space.shipped import model_names
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.ir import Program
+from sphynx.protocol.channel import Observer
 from sphynx.service.client import Client as Connection
 from sphynx.service.hosting import parse_address
 from sphynx.service.pictures import pixels_of
@@ -47,23 +48,27 @@ class Client:
         wait_s: float = STARTING_S,
         trust_state: bool = False,
         warn: Callable[[str], None] = warnings.warn,
+        observer: Observer | None = None,
     ) -> None:
         """`server` is HOST:PORT; `keys` the folder that `sphynx keys issue NAME --client` made, which also takes the
         bundles unless `state` names another. `program` insists on the one with this hash. `wait_s` is how long a
         port that refuses is tried again: the server may be just starting. `trust_state` keeps bundles after a restart
-        of the machine or a move of their folder; `warn` hears of an old list of revoked keys."""
+        of the machine or a move of their folder; `warn` hears of an old list of revoked keys; `observer` watches
+        what this end sends and receives."""
         host, port = parse_address(server)
         self._connect = partial(
             Connection, host, port, keys=Path(keys), state=None if state is None else Path(state), program=program,
-            timeout_s=timeout_s, wait_s=wait_s, trust_state=trust_state, warn=warn,
+            timeout_s=timeout_s, wait_s=wait_s, trust_state=trust_state, warn=warn, observer=observer,
         )  # fmt: skip
         self._connecting = threading.Lock()
         self._connection: Connection | None = None
 
-    def infer(self, image: str | Path | NDArray[np.uint8] | Image) -> Prediction:
+    def infer(self, image: str | Path | NDArray[np.uint8] | Image, *, relu: BackendChoice = "auto") -> Prediction:
         """What is in a picture, which the server never sees: a file, a PIL image, or a uint8 array [channels, height,
-        width] (`image_shape`). Files and PIL images are resized. Makes a bundle first where none is ready."""
-        return self._asked(lambda connection: connection.infer(pixels_of(image, connection.program)))
+        width] (`image_shape`). Files and PIL images are resized. Makes a bundle first where none is ready.
+
+        `relu` insists on a bundle for gc or for gmw; auto takes what is ready."""
+        return self._asked(lambda connection: connection.infer(pixels_of(image, connection.program), relu=relu))
 
     def pixels(self, image: str | Path | NDArray[np.uint8] | Image) -> NDArray[np.uint8]:
         """The picture as the program reads it: what `infer` asks about."""
@@ -85,6 +90,12 @@ class Client:
     def ready(self) -> int:
         """How many bundles are there for later, for one picture each."""
         return self._asked(lambda connection: sum(entry.batch == 1 for entry in connection.ready))
+
+    def ready_with(self, relu: Backend) -> int:
+        """How many of them run ReLUs this way."""
+        return self._asked(
+            lambda connection: sum(entry.batch == 1 and entry.backend == relu for entry in connection.ready)
+        )
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from sphynx.cli import app as app_verb
 from sphynx.cli import (
     allocate,
     bench,
@@ -45,6 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.demo)
+app.command("app")(app_verb.app)
 app.command("plan")(plan.plan)
 app.command("design")(design.design)
 app.command("show")(show.show)

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from sphynx.data.open import open_data
-from sphynx.errors import MissingPartError
+from sphynx.data.sample_pictures import sample_photographs
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import load_model, load_normalisation
 from sphynx.program.backends import Backend
@@ -114,16 +114,6 @@ def shipped_scene(folder: Path, tell: Tell) -> Scene:
     questions = [Question(path.stem, read_picture(path, program)) for path in sample_photographs()]
     title = f"A network that comes with Sphynx: {SHIPPED_MODEL}"
     return _play(title, folder, compiled, load_model(run), run, questions, tell)
-
-
-def sample_photographs() -> list[Path]:
-    try:
-        import sklearn.datasets
-    except ModuleNotFoundError:
-        raise MissingPartError(
-            "the sample photographs come with scikit-learn", remedy="pip install 'sphynx[design]'"
-        ) from None
-    return sorted((Path(sklearn.datasets.__file__).parent / "images").glob("*.jpg"))
 
 
 def _play(

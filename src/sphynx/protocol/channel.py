@@ -18,8 +18,9 @@ import contextlib
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.cost.link import Link
@@ -85,7 +86,24 @@ class Record:
         return sum(parts, Traffic())
 
 
+class Observer(Protocol):
+    """Watches one end of a channel, in the thread that uses it: what it is told must be looked at or copied at once.
+
+    It sees what this party itself sends and receives, and can change none of it."""
+
+    def entered(self, section: Section) -> None: ...
+
+    def left(self, span: Span) -> None: ...
+
+    def sent(self, section: Section, parts: Sequence[memoryview]) -> None:
+        """A message's payload, the parts back to back."""
+
+    def received(self, section: Section, payload: bytearray) -> None: ...
+
+
 class Channel:
+    observer: Observer | None = None
+
     def __init__(self, stream: SocketStream) -> None:
         self.record = Record()
         self._stream = stream
@@ -96,12 +114,17 @@ class Channel:
     def section(self, phase: str, layer: str = "") -> Iterator[None]:
         """What is sent and received inside belongs to this phase and layer."""
         before, self._section = self._section, Section(phase, layer)
+        if self.observer is not None:
+            self.observer.entered(self._section)
         start_s = time.monotonic()
         try:
             yield
         finally:
-            self.record.spans.append(Span(self._section, start_s, time.monotonic()))
+            span = Span(self._section, start_s, time.monotonic())
+            self.record.spans.append(span)
             self._section = before
+            if self.observer is not None:
+                self.observer.left(span)
 
     @property
     def ahead_bytes(self) -> int:
@@ -148,6 +171,8 @@ class Channel:
         counts.sent_bytes += HEADER_BYTES + size
         counts.sent_messages += 1
         self._has_sent = True
+        if self.observer is not None:
+            self.observer.sent(self._section, views)
 
     def _receive(self, least: int, most: int, timeout_s: float | None) -> bytearray:
         magic, version, kind, size = _HEADER.unpack(self._stream.receive(HEADER_BYTES, timeout_s=timeout_s))
@@ -174,6 +199,8 @@ class Channel:
         counts.received_messages += 1
         counts.rounds += self._has_sent
         self._has_sent = False
+        if self.observer is not None:
+            self.observer.received(self._section, payload)
         return payload
 
     def _counts(self) -> Traffic:

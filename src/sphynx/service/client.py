@@ -33,7 +33,7 @@ from sphynx.errors import BundleGoneError, ConnectionLostError, InputError, Peer
 from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.cost.link import Link
 from sphynx.protocol.bundle import Bundle
-from sphynx.protocol.channel import Channel
+from sphynx.protocol.channel import Channel, Observer
 from sphynx.protocol.inference import InferenceClient
 from sphynx.service import session
 from sphynx.service.agreement import agree
@@ -68,14 +68,15 @@ class Client:
         trust_state: bool = False,
         link: Link | None = None,
         warn: Callable[[str], None] = warnings.warn,
+        observer: Observer | None = None,
     ) -> None:
         """`program` insists on a program by its hash. `wait_s` is how long a port that refuses is tried again.
         `trust_state` keeps bundles although the folder looks restored. `link` emulates a slower link, for benchmarks.
-        `warn` hears of an old list of revoked keys."""
+        `warn` hears of an old list of revoked keys. `observer` watches this end of the channel."""
         self._host, self._port, self._keys = host, port, keys
         self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
         self._wanted, self._timeout_s, self._connect_s, self._link = program, timeout_s, connect_s, link
-        self._wait_s = wait_s
+        self._wait_s, self._observer = wait_s, observer
         self._warn, self._open = warn, ExitStack()
         self._calling = threading.RLock()
         self._process = os.getpid()
@@ -90,6 +91,7 @@ class Client:
             keys.warn_if_older(SeenNumbers(self._state / SEEN))
             stream = self._connect(keys.context)
             self._channel = Channel(stream)
+            self._channel.observer = self._observer
             opening.callback(self._channel.close)
             keys.check(stream.peer.serial)
             self._server = stream.peer.fingerprint
@@ -138,15 +140,16 @@ class Client:
                 with contextlib.suppress(BundleGoneError):  # another process was faster
                     return self._store.preload(self._entry_for(batch).bundle_id)
 
-    def infer(self, image: NDArray[np.uint8]) -> Prediction:
+    def infer(self, image: NDArray[np.uint8], *, relu: BackendChoice = "auto") -> Prediction:
         """One image, uint8 [channels, height, width]. Prepares a bundle first if none is ready."""
-        return self.infer_batch(np.asarray(image)[None])[0]
+        return self.infer_batch(np.asarray(image)[None], relu=relu)[0]
 
-    def infer_batch(self, images: NDArray[np.uint8]) -> list[Prediction]:
-        """uint8 [n, channels, height, width] with one bundle that was prepared for batches of n."""
+    def infer_batch(self, images: NDArray[np.uint8], *, relu: BackendChoice = "auto") -> list[Prediction]:
+        """uint8 [n, channels, height, width] with one bundle that was prepared for batches of n, and for this backend
+        unless any will do."""
         with self._turn():
             self._check_images(images)
-            entry, bundle, number, start_s = self._taken(len(images))
+            entry, bundle, number, start_s = self._taken(len(images), relu)
             try:
                 with self._request():
                     self._channel.take_record()
@@ -194,10 +197,10 @@ class Client:
             self._channel.close(wait_s=0)
             raise
 
-    def _taken(self, batch: int) -> tuple[Entry, Bundle, int, float]:
+    def _taken(self, batch: int, relu: BackendChoice) -> tuple[Entry, Bundle, int, float]:
         """A bundle, burned, its number, and when that began."""
         while True:
-            entry = self._entry_for(batch)
+            entry = self._entry_for(batch, relu)
             start_s = time.monotonic()
             with contextlib.suppress(BundleGoneError):  # another process was faster: it has one, so this one will too
                 program = self.program.content_hash
@@ -277,12 +280,12 @@ class Client:
         offline_bytes = self._channel.take_record().total().bytes
         self._store.put(bundle, owner=self._server, offline_seconds=took_s, offline_bytes=offline_bytes, keep=keep)
 
-    def _entry_for(self, batch: int) -> Entry:
+    def _entry_for(self, batch: int, relu: BackendChoice = "auto") -> Entry:
         for _attempt in range(2):
             for entry in self._store.free(owner=self._server, program=self.program.content_hash):
-                if entry.batch == batch:
+                if entry.batch == batch and relu in ("auto", entry.backend):
                     return entry
-            self._prepare(1, relu="auto", batch=batch, done=lambda _number: None, keep=True)
+            self._prepare(1, relu=relu, batch=batch, done=lambda _number: None, keep=True)
         raise SphynxError("a bundle expired as it was made", where="prepare", remedy="Let the server keep them longer.")
 
     def _check_images(self, images: NDArray[np.uint8]) -> None:

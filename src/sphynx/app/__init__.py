@@ -1,0 +1,1 @@
+"""A local web page that asks about pictures privately and shows what the server received of them: `sphynx app`."""

@@ -1,0 +1,191 @@
+"""The one worker that uses the client: it answers questions in turn, and between them keeps bundles ready.
+
+Progress goes to a `Bulletin`, under these kinds:
+
+    bundles     how many are ready for each backend, which backend is kept ready, and how many of it
+    work        preparing (the offline phase of a bundle), asking (the online phase, layer by layer) or nothing; how far
+                it is, as a part of 1, and bytes each way
+    trouble     what went wrong while bundles were made ahead, or nothing; the next question tries again
+"""
+
+from __future__ import annotations
+
+import base64
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import cache, partial
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.app.bulletin import Bulletin
+from sphynx.app.histogram import byte_counts, chi_square_same, tail_probability
+from sphynx.app.parties import Parties
+from sphynx.app.watch import Seen, Watch
+from sphynx.errors import SphynxError
+from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.cost.estimate import REFERENCE, Rates, estimate
+from sphynx.program.cost.link import LINKS
+from sphynx.program.ir import Relu, Square
+from sphynx.service.prediction import Prediction
+
+TOP = 5  # labels that a page shows
+STOP_SECONDS = 10.0
+
+Found = TypeVar("Found")
+Pixels = NDArray[np.uint8]
+
+
+class Desk:
+    def __init__(
+        self,
+        parties: Parties,
+        watch: Watch,
+        bulletin: Bulletin,
+        rates: Callable[[], Rates],
+        *,
+        relu: Backend = "gmw",
+        keep_ready: int = 2,
+    ) -> None:
+        """`watch` observes the parties' client. `rates` measures this machine, when an estimate is first asked for."""
+        self.parties, self.bulletin = parties, bulletin
+        self._watch, self._keep_ready = watch, keep_ready
+        self.relu = relu  # what bundles are kept ready for
+        self._ready = dict.fromkeys(BACKENDS, 0)
+        self._paused = False
+        # Pixels, and what was sent for them: of the latest question, and of the latest other picture.
+        self._latest: tuple[bytes, bytes] | None = None
+        self._other: tuple[bytes, bytes] | None = None
+        self._tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._work, name="sphynx-app", daemon=True)
+        program = parties.client.program
+        self._offline_bytes = {
+            backend: estimate(program, REFERENCE, LINKS["loopback"], backend).total.offline_bytes
+            for backend in BACKENDS
+        }
+        self._online_layers = 2 + sum(isinstance(step, Relu | Square) for step in program.steps)
+        self._rates = cache(rates)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """A bundle that is being made is waited for, so that both parties know of it; but not for long."""
+        self._keep_ready = 0
+        self._tasks.put(None)
+        self._thread.join(STOP_SECONDS)
+
+    def prefer(self, relu: Backend) -> None:
+        """Keeps bundles ready for this backend from now on."""
+        self._in_turn(lambda: setattr(self, "relu", relu)).result()
+
+    def ask(self, pixels: Pixels, relu: Backend) -> dict[str, Any]:
+        return self._in_turn(partial(self._ask, pixels, relu)).result()
+
+    def estimates(self, relu: Backend) -> dict[str, Any]:
+        """Of one inference on this machine over each named link."""
+        return self._in_turn(partial(self._estimates, relu)).result()
+
+    def _in_turn(self, work: Callable[[], Found]) -> Future[Found]:
+        done: Future[Found] = Future()
+
+        def task() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as error:  # whoever waits for it gets it
+                done.set_exception(error)
+
+        self._tasks.put(task)
+        return done
+
+    def _work(self) -> None:
+        self._count()
+        while True:
+            try:
+                task = self._tasks.get(block=self._paused or self._ready[self.relu] >= self._keep_ready)
+            except queue.Empty:
+                self._make_one_ready()
+                continue
+            if task is None:
+                return
+            if self._paused:
+                self._paused = False
+                self.bulletin.publish("trouble", {"what": "", "remedy": ""})
+            task()
+            self._count()
+
+    def _count(self) -> None:
+        try:
+            self._ready = {relu: self.parties.client.ready_with(relu) for relu in BACKENDS}
+        except SphynxError as error:
+            self._pause(error)
+        self.bulletin.publish("bundles", {"ready": self._ready, "kept": self.relu, "keep_ready": self._keep_ready})
+        self.bulletin.publish("work", {"doing": "nothing"})
+
+    def _make_one_ready(self) -> None:
+        try:
+            self._watch.start(partial(self._report, self.relu))
+            self.parties.client.prepare(1, relu=self.relu)
+        except SphynxError as error:
+            self._pause(error)
+        finally:
+            self._watch.take()
+        self._count()
+
+    def _pause(self, error: SphynxError) -> None:
+        self._paused = True
+        self.bulletin.publish("trouble", {"what": str(error), "remedy": error.remedy})
+
+    def _report(self, relu: Backend, progress: dict[str, Any]) -> None:
+        if progress["phase"] == "online":
+            part = progress["layers_done"] / self._online_layers
+            self.bulletin.publish("work", {"doing": "asking", **progress, "layers": self._online_layers, "part": part})
+        elif progress["phase"]:
+            part = (progress["sent_bytes"] + progress["received_bytes"]) / self._offline_bytes[relu]
+            self.bulletin.publish("work", {"doing": "preparing", **progress, "relu": relu, "part": min(part, 1.0)})
+
+    def _ask(self, pixels: Pixels, relu: Backend) -> dict[str, Any]:
+        self._watch.start(partial(self._report, relu))
+        try:
+            prediction = self.parties.client.infer(pixels, relu=relu)
+        finally:
+            seen = self._watch.take()
+        return {**self._answer(prediction, seen), **self._masked(pixels.tobytes(), seen.masked_picture)}
+
+    def _answer(self, prediction: Prediction, seen: Seen) -> dict[str, Any]:
+        online = seen.of_phase("online")
+        return {
+            **prediction.to_json(TOP),
+            "integer_logits": prediction.integer_logits.tolist(),
+            "prepared_now": bool(seen.of_phase("offline")),
+            "online_sent_bytes": sum(stage.sent_bytes for stage in online),
+            "online_received_bytes": sum(stage.received_bytes for stage in online),
+            "layers": [stage.to_json() for stage in online],
+        }
+
+    def _masked(self, picture: bytes, masked: bytes) -> dict[str, Any]:
+        """What the server received, beside what it received of the latest picture that was another one."""
+        if self._latest is not None and self._latest[0] != picture:
+            self._other = self._latest
+        self._latest = (picture, masked)
+        if self._other is None:
+            return {"received": _shown(masked), "other": None}
+        both = np.stack([byte_counts(masked), byte_counts(self._other[1])])
+        probability = tail_probability(*chi_square_same(both))
+        return {"received": _shown(masked), "other": {**_shown(self._other[1]), "probability": probability}}
+
+    def _estimates(self, relu: Backend) -> dict[str, Any]:
+        program, rates = self.parties.client.program, self._rates()
+        totals = {name: estimate(program, rates, link, relu).total for name, link in LINKS.items()}
+        return {
+            name: {"offline_seconds": total.offline_seconds, "online_seconds": total.online_seconds}
+            for name, total in totals.items()
+        }
+
+
+def _shown(message: bytes) -> dict[str, Any]:
+    return {"bytes": base64.b64encode(message).decode(), "counts": byte_counts(message).tolist()}

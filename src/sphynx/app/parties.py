@@ -1,0 +1,48 @@
+"""Who answers the page: a server elsewhere, asked with the user's keys, or one started here, as a process of its own,
+for a network whose weights are here too. Both are asked over mutual TLS by the same client.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sphynx.api.asking import Client
+from sphynx.api.compiling import Compiled
+from sphynx.protocol.channel import Observer
+from sphynx.service.local import HOST, TIMEOUT_SECONDS, running_server
+
+
+@dataclass(frozen=True)
+class Parties:
+    client: Client
+    server: str  # where it is, in words
+    compiled: Compiled | None = None  # where the weights are here: to ask in the clear
+
+    @property
+    def name(self) -> str:
+        return self.client.program.name or (self.compiled.name if self.compiled else "network")
+
+
+@contextlib.contextmanager
+def elsewhere(server: str, keys: Path, state: Path | None, observer: Observer) -> Iterator[Parties]:
+    with Client(server, keys=keys, state=state, observer=observer) as client:
+        yield Parties(client, server)
+
+
+@contextlib.contextmanager
+def here(model: str | Path, observer: Observer, tell: Callable[[str], None]) -> Iterator[Parties]:
+    """`model` is a compiled folder or a model's name. Keys and bundles are made for the occasion."""
+    compiled = Compiled.load(model, tell)
+    assert compiled.folder is not None
+    with (
+        tempfile.TemporaryDirectory(prefix="sphynx-app-") as folder,
+        running_server(compiled.folder, Path(folder)) as server,
+        Client(
+            f"{HOST}:{server.port}", keys=server.client_keys[0], timeout_s=TIMEOUT_SECONDS, observer=observer
+        ) as client,
+    ):
+        yield Parties(client, "a process of its own on this machine", compiled)

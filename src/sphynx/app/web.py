@@ -1,0 +1,275 @@
+"""The page and its server, on the loopback address only.
+
+Below the token (access.py):
+
+    GET   (empty)  page.css  page.js     package data, beside this file
+    GET   about                          JSON: the network, the server, the samples
+    GET   samples/NAME                   a picture
+    GET   events                         server-sent events: the desk's bulletin
+    GET   estimates?relu=                JSON, by link
+    POST  ask?relu=                      a picture file -> JSON, when it is answered
+    POST  ask?relu=&clear=1              the same in the clear, where the weights are here
+    POST  prefer?relu=                   which backend bundles are kept ready for
+
+A body is at most MOST_UPLOADED_BYTES long, says so beforehand, and no more of it is read.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import numpy as np
+from PIL.Image import Image
+
+from sphynx.app.access import HOST, Access
+from sphynx.app.desk import TOP, Desk, Pixels
+from sphynx.app.histogram import byte_counts
+from sphynx.data.picture import read_upright
+from sphynx.data.sample_pictures import sample_pictures
+from sphynx.errors import InputError, SphynxError
+from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.interpret import interpret
+from sphynx.service.prediction import ranked
+
+MOST_UPLOADED_BYTES = 32 << 20
+MOST_STREAMS = 8  # pages open at once
+DRAINED_BYTES = 1 << 20  # of a body that is refused, so that the refusal can be read
+REQUEST_SECONDS = 20.0
+HEARTBEAT_SECONDS = 5.0  # a page that is gone is noticed by then
+PAGE = {"": ("page.html", "text/html"), "page.css": ("page.css", "text/css"), "page.js": ("page.js", "text/javascript")}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'",
+    "Permissions-Policy": "camera=(self), microphone=(), geolocation=()",
+    "Referrer-Policy": "no-referrer",  # the address holds the token
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+class App:
+    """Serves until closed, in threads of its own."""
+
+    def __init__(self, desk: Desk, port: int = 0) -> None:
+        """Port 0 is any that is free."""
+        app = self
+
+        class Handler(_Handler):
+            served = app
+
+        try:
+            self._http = ThreadingHTTPServer((HOST, port), Handler)
+        except OSError as error:
+            raise InputError(
+                f"cannot listen there ({error.strerror})",
+                where=f"{HOST}:{port}",
+                remedy="Choose a free port: --port PORT, or 0 for any.",
+            ) from None
+        self.desk, self.access = desk, Access(int(self._http.server_address[1]))
+        image = desk.parties.client.program.image
+        self.samples = sample_pictures(image.channels, image.height)
+        self.streams = threading.Semaphore(MOST_STREAMS)
+        self.is_closing = threading.Event()
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, name="sphynx-page", daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return self.access.url
+
+    def close(self) -> None:
+        self.is_closing.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def about(self) -> dict[str, Any]:
+        parties, program = self.desk.parties, self.desk.parties.client.program
+        return {
+            "name": parties.name,
+            "server": parties.server,
+            "classes": len(program.class_names) or program.logits.shape.size,
+            "image": list(program.image),
+            "relus": program.relu_count,
+            "ring_bits": program.ring_bits,
+            "has_weights": parties.compiled is not None,
+            "relu": self.desk.relu,
+            "samples": list(self.samples),
+        }
+
+    def answer(self, picture: bytes, options: Mapping[str, str]) -> dict[str, Any]:
+        """`picture` is a file's content."""
+        pixels = self.desk.parties.client.pixels(read_upright(io.BytesIO(picture), "picture"))
+        found = self.in_the_clear(pixels) if options.get("clear") else self.desk.ask(pixels, _relu(options))
+        # Channels last, as a canvas wants them.
+        shown = pixels.transpose(1, 2, 0)
+        picture_part = {
+            "shape": list(shown.shape),
+            "bytes": base64.b64encode(shown.tobytes()).decode(),
+            "counts": byte_counts(shown.tobytes()).tolist(),
+        }
+        return {**found, "picture": picture_part}
+
+    def in_the_clear(self, pixels: Pixels) -> dict[str, Any]:
+        """The same integers without protection: whoever computes them sees the picture."""
+        compiled = self.desk.parties.compiled
+        if compiled is None:
+            raise InputError(
+                "the weights are the server's", where="in the clear", remedy="Start the page with --local MODEL."
+            )
+        start_s = time.monotonic()
+        logits: np.ndarray[Any, np.dtype[np.int64]] = interpret(compiled.program, compiled.weights, pixels[None])[0]
+        took_s = time.monotonic() - start_s
+        labels, probabilities = ranked(compiled.program, logits)
+        return {
+            "labels": labels[:TOP],
+            "probabilities": probabilities[:TOP],
+            "integer_logits": logits.tolist(),
+            "clear_seconds": took_s,
+        }
+
+    def sample(self, name: str) -> Image:
+        if name not in self.samples:
+            raise InputError(f"there is no sample {name!r}", remedy=f"Choose among {', '.join(self.samples)}.")
+        return self.samples[name]
+
+
+def _relu(options: Mapping[str, str]) -> Backend:
+    for backend in BACKENDS:
+        if options.get("relu") == backend:
+            return backend
+    raise InputError(f"{options.get('relu')!r} is not a ReLU backend", remedy=f"Choose among {', '.join(BACKENDS)}.")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    served: App
+    timeout = REQUEST_SECONDS
+    server_version, sys_version = "sphynx", ""
+
+    def do_GET(self) -> None:
+        self._handle(self._get)
+
+    def do_POST(self) -> None:
+        self._handle(self._post)
+
+    def log_message(self, *_: object) -> None:
+        """Addresses hold the token: nothing is logged."""
+
+    def _handle(self, answer: Any) -> None:
+        parts = urlsplit(self.path)
+        path = self.served.access.granted_path(parts.path, self.headers)  # type: ignore[arg-type]
+        with contextlib.suppress(ConnectionError, TimeoutError):  # the page is gone
+            if path is None:
+                self._refuse(HTTPStatus.FORBIDDEN, "refused")
+                return
+            try:
+                answer(path, dict(parse_qsl(parts.query)))
+            except SphynxError as error:
+                status = HTTPStatus.BAD_REQUEST if isinstance(error, InputError) else HTTPStatus.BAD_GATEWAY
+                self._send_json({"what": str(error), "remedy": error.remedy}, status)
+
+    def _get(self, path: str, options: Mapping[str, str]) -> None:
+        if path in PAGE:
+            name, kind = PAGE[path]
+            self._send(files("sphynx.app").joinpath("page", name).read_bytes(), f"{kind}; charset=utf-8")
+        elif path == "about":
+            self._send_json(self.served.about())
+        elif path == "estimates":
+            self._send_json(self.served.desk.estimates(_relu(options)))
+        elif path == "events":
+            self._send_events()
+        elif path.startswith("samples/"):
+            content = io.BytesIO()
+            self.served.sample(path.removeprefix("samples/")).save(content, "PNG")
+            self._send(content.getvalue(), "image/png")
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND, "not found")
+
+    def _post(self, path: str, options: Mapping[str, str]) -> None:
+        body = self._body()
+        if body is None:
+            return
+        if path == "ask":
+            self._send_json(self.served.answer(body, options))
+        elif path == "prefer":
+            self.served.desk.prefer(_relu(options))
+            self._send_json({})
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND, "not found")
+
+    def _body(self) -> bytes | None:
+        """None: it was refused."""
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdecimal()) or "Transfer-Encoding" in self.headers:
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "its length must be said beforehand")
+            return None
+        if len(length) > 12 or int(length) > MOST_UPLOADED_BYTES:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_UPLOADED_BYTES >> 20} MiB")
+            return None
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            self._refuse(HTTPStatus.BAD_REQUEST, "it ends early")
+            return None
+        return body
+
+    def _send_events(self) -> None:
+        app = self.served
+        if not app.streams.acquire(blocking=False):
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open")
+            return
+        try:
+            with app.desk.bulletin.subscribed() as news:
+                self._start(HTTPStatus.OK, "text/event-stream")
+                self.end_headers()
+                while not app.is_closing.is_set():
+                    try:
+                        kind, said = news.get(timeout=HEARTBEAT_SECONDS)
+                        self.wfile.write(f"event: {kind}\ndata: {json.dumps(said)}\n\n".encode())
+                    except queue.Empty:
+                        self.wfile.write(b": still here\n\n")
+        finally:
+            app.streams.release()
+
+    def _refuse(self, status: HTTPStatus, why: str) -> None:
+        self._send_json({"what": why, "remedy": "Use the address that `sphynx app` printed."}, status)
+        if self.command == "POST":
+            self._drain()
+
+    def _drain(self) -> None:
+        """A connection that is closed with bytes unread is reset, and the refusal may be lost with it."""
+        with contextlib.suppress(OSError):
+            self.connection.settimeout(1.0)
+            left = DRAINED_BYTES
+            while left > 0 and (taken := len(self.connection.recv(min(left, 1 << 16)))):
+                left -= taken
+
+    def _send_json(self, value: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -> None:
+        self._send(json.dumps(value).encode(), "application/json", status)
+
+    def _send(self, content: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
+        self._start(status, kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _start(self, status: HTTPStatus, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        for name, value in HEADERS.items():
+            self.send_header(name, value)

@@ -1,0 +1,69 @@
+"""`sphynx app`: a local page that asks about pictures privately, and shows what the server received of them."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sphynx.errors import InputError
+from sphynx.program.backends import Backend
+
+USUAL_MODEL = "sphynx-cifar100-25k"
+
+
+def app(
+    local: Annotated[
+        str, typer.Option("--local", metavar="MODEL", help=f"Both parties here: a folder or a model ({USUAL_MODEL}).")
+    ] = "",
+    server: Annotated[
+        str, typer.Option("--server", metavar="HOST:PORT", help="A server elsewhere; needs --keys.")
+    ] = "",
+    keys: Annotated[Path | None, typer.Option("--keys", help="Your folder from `sphynx keys issue`.")] = None,
+    state: Annotated[Path | None, typer.Option("--state", help="Where your bundles are kept (KEYS/bundles).")] = None,
+    relu: Annotated[
+        Backend, typer.Option("--relu", help="At first: gmw (few bytes) or gc (few rounds). The page can change it.")
+    ] = "gmw",
+    ready: Annotated[int, typer.Option("--ready", min=0, max=16, help="Bundles to keep ready ahead.")] = 2,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the page, on 127.0.0.1. 0: any.")] = 0,
+) -> None:
+    """Open a page on this machine: drop a picture, get a private answer, see what the server received.
+
+    The page's address holds a secret token; whoever has it can ask. Ctrl-C ends it.
+
+    Examples:
+
+      sphynx app
+
+      sphynx app --server inference.example:7443 --keys keys/alice
+    """
+    if bool(server) != (keys is not None) or (server and local):
+        raise InputError(
+            "the page asks either a server, with keys, or a network on this machine",
+            where="--server, --keys, --local",
+            remedy="Give --server HOST:PORT with --keys DIR, or --local MODEL, or none of them.",
+        )
+    from sphynx.api.rates import machine_rates
+    from sphynx.app.bulletin import Bulletin
+    from sphynx.app.desk import Desk
+    from sphynx.app.parties import elsewhere, here
+    from sphynx.app.watch import Watch
+    from sphynx.app.web import App
+
+    def tell(line: str) -> None:
+        typer.echo(line, err=True)
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server here is stopped, its keys are deleted
+    watch, bulletin = Watch(), Bulletin()
+    opened = elsewhere(server, keys, state, watch) if keys else here(local or USUAL_MODEL, watch, tell)
+    with opened as parties, Desk(parties, watch, bulletin, machine_rates, relu=relu, keep_ready=ready) as desk:
+        page = App(desk, port)
+        typer.echo(page.url)
+        tell("Open this address in a browser. Ctrl-C ends it.")
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+        page.close()

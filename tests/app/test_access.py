@@ -1,0 +1,114 @@
+"""Who is refused: without the token, from another site, under another name, with more than a picture."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+
+from sphynx.app.web import DRAINED_BYTES, HEADERS, MOST_UPLOADED_BYTES, PAGE
+from tests.app.conftest import Scene
+
+GIGABYTE = 1 << 30
+
+
+def status_of(scene: Scene, path: str, headers: dict[str, str] | None = None, method: str = "GET") -> int:
+    """Of a path from the root."""
+    address = urlsplit(scene.app.url)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
+    connection.request(method, path, headers=headers or {})
+    reply = connection.getresponse()
+    reply.read()
+    connection.close()
+    return reply.status
+
+
+def test_it_listens_on_loopback_only(scene: Scene) -> None:
+    assert scene.app._http.socket.getsockname()[0] == urlsplit(scene.app.url).hostname == "127.0.0.1"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_without_the_token_nothing_is_granted(scene: Scene, method: str) -> None:
+    token = scene.app.access.token
+    assert len(token) >= 43
+    guesses = ("/", "/about", "/ask", f"/{token[:-1]}/about", f"/{token}x/about", f"/?{token}")
+    assert [status_of(scene, path, method=method) for path in guesses] == [403] * len(guesses)
+    assert status_of(scene, f"/{token}/about") == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_other_sites_and_forged_hosts_are_refused(scene: Scene, method: str) -> None:
+    port, about = urlsplit(scene.app.url).port, f"/{scene.app.access.token}/about"
+    refused = (
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": f"http://localhost:{port}"},  # of this server, but not of the page that asks
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Host": "evil.example"},
+        {"Host": f"evil.example:{port}"},
+        {"Host": "127.0.0.1"},
+        {"Host": ""},
+    )
+    assert [status_of(scene, about, headers, method) for headers in refused] == [403] * len(refused)
+    granted = (
+        {"Origin": f"http://127.0.0.1:{port}", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "none"},
+        {"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}"},
+    )
+    assert [status_of(scene, about, headers) for headers in granted] == [200] * len(granted)
+
+
+def upload(scene: Scene, head: str, body: bytes) -> bytes:
+    """Raw bytes, and the first line of the reply."""
+    address = urlsplit(scene.app.url)
+    with socket.create_connection((str(address.hostname), address.port), timeout=60) as sock:
+        path = f"{address.path}ask?relu=gmw"
+        sock.sendall(f"POST {path} HTTP/1.1\r\nHost: {address.netloc}\r\n{head}\r\n\r\n".encode() + body)
+        return sock.makefile("rb").readline()
+
+
+def test_a_gigabyte_is_refused_before_it_is_read(scene: Scene) -> None:
+    for length in (MOST_UPLOADED_BYTES + 1, GIGABYTE, 10**30):
+        assert b" 413 " in upload(scene, f"Content-Length: {length}", bytes(1000))
+
+
+def test_a_gigabyte_that_follows_is_not_read(scene: Scene) -> None:
+    """It is sent as far as the server takes it: what it drains, and what the sockets hold."""
+    address = urlsplit(scene.app.url)
+    sent, block = 0, bytes(1 << 20)
+    with socket.create_connection((str(address.hostname), address.port), timeout=60) as sock:
+        head = (
+            f"POST {address.path}ask?relu=gmw HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: {GIGABYTE}\r\n\r\n"
+        )
+        sock.sendall(head.encode())
+        with pytest.raises(ConnectionError):
+            while sent < GIGABYTE:
+                sock.sendall(block)
+                sent += len(block)
+    assert sent < 64 * DRAINED_BYTES
+
+
+def test_a_length_that_is_not_said_or_not_one_is_refused(scene: Scene) -> None:
+    for head in (
+        "X: y",
+        "Transfer-Encoding: chunked",
+        "Content-Length: -1",
+        "Content-Length: 1e9",
+        "Content-Length: ²",
+    ):
+        assert b" 411 " in upload(scene, head, b"")
+
+
+def test_the_policy_lets_nothing_in_from_elsewhere(scene: Scene) -> None:
+    policy = HEADERS["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy and "http" not in policy
+    for path in PAGE:
+        status, content = scene.request("GET", path)
+        assert status == 200 and b"http:" not in content and b"https:" not in content
+        assert b" style=" not in content and b" onclick" not in content
+    assert scene.request("GET", "../../etc/passwd")[0] in (403, 404)
+    assert scene.request("GET", "samples/..%2f..%2fetc")[0] == 400

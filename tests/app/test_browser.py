@@ -1,0 +1,98 @@
+"""The page in headless Chromium, as a user has it: drop, keyboard, phone and desk width, light and dark.
+
+Skipped where there is no `chromium` on the PATH.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from sphynx.program.interpret import interpret
+from tests.app.conftest import Scene, pixels
+from tests.app.devtools import CHROMIUM, Browser
+from tests.app.test_answers import png
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")
+
+ANSWER = "document.body.dataset.answer || document.getElementById('trouble').textContent"
+DROP = """
+(() => {
+  const bytes = Uint8Array.from(atob("%s"), (letter) => letter.charCodeAt(0)), data = new DataTransfer();
+  data.items.add(new File([bytes], "picture.png", { type: "image/png" }));
+  delete document.body.dataset.answer;
+  const dropped = new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
+  document.getElementById("drop").dispatchEvent(dropped);
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])
+def test_a_dropped_picture_is_answered_privately(
+    scene: Scene, browser: Browser, width: int, scheme: str, tmp_path: Path
+) -> None:
+    image = pixels(width)
+    browser.look(width, 844, scheme)
+    browser.call("Page.navigate", url=scene.app.url)
+    browser.wait_for("document.querySelectorAll('#samples button').length")
+    browser.evaluate(DROP % base64.b64encode(png(image)).decode())
+    found = json.loads(browser.wait_for(ANSWER))
+    expected = interpret(scene.compiled.program, scene.compiled.weights, image[None])[0].tolist()
+    assert found["integer_logits"] == expected
+    assert browser.evaluate("document.querySelector('#bars li span').textContent") == found["labels"][0]
+    assert "never saw" in browser.evaluate("document.getElementById('status').textContent")
+    # Each dot of the canvas is a byte of the server's record.
+    drawn = browser.evaluate(
+        "(() => { const c = document.getElementById('received');"
+        " const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        " return Array.from(d).filter((_, n) => n % 4 === 0 && d[n + 3] === 255); })()"
+    )
+    assert bytes(drawn) == scene.record.masked_pictures[-1]
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width  # nothing sticks out
+    ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, ground.removeprefix("rgb(").removesuffix(")").split(","))) > 384) == (scheme == "light")
+    (tmp_path / "page.png").write_bytes(browser.screenshot())
+    assert browser.complaints == []
+    assert {urlsplit(url).netloc for url in browser.requests if url != "about:blank"} == {
+        urlsplit(scene.app.url).netloc
+    }
+
+
+def test_the_keyboard_reaches_everything_and_everything_has_a_name(scene: Scene, browser: Browser) -> None:
+    browser.look(1280, 844, "light")
+    browser.call("Page.navigate", url=scene.app.url)
+    browser.wait_for("document.querySelectorAll('#samples button').length")
+    reached = []
+    for _ in range(10):
+        browser.press("Tab", 9)
+        reached.append(browser.evaluate("document.activeElement.id || document.activeElement.textContent"))
+    assert {"file", "camera", "clear", "link", "sunset"} <= set(reached)
+    unnamed = browser.evaluate(
+        "[...document.querySelectorAll('button, input, canvas, progress')].filter((e) =>"
+        " !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length)).map((e) => e.id)"
+    )
+    assert unnamed == []
+    browser.evaluate("document.querySelector('#samples li:nth-last-child(2) button').focus()")
+    browser.call(
+        "Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r"
+    )
+    assert json.loads(browser.wait_for(ANSWER))["labels"]
+    browser.evaluate("delete document.body.dataset.answer; document.getElementById('clear').click()")
+    assert json.loads(browser.wait_for(ANSWER))["labels"]
+    assert "sees the picture" in browser.evaluate("document.getElementById('status').textContent")
+    browser.evaluate(
+        "document.getElementById('link').stepUp(2), document.getElementById('link').dispatchEvent(new Event('input'))"
+    )
+    assert browser.wait_for("document.getElementById('link-says').textContent.startsWith('Estimate over a WAN')")
+    assert browser.complaints == []

@@ -1,0 +1,45 @@
+"""`sphynx app` as users start it: two processes of its own, bundles made ahead, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sphynx.cli.main import app
+from sphynx.errors import InputError
+
+
+def test_the_server_is_elsewhere_or_here(tmp_path: Path) -> None:
+    for flags in (["--server", "h:1"], ["--keys", str(tmp_path)], ["--server", "h:1", "--keys", "k", "--local", "m"]):
+        with pytest.raises(InputError, match="either a server, with keys, or a network"):
+            CliRunner().invoke(app, ["app", *flags], catch_exceptions=False)
+
+
+def test_it_prepares_ahead_and_leaves_nothing_behind(compiled_folder: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphynx.cli.main", "app", "--local", str(compiled_folder), "--relu", "gc"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([*command, "--ready", "1"], stdout=subprocess.PIPE, text=True, env=environment) as started:
+        assert started.stdout is not None
+        url = started.stdout.readline().strip()
+        try:
+            with urllib.request.urlopen(url + "events", timeout=60) as stream:
+                told = (json.loads(line[6:]) for line in stream if line.startswith(b"data: "))
+                assert next(said for said in told if said.get("ready", {}).get("gc"))["ready"] == {"gc": 1, "gmw": 0}
+            with urllib.request.urlopen(url + "samples/sunset", timeout=60) as sample:
+                picture = sample.read()
+            with urllib.request.urlopen(url + "ask?relu=gc", data=picture, timeout=60) as reply:
+                found = json.loads(reply.read())
+            assert not found["prepared_now"] and found["labels"][0] in ("cat", "dog", "bird")
+            assert list(tmp_path.iterdir())
+        finally:
+            started.send_signal(signal.SIGTERM)
+        assert started.wait(60) == 0
+    assert not list(tmp_path.iterdir())
