@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from sphynx.cli import app as app_verb
 from sphynx.cli import (
     allocate,
     bench,
@@ -34,6 +33,7 @@ from sphynx.cli import (
     show,
     train,
 )
+from sphynx.cli import app as app_verb
 from sphynx.errors import SphynxError
 from sphynx.version import __version__
 
