@@ -139,9 +139,29 @@ def test_a_recipe_that_suits_the_data_is_taken_unless_one_is_named(sphynx: Sphyn
     assert json.loads(Path("named/config.json").read_text())["recipe"]["learning_rate"] == 0.2
 
 
+def test_a_stream_learns_from_kept_views_with_and_without_its_teacher(sphynx: Sphynx) -> None:
+    size = ("--image-size", "4", "--image-channels", "3", "--classes", "3")
+    sphynx("show", "stream", "--stages", "2:6:3 1:8:4", *size, "-o", "stream.json")
+    sphynx("show", "wide-resnet", "-D", "10", "-C", "1", *size, "-o", "teacher.json")
+    short = ("--data", "images", "--epochs", "2", "--batch-size", "16", "--warmup-epochs", "1", "--device", "cpu")
+    taught = sphynx("train", "teacher.json", *short, "--recipe", "teacher", "--out", "teacher")
+    assert taught.code == 0, taught.err
+    student = ("train", "stream.json", *short, "--recipe", "frontier", "--view-epochs", "1", "--views", "v.safetensors")
+    refused = sphynx(*student, "--out", "first")
+    assert refused.code == 2 and "distillation needs both" in refused.err
+    first = sphynx(*student, "--teacher", "teacher", "--out", "first", "--json")
+    assert first.code == 0 and Path("v.safetensors").is_file(), first.err
+    second = sphynx(*student, "--out", "second", "--json")
+    assert second.code == 0 and json.loads(second.out)["test_loss"] == json.loads(first.out)["test_loss"], second.err
+    packed = sphynx("models", "pack", "second", "--name", "small-stream", "--folder", "packed")
+    assert packed.code == 0 and Path("packed/small-stream/design.json").is_file(), packed.err
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        ("--views somewhere", "the recipe keeps no views"),
+        ("--view-epochs 3", "distillation is none"),
         ("--distillation squared", "distillation needs both"),
         ("--teacher auto", "distillation needs both"),
         ("--resume perhaps", "no way to resume"),
