@@ -16,8 +16,8 @@ from sphynx.network.build import build_network
 from sphynx.network.model import save_model, save_normalisation
 from sphynx.program.files import load_program
 from sphynx.space.design import Design
-from sphynx.space.published_cells import SPHYNX
-from sphynx.space.reference import Vgg11Design
+from sphynx.space.micro import MicroDesign
+from sphynx.space.published_cells import PC_DARTS, SPHYNX
 from sphynx.space.tally import Shape
 from tests.data.layouts import write_classes
 from tests.program.frontend.onnx_models import Maker, plain_cnn, write
@@ -186,7 +186,7 @@ def test_an_onnx_network_needs_data_and_statistics_that_fit(
     assert refused.code == 2 and message in " ".join(refused.err.split())
 
 
-@pytest.mark.parametrize("fault", ["no onnx", "a layer that cannot be compiled", "no output", "no run", "max pools"])
+@pytest.mark.parametrize("fault", ["no onnx", "a layer that cannot be compiled", "no output", "no run", "micro cells"])
 def test_a_bad_network_is_refused_before_data_are_opened(
     fault: str, sphynx: Sphynx, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,13 +196,13 @@ def test_a_bad_network_is_refused_before_data_are_opened(
     if fault == "no onnx":
         file.write_bytes(b"not a network")
     elif fault == "a layer that cannot be compiled":
-        write(make.model(make.node("Softmax", make.conv("x", 1, 2))), file)
+        write(make.model(make.node("Tanh", make.conv("x", 1, 2))), file)
     elif fault == "no output":  # found only by walking the graph
         write(make.model(make.conv("x", 1, 2)), file)
     elif fault == "no run":
         (run_folder / "model.safetensors").unlink()
     else:
-        save_model(run_folder, build_network(Vgg11Design(2, Shape(1, 32, 32), 10, hidden=2, pool="max")))
+        save_model(run_folder, build_network(MicroDesign(PC_DARTS, 1, 4, Shape(1, 16, 16), 10)))
     network = file if file.exists() else run_folder
     refused = sphynx("compile", str(network), "-o", "compiled", "--calibrate", "digits")
     assert refused.code == 2 and "remedy" in refused.err and not opened, refused.err
