@@ -190,13 +190,18 @@ async function showLink() {
   }
 }
 
+// A screen reader says each change: few of them.
+function tellStatus(text) {
+  if (at("status").textContent !== text) at("status").textContent = text;
+}
+
 function showWork(work) {
   const bar = at("work");
   bar.value = work.doing === "nothing" ? 0 : work.part;
   if (work.doing === "preparing") {
     at("work-label").textContent = `Offline: preparing a bundle (${work.relu}), ${percent(work.part)}`;
     at("work-says").textContent = `${work.layer}: ${size(work.sent_bytes)} up, ${size(work.received_bytes)} down so far`;
-    if (asking) at("status").textContent = `No bundle was ready: preparing one first, ${percent(work.part)}…`;
+    if (asking) tellStatus(`No bundle was ready: preparing one first, ${20 * Math.floor(5 * work.part)} %…`);
   } else if (work.doing === "asking") {
     at("work-label").textContent = `Online: layer ${work.layers_done} of ${work.layers}`;
     at("work-says").textContent = `${work.layer}: ${size(work.sent_bytes)} up, ${size(work.received_bytes)} down so far`;
