@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from sphynx.cli.verbs import verbs
+from sphynx.cli.verbs import choices_of, verbs
 
 HEADER = """# Reference
 
@@ -34,7 +34,7 @@ def _page(name: str, verb: Any, context: typer.Context) -> str:
     parameters.sort(key=lambda parameter: PANELS.get(_panel(parameter), len(PANELS)))
     parts = [f"## {name}\n", _prose(verb.help), ""]
     for title, members in groupby(parameters, key=_panel):
-        rows = [f"| `{_names(parameter)}` | {_meaning(parameter, context)} |" for parameter in members]
+        rows = [f"| `{_names(verb, parameter)}` | {_meaning(parameter, context)} |" for parameter in members]
         parts += [f"| {title} | |", "|---|---|", *rows, ""]
     return "\n".join(parts)
 
@@ -56,13 +56,14 @@ def _panel(parameter: Any) -> str:
     return getattr(parameter, "rich_help_panel", None) or OPTIONS
 
 
-def _names(parameter: Any) -> str:
-    """Names and a metavar where one was chosen; the words for types are left out: they change with typer's version."""
+def _names(verb: Any, parameter: Any) -> str:
+    """Names, and what is chosen from; other types are left out: the words for them change with typer's version."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name.upper())
     names = ", ".join(sorted(parameter.opts, key=len, reverse=True))
     names = "/".join([names, *parameter.secondary_opts])
-    return f"{names} {parameter.metavar}" if parameter.metavar else names
+    value = parameter.metavar or "\\|".join(choices_of(verb, parameter))
+    return f"{names} {value}" if value else names
 
 
 def _meaning(parameter: Any, context: typer.Context) -> str:

@@ -164,7 +164,7 @@ def test_private_rows_trace_to_their_benchmarks() -> None:
     ]
     assert len(PRIVATE_ROWS) == len(kept) >= 10
     for model, relus, ring, backend, link, columns in PRIVATE_ROWS:
-        (row,) = (r for r in kept if (r["model"], r["relu_backend"], r["link"]) == (model, backend, link))
+        (row,) = (r for r in kept if (r["model"], r["backend"], r["link"]) == (model, backend, link))
         clear, online, ratio, offline, both, online_mb, offline_mb, he_mb, rounds, _ = map(
             str.strip, columns.split("|")
         )
@@ -200,8 +200,8 @@ def _estimated(model: str, backend: Backend, link: str) -> LayerTime:
 @pytest.mark.parametrize("name", ["loopback", "lan-wan", "scaling"])
 def test_estimates_explain_what_was_measured(name: str) -> None:
     for row in json.loads((ROOT / f"results/private/{name}.json").read_text())["rows"]:
-        found = _estimated(row["model"], row["relu_backend"], row["link"])
-        case = (row["model"], row["relu_backend"], row["link"])
+        found = _estimated(row["model"], row["backend"], row["link"])
+        case = (row["model"], row["backend"], row["link"])
         assert found.online_seconds == pytest.approx(row["online_s"], rel=ESTIMATE_TOLERANCE), case
         assert found.offline_seconds == pytest.approx(row["offline_s"], rel=ESTIMATE_TOLERANCE), case
 
@@ -209,9 +209,9 @@ def test_estimates_explain_what_was_measured(name: str) -> None:
 def test_estimates_in_the_docs_are_those_of_the_reference_rates() -> None:
     for name in ("loopback", "lan-wan"):
         for row in json.loads((ROOT / f"results/private/{name}.json").read_text())["rows"]:
-            found = _estimated(row["model"], row["relu_backend"], row["link"])
+            found = _estimated(row["model"], row["backend"], row["link"])
             times = (found.online_seconds, row["online_s"], found.offline_seconds, row["offline_s"])
-            shown = _numbers_of_row(f"{row['model']}, {row['relu_backend']}, {row['link']}")
+            shown = _numbers_of_row(f"{row['model']}, {row['backend']}, {row['link']}")
             assert shown == pytest.approx([1e3 * seconds for seconds in times], abs=0.51)
 
 
@@ -221,7 +221,7 @@ def test_estimated_bytes_in_the_docs_are_those_counted() -> None:
         r"by GMW ([\d.]+) KB, .+? counts ([\d.]+) KB .+? offline ([\d.]+) MB where it counts ([\d.]+)\.", text
     )
     rows = json.loads((ROOT / "results/private/loopback.json").read_text())["rows"]
-    (row,) = (r for r in rows if (r["model"], r["relu_backend"]) == ("sphynx-cifar100-25k", "gmw"))
+    (row,) = (r for r in rows if (r["model"], r["backend"]) == ("sphynx-cifar100-25k", "gmw"))
     estimated = _estimated("sphynx-cifar100-25k", "gmw", "loopback")
     online_kb = (estimated.online_bytes / 1e3, row["online_bytes"] / 1e3)
     offline_mb = (estimated.offline_bytes / 1e6, row["offline_bytes"] / 1e6)
@@ -279,14 +279,14 @@ def test_scaling_and_throughput_rows_trace_to_their_benchmarks() -> None:
     )
     assert len(scaling["rows"]) >= 10 and all(row["equal_to_oracle"] for row in scaling["rows"] + throughput["rows"])
     for row in scaling["rows"]:
-        shown = _numbers_of_row(f"{row['relus']:,} | {row['relu_backend']}")
+        shown = _numbers_of_row(f"{row['relus']:,} | {row['backend']}")
         expected = [row["ring_bits"], 1e3 * row["online_s"], row["offline_s"], 1e3 * row["plaintext_s"]]
         assert shown == pytest.approx(expected, abs=0.06)
     for fit in scaling["fits"]:
-        shown = _numbers_of_row(f"{fit['relu_backend']}, {fit['phase']}")
+        shown = _numbers_of_row(f"{fit['backend']}, {fit['phase']}")
         assert shown == pytest.approx([1e3 * fit["intercept_s"], 1e6 * fit["s_per_relu"], fit["r_squared"]], abs=0.06)
     for row in throughput["rows"]:
-        heading = f"{row['relu_backend']} | {row['clients']} | {row['inferences_per_s']:.2f}"
+        heading = f"{row['backend']} | {row['clients']} | {row['inferences_per_s']:.2f}"
         cpu = f"{row['server_cpu_s']:.2f} / {row['client_cpu_s']:.2f}"
         times = (f"{1e3 * row[key]:.0f}" for key in ("latency_s", "latency_p95_s", "online_s"))
         line = f"| {heading} | {' | '.join(times)} | {row['bytes_per_inference'] / 1e6:.2f} | {cpu} |"
@@ -298,8 +298,7 @@ def test_the_readme_has_the_same_latencies() -> None:
     rows = json.loads((ROOT / "results/private/loopback.json").read_text())["rows"]
     for model in ("sphynx-cifar100-25k", "sphynx-cifar100-51k"):
         gmw, gc = (
-            next(row for row in rows if (row["model"], row["relu_backend"]) == (model, backend))
-            for backend in ("gmw", "gc")
+            next(row for row in rows if (row["model"], row["backend"]) == (model, backend)) for backend in ("gmw", "gc")
         )
         times = (gmw["plaintext_s"], gmw["online_s"], gc["online_s"], gmw["offline_s"])
         assert f"| {gmw['relus']:,} |" in readme

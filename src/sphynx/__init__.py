@@ -30,11 +30,16 @@ if TYPE_CHECKING:
     from sphynx.api.asking import Client
     from sphynx.api.compiling import Compiled, compile
     from sphynx.api.data import open_data
+    from sphynx.api.designing import design_network, place_reduce_cells, search_cells, train_network
     from sphynx.api.networks import build, evaluate, load
     from sphynx.api.planning import LatencyPlan, plan, plan_for_latency, plan_stream
     from sphynx.api.serving import Server
+    from sphynx.design.results import DesignResult
     from sphynx.network.trained import TrainedNetwork
     from sphynx.program.quantise import Precision
+    from sphynx.run.progress import Update
+    from sphynx.search.placement.place import PlacementResult
+    from sphynx.search.seeds import SearchSummary
     from sphynx.service.admission import Limits
     from sphynx.service.prediction import Prediction
     from sphynx.space.design import Design
@@ -42,12 +47,15 @@ if TYPE_CHECKING:
     from sphynx.space.published_cells import find_cells
     from sphynx.space.stream import StreamDesign
     from sphynx.space.tally import Shape
+    from sphynx.train.recipe import Recipe
+    from sphynx.train.results import TrainSummary
 
 __all__ = [
     "Client",
     "Compiled",
     "ConnectionLostError",
     "Design",
+    "DesignResult",
     "Genotype",
     "HandshakeError",
     "InputError",
@@ -56,23 +64,32 @@ __all__ = [
     "Limits",
     "MissingPartError",
     "PeerGaveUpError",
+    "PlacementResult",
     "Precision",
     "Prediction",
+    "Recipe",
+    "SearchSummary",
     "Server",
     "Shape",
     "SphynxError",
     "StreamDesign",
+    "TrainSummary",
     "TrainedNetwork",
+    "Update",
     "__version__",
     "build",
     "compile",
+    "design_network",
     "evaluate",
     "find_cells",
     "load",
     "open_data",
+    "place_reduce_cells",
     "plan",
     "plan_for_latency",
     "plan_stream",
+    "search_cells",
+    "train_network",
 ]
 
 # Where each name is defined. A test holds this equal to the imports above, which type checkers and editors read.
@@ -80,24 +97,34 @@ _DEFINED_IN = {
     "Client": "sphynx.api.asking",
     "Compiled": "sphynx.api.compiling",
     "Design": "sphynx.space.design",
+    "DesignResult": "sphynx.design.results",
     "Genotype": "sphynx.space.genotype",
     "LatencyPlan": "sphynx.api.planning",
     "Limits": "sphynx.service.admission",
+    "PlacementResult": "sphynx.search.placement.place",
     "Precision": "sphynx.program.quantise",
     "Prediction": "sphynx.service.prediction",
+    "Recipe": "sphynx.train.recipe",
+    "SearchSummary": "sphynx.search.seeds",
     "Server": "sphynx.api.serving",
     "Shape": "sphynx.space.tally",
     "StreamDesign": "sphynx.space.stream",
+    "TrainSummary": "sphynx.train.results",
     "TrainedNetwork": "sphynx.network.trained",
+    "Update": "sphynx.run.progress",
     "build": "sphynx.api.networks",
     "compile": "sphynx.api.compiling",
+    "design_network": "sphynx.api.designing",
     "evaluate": "sphynx.api.networks",
     "find_cells": "sphynx.space.published_cells",
     "load": "sphynx.api.networks",
     "open_data": "sphynx.api.data",
+    "place_reduce_cells": "sphynx.api.designing",
     "plan": "sphynx.api.planning",
     "plan_for_latency": "sphynx.api.planning",
     "plan_stream": "sphynx.api.planning",
+    "search_cells": "sphynx.api.designing",
+    "train_network": "sphynx.api.designing",
 }
 
 

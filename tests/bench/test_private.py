@@ -11,7 +11,7 @@ from sphynx.bench.results import BenchRun, ThroughputRun
 from sphynx.cli.main import app
 
 KEYS = {
-    "model", "relus", "relu_backend", "link", "plaintext_s", "offline_s", "online_s", "offline_bytes", "online_bytes",
+    "model", "relus", "backend", "link", "plaintext_s", "offline_s", "online_s", "offline_bytes", "online_bytes",
     "rounds", "peak_memory_bytes", "equal_to_oracle", "offline_p95_s", "online_p95_s", "ring_bits", "he_bytes",
     "online_bytes_per_relu", "layers", "timeline", "setup_s", "online_ratio", "total_ratio", "batch",
 }  # fmt: skip

@@ -56,15 +56,15 @@ def run(*words: str) -> str:
 
 def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    shown = run(*TINY, "--search", "--rivals", "1", "-o", str(out))
+    shown = run(*TINY, "--search", "--random-cells", "1", "-o", str(out))
     for words in ("C=1, D=5", "Estimate", "Cells, ranked by short trainings", "searched cells (gdas)", "random cells",
                   "published cells", "Designed:", "no spread is known"):  # fmt: skip
         assert words in " ".join(shown.split()), words
     for name in ("genotype.json", "design.json", "model.safetensors", "result.json", "stages.json"):
         assert (out / name).is_file(), name
     with pytest.raises(InputError, match="holds a run"):
-        run(*TINY, "--search", "--rivals", "1", "-o", str(out))
-    again = json.loads(run(*TINY, "--search", "--rivals", "1", "-o", str(out), "--resume", "auto", "--json"))
+        run(*TINY, "--search", "--random-cells", "1", "-o", str(out))
+    again = json.loads(run(*TINY, "--search", "--random-cells", "1", "-o", str(out), "--resume", "auto", "--json"))
     assert again["accuracies"] == json.loads((out / "result.json").read_text())["accuracies"]
     evaluated = json.loads(run("eval", str(out), "--data", "digits", "--device", "cpu", "--json"))
     assert evaluated["accuracy"] == again["accuracies"][0]
@@ -118,26 +118,26 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
 def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
     common = ["design", "--data", "digits", "--relu-budget", "320", "-o", str(tmp_path / "run")]
     for words, message in (
-        (["--search", "--strategy", "magic"], "no strategy"),
         (["--search", "--cells", "darts-v2"], "both given and searched"),
         (["--fixed", "--reduce-at", "0,1"], "both fixed and given"),
         (["--reduce-at", "0,9"], "outside 0"),
         (["--reduce-at", "0,1,2,3"], "has 704 ReLUs, the budget is 320"),  # one pixel stays one
         (["--reduce-at", "0,1", "--reduce-cells", "3"], "for the search that places them"),
         (["--reduce-cells", "9"], "9 reduce cells cannot be placed"),
-        (["--rivals", "2"], "rivals are for cells that a search found"),
-        (["--candidates", "some"], "no candidates"),
+        (["--random-cells", "2"], "random cells are ranked beside those that a search found"),
         (["--search", "--set", "cells.reduce_at=[0]"], "the supernet reduces as its network will"),
         (["--set", "epochs=3"], "names no value"),
         (["--set", "training.speed=3"], "unknown key"),
         (["--recipe", "slow"], "no training recipe"),
         (["--time-budget", "soon"], "not a time"),
-        (["--resume", "maybe"], "no way to resume"),
         (["--relu-budget", "100"], "no channels and depth"),
         (["--relu-budget", "much"], "not a ReLU budget"),
     ):
         with pytest.raises(InputError, match=message):
             run(*common, *words)
+    for words in (["--strategy", "magic"], ["--candidates", "some"], ["--resume", "maybe"], ["-v", "-q"]):
+        refused = CliRunner().invoke(app, [*common, *words])
+        assert refused.exit_code != 0 and (words[0] in refused.output or isinstance(refused.exception, InputError))
     assert not (tmp_path / "run").exists()
 
 
@@ -169,9 +169,9 @@ def test_too_few_images_to_choose_cells_by_keep_the_published_ones(tmp_path: Pat
     assert "training images are too few to choose by" in shown and "cells │" not in shown
     kept = json.loads(run(*words, "-o", str(tmp_path / "kept"), "--resume", "auto", "--json"))
     assert kept["cells"] == "published cells" and kept["ranking"] == [] and "too few" in kept["notes"][0]
-    asked = json.loads(run(*words, "--rivals", "1", "-o", str(tmp_path / "asked"), "--json"))
+    asked = json.loads(run(*words, "--random-cells", "1", "-o", str(tmp_path / "asked"), "--json"))
     assert len(asked["ranking"]) == 3 and asked["notes"] == []
-    taken = json.loads(run(*words, "--rivals", "0", "-o", str(tmp_path / "taken"), "--json"))
+    taken = json.loads(run(*words, "--random-cells", "0", "-o", str(tmp_path / "taken"), "--json"))
     assert taken["cells"] == "searched cells (gaea)"
     with pytest.raises(InputError, match="both given and searched"):
         run(*words, "--cells", "darts-v2", "-o", str(tmp_path / "both"))

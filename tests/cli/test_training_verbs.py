@@ -164,7 +164,7 @@ def test_a_stream_learns_from_kept_views_with_and_without_its_teacher(sphynx: Sp
         ("--view-epochs 3", "distillation is none"),
         ("--distillation squared", "distillation needs both"),
         ("--teacher auto", "distillation needs both"),
-        ("--resume perhaps", "no way to resume"),
+        ("--resume perhaps", "'perhaps' is not one of 'auto', 'never'"),
         ("--decay-epochs a,b", "is not a list"),
         ("--schedule zigzag --optimizer lion", "2 faults"),
         ("--device toaster", "no device"),
@@ -209,7 +209,10 @@ def test_recipes_of_searches_stand_beside_those_of_training(sphynx: Sphynx) -> N
     assert sphynx("recipes", "validate", "placement-fast").code == 0
     as_training = sphynx("recipes", "validate", "mine.toml")
     assert as_training.code == 2 and "unknown key 'random_candidates'" in as_training.err
-    assert "no stage" in sphynx("recipes", "validate", "mine.toml", "--stage", "lunch").err
+    assert (
+        "'lunch' is not one of 'training', 'search', 'placement'"
+        in sphynx("recipes", "validate", "mine.toml", "--stage", "lunch").err
+    )
 
 
 def test_eval_tells_the_worst_classes(sphynx: Sphynx) -> None:

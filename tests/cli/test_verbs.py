@@ -115,7 +115,7 @@ def test_reference_networks_get_pools_that_compile_unless_asked(tmp_path: Path) 
         assert shown.returncode == 0, shown.stderr
         data = json.loads(shown.stdout)
         assert data["design"]["pool"] == pool and bool(data["comparisons"]) == comparisons
-    assert "Use average or max" in sphynx("show", "resnet18", "--pool", "median", cwd=tmp_path).stderr
+    assert "'median' is not one of 'max', 'average'" in sphynx("show", "resnet18", "--pool", "median").stderr
 
 
 def test_designs_and_pictures_go_into_new_folders(tmp_path: Path) -> None:
@@ -169,25 +169,25 @@ def bad_genotype(**change: object) -> str:
     [
         (["plan", "--relu-budget", "10"], "no channels and depth"),
         (["plan", "--relu-budget", "lots"], "not a ReLU budget"),
-        (["plan", "--relu-budget", "50k", "--stem", "odd"], "unknown stem"),
-        (["plan", "--relu-budget", "50k", "--balancing", "odd"], "balancing must be one of"),
+        (["plan", "--relu-budget", "50k", "--stem", "odd"], "'odd' is not one of 'auto', 'small', 'imagenet'"),
+        (["plan", "--relu-budget", "50k", "--balancing", "odd"], "'odd' is not one of 'relu', 'flop'"),
         (["plan"], "--relu-budget"),
         (["show", "sphynx", "--reduce-at", "0,9"], "reduce position 9 is outside"),
         (["show", "sphynx", "--reduce-at", "1,1"], "reduce position 1 is given twice"),
         (["show", "sphynx", "--reduce-at", "a"], "not positions"),
         (["show", "resnet18", "-C", "0"], "width, classes and image sizes"),
-        (["show", "resnet18", "--stem", "odd"], "unknown stem"),
+        (["show", "resnet18", "--stem", "odd"], "'odd' is not one of 'auto', 'small', 'imagenet'"),
         (["show", "resnet18", "-D", "5", "--reduce-at", "0,9"], "--depth, --reduce-at: resnet18 has nothing"),
-        (["show", "vgg11", "--stem", "odd"], "--stem: vgg11 has nothing of the kind"),
-        (["show", "vgg11", "--balancing", "odd", "--conv-stack", "x"], "Leave --balancing and --conv-stack out"),
+        (["show", "vgg11", "--stem", "small"], "--stem: vgg11 has nothing of the kind"),
+        (["show", "vgg11", "--balancing", "flop", "--conv-stack", "single"], "Leave --balancing and --conv-stack out"),
         (["show", "sphynx", "--pool", "max"], "--pool: a network of cells has nothing of the kind"),
         (["show", "resnet18", "--svg", "pictures"], "only a network of Sphynx cells or a stream is drawn"),
         (["show", "wide-resnet", "-D", "27"], "6n + 4 layers, not 27"),
         (["show", "stream"], "the maps (none) do not fit"),
         (["show", "stream", "--stages", "16:8:2", "--pool", "max"], "--pool: stream has nothing of the kind"),
-        (["show", "stream", "--stages", "16:8:2", "--borders", "odd"], "Use zero or halo"),
+        (["show", "stream", "--stages", "16:8:2", "--borders", "odd"], "'odd' is not one of 'zero', 'halo'"),
         (["show", "sphynx", "--stages", "16:8:2"], "--stages: a network of cells has nothing of the kind"),
-        (["plan", "--relu-budget", "25k", "--family", "odd"], "Use cells or stream"),
+        (["plan", "--relu-budget", "25k", "--family", "odd"], "'odd' is not one of 'cells', 'stream'"),
         (["plan", "--latency-budget", "90ms", "--family", "stream"], "streams are planned by ReLUs"),
         (["show", "sphynx", "--svg", "cycle.json"], "cycle.json: it cannot be a folder"),
         (["show", "sphynx", "--svg", "cycle.json/within"], "cycle.json/within: it cannot be a folder"),
@@ -200,7 +200,7 @@ def bad_genotype(**change: object) -> str:
         (["show", "cycle.json"], "cycle"),
         (["show", "missing.json"], "1 incoming edges"),
         (["reproduce", "nothing"], "no table"),
-        (["bench", "core", "--threads", "3"], "neither all nor 1"),
+        (["bench", "core", "--threads", "3"], "'3' is not one of 'all', '1'"),
         (["bench", "core", "--repeats", "0"], "--repeats"),
         (["fly"], "fly"),
     ],

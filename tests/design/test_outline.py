@@ -13,7 +13,8 @@ from sphynx.design.pipeline import Pipeline
 from sphynx.errors import InputError
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.account import relu_count
-from sphynx.space.design import Design, Stem
+from sphynx.space.choices import Stem
+from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from tests.design.requests import CPU, pipeline, request

@@ -47,7 +47,9 @@ def test_every_path_on_the_map_of_the_code_exists() -> None:
 
 def test_layers_and_walls_on_the_page_are_those_that_are_checked() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    layers, wing, client = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers, verbs, wing, client = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
     picture = page.split("## Layers")[1].split("    core/ (C++20")[0]
     checked = [name.strip().removeprefix("sphynx.") for row in layers["layers"] for name in row.split("|")]
     assert re.findall(r"^    (\w+) ", picture, re.MULTILINE) == checked
@@ -55,6 +57,8 @@ def test_layers_and_walls_on_the_page_are_those_that_are_checked() -> None:
         set(re.findall(r"`(\w+)`", wall)) for wall in page.split("## Where")[0].split("\n- ")[1:3]
     )
     assert without_core == {name.removeprefix("sphynx.") for name in wing["source_modules"]}
+    files = {f"sphynx.cli.{file.stem}" for file in (ROOT / "src" / "sphynx" / "cli").glob("*.py")}
+    assert set(verbs["modules"]) < files
     assert without_torch - {"program"} == {name.split(".")[-1] for name in client["source_modules"]}
 
 

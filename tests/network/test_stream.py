@@ -7,7 +7,8 @@ from torch.nn import functional
 
 from sphynx.network.regions import compile_regions
 from sphynx.network.stream import StreamNetwork
-from sphynx.space.stream import Borders, Stage, StreamDesign
+from sphynx.space.choices import Borders
+from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 
 SMALL = (Stage(6, (3,)), Stage(8, (2, 4)), Stage(10, (5,)))

@@ -9,8 +9,8 @@ from sphynx.network.model import load_model, load_normalisation, save_model, sav
 from sphynx.program.compile import compile_network
 from sphynx.program.folder import save_compiled
 from sphynx.program.quantise import Precision, Quantised
+from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
-from sphynx.space.operations import ConvStack
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from tests.program.networks import random_network

@@ -10,7 +10,7 @@ from sphynx.program.derive import derive_weights
 from sphynx.program.files import load_program
 from sphynx.program.quantise import Precision
 from sphynx.program.weights import CORRECTIONS, WEIGHTS
-from sphynx.space.operations import ConvStack
+from sphynx.space.choices import ConvStack
 from tests.program.models import compile_model, save_random_model
 
 

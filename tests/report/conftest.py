@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from sphynx.run.progress import QUIET
 from sphynx.search.placement.algorithm import load_placement_recipe
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
@@ -33,7 +34,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train(job(folder / "first", held_out=0.2))
     design = Design(SPHYNX, 2, 3, (0, 1), Shape(1, 4, 4), 3)
     recipe = load_placement_recipe("smoke", {"batch_size": 8})
-    place(design, data(), recipe, placements(3, 2), folder / "places", quiet=True)
+    place(design, data(), recipe, placements(3, 2), folder / "places", voice=QUIET)
     cells = load_recipe("smoke", {"batch_size": 8, "epochs": 1})
-    search_cells(data(), "random", cells, folder / "cells", quiet=True)
+    search_cells(data(), "random", cells, folder / "cells", voice=QUIET)
     return folder

@@ -23,7 +23,7 @@ def private_row(model: str = "first", backend: str = "gc", **changes: Any) -> di
                                      "end_s": end})  # fmt: skip
                     clock[phase] = end
     return {
-        "model": model, "relus": 25_600, "relu_backend": backend, "link": "loopback", "plaintext_s": 0.007,
+        "model": model, "relus": 25_600, "backend": backend, "link": "loopback", "plaintext_s": 0.007,
         "offline_s": clock["offline"], "online_s": clock["online"], "offline_bytes": 90_000_000,
         "online_bytes": 13_000_000, "rounds": 12, "equal_to_oracle": True,
         "peak_memory_bytes": {"server": 316_000_000, "client": 232_000_000},

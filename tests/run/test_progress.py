@@ -2,7 +2,7 @@
 
 import io
 
-from sphynx.run.progress import Progress, duration
+from sphynx.run.progress import QUIET, Progress, duration
 
 
 def test_rows_are_aligned_and_empty_where_nothing_is_known() -> None:
@@ -19,7 +19,7 @@ def test_rows_are_aligned_and_empty_where_nothing_is_known() -> None:
 
 
 def test_time_left_counts_only_what_this_process_did() -> None:
-    progress = Progress("train", total=100, done=90, quiet=True)
+    progress = Progress("train", total=100, done=90, voice=QUIET)
     assert progress.seconds_left() is None
     progress.advance(10)
     assert progress.seconds_left() == 0
@@ -27,7 +27,7 @@ def test_time_left_counts_only_what_this_process_did() -> None:
 
 def test_quiet_prints_nothing() -> None:
     stream = io.StringIO()
-    with Progress("train", total=1, columns=("epoch",), quiet=True, stream=stream) as progress:
+    with Progress("train", total=1, columns=("epoch",), voice=QUIET, stream=stream) as progress:
         progress.row(epoch=1)
         progress.note("hello")
     assert stream.getvalue() == ""

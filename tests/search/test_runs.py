@@ -14,6 +14,7 @@ from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 from sphynx.report.verb_figures import draw_placement
 from sphynx.run.folder import RunFolder
+from sphynx.run.progress import QUIET
 from sphynx.search import epochs, search
 from sphynx.search.placement import place as placing
 from sphynx.search.placement.algorithm import PlacementRecipe
@@ -101,13 +102,13 @@ def assert_equal(one: Any, other: Any) -> None:
 def test_a_killed_search_continues_bit_for_bit(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_every_epoch(monkeypatch)
     data = small_data()
-    whole = search.search_cells(data, strategy, RECIPE, tmp_path / "whole", quiet=True)
+    whole = search.search_cells(data, strategy, RECIPE, tmp_path / "whole", voice=QUIET)
     with monkeypatch.context() as patch:
         cut_in_epoch(patch, 2)
         with pytest.raises(CutError):
-            search.search_cells(data, strategy, RECIPE, tmp_path / "cut", quiet=True)
+            search.search_cells(data, strategy, RECIPE, tmp_path / "cut", voice=QUIET)
     assert not (tmp_path / "cut" / "genotype.json").exists()
-    continued = search.search_cells(data, strategy, RECIPE, tmp_path / "cut", quiet=True)
+    continued = search.search_cells(data, strategy, RECIPE, tmp_path / "cut", voice=QUIET)
     assert continued == whole
     assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
     cut, uncut = (without_seconds(RunFolder(tmp_path / name).read_metrics()) for name in ("cut", "whole"))
@@ -127,14 +128,14 @@ def test_an_interrupted_search_says_how_to_continue(tmp_path: Path, monkeypatch:
         patch.setattr(epochs, "Interrupt", Pressed)
         with pytest.raises(InterruptedWorkError) as stopped:
             search.search_cells(
-                small_data(), "gdas", RECIPE, tmp_path, resume="sphynx search --resume auto", quiet=True
+                small_data(), "gdas", RECIPE, tmp_path, resume="sphynx search --resume auto", voice=QUIET
             )
     assert "sphynx search --resume auto" in stopped.value.remedy
-    assert search.search_cells(small_data(), "gdas", RECIPE, tmp_path, quiet=True).epochs == 3
+    assert search.search_cells(small_data(), "gdas", RECIPE, tmp_path, voice=QUIET).epochs == 3
 
 
 def test_what_a_search_leaves_behind(tmp_path: Path) -> None:
-    result = search.search_cells(small_data(), "darts", RECIPE, tmp_path, quiet=True)
+    result = search.search_cells(small_data(), "darts", RECIPE, tmp_path, voice=QUIET)
     assert load_genotype(tmp_path / "genotype.json") == result.genotype
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [row["epoch"] for row in rows] == [0, 1, 2]
@@ -144,16 +145,16 @@ def test_what_a_search_leaves_behind(tmp_path: Path) -> None:
     assert len(strengths["epochs"]) == 3
     assert len(strengths["epochs"][0]["normal"]) == 2
     with pytest.raises(InputError, match="another design or other settings"):
-        search.search_cells(small_data(), "darts", RECIPE, tmp_path, seed=1, quiet=True)
+        search.search_cells(small_data(), "darts", RECIPE, tmp_path, seed=1, voice=QUIET)
 
 
 def test_a_refused_search_leaves_what_the_folder_says_of_its_run(tmp_path: Path) -> None:
     """Whether another process is at work in it or it holds a search of other settings."""
     places = placements(3, 2, "all")
     starts = (
-        lambda seed: search.search_cells(small_data(), "gdas", RECIPE, tmp_path / "cells", seed=seed, quiet=True),
+        lambda seed: search.search_cells(small_data(), "gdas", RECIPE, tmp_path / "cells", seed=seed, voice=QUIET),
         lambda seed: placing.place(
-            small_design(), small_data(), PLACES, places, tmp_path / "places", seed=seed, quiet=True
+            small_design(), small_data(), PLACES, places, tmp_path / "places", seed=seed, voice=QUIET
         ),
     )
     for start, out in zip(starts, ("cells", "places"), strict=True):
@@ -168,21 +169,21 @@ def test_a_refused_search_leaves_what_the_folder_says_of_its_run(tmp_path: Path)
 
 def test_stopping_and_selection_options(tmp_path: Path) -> None:
     values = {**RECIPE.to_json(), "hessian": True, "hessian_window": 1, "hessian_ratio": 1e9, "epochs": 4}
-    stopped = search.search_cells(small_data(), "darts", SearchRecipe(**values), tmp_path / "h", quiet=True)
+    stopped = search.search_cells(small_data(), "darts", SearchRecipe(**values), tmp_path / "h", voice=QUIET)
     rows = [json.loads(line) for line in (tmp_path / "h" / "metrics.jsonl").read_text().splitlines()]
     if any(row["eigenvalue"] > 0 for row in rows[1:]):
         assert stopped.stopped == "eigenvalue"
         assert stopped.genotype.to_json() == rows[-2]["genotype"]
     values = {**RECIPE.to_json(), "selection": "perturbation", "epochs": 1}
-    chosen = search.search_cells(small_data(), "gaea", SearchRecipe(**values), tmp_path / "p", quiet=True)
+    chosen = search.search_cells(small_data(), "gaea", SearchRecipe(**values), tmp_path / "p", voice=QUIET)
     assert chosen.genotype.name == "perturbation"
     with pytest.raises(InputError, match="mixes all operations"):
-        search.search_cells(small_data(), "gdas", SearchRecipe(**values), tmp_path / "g", quiet=True)
+        search.search_cells(small_data(), "gdas", SearchRecipe(**values), tmp_path / "g", voice=QUIET)
 
 
 def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:
     def one(seed: int, folder: Path) -> search.SearchResult:
-        return search.search_cells(small_data(), "random", RECIPE, folder, seed=seed, quiet=True)
+        return search.search_cells(small_data(), "random", RECIPE, folder, seed=seed, voice=QUIET)
 
     def rank_in_turn(cells: Mapping[str, Genotype], drawn: Mapping[str, Genotype]) -> tuple[Ranked, ...]:
         scores = iter([0.3, 0.8, 0.95])
@@ -203,18 +204,18 @@ def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:
 def test_a_search_that_diverges_says_so_and_keeps_its_checkpoint(tmp_path: Path) -> None:
     recipe = SearchRecipe(**{**RECIPE.to_json(), "learning_rate": 1e30, "gradient_clip": 1e30})
     with pytest.raises(SphynxError, match="the loss became"):
-        search.search_cells(small_data(), "darts", recipe, tmp_path, quiet=True)
+        search.search_cells(small_data(), "darts", recipe, tmp_path, voice=QUIET)
 
 
 def test_a_killed_placement_continues_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_every_epoch(monkeypatch)
     data, design, places = small_data(), small_design(), placements(3)
-    whole = placing.place(design, data, PLACES, places, tmp_path / "whole", quiet=True)
+    whole = placing.place(design, data, PLACES, places, tmp_path / "whole", voice=QUIET)
     with monkeypatch.context() as patch:
         cut_in_epoch(patch, 1)
         with pytest.raises(CutError):
-            placing.place(design, data, PLACES, places, tmp_path / "cut", quiet=True)
-    continued = placing.place(design, data, PLACES, places, tmp_path / "cut", quiet=True)
+            placing.place(design, data, PLACES, places, tmp_path / "cut", voice=QUIET)
+    continued = placing.place(design, data, PLACES, places, tmp_path / "cut", voice=QUIET)
     assert continued == whole
     assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
     assert load_design(tmp_path / "cut" / "design.json").reduce_positions == whole.best
@@ -230,7 +231,7 @@ def test_candidates_share_their_stem_and_nothing_else() -> None:
 
 def test_the_exhaustive_search_and_its_figure(tmp_path: Path) -> None:
     design, places = small_design(), placements(3)
-    result = placing.place(design, small_data(), PLACES, places, tmp_path, quiet=True)
+    result = placing.place(design, small_data(), PLACES, places, tmp_path, voice=QUIET)
     draw_placement(result, tmp_path / "without.svg")
     full = placing.with_exhaustive(result, design, lambda d: 0.5 + 0.1 * d.reduce_positions[0], tmp_path)
     draw_placement(full, tmp_path / "with.svg")
@@ -243,7 +244,7 @@ def test_the_exhaustive_search_and_its_figure(tmp_path: Path) -> None:
 def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:
     design = Design(SPHYNX, 1, 3, (0, 1), Shape(3, 32, 32), 100)
     with pytest.raises(InputError, match="classes"):
-        placing.place(design, small_data(), PLACES, placements(3), tmp_path, quiet=True)
+        placing.place(design, small_data(), PLACES, placements(3), tmp_path, voice=QUIET)
 
 
 def test_evaluation_mixes_the_classes_of_a_sorted_set() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from sphynx.data.images import Data, ImageSet, make_data
+from sphynx.run.progress import QUIET
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
@@ -36,4 +37,4 @@ def recipe(**overrides: Any) -> Recipe:
 
 def job(out: Path, **changes: Any) -> Job:
     overrides = {name: changes.pop(name) for name in list(changes) if name in Recipe.__dataclass_fields__}
-    return dataclasses.replace(Job(DESIGN, data(), recipe(**overrides), out, quiet=True), **changes)
+    return dataclasses.replace(Job(DESIGN, data(), recipe(**overrides), out, voice=QUIET), **changes)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.data.source import FILE, DataSource, recorded_source, save_source
+from sphynx.data.source import FILE, DataSource, Split, recorded_source, save_source
 from sphynx.errors import InputError
 from sphynx.program.by_name import compiled_folder
 from sphynx.program.cost.estimate import Estimate
@@ -34,7 +34,6 @@ from sphynx.space.shipped import CARD, program_path
 if TYPE_CHECKING:
     from torch import nn
 
-    from sphynx.api.networks import Split
     from sphynx.data.images import Data, ImageSet
     from sphynx.data.streamed import StreamedData
     from sphynx.network.trained import TrainedNetwork
@@ -111,7 +110,7 @@ class Compiled:
 
     def check(
         self,
-        data: Data | StreamedData | str | Path | None = None,
+        data: Data | StreamedData | ImageSet | str | Path | None = None,
         *,
         split: Split = "test",
         images: int = 0,
@@ -122,10 +121,11 @@ class Compiled:
         With the `network` that it was compiled from: float accuracy, and how often the two agree.
         """
         from sphynx.api.networks import load
+        from sphynx.data.images import ImageSet
         from sphynx.program.check import check
 
         trained = load(network) if isinstance(network, str | Path) else network
-        chosen = self.images(data, split=split, images=images)
+        chosen = data if isinstance(data, ImageSet) else self.images(data, split=split, images=images)
         if trained is None:
             return check(self.program, self.weights, chosen)
         return check(self.program, self.weights, chosen, trained.module, (trained.mean, trained.std))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from sphynx.data.images import Data
 from sphynx.data.known import open_known
+from sphynx.data.source import Split
 from sphynx.data.streamed import StreamedData
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.network.fit import require_fit
@@ -19,8 +19,6 @@ from sphynx.space.files import AnyDesign
 from sphynx.train.evaluate import Evaluation
 from sphynx.train.evaluate import evaluate as evaluate_module
 from sphynx.train.processes import pick_device
-
-Split = Literal["test", "train"]
 
 
 def build(design: AnyDesign) -> AnyNetwork:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
-from sphynx.space.design import Balancing, Design, StemChoice, default_reduce_positions, stem_for
+from sphynx.space.choices import Balancing, Borders, Convolution, ConvStack, StemChoice
+from sphynx.space.design import Design, default_reduce_positions, stem_for
 from sphynx.space.genotype import Genotype
-from sphynx.space.operations import Convolution, ConvStack
 from sphynx.space.planner import PlanList, parse_percentage, parse_relu_budget
 from sphynx.space.planner import plan as plan_budget
 from sphynx.space.published_cells import find_cells, into_sphynx_space
-from sphynx.space.stream import Borders
 from sphynx.space.stream_planner import StreamPlanList
 from sphynx.space.stream_planner import plan_stream as stream_plans
 from sphynx.space.tally import Shape
@@ -20,6 +19,20 @@ from sphynx.space.tally import Shape
 if TYPE_CHECKING:
     from sphynx.program.backends import Backend
     from sphynx.program.cost.estimate import Estimate
+
+
+class Flags(TypedDict, total=False):
+    """What `plan` and `plan_for_latency` have in common."""
+
+    image: tuple[int, int, int]
+    classes: int
+    cells: Genotype | str | Path
+    tolerance: float | str
+    stem: StemChoice
+    balancing: Balancing
+    conv_stack: ConvStack
+    convolution: Convolution
+
 
 CIFAR_IMAGE = (3, 32, 32)
 CIFAR100_CLASSES = 100

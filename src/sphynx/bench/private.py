@@ -66,7 +66,7 @@ def _row(
     wall_s, cpu_s = (plaintext.seconds, plaintext.cpu_seconds) if plaintext else (None, None)
     return BenchRow(
         model=model,
-        relu_backend=job.backend,
+        backend=job.backend,
         link=link,
         transport=transport,
         plaintext_s=wall_s,

@@ -32,9 +32,9 @@ from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.quantise import Precision
 from sphynx.program.weights import load_weights
+from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, load_any_design, load_design
-from sphynx.space.operations import ConvStack
 from sphynx.space.planner import parse_relu_budget, plan
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.shipped import program_path

@@ -70,7 +70,7 @@ class BenchRow(Record):
     """A network, a ReLU protocol and a link, beside the same network in the clear (two threads, fp32)."""
 
     model: str
-    relu_backend: str
+    backend: str
     link: str
     transport: str = "plain"
     plaintext_s: float | None
@@ -109,7 +109,7 @@ class BenchRow(Record):
 class LineFit(Record):
     """seconds = intercept_s + s_per_relu * ReLUs, of one ReLU protocol, link and phase."""
 
-    relu_backend: str
+    backend: str
     link: str
     phase: str
     intercept_s: float
@@ -136,7 +136,7 @@ class ThroughputRow(Record):
     model: str
     relus: int
     ring_bits: int
-    relu_backend: str
+    backend: str
     link: str
     transport: str = "TLS 1.3"
     clients: int

@@ -47,8 +47,8 @@ def fits(rows: Sequence[BenchRow]) -> tuple[LineFit, ...]:
 
 
 def _groups(rows: Sequence[BenchRow]) -> Iterator[list[BenchRow]]:
-    for backend, link in dict.fromkeys((row.relu_backend, row.link) for row in rows):
-        yield [row for row in rows if (row.relu_backend, row.link) == (backend, link)]
+    for backend, link in dict.fromkeys((row.backend, row.link) for row in rows):
+        yield [row for row in rows if (row.backend, row.link) == (backend, link)]
 
 
 def _fits_of(rows: list[BenchRow]) -> Iterator[LineFit]:
@@ -56,7 +56,7 @@ def _fits_of(rows: list[BenchRow]) -> Iterator[LineFit]:
     for phase, seconds in PHASES.items():
         line = fit_line(relus, [seconds(row) for row in rows])
         yield LineFit(
-            relu_backend=rows[0].relu_backend,
+            backend=rows[0].backend,
             link=rows[0].link,
             phase=phase,
             intercept_s=line.intercept,

@@ -22,7 +22,7 @@ def private_rows(rows: Sequence[BenchRow]) -> Iterator[list[str]]:
         yield [
             row.model,
             f"{row.batch} x {row.relus:,}" if row.batch > 1 else f"{row.relus:,}",
-            row.relu_backend,
+            row.backend,
             row.link,
             _milliseconds(row.plaintext_s),
             _milliseconds(row.online_s),
@@ -43,7 +43,7 @@ def throughput_rows(rows: Sequence[ThroughputRow]) -> Iterator[list[str]]:
         yield [
             row.model,
             f"{row.relus:,}",
-            row.relu_backend,
+            row.backend,
             row.link,
             str(row.clients),
             f"{row.inferences_per_s:.2f}",

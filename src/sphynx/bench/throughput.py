@@ -68,7 +68,7 @@ def _row(
         model=model,
         relus=program.relu_count,
         ring_bits=program.ring_bits,
-        relu_backend=backend,
+        backend=backend,
         link=link,
         clients=len(clients),
         seconds=window_s,

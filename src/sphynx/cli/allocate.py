@@ -7,26 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.search import ResumeOption, SetOption, parse_settings, refuse_old_run
-from sphynx.cli.train import DataOption, DataSize, DeviceOption, resume_command
 from sphynx.errors import InputError
+from sphynx.search.choices import Method
+from sphynx.train.recipe import AUTO
 
 if TYPE_CHECKING:
     from sphynx.search.allocation.allocate import AllocationResult
     from sphynx.search.allocation.candidates import Budget
     from sphynx.space.stream import StreamDesign
 
-METHODS = ("gumbel", "gates")
-
 
 def allocate(
     design: Annotated[Path, typer.Argument(help="A stream's design.json: its stages, widths and number of blocks.")],
-    data: DataOption,
+    data: opt.DataOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; the new design.json goes there.")],
     method: Annotated[
-        str,
+        Method,
         typer.Option(
             "--method", help="gumbel: one network per candidate, sampled. gates: one wide network, channels closed."
         ),
@@ -40,9 +38,7 @@ def allocate(
     prices: Annotated[
         Path | None, typer.Option("--prices", help="A table of `sphynx estimate DESIGN --prices FILE`.")
     ] = None,
-    recipe: Annotated[
-        str, typer.Option("--recipe", help="A placement recipe: fast, small, smoke, or a file.")
-    ] = "fast",
+    recipe: opt.RecipeOption = AUTO,
     parts: Annotated[int, typer.Option("--parts", min=1, help="gumbel: stages share the budget in so many parts.")] = 6,
     randoms: Annotated[
         int, typer.Option("--randoms", min=0, help="gumbel: random allocations beside, as control.")
@@ -50,15 +46,17 @@ def allocate(
     factor: Annotated[
         float, typer.Option("--factor", min=1.0, help="gates: start with so many times the channels.")
     ] = 2.0,
-    settings: SetOption = None,
+    settings: opt.SetOption = None,
     exhaustive: Annotated[
         str, typer.Option("--exhaustive", help="gumbel: also train every candidate with this training recipe.")
     ] = "",
-    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
-    resume: ResumeOption = "never",
-    device: DeviceOption = "auto",
-    image_size: DataSize = None,
-    as_json: Json = False,
+    seed: opt.Seed = 0,
+    resume: opt.ResumeOption = "never",
+    device: opt.DeviceOption = "auto",
+    image_size: opt.DataSize = None,
+    verbose: opt.Verbose = False,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Search where the ReLUs of a stream network go, within a budget of ReLUs or of seconds online.
 
@@ -71,7 +69,9 @@ def allocate(
       sphynx allocate stream.json --data cifar100 --latency-budget 90ms --prices prices.json -o runs/fast
     """
     from sphynx.data.open import open_data
+    from sphynx.design.request import placement_recipe
     from sphynx.design.retraining import retrainer
+    from sphynx.run.resuming import refuse_old_run
     from sphynx.search.allocation.allocate import allocate as by_gumbel
     from sphynx.search.allocation.allocate import allocate_by_gates, with_accuracies
     from sphynx.search.allocation.candidates import allocations
@@ -86,30 +86,31 @@ def allocate(
         raise InputError(
             "only a stream's ReLUs can be allocated", where=str(design), remedy="Plan one: sphynx plan --family stream."
         )
-    if method not in METHODS:
-        raise InputError(f"{method!r} is unknown", where="--method", remedy=f"Use {' or '.join(METHODS)}.")
     if exhaustive and method == "gates":
         raise InputError("gates have no candidates", where="--exhaustive", remedy="Leave it out, or use gumbel.")
     budget = _budget(start, relu_budget, latency_budget, prices)
-    settled = load_placement_recipe(recipe, parse_settings(settings or []))
+    values = opt.parse_settings(settings)
+    if recipe != AUTO:
+        load_placement_recipe(recipe, values)  # its faults are told before the data are read, which can take long
     trained_by = load_recipe(exhaustive) if exhaustive else None
     candidates = allocations(start, budget, parts=parts, randoms=randoms, seed=seed)
     refuse_old_run(out, resume)
     images, chosen_device = open_data(data, image_size=image_size), pick_device(device)
-    again = resume_command()
+    settled = placement_recipe(recipe, values, images)
+    again, voice = opt.resume_command(), opt.voice_for(verbose, quiet, as_json)
     if method == "gates":
         result = allocate_by_gates(
             start, images, settled, budget, out, factor=factor, seed=seed, device=chosen_device, resume=again,
-            quiet=as_json,
+            voice=voice,
         )  # fmt: skip
     else:
         result = by_gumbel(
-            candidates, images, settled, budget, out, seed=seed, device=chosen_device, resume=again, quiet=as_json
+            candidates, images, settled, budget, out, seed=seed, device=chosen_device, resume=again, voice=voice
         )
     if trained_by is not None:
         epochs = trained_by.epochs
         retrain = retrainer(
-            images, trained_by, out / "exhaustive", seed=seed, device=chosen_device, quiet=as_json, resume_command=again
+            images, trained_by, out / "exhaustive", seed=seed, device=chosen_device, voice=voice, resume_command=again
         )
         result = with_accuracies(result, candidates, lambda one: retrain(one, epochs), out)
     if as_json:

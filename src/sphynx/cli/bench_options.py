@@ -1,4 +1,4 @@
-"""Flags that the verbs of `sphynx bench` share: which networks, protocols and links, and where the numbers go."""
+"""What the verbs of `sphynx bench` share: which networks, protocols and links, what is measured, where numbers go."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sphynx.cli.design_options import conv_stack_for
-from sphynx.cli.output import print_json
+from sphynx.cli.options import parse_backends
+from sphynx.cli.output import print_json, print_table
 from sphynx.errors import InputError, SphynxError
+from sphynx.space.choices import ConvStack
 
 if TYPE_CHECKING:
     from sphynx.bench.private_models import Model
     from sphynx.bench.results import BenchRun, Machine, Source, ThroughputRun
-    from sphynx.program.backends import Backend
     from sphynx.program.cost.link import Link
+    from sphynx.run.progress import Voice
 
 Programs = Annotated[list[str] | None, typer.Argument(help="Compiled folders, or names of models.")]
 Untrained = Annotated[
@@ -27,20 +28,8 @@ ReluBackends = Annotated[str, typer.Option("--relu", help="gc, gmw or both.")]
 Links = Annotated[
     str, typer.Option("--link", help="loopback, lan, wan, or a round trip and a bandwidth: 20ms,200mbit.")
 ]
-UntrainedStack = Annotated[
-    str, typer.Option("--conv-stack", help="Of --untrained networks: paper, single or pad_once.")
-]
-
-
-def tell(part: str) -> None:
-    typer.echo(part, err=True)
-
-
-def parse_backends(text: str, flag: str) -> list[Backend]:
-    chosen = text.split(",")
-    if not set(chosen) <= {"gc", "gmw"}:
-        raise InputError(f"{text!r} is unknown", where=flag, remedy="Use gc, gmw or gc,gmw.")
-    return chosen  # type: ignore[return-value]  # checked above
+UntrainedStack = Annotated[ConvStack, typer.Option("--conv-stack", help="Of --untrained networks.")]
+Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Medians are over this many inferences.")]
 
 
 def links_for(text: str) -> dict[str, Link | None]:
@@ -55,18 +44,19 @@ def sizes_in(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def models_for(programs: list[str] | None, untrained: str, conv_stack: str, folder: Path) -> list[Model]:
+def models_for(
+    programs: list[str] | None, untrained: str, conv_stack: ConvStack, folder: Path, voice: Voice
+) -> list[Model]:
     """Untrained networks are compiled into the folder."""
-    stack = conv_stack_for(conv_stack)
     names = sizes_in(untrained)
     if not programs and not names:
         raise InputError("there is nothing to measure", remedy="Name compiled folders, or use --untrained 25.6k.")
     from sphynx.bench.private_models import compiled_model, untrained_model
 
-    models = [compiled_model(program, tell) for program in programs or []]
+    models = [compiled_model(program, voice.say) for program in programs or []]
     for number, name in enumerate(names):
-        tell(f"compiling {name}")
-        models.append(untrained_model(name, stack, folder / f"untrained-{number}"))
+        voice.say(f"compiling {name}")
+        models.append(untrained_model(name, conv_stack, folder / f"untrained-{number}"))
     return models
 
 
@@ -98,3 +88,44 @@ def hand_out(results: dict[str, Any], as_json: bool, out: Path | None) -> None:
 def require_exact(run: BenchRun | ThroughputRun, where: str) -> None:
     if not all(row.equal_to_oracle for row in run.rows):
         raise SphynxError("a private result differs from the integer oracle", where=where, remedy="Please report it.")
+
+
+def measured(
+    programs: list[str] | None,
+    untrained: str,
+    relu: str,
+    link: str,
+    repeat: int,
+    conv_stack: ConvStack,
+    folder: Path,
+    voice: Voice,
+    *,
+    batch: int = 1,
+    plain: bool = False,
+) -> BenchRun:
+    backends, links = parse_backends(relu, "--relu"), links_for(link)
+    made = describe_run()
+    models = models_for(programs, untrained, conv_stack, folder, voice)
+    from sphynx.bench.private import measure_private
+    from sphynx.bench.private_parties import plain_channel
+    from sphynx.bench.results import BenchRun
+    from sphynx.service.local import make_local_keys
+
+    open_channel = plain_channel if plain else make_local_keys(folder / "keys").open_channel
+    rows = measure_private(
+        models, backends, links, repeats=repeat, batch=batch, open_channel=open_channel,
+        transport="plain" if plain else "TLS 1.3", progress=voice.say,
+    )  # fmt: skip
+    return BenchRun(*made, rows)
+
+
+def print_rows(title: str, run: BenchRun) -> None:
+    from sphynx.bench.tables import PRIVATE_COLUMNS, private_rows
+
+    first = run.rows[0]
+    print_table(
+        title,
+        PRIVATE_COLUMNS,
+        private_rows(run.rows),
+        note=f"medians of {first.repeats}; {first.transport}; {machine_words(run)}; x: times the clear",
+    )

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli import bench_options as opt
-from sphynx.cli.bench_private import Repeat, measured, print_rows
-from sphynx.cli.design_options import Json
+from sphynx.cli import bench_options as bench
+from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_table
 from sphynx.cli.output_files import Out, figure_file
 from sphynx.errors import InputError
@@ -25,16 +24,18 @@ def scaling(
     sizes: Annotated[
         str, typer.Option("--sizes", help="Networks of so many ReLUs; the paper's where it has one, else planned.")
     ] = "25.6k,51.2k,102.4k,153.6k,230.4k",
-    relu: opt.ReluBackends = "gc,gmw",
-    link: opt.Links = "loopback",
-    repeat: Repeat = 5,
-    conv_stack: opt.UntrainedStack = "single",
+    relu: bench.ReluBackends = "gc,gmw",
+    link: bench.Links = "loopback",
+    repeat: bench.Repeat = 5,
+    conv_stack: bench.UntrainedStack = "single",
     figure: Annotated[
         Path | None,
         typer.Option("--figure", help="Draw it: a .svg or .png file.", callback=figure_file(".svg", ".png")),
     ] = None,
     out: Out = None,
-    as_json: Json = False,
+    verbose: opt.Verbose = False,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Measure private inference over ReLU counts, and fit lines: seconds = a + b x ReLUs.
 
@@ -48,20 +49,21 @@ def scaling(
       sphynx bench scaling --sizes 10k,20k,40k --relu gmw --link lan --repeat 3
     """
     _require_two_counts(sizes)
+    voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
-        run = measured(None, sizes, relu, link, repeat, conv_stack, Path(temporary))
+        run = bench.measured(None, sizes, relu, link, repeat, conv_stack, Path(temporary), voice)
     from sphynx.bench.scaling import fits
 
     run = dataclasses.replace(run, fits=fits(run.rows))
-    opt.hand_out(run.to_json(), as_json, out)
+    bench.hand_out(run.to_json(), as_json, out)
     if figure is not None:
         from sphynx.report.scaling_figure import save_scaling
 
         save_scaling(run.to_json(), figure)
     if not as_json:
-        print_rows("sphynx bench scaling", run)
+        bench.print_rows("sphynx bench scaling", run)
         _print_fits(run.fits or ())
-    opt.require_exact(run, "bench scaling")
+    bench.require_exact(run, "bench scaling")
 
 
 def _require_two_counts(sizes: str) -> None:
@@ -69,7 +71,7 @@ def _require_two_counts(sizes: str) -> None:
     from sphynx.bench.private_models import untrained_design
     from sphynx.space.account import relu_count
 
-    relus = {size: relu_count(untrained_design(size, "single")) for size in opt.sizes_in(sizes)}
+    relus = {size: relu_count(untrained_design(size, "single")) for size in bench.sizes_in(sizes)}
     if len(set(relus.values())) < 2:
         found = ", ".join(f"{size} has {count(number)} ReLUs" for size, number in relus.items())
         raise InputError(
@@ -84,7 +86,7 @@ def _print_fits(found: Sequence[LineFit]) -> None:
         ["ReLU", "link", "phase", ">a", ">b per ReLU", ">R²", ">networks"],
         (
             [
-                fit.relu_backend,
+                fit.backend,
                 fit.link,
                 fit.phase,
                 f"{1e3 * fit.intercept_s:.1f} ms",

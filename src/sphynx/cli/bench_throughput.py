@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli import bench_options as opt
-from sphynx.cli.design_options import Json
+from sphynx.cli import bench_options as bench
+from sphynx.cli import options as opt
 from sphynx.cli.output import print_table
 from sphynx.cli.output_files import Out
 from sphynx.errors import InputError
@@ -24,15 +24,17 @@ MAX_CLIENTS = 16  # from one address
 
 
 def throughput(
-    programs: opt.Programs = None,
-    untrained: opt.Untrained = "",
-    relu: opt.ReluBackends = "gc,gmw",
+    programs: bench.Programs = None,
+    untrained: bench.Untrained = "",
+    relu: bench.ReluBackends = "gc,gmw",
     clients: Annotated[str, typer.Option("--clients", help="Clients at once, each a process: 1,2,4.")] = "1,2",
-    link: opt.Links = "loopback",
+    link: bench.Links = "loopback",
     seconds: Annotated[float, typer.Option("--seconds", min=0, help="Each row takes this long or a bit more.")] = 20.0,
-    conv_stack: opt.UntrainedStack = "single",
+    conv_stack: bench.UntrainedStack = "single",
     out: Out = None,
-    as_json: Json = False,
+    verbose: opt.Verbose = False,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Measure how many private inferences per second a server on this machine sustains, everything included.
 
@@ -47,26 +49,27 @@ def throughput(
 
       sphynx bench throughput --untrained 25.6k --relu gmw --link loopback,lan -o throughput.json
     """
-    backends, links, counts = opt.parse_backends(relu, "--relu"), opt.links_for(link), parse_clients(clients)
-    made = opt.describe_run()
+    backends, links, counts = opt.parse_backends(relu, "--relu"), bench.links_for(link), parse_clients(clients)
+    made = bench.describe_run()
     from sphynx.bench.results import ThroughputRun
     from sphynx.bench.tables import THROUGHPUT_COLUMNS, throughput_rows
     from sphynx.bench.throughput import measure_throughput
 
+    voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
-        models = opt.models_for(programs, untrained, conv_stack, Path(temporary))
-        rows = measure_throughput(models, backends, links, counts, serve, seconds=seconds, progress=opt.tell)
+        models = bench.models_for(programs, untrained, conv_stack, Path(temporary), voice)
+        rows = measure_throughput(models, backends, links, counts, serve, seconds=seconds, progress=voice.say)
     run = ThroughputRun(*made, rows)
-    opt.hand_out(run.to_json(), as_json, out)
+    bench.hand_out(run.to_json(), as_json, out)
     if not as_json:
         print_table(
             "sphynx bench throughput",
             THROUGHPUT_COLUMNS,
             throughput_rows(rows),
             note=f"latency: offline and online, medians; CPU per inference; {rows[0].transport}; "
-            f"server and clients on one machine: {opt.machine_words(run)}",
+            f"server and clients on one machine: {bench.machine_words(run)}",
         )
-    opt.require_exact(run, "bench throughput")
+    bench.require_exact(run, "bench throughput")
 
 
 @contextmanager

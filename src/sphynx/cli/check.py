@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli.bench_options import parse_backends, tell
-from sphynx.cli.design_options import Json
+from sphynx.cli import options as opt
 from sphynx.cli.output import count, nonlinear_text, print_json, print_table, range_text
 from sphynx.cli.output_files import figure_file
-from sphynx.cli.train import DataSize, KnownData, KnownStream, open_known
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import SphynxError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
+    from sphynx.api.compiling import Compiled
     from sphynx.data.images import ImageSet
     from sphynx.program.backends import Backend
     from sphynx.service.exam import Exam
@@ -26,17 +22,17 @@ if TYPE_CHECKING:
 
 def check(
     compiled: Annotated[str, typer.Argument(help="A folder of `sphynx compile`, or a model's name.")],
-    data: KnownData = "",
+    data: opt.KnownData = "",
     run: Annotated[
         str, typer.Option("--run", help="The trained run or model it was compiled from: its float accuracy as well.")
     ] = "",
-    split: Annotated[str, typer.Option("--split", help="test or train.")] = "test",
+    split: opt.SplitOption = "test",
     images: Annotated[int, typer.Option("--images", min=0, help="So many, drawn at random. [default: all]")] = 0,
     private: Annotated[
         str, typer.Option("--private", help="Ask about each image privately as well, with ReLUs by gmw, gc or gmw,gc.")
     ] = "",
-    image_size: DataSize = None,
-    stream: KnownStream = None,
+    image_size: opt.DataSize = None,
+    stream: opt.KnownStream = None,
     figure: Annotated[
         Path | None,
         typer.Option(
@@ -45,7 +41,9 @@ def check(
             callback=figure_file(".svg", ".png", ".pdf"),
         ),
     ] = None,
-    as_json: Json = False,
+    verbose: opt.Verbose = False,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Evaluate a compiled program as private inference will: integer accuracy, agreement with float, range use.
 
@@ -59,39 +57,23 @@ def check(
 
       sphynx check sphynx-cifar100-25k --data cifar100 --run sphynx-cifar100-25k --images 1000 --figure ranges.svg
     """
-    from sphynx.data.source import FILE, recorded_source
-    from sphynx.data.streamed import StreamedSet
-    from sphynx.network.model import load_model, load_normalisation
-    from sphynx.program.by_name import compiled_folder
-    from sphynx.program.check import check as check_program
-    from sphynx.program.files import load_program
-    from sphynx.program.weights import load_weights
+    from sphynx.api.compiling import Compiled
+    from sphynx.api.networks import load
+    from sphynx.data.known import open_known
     from sphynx.run.environment import describe_environment
-    from sphynx.space.shipped import CARD, model_path, program_path
 
-    if split not in ("test", "train"):
-        raise InputError(f"there is no split {split!r}", where="--split", remedy="Use test or train.")
-    backends = parse_backends(private, "--private") if private else []
-    folder = compiled_folder(compiled, tell)
-    program = load_program(folder)
-    weights = load_weights(folder, program)
-    path = model_path(run) if run else None
-    network, normalisation = (None, None) if path is None else (load_model(path), load_normalisation(path))
-    of_model = program_path(compiled).parent / CARD  # of a model by name
-    known = recorded_source(folder / FILE) or recorded_source(of_model)
-    opened = open_known(data, image_size, stream, known, where=compiled)
-    every = opened.test if split == "test" else opened.train
-    if isinstance(every, StreamedSet) and not images:
-        raise InputError(
-            "streamed images are checked by a sample", where="--images", remedy="Say how many: --images 1000."
-        )
-    chosen = every.sample(images)
-    result = check_program(program, weights, chosen, network, normalisation)
-    exams = _ask_privately(folder, chosen, backends) if backends else []
+    voice = opt.voice_for(verbose, quiet)
+    backends = opt.parse_backends(private, "--private") if private else []
+    loaded = Compiled.load(compiled, voice.say)
+    network = load(run) if run else None
+    opened = open_known(data, image_size, stream, loaded.source, where=compiled)
+    chosen = loaded.images(opened, split=split, images=images)
+    result = loaded.check(chosen, network=network)
+    exams = _ask_privately(loaded, chosen, backends, quiet=quiet) if backends else []
     if figure is not None:
         from sphynx.report.verb_figures import draw_ranges
 
-        draw_ranges(result.layers, program.ring_bits, figure)
+        draw_ranges(result.layers, loaded.program.ring_bits, figure)
     if as_json:
         print_json(
             {
@@ -131,12 +113,12 @@ def check(
             note="Medians per image; online includes loading the bundle.",
         )
     print_table(
-        f"Bits of each linear map and sum; the ring has {program.ring_bits}; {nonlinear_text(program)}",
+        f"Bits of each linear map and sum; the ring has {loaded.program.ring_bits}; {nonlinear_text(loaded.program)}",
         ["map", ">range", ">used", ">worst case"],
         (
             [
                 layer.name,
-                range_text(program, layer.name, layer.range_bits),
+                range_text(loaded.program, layer.name, layer.range_bits),
                 str(layer.used_bits),
                 str(layer.bound_bits),
             ]
@@ -147,41 +129,14 @@ def check(
         raise SphynxError("a private answer differs from the oracle", where=compiled, remedy="Please report it.")
 
 
-def _ask_privately(folder: Path, images: ImageSet, backends: Sequence[Backend]) -> list[Exam]:
-    import tempfile
-
+def _ask_privately(compiled: Compiled, images: ImageSet, backends: Sequence[Backend], *, quiet: bool) -> list[Exam]:
     from rich.console import Console
     from rich.progress import Progress
 
-    from sphynx.program.files import load_program
-    from sphynx.program.interpret import interpret
-    from sphynx.program.weights import load_weights
-    from sphynx.service.exam import examine
-    from sphynx.service.local import connected_client
+    from sphynx.api.examining import examine_privately
 
-    program = load_program(folder)
-    pixels, labels = images.images.numpy(), images.labels.numpy()
-    expected = interpret(program, load_weights(folder, program), pixels)
-    exams = []
-    with (
-        tempfile.TemporaryDirectory(prefix="sphynx-check-") as temporary,
-        connected_client(folder, Path(temporary)) as client,
-        Progress(console=Console(stderr=True)) as progress,
-    ):
-        for backend in backends:
-            task = progress.add_task(f"asking privately, {backend}", total=len(pixels))
-            exams.append(
-                examine(
-                    client,
-                    backend,
-                    pixels,
-                    labels,
-                    expected,
-                    done=partial(_show, progress, task),
-                )
-            )
-    return exams
-
-
-def _show(progress: Progress, task: TaskID, done: int) -> None:
-    progress.update(task, completed=done)
+    with Progress(console=Console(stderr=True), disable=quiet) as progress:
+        tasks = {each: progress.add_task(f"asking privately, {each}", total=len(images)) for each in backends}
+        return examine_privately(
+            compiled, images, backends, done=lambda backend, done: progress.update(tasks[backend], completed=done)
+        )

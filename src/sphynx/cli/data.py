@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli.options import DataSize, Json, SplitOption
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.train import DataSize
+from sphynx.cli.output_files import out_file
+from sphynx.errors import InputError
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 
 @app.callback()
 def data(context: typer.Context) -> None:
-    """Data sets: list, fetch, describe."""
+    """Data sets: list, fetch, describe, and pictures of them."""
     if context.invoked_subcommand is None:
         list_data()
 
@@ -102,6 +104,33 @@ def show(
         note=f"mean {_numbers(opened.mean)}, std {_numbers(opened.std)}; first classes: "
         + ", ".join(opened.train.class_names[:8]),
     )
+
+
+@app.command("sample")
+def sample(
+    data: Annotated[str, typer.Argument(help="digits, a name from `sphynx data ls`, or a path.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The picture: a .png file.", callback=out_file)],
+    number: Annotated[int, typer.Option("--number", "-n", min=0, help="Which of the images, counted from 0.")] = 0,
+    split: SplitOption = "test",
+    image_size: DataSize = None,
+) -> None:
+    """Write one image of a data set as a picture file, to ask a server about. Says which class it is of.
+
+    Examples:
+
+      sphynx data sample digits -o digit.png
+
+      sphynx data sample cifar100 --number 7 -o picture.png
+    """
+    from sphynx.data.open import open_data
+    from sphynx.data.picture import save_picture
+
+    opened = open_data(data, image_size=image_size)
+    images = opened.test if split == "test" else opened.train
+    if number >= len(images):
+        raise InputError(f"there are {len(images):,}", where=f"--number {number}", remedy="Give a smaller one.")
+    save_picture(images.images[number].numpy(), out)
+    typer.echo(f"wrote {out}: {images.class_names[int(images.labels[number])]}", err=True)
 
 
 def _numbers(values: tuple[float, ...]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli import options as opt
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import SphynxError
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the page.")] = Path("out/demo"),
     pictures: Annotated[int, typer.Option("--pictures", min=1, max=100, help="How many digits to ask about.")] = 10,
-    as_json: Json = False,
+    verbose: opt.Verbose = False,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Design a small network for digits, serve it, and ask about pictures privately; then a CIFAR-100 network.
 
@@ -35,15 +37,17 @@ def demo(
     from sphynx.demo.page import demo_page
     from sphynx.demo.scenes import digits_scene, has_shipped_scene, shipped_scene
 
+    voice = opt.voice_for(verbose, quiet)
+
     def tell(line: str) -> None:
-        typer.echo(f"  {line}", err=True)
+        voice.say(f"  {line}")
 
     work = Path(tempfile.mkdtemp(prefix="sphynx-demo-"))
     try:
-        typer.echo("A network for digits:", err=True)
+        voice.say("A network for digits:")
         scenes = [digits_scene(work / "digits", pictures, tell)]
         if has_shipped_scene():
-            typer.echo("A network that comes with Sphynx:", err=True)
+            voice.say("A network that comes with Sphynx:")
             scenes.append(shipped_scene(work / "shipped", tell))
     finally:
         shutil.rmtree(work, ignore_errors=True)  # keys and bundles made for the occasion

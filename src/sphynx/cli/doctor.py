@@ -8,7 +8,7 @@ import platform
 import sys
 from typing import Any
 
-from sphynx.cli import design_options as opt
+from sphynx.cli import options as opt
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import MissingPartError
 from sphynx.version import __version__

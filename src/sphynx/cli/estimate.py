@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli import options as opt
 from sphynx.cli.output import nonlinear_text, print_json, print_table, short
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
@@ -19,43 +18,13 @@ if TYPE_CHECKING:
     from sphynx.program.cost.estimate import Rates
     from sphynx.program.cost.link import Link
 
-LinkOption = Annotated[
-    str,
-    typer.Option(
-        "--link",
-        help="loopback, lan (0.5 ms, 1 Gbit/s), wan (40 ms, 100 Mbit/s), or such as 20ms,300Mbit.",
-    ),
-]
-ReluOption = Annotated[str, typer.Option("--relu", help="gc, gmw, or auto: the faster one online.")]
 Recalibrate = Annotated[bool, typer.Option("--recalibrate", help="Measure this machine again.")]
-
-
-def chosen_backend(relu: str) -> Backend | None:
-    backends: dict[str, Backend | None] = {"gc": "gc", "gmw": "gmw", "auto": None}
-    if relu in backends:
-        return backends[relu]
-    raise InputError(f"there is no ReLU protocol {relu!r}", where="--relu", remedy="Use gc, gmw or auto.")
-
-
-def machine_rates(*, recalibrate: bool = False) -> Rates:
-    """This machine's, measured once and kept; the channel's over mutual TLS, with keys for the occasion."""
-    from sphynx.program.cost.kept_rates import keep_rates, kept_rates
-
-    rates = None if recalibrate else kept_rates()
-    if rates is None:
-        from sphynx.bench.calibrate import measure_rates
-        from sphynx.service.local import make_local_keys  # what was measured before needs no `cryptography`
-
-        with tempfile.TemporaryDirectory(prefix="sphynx-rates-") as folder:
-            rates = measure_rates(make_local_keys(Path(folder) / "keys").open_channel)
-        keep_rates(rates)
-    return rates
 
 
 def estimate(
     compiled: Annotated[str, typer.Argument(help="A folder of `sphynx compile`, its program.json, or a model's name.")],
-    link: LinkOption = "lan",
-    relu: ReluOption = "auto",
+    link: opt.LinkOption = "lan",
+    relu: opt.ReluOption = "auto",
     recalibrate: Recalibrate = False,
     prices: Annotated[
         Path | None,
@@ -66,7 +35,7 @@ def estimate(
             callback=out_file,
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Estimate offline and online time and traffic of one private inference, layer by layer.
 
@@ -80,12 +49,13 @@ def estimate(
 
       sphynx estimate stream.json --link lan --prices prices.json
     """
+    from sphynx.api.rates import machine_rates
     from sphynx.program.cost.estimate import estimate as estimate_program
     from sphynx.program.cost.link import parse_link
     from sphynx.program.files import load_program
     from sphynx.space.shipped import program_path
 
-    backend, parsed = chosen_backend(relu), parse_link(link)
+    backend, parsed = opt.backend_for(relu), parse_link(link)
     if prices is not None:
         _write_prices(Path(compiled), machine_rates(recalibrate=recalibrate), parsed, backend, prices, as_json)
         return

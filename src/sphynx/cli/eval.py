@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.train import DataSize, DeviceOption, KnownData, KnownStream, RunArgument, open_known
-from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.train.confusion import ClassScore
@@ -18,17 +16,17 @@ WORST = 10  # classes that the table shows
 
 
 def evaluate(
-    run: RunArgument,
-    data: KnownData = "",
-    split: Annotated[str, typer.Option("--split", help="test or train.")] = "test",
-    device: DeviceOption = "auto",
-    image_size: DataSize = None,
-    stream: KnownStream = None,
+    run: opt.RunArgument,
+    data: opt.KnownData = "",
+    split: opt.SplitOption = "test",
+    device: opt.DeviceOption = "auto",
+    image_size: opt.DataSize = None,
+    stream: opt.KnownStream = None,
     per_class: Annotated[
         bool,
         typer.Option("--per-class", help=f"The {WORST} worst classes, and what they are taken for; --json has all."),
     ] = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Evaluate a trained network in fp32, with the normalisation it was trained with.
 
@@ -42,23 +40,17 @@ def evaluate(
 
       sphynx eval sphynx-cifar100-25k --data cifar100
     """
-    from sphynx.network.fit import require_fit
-    from sphynx.network.model import load_model, load_normalisation, trained_on
+    from sphynx.api.networks import evaluate as evaluate_network
+    from sphynx.api.networks import load
+    from sphynx.data.known import open_known
     from sphynx.run.environment import device_name
-    from sphynx.space.shipped import model_path
     from sphynx.train.confusion import Confusion
-    from sphynx.train.evaluate import evaluate as evaluate_network
     from sphynx.train.processes import pick_device
 
-    if split not in ("test", "train"):
-        raise InputError(f"there is no split {split!r}", where="--split", remedy="Use test or train.")
-    path, chosen = model_path(run), pick_device(device)
-    network = load_model(path).to(chosen)
-    opened = open_known(data, image_size, stream, trained_on(path), where=run)
-    require_fit(network.design, opened, trained=True)
-    mean, std = load_normalisation(path)
-    images, confusion = opened.test if split == "test" else opened.train, Confusion(opened.train.class_names)
-    result = evaluate_network(network, images, mean, std, seen=confusion.add)
+    network, chosen = load(run), pick_device(device)
+    opened = open_known(data, image_size, stream, network.source, where=run)
+    confusion = Confusion(opened.train.class_names)
+    result = evaluate_network(network, opened, split=split, device=chosen, seen=confusion.add)
     classes = confusion.classes()
     if as_json:
         where = {"run": run, "data": opened.name, "split": split, "device": device_name(chosen)}

@@ -44,6 +44,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.command("demo")(demo.demo)
 app.command("app")(app_verb.app)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli.options import Json
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.errors import InputError
 

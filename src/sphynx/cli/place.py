@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli import options as opt
 from sphynx.cli.output import print_json, print_table
-from sphynx.cli.search import ResumeOption, SetOption, parse_settings, refuse_old_run
-from sphynx.cli.train import DataSize, DeviceOption, resume_command
 from sphynx.errors import InputError
+from sphynx.train.recipe import AUTO
 
 if TYPE_CHECKING:
     from sphynx.search.placement.place import PlacementResult
@@ -22,22 +21,22 @@ if TYPE_CHECKING:
 def place(
     design: Annotated[Path, typer.Argument(help="A design.json, as `sphynx plan -o` writes it.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; the new design.json goes there.")],
-    data: Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")] = "",
-    recipe: Annotated[str, typer.Option("--recipe", help="paper, fast, small, smoke, or a TOML file.")] = "paper",
-    candidates: Annotated[
-        str, typer.Option("--candidates", help="all: C(D, n) placements. paper: positions up to 2D/3.")
-    ] = "all",
+    data: opt.DataOption = "",
+    recipe: opt.RecipeOption = AUTO,
+    candidates: opt.CandidatesOption = "paper",
     reduce_cells: Annotated[int, typer.Option("--reduce-cells", min=1, help="n: how many reduce cells.")] = 2,
-    settings: SetOption = None,
+    settings: opt.SetOption = None,
     exhaustive: Annotated[
         str, typer.Option("--exhaustive", help="Also train every placement with this training recipe.")
     ] = "",
     fixed: Annotated[bool, typer.Option("--fixed", help="No search: D/3 and 2D/3.")] = False,
-    seed: Annotated[int, typer.Option("--seed")] = 0,
-    resume: ResumeOption = "never",
-    device: DeviceOption = "auto",
-    image_size: DataSize = None,
-    as_json: Json = False,
+    seed: opt.Seed = 0,
+    resume: opt.ResumeOption = "never",
+    device: opt.DeviceOption = "auto",
+    image_size: opt.DataSize = None,
+    verbose: opt.Verbose = False,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Place the reduce cells (Algorithm 1): one network per placement, sampled by a distribution that is learned.
 
@@ -51,51 +50,27 @@ def place(
 
       sphynx place design.json --fixed -o runs/place
     """
+    from sphynx.api.designing import place_reduce_cells
     from sphynx.data.open import open_data
-    from sphynx.design.retraining import retrainer
     from sphynx.report.verb_figures import draw_placement
     from sphynx.search.placement.algorithm import load_placement_recipe
-    from sphynx.search.placement.candidates import placements, placements_within
-    from sphynx.search.placement.place import place as run
-    from sphynx.search.placement.place import with_exhaustive
-    from sphynx.space.account import relu_count
-    from sphynx.space.design import default_reduce_positions
-    from sphynx.space.files import load_design
-    from sphynx.train.processes import pick_device
-    from sphynx.train.recipe import load_recipe
+    from sphynx.space.design import Design, default_reduce_positions
 
-    start = load_design(design)
-    relus = relu_count(start)
+    start = Design.load(design)
     if fixed:
         placed = dataclasses.replace(start, reduce_positions=default_reduce_positions(start.depth))
-        _save_fixed(placed, relu_count(placed), relus, out, as_json)
+        _save_fixed(placed, placed.relus, start.relus, out, as_json)
         return
     if not data:
         raise InputError("a placement search needs data", remedy="Give --data, or --fixed for D/3 and 2D/3.")
-    if candidates not in ("all", "paper"):
-        raise InputError(f"{candidates!r} are no candidates", where="--candidates", remedy="Use all or paper.")
-    chosen_recipe = load_placement_recipe(recipe, parse_settings(settings or []))
-    trained_by = load_recipe(exhaustive) if exhaustive else None
-    every_place = placements(start.depth, reduce_cells, candidates)  # type: ignore[arg-type]  # checked above
-    places = placements_within(start, every_place, relus, f"the given design has {relus:,}")
-    if len(places) < len(every_place):
-        left_out = len(every_place) - len(places)
-        typer.echo(
-            f"left out {left_out} of {len(every_place)} placements: more ReLUs than {design} ({relus:,})", err=True
-        )
-    refuse_old_run(out, resume)
-    images, chosen_device = open_data(data, image_size=image_size), pick_device(device)
-    result = run(
-        start, images, chosen_recipe, places, out, seed=seed, device=chosen_device, resume=resume_command(),
-        quiet=as_json,
+    values = opt.parse_settings(settings)
+    if recipe != AUTO:
+        load_placement_recipe(recipe, values)  # its faults are told before the data are read, which can take long
+    result = place_reduce_cells(
+        start, open_data(data, image_size=image_size), out, recipe=recipe, candidates=candidates,
+        reduce_cells=reduce_cells, settings=values, exhaustive=exhaustive, seed=seed, resume=resume == "auto",
+        device=device, progress=opt.voice_for(verbose, quiet, as_json), resume_command=opt.resume_command(),
     )  # fmt: skip
-    if trained_by is not None:
-        epochs = trained_by.epochs
-        retrain = retrainer(
-            images, trained_by, out / "exhaustive", seed=seed, device=chosen_device, quiet=as_json,
-            resume_command=resume_command(),
-        )  # fmt: skip
-        result = with_exhaustive(result, start, lambda placed: retrain(placed, epochs), out)
     draw_placement(result, out / "figures" / "placement.svg")
     if as_json:
         print_json(result.to_json())

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli import design_options as opt
-from sphynx.cli.estimate import LinkOption, ReluOption, chosen_backend, machine_rates
+from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.cli.output_files import out_file
+from sphynx.cli.plan_table import print_plans
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
-    from sphynx.program.cost.estimate import Estimate
-    from sphynx.space.design import Design
-    from sphynx.space.planner import Plan, PlanList
-
-LONGEST_TABLE = 500  # rows: nobody reads more, and a terminal's table of all networks of 400M ReLUs takes minutes
+    from sphynx.space.choices import Borders
 
 
 def plan(
@@ -26,20 +22,18 @@ def plan(
     latency_budget: Annotated[
         str, typer.Option("--latency-budget", help="Instead: as many ReLUs as an online latency such as 100ms allows.")
     ] = "",
-    link: LinkOption = "lan",
-    relu: ReluOption = "auto",
+    link: opt.LinkOption = "lan",
+    relu: opt.ReluOption = "auto",
     tolerance: Annotated[str, typer.Option("--tolerance", help="How far from the budget is allowed.")] = "5%",
-    family: Annotated[
-        str, typer.Option("--family", help="cells, or stream: a linear stream that few channels are rectified beside.")
-    ] = "cells",
-    cells: opt.Cells = "sphynx",
+    family: opt.FamilyOption = "cells",
+    cells: opt.CellsOption = "sphynx",
     image_size: opt.ImageSize = 32,
     image_channels: opt.ImageChannels = 3,
     classes: opt.Classes = 100,
     stem: opt.StemOption = "auto",
-    balancing: opt.Balancing = "relu",
-    conv_stack: opt.ConvStack = "single",
-    convolution: opt.Convolution = "vanilla",
+    balancing: opt.BalancingOption = "relu",
+    conv_stack: opt.ConvStackOption = "single",
+    convolution: opt.ConvolutionOption = "vanilla",
     borders: opt.BordersOption = "halo",
     width: Annotated[
         int,
@@ -64,9 +58,9 @@ def plan(
 
       sphynx plan --family stream --relu-budget 25.6k -o stream.json
     """
-    from sphynx.space.files import save_design
+    from sphynx.api.planning import Flags, plan_for_latency
+    from sphynx.api.planning import plan as plan_budget
     from sphynx.space.planner import parse_percentage, parse_relu_budget
-    from sphynx.space.planner import plan as plan_budget
 
     if bool(relu_budget) == bool(latency_budget):
         raise InputError("give one of them", where="--relu-budget, --latency-budget", remedy="See sphynx plan --help.")
@@ -75,27 +69,25 @@ def plan(
             relu_budget, tolerance, (image_channels, image_size, image_size), classes, borders, width, out, as_json
         )
         return
-    if family != "cells":
-        raise InputError(f"{family!r} is not a family", where="--family", remedy="Use cells or stream.")
-    template = opt.design_for(
-        cells=cells, channels=2, depth=3, reduce_positions=None, image_size=image_size, image_channels=image_channels,
-        classes=classes, stem=stem, balancing=balancing, conv_stack=conv_stack, convolution=convolution,
-    )  # fmt: skip
-    estimated = None
+    image, estimated = (image_channels, image_size, image_size), None
+    flags: Flags = {
+        "image": image, "classes": classes, "cells": cells, "tolerance": tolerance, "stem": stem,
+        "balancing": balancing, "conv_stack": conv_stack, "convolution": convolution,
+    }  # fmt: skip
     if latency_budget:
-        budget, plans, estimated = _within_latency(template, latency_budget, parse_percentage(tolerance), link, relu)
+        found = plan_for_latency(latency_budget, link=link, backend=opt.backend_for(relu), **flags)
+        budget, plans, estimated = found.relu_budget, found.plans, found.estimate
     else:
-        budget = parse_relu_budget(relu_budget)
-        plans = plan_budget(template, budget, parse_percentage(tolerance))
+        budget, plans = parse_relu_budget(relu_budget), plan_budget(relu_budget, **flags)
     if out is not None:
-        save_design(plans.chosen.design, out)
+        plans.design.save(out)
     if as_json:
         print_json(
             {
                 "relu_budget": budget,
                 "reason": plans.reason,
                 "online_seconds": estimated and estimated.total.online_seconds,
-                "relu_protocol": estimated and estimated.backend,
+                "backend": estimated and estimated.backend,
                 "plans": [
                     {
                         "channels": p.channels,
@@ -110,7 +102,7 @@ def plan(
             }
         )
         return
-    print_plans(plans, budget, tolerance)
+    print_plans(plans, budget, parse_percentage(tolerance))
     if estimated is not None:
         typer.echo(
             f"Estimated for the chosen one over {estimated.link.name}, ReLU by {estimated.backend}: "
@@ -121,7 +113,7 @@ def plan(
 
 
 def _plan_stream(
-    relu_budget: str, tolerance: str, image: tuple[int, int, int], classes: int, borders: str, width: int,
+    relu_budget: str, tolerance: str, image: tuple[int, int, int], classes: int, borders: Borders, width: int,
     out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     from sphynx.space.files import save_design
@@ -132,7 +124,7 @@ def _plan_stream(
     if not relu_budget:
         raise InputError("streams are planned by ReLUs", where="--latency-budget", remedy="Give --relu-budget.")
     budget, shape = parse_relu_budget(relu_budget), Shape(*image)
-    plans = plan_stream(budget, parse_percentage(tolerance), shape, classes, opt.borders_for(borders), width)
+    plans = plan_stream(budget, parse_percentage(tolerance), shape, classes, borders, width)
     if out is not None:
         save_design(plans.chosen.design, out)
     rows = [
@@ -167,50 +159,3 @@ def _plan_stream(
     )
     if out is not None:
         typer.echo(f"wrote {out}", err=True)
-
-
-def _within_latency(
-    template: Design, budget: str, tolerance: float, link: str, relu: str
-) -> tuple[int, PlanList, Estimate]:
-    from sphynx.program.cost.link import parse_link, parse_seconds
-    from sphynx.program.latency import largest_within
-
-    seconds, parsed, backend = parse_seconds(budget), parse_link(link), chosen_backend(relu)
-    return largest_within(template, seconds, tolerance, machine_rates(), parsed, backend)
-
-
-def print_plans(plans: PlanList, budget: int, tolerance: str) -> None:
-    from sphynx.space.planner import parse_percentage
-
-    chosen, within = plans.chosen.design, f"{100 * parse_percentage(tolerance):g}%"
-    shown, left_out = list(plans.plans), ""
-    if len(shown) > LONGEST_TABLE:
-        shown = _nearest_of_each_depth(plans, budget)
-        left_out = f" The nearest of each depth, of {count(len(plans.plans))}: `sphynx plan --json` lists all."
-    print_table(
-        f"Networks within {within} of {count(budget)} ReLUs, {chosen.image} images, {chosen.classes} classes",
-        ["", ">C", ">D", ">ReLUs", ">off", ">parameters", ">MACs"],
-        (
-            [
-                "->" if p.chosen else "",
-                str(p.channels),
-                str(p.depth),
-                count(p.relus),
-                f"{p.relus / budget - 1:+.1%}",
-                short(p.parameters),
-                short(p.macs),
-            ]
-            for p in shown
-        ),
-        note=f"Chosen: {plans.reason} Reduce cells at D/3 and 2D/3 here.{left_out}",
-    )
-
-
-def _nearest_of_each_depth(plans: PlanList, budget: int) -> list[Plan]:
-    """And the chosen one."""
-    nearest: dict[int, Plan] = {}
-    for p in plans.plans:
-        best = nearest.setdefault(p.depth, p)
-        if abs(p.relus - budget) < abs(best.relus - budget):
-            nearest[p.depth] = p
-    return [p for p in plans.plans if p.chosen or p is nearest[p.depth]]

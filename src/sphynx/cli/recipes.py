@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli.options import Json
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.config import Shelf
+
+Stage = Literal["training", "search", "placement"]
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
@@ -67,7 +69,7 @@ def copy_recipe(
     """
     if to.exists():
         raise InputError("there is such a file already", where=str(to), remedy="Give another name.")
-    to.write_text(_shelf_of(name, "").text(name))
+    to.write_text(_shelf_of(name, None).text(name))
     typer.echo(f"wrote {to}", err=True)
 
 
@@ -75,8 +77,9 @@ def copy_recipe(
 def validate(
     files: Annotated[list[str], typer.Argument(help="Recipe files, or names.")],
     stage: Annotated[
-        str, typer.Option("--stage", help="Of the files: training, search or placement. Names say it themselves.")
-    ] = "",
+        Stage | None,
+        typer.Option("--stage", help="Of the files. Names say it themselves."),
+    ] = None,
 ) -> None:
     """Check recipes; every fault of a file is reported at once.
 
@@ -91,13 +94,9 @@ def validate(
         typer.echo(f"{file}: good")
 
 
-def _shelf_of(name: str, stage: str) -> Shelf[Any]:
+def _shelf_of(name: str, stage: Stage | None) -> Shelf[Any]:
     shelves = {shelf.stage: shelf for shelf in _shelves()}
-    if stage:
-        if stage not in shelves:
-            raise InputError(
-                f"there is no stage {stage!r}", where="--stage", remedy=f"Use one of {', '.join(shelves)}."
-            )
+    if stage is not None:
         return shelves[stage]
     return next((shelf for shelf in shelves.values() if name in shelf.names()), shelves["training"])
 

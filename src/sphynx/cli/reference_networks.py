@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sphynx.cli.design_options import borders_for, pool_for, stem_for
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
+    from sphynx.space.choices import Borders, Pool, StemChoice
     from sphynx.space.files import ReferenceDesign
     from sphynx.space.stream import StreamDesign
 
@@ -43,25 +43,26 @@ def refuse_meaningless_flags(context: typer.Context, network: str) -> None:
 
 
 def reference_network(
-    what: str, channels: int | None, depth: int | None, image_size: int, image_channels: int, classes: int, stem: str,
-    pool: str,
+    what: str, channels: int | None, depth: int | None, image_size: int, image_channels: int, classes: int,
+    stem: StemChoice, pool: Pool,
 ) -> ReferenceDesign:  # fmt: skip
+    from sphynx.space.design import stem_for
     from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
     from sphynx.space.tally import Shape
 
-    image, chosen = Shape(image_channels, image_size, image_size), pool_for(pool)
+    image = Shape(image_channels, image_size, image_size)
     if what == "wide-resnet":
         return WideResNetDesign(depth or _WIDE_RESNET_DEPTH, channels or _WIDE_RESNET_WIDTH, image, classes)
     width = _WIDTH if channels is None else channels
     if what == "vgg11":
-        return Vgg11Design(width, image, classes, pool=chosen)
-    return ResNet18Design(width, image, classes, stem_for(stem, image_size), chosen)
+        return Vgg11Design(width, image, classes, pool=pool)
+    return ResNet18Design(width, image, classes, stem_for(stem, image_size), pool)
 
 
-def stream_network(stages: str, borders: str, image_size: int, image_channels: int, classes: int) -> StreamDesign:
+def stream_network(stages: str, borders: Borders, image_size: int, image_channels: int, classes: int) -> StreamDesign:
     from sphynx.space.stream import StreamDesign, stages_from_text
     from sphynx.space.tally import Shape
 
     image = Shape(image_channels, image_size, image_size)
     found, stride = stages_from_text(stages, image)
-    return StreamDesign(found, image, classes, stride, borders_for(borders))
+    return StreamDesign(found, image, classes, stride, borders)

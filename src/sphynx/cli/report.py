@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sphynx.cli.design_options import Json
+from sphynx.cli.options import Json
 from sphynx.cli.output import print_json
 
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sphynx.cli import design_options as opt
+from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.reproduce_extras import extras, latency_estimates, print_latency_estimates, print_saving
-from sphynx.cli.train import DeviceOption, resume_command
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +33,9 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Default: 3 at full scale, else 1.")] = None,
     run: Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what is finished, run nothing.")] = True,
-    device: DeviceOption = "auto",
+    device: opt.DeviceOption = "auto",
+    verbose: opt.Verbose = False,
+    quiet: opt.Quiet = False,
     as_json: opt.Json = False,
 ) -> None:
     """Make the paper's tables and figures again: its values beside ours, and where they disagree, why.
@@ -75,7 +76,7 @@ def reproduce(
     from sphynx.run.folder import RunFolder
     from sphynx.train.processes import join_processes
 
-    chosen = scale_named(scale)
+    chosen, voice = scale_named(scale), opt.voice_for(verbose, quiet, as_json)
     kept = read_kept(results or [])
     made: list[dict[str, Any]] = []
     with join_processes(device) as processes:
@@ -83,7 +84,7 @@ def reproduce(
             made += [{"name": counted, "rows": _counted(counted, out, quiet=as_json)} for counted in COUNTED]
         reproduction = Reproduction(
             chosen, DataSets(_data_sets(data or []), chosen), out, processes=processes, seeds=seeds, kept=kept, run=run,
-            quiet=as_json, resume_command=resume_command().removesuffix(" --resume auto"),
+            voice=voice, resume_command=opt.resume_command().removesuffix(" --resume auto"),
         )  # fmt: skip
         for experiment in EXPERIMENTS.values() if name == ALL else [experiment_named(name)]:
             try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sphynx.cli import design_options as opt
+from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.cli.output_files import out_file, picture_folder
 from sphynx.cli.reference_networks import (
@@ -52,15 +52,10 @@ def show(
     image_channels: opt.ImageChannels = 3,
     classes: opt.Classes = 100,
     stem: opt.StemOption = "auto",
-    pool: Annotated[
-        str,
-        typer.Option(
-            "--pool", help="Of resnet18 and vgg11: average, which can run privately, or max, as first published."
-        ),
-    ] = "average",
-    balancing: opt.Balancing = "relu",
-    conv_stack: opt.ConvStack = "single",
-    convolution: opt.Convolution = "vanilla",
+    pool: opt.PoolOption = "average",
+    balancing: opt.BalancingOption = "relu",
+    conv_stack: opt.ConvStackOption = "single",
+    convolution: opt.ConvolutionOption = "vanilla",
     stages: Annotated[
         str,
         typer.Option("--stages", help="Of a stream, as map:W:C of each block: 16:64:12 8:128:56x3 4:256:256x2,216."),

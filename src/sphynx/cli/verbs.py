@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import typing
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +16,18 @@ def verbs() -> Iterator[tuple[str, Any, typer.Context]]:
     """Name as typed, command, and the context that its help is made in."""
     root = typer.main.get_command(app)
     return _within(root, typer.Context(root, info_name="sphynx"))
+
+
+def kind_of(command: Any, parameter: Any) -> Any:
+    """The type of a flag's value, as its verb declares it."""
+    return typing.get_type_hints(inspect.unwrap(command.callback))[parameter.name]
+
+
+def choices_of(command: Any, parameter: Any) -> tuple[str, ...]:
+    """The words that a flag takes, where it takes no others."""
+    kind = kind_of(command, parameter)
+    literals = [part for part in (kind, *typing.get_args(kind)) if typing.get_origin(part) is typing.Literal]
+    return tuple(map(str, typing.get_args(literals[0]))) if literals else ()
 
 
 def _within(group: Any, context: typer.Context) -> Iterator[tuple[str, Any, typer.Context]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from sphynx.errors import InputError
@@ -45,6 +47,15 @@ def eight_bits(picture: Image.Image, name: str, kind: str | None = None) -> Imag
             remedy="Save it with 8 or 16 bits a channel.",
         )
     return picture.convert("L" if picture.mode in _GREY_MODES else "RGB")
+
+
+def save_picture(pixels: NDArray[np.uint8], path: Path) -> None:
+    """uint8 [channels, height, width], grey or RGB, as a file whose name says its format."""
+    rows = pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)
+    try:
+        Image.fromarray(np.ascontiguousarray(rows)).save(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"it cannot be written ({error})", where=str(path), remedy="Name a .png file.") from None
 
 
 def cover(picture: Image.Image, width: int, height: int, part: float = 1.0) -> Image.Image:

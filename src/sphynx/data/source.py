@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from sphynx.record import Record
+
+Split = Literal["test", "train"]  # of a data set
 
 KEY = "data_source"  # in the JSON of runs
 FILE = "data.json"  # beside a compiled program

@@ -34,6 +34,7 @@ from sphynx.design.timing import (
     search_epoch_seconds,
     training_epoch_seconds,
 )
+from sphynx.run.progress import QUIET
 from sphynx.search.ranking import LEAST_EPOCHS as LEAST_RANKING_EPOCHS
 from sphynx.search.ranking import random_cells
 from sphynx.search.supernet.cellspace import CellSpace
@@ -153,7 +154,7 @@ class Forecast:
         return self._epoch_seconds[cells, recipe]
 
     def _job(self, cells: Genotype, recipe: Recipe) -> Job:
-        return Job(self._network(cells), self.data, recipe, Path(), processes=Processes(self.device), quiet=True)
+        return Job(self._network(cells), self.data, recipe, Path(), processes=Processes(self.device), voice=QUIET)
 
     def _network(self, cells: Genotype) -> Design:
         return dataclasses.replace(self.outline.at_an_early_place, genotype=cells)
@@ -162,7 +163,7 @@ class Forecast:
         request = self.request
         shorter = [
             *(["leave out --search"] if request.strategy else []),
-            *(["give --rivals 0"] if request.strategy and request.rivals else []),
+            *(["give --random-cells 0"] if request.strategy and request.rivals else []),
             *(["take --fixed places"] if self.outline.places else []),
             *(["take fewer --seeds"] if request.seeds > 1 else []),
             *(["give --compare none"] if request.comparison is not None else []),

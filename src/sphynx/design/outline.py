@@ -12,7 +12,8 @@ from functools import cached_property
 
 from sphynx.design.request import Request
 from sphynx.errors import InputError
-from sphynx.search.placement.candidates import Candidates, Placement, placements, placements_within
+from sphynx.search.choices import Candidates
+from sphynx.search.placement.candidates import Placement, placements, placements_within
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.supernet.reductions import early_places, places_in_another_depth
 from sphynx.space.account import account_of, relu_count

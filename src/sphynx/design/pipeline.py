@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from sphynx.design.timing import Estimate
 from sphynx.errors import InterruptedWorkError
 from sphynx.network.model import MODEL, NORMALISATION
 from sphynx.run.folder import RunFolder
-from sphynx.run.progress import duration
+from sphynx.run.progress import NORMAL, Voice, duration
 from sphynx.run.stages import Stages
 from sphynx.search.placement.place import PlacementResult, place
 from sphynx.search.ranking import random_cells, rank
@@ -57,10 +56,10 @@ class Pipeline:
 
     def __init__(
         self, request: Request, data: Data, out: Path, *, device: torch.device, resume: bool = False,
-        resume_command: str = "the same command with --resume auto", quiet: bool = False,
+        resume_command: str = "the same command with --resume auto", voice: Voice = NORMAL,
     ) -> None:  # fmt: skip
         self.request, self.data, self.out, self.device = request, data, out, device
-        self.resume_command, self.quiet = resume_command, quiet
+        self.resume_command, self.voice = resume_command, voice
         self.outline = Outline(request, Shape(*data.train.shape), data.classes)
         self.design, self.places = self.outline.design, self.outline.places
         self.forecast = Forecast(request, data, self.outline, device)
@@ -129,14 +128,14 @@ class Pipeline:
         recipe = dataclasses.replace(self.outline.search_recipe, epochs=epochs)
         return search_cells(
             self.data, self.request.strategy, recipe, self.out / "cells", seed=self.request.seed, device=self.device,
-            resume=self.resume_command, quiet=self.quiet,
+            resume=self.resume_command, voice=self.voice,
         )  # fmt: skip
 
     def _rank(self, genotype: Genotype, planned: Estimate) -> Ranking:
         """Best first."""
         train = retrainer(
             self.data, self.request.training, self.out / "ranking", seed=self.request.seed, device=self.device,
-            quiet=self.quiet, resume_command=self.resume_command,
+            voice=self.voice, resume_command=self.resume_command,
         )  # fmt: skip
         known, drawn = self._known(genotype), self._rivals(genotype)
         labels = {cells: label for label, cells in (known | drawn).items()}
@@ -168,7 +167,7 @@ class Pipeline:
         recipe = dataclasses.replace(self.request.placing, epochs=epochs)
         return place(
             design, self.data, recipe, self.places, self.out / "placement", seed=self.request.seed, device=self.device,
-            resume=self.resume_command, quiet=self.quiet,
+            resume=self.resume_command, voice=self.voice,
         )  # fmt: skip
 
     def _train(self, designs: Sequence[Design], recipe: Recipe, folder: str) -> TrainSummary:
@@ -181,7 +180,7 @@ class Pipeline:
 
     def _job(self, design: Design, recipe: Recipe, folder: str, seed: int) -> Job:
         return Job(
-            design, self.data, recipe, self.out / folder / f"seed-{seed}", seed, resume=True, quiet=self.quiet,
+            design, self.data, recipe, self.out / folder / f"seed-{seed}", seed, resume=True, voice=self.voice,
             processes=Processes(self.device), resume_command=self.resume_command,
         )  # fmt: skip
 
@@ -253,5 +252,4 @@ class Pipeline:
         )
 
     def _say(self, text: str) -> None:
-        if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+        self.voice.say(text, stage="design")

@@ -14,13 +14,13 @@ from typing import Any, Literal, TypeVar
 
 from sphynx.data.images import DataFace, held_out_count
 from sphynx.errors import InputError
+from sphynx.search.choices import Candidates
 from sphynx.search.placement.algorithm import PlacementRecipe, load_placement_recipe
-from sphynx.search.placement.candidates import Candidates, Placement
+from sphynx.search.placement.candidates import Placement
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
-from sphynx.space.design import Stem
+from sphynx.space.choices import ConvStack, Stem
 from sphynx.space.genotype import Genotype
-from sphynx.space.operations import ConvStack
 from sphynx.space.published_cells import SPHYNX
 from sphynx.train.recipe import AUTO, Recipe, load_recipe
 

@@ -17,6 +17,7 @@ from sphynx.data.images import Data, held_out_count
 from sphynx.design.request import epochs_of, with_epochs
 from sphynx.errors import DivergedError
 from sphynx.network.model import design_fingerprint
+from sphynx.run.progress import Voice
 from sphynx.search.ranking import LEAST_EPOCHS
 from sphynx.space.files import AnyDesign
 from sphynx.train.loop import Job
@@ -50,7 +51,7 @@ def too_few_to_rank(images: int) -> bool:
 
 
 def retrainer(
-    data: Data, recipe: Recipe, out: Path, *, seed: int, device: torch.device, quiet: bool, resume_command: str
+    data: Data, recipe: Recipe, out: Path, *, seed: int, device: torch.device, voice: Voice, resume_command: str
 ) -> Callable[[AnyDesign, int], float]:
     """From a design and a number of epochs to held-out accuracy. Finished trainings are kept.
 
@@ -62,7 +63,7 @@ def retrainer(
     def retrain(design: AnyDesign, epochs: int) -> float:
         folder = out / f"{epochs}-epochs" / design_fingerprint(design)
         job = Job(
-            design, part, with_epochs(recipe, epochs), folder, seed, resume=True, quiet=quiet,
+            design, part, with_epochs(recipe, epochs), folder, seed, resume=True, voice=voice,
             processes=Processes(device), resume_command=resume_command, scored_on="held-out",
         )  # fmt: skip
         try:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sphynx.space.operations import Convolution, ConvStack, convolution_steps, is_convolution
+from sphynx.space.choices import Convolution, ConvStack
+from sphynx.space.operations import convolution_steps, is_convolution
 
 
 class FactorizedReduction(nn.Module):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from sphynx.space.choices import Pool
 from sphynx.space.reference import (
     RESNET_STAGES,
     VGG11_STAGES,
     WIDE_RESNET_STAGES,
     WIDE_RESNET_STEM,
-    Pool,
     ResNet18Design,
     Vgg11Design,
     WideResNetDesign,

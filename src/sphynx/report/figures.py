@@ -161,14 +161,14 @@ def _by_protocol(
 ) -> list[Series]:
     """A colour for each way to do ReLUs, a mark for each link."""
     mark_of = dict(zip(dict.fromkeys(row.values.link for row, _ in timed), cycle(OWN_MARKS), strict=False))
-    backends = dict.fromkeys(row.values.relu_backend for row, _ in timed)
+    backends = dict.fromkeys(row.values.backend for row, _ in timed)
     role_of = dict(zip(backends, cycle(OWN_ROLES), strict=False))
     found = []
     for protocol in dict.fromkeys(row.protocol for row, _ in timed):
         own = [(row, run) for row, run in timed if row.protocol == protocol]
         first = own[0][0].values
         points = [Point(row.values.online_s, run.accuracy or 0.0, _timed_tip(row, run, present)) for row, run in own]
-        role, mark = role_of[first.relu_backend], mark_of[first.link]
+        role, mark = role_of[first.backend], mark_of[first.link]
         found.append(Series(f"ours, {protocol}", sorted(points, key=lambda p: p.x), role, mark))
     return found
 

@@ -54,7 +54,7 @@ class PerParty(Amounts):
 @dataclass(frozen=True, kw_only=True)
 class PrivateTimes(Amounts):
     model: str
-    relu_backend: str
+    backend: str
     link: str = ""
     relus: int | None = None
     online_s: float
@@ -76,7 +76,7 @@ class PrivateTimes(Amounts):
 @dataclass(frozen=True, kw_only=True)
 class Throughput(Amounts):
     model: str
-    relu_backend: str
+    backend: str
     link: str
     clients: int
     inferences_per_s: float
@@ -103,7 +103,7 @@ class BenchEntry(Generic[Values]):
     @property
     def protocol(self) -> str:
         """What is done to a ReLU, and over which link."""
-        return f"{self.values.relu_backend}, {self.values.link}" if self.values.link else self.values.relu_backend
+        return f"{self.values.backend}, {self.values.link}" if self.values.link else self.values.backend
 
     @property
     def name(self) -> str:
@@ -113,7 +113,7 @@ class BenchEntry(Generic[Values]):
 @dataclass(frozen=True)
 class ScaledRow(Amounts):
     model: str
-    relu_backend: str
+    backend: str
     link: str
     transport: str
     relus: int
@@ -126,7 +126,7 @@ class ScaledRow(Amounts):
 class Line(Amounts):
     signed: ClassVar[tuple[str, ...]] = ("intercept_s", "r_squared", "s_per_relu")
 
-    relu_backend: str
+    backend: str
     link: str
     phase: str
     intercept_s: float
@@ -145,8 +145,8 @@ class Scaling(Record):
     fits: tuple[Line, ...]
 
     def __post_init__(self) -> None:
-        groups = {(row.relu_backend, row.link) for row in self.rows}
-        lines = {(fit.relu_backend, fit.link, fit.phase) for fit in self.fits}
+        groups = {(row.backend, row.link) for row in self.rows}
+        lines = {(fit.backend, fit.link, fit.phase) for fit in self.fits}
         if not groups or not all((*group, phase) in lines for group in groups for phase in ("online", "offline")):
             raise ValueError("it lacks rows or lines")
 

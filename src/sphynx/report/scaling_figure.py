@@ -72,4 +72,4 @@ def _panel(
 
 
 def _name(row: ScaledRow | Line) -> str:
-    return f"{row.relu_backend}, {row.link}"
+    return f"{row.backend}, {row.link}"

@@ -22,7 +22,7 @@ from sphynx.space.shipped import CARD, load_card, model_path
 
 CONFIG, RESULT, ENVIRONMENT, BETA = "config.json", "result.json", "environment.json", "beta.json"
 DESIGN = "design.json"
-PRIVATE_KEYS = ("model", "relu_backend", "online_s")
+PRIVATE_KEYS = ("model", "backend", "online_s")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,43 +1,76 @@
-"""What a user sees of long work, on stderr: a bar with the time left, and one aligned row per epoch.
+"""What long work says of itself: on stderr a bar with the time left and one aligned row per epoch, and to a listener.
 
-    with Progress("train", total=recipe.epochs * steps, columns=("epoch", "loss", "accuracy")) as progress:
+    with Progress("train", total=recipe.epochs * steps, columns=("epoch", "loss", "accuracy"), voice=voice) as progress:
         progress.advance()
         progress.row(epoch=1, loss=2.31, accuracy=0.112)
 
-The bar needs a terminal; the rows are plain text and go to a log file as they are.
+The bar needs a terminal; the rows are plain text and go to a log file as they are. A `Voice` says how much of it is
+wanted, and who hears of it besides.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TextIO
+from typing import Literal, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 _WIDTH = 9
+_SPOKEN_EVERY_S = 5.0  # by a verbose voice
+
+Value = float | int | str | None
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a listener hears: an epoch's numbers, or a note."""
+
+    stage: str
+    done: int = 0  # steps, of `total`
+    total: int = 0
+    values: Mapping[str, Value] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Voice:
+    """How much long work says on stderr, and who hears of it besides. Verbose: where it is, between epochs too."""
+
+    level: Literal["quiet", "normal", "verbose"] = "normal"
+    listener: Callable[[Update], None] = lambda _update: None
+
+    def say(self, text: str, *, stage: str = "") -> None:
+        """A line between stages."""
+        self.listener(Update(stage, note=text))
+        if self.level != "quiet":
+            print(text, file=sys.stderr, flush=True)
+
+
+NORMAL, QUIET = Voice(), Voice("quiet")
 
 
 class Progress:
     """`done` is what an earlier, resumed run already did of `total`: it counts for the bar, not for the speed."""
 
     def __init__(
-        self, title: str, *, total: int, columns: Sequence[str] = (), done: int = 0, quiet: bool = False,
+        self, title: str, *, total: int, columns: Sequence[str] = (), done: int = 0, voice: Voice = NORMAL,
         stream: TextIO | None = None,
     ) -> None:  # fmt: skip
         self.columns = tuple(columns)
-        self.quiet = quiet
+        self._title, self._voice = title, voice
         self._total, self._done, self._first = total, done, done
-        self._started = time.monotonic()
-        self._console = Console(file=stream or sys.stderr, quiet=quiet, highlight=False)
+        self._started = self._spoken = time.monotonic()
+        self._console = Console(file=stream or sys.stderr, quiet=voice.level == "quiet", highlight=False)
         self._bar = Bar(
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
             TextColumn("left"), TimeRemainingColumn(), console=self._console, transient=True,
-            disable=quiet or not self._console.is_terminal,
+            disable=voice.level == "quiet" or not self._console.is_terminal,
         )  # fmt: skip
         self._task = self._bar.add_task(title, total=total, completed=done)
         self._header_printed = False
@@ -54,6 +87,10 @@ class Progress:
     def advance(self, steps: int = 1) -> None:
         self._done += steps
         self._bar.advance(self._task, steps)
+        if self._voice.level == "verbose" and time.monotonic() - self._spoken >= _SPOKEN_EVERY_S:
+            self._spoken = time.monotonic()
+            left = self.seconds_left()
+            self._say(f"{self._title}: step {self._done:,} of {self._total:,}, {duration(left or 0.0)} left")
 
     def seconds_left(self) -> float | None:
         fresh = self._done - self._first
@@ -61,8 +98,9 @@ class Progress:
             return None
         return (self._total - self._done) * (time.monotonic() - self._started) / fresh
 
-    def row(self, **values: float | int | str | None) -> None:
+    def row(self, **values: Value) -> None:
         """One line under the header. Floats below 10 get four digits; a column without a value stays empty."""
+        self._voice.listener(Update(self._title, self._done, self._total, values))
         if not self._header_printed:
             self._header_printed = True
             self._print([*self.columns, "left"])
@@ -70,6 +108,10 @@ class Progress:
         self._print([*(_cell(values.get(name)) for name in self.columns), "" if left is None else duration(left)])
 
     def note(self, text: str) -> None:
+        self._voice.listener(Update(self._title, self._done, self._total, note=text))
+        self._say(text)
+
+    def _say(self, text: str) -> None:
         self._console.print(text, markup=False)
 
     def _print(self, cells: Sequence[str]) -> None:
@@ -88,7 +130,7 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}h {minutes % 60:02d}m"
 
 
-def _cell(value: float | int | str | None) -> str:
+def _cell(value: Value) -> str:
     if value is None:
         return ""
     if isinstance(value, float):

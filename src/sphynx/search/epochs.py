@@ -20,7 +20,7 @@ from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
-from sphynx.run.progress import Progress
+from sphynx.run.progress import NORMAL, Progress, Voice
 from sphynx.run.saver import Saver
 from sphynx.search.objective import Batch
 
@@ -93,7 +93,7 @@ class Watch:
     title: str
     columns: tuple[str, ...]
     resume: str = ""
-    quiet: bool = False
+    voice: Voice = NORMAL
     save_seconds: float = 10.0  # checkpoints of many networks are large: not after every short epoch
 
 
@@ -132,7 +132,7 @@ def _run_epochs(
         Interrupt() as interrupt,
         Saver(folder) as saver,
         Progress(
-            watch.title, total=total, done=len(rows) * halves.steps, columns=watch.columns, quiet=watch.quiet
+            watch.title, total=total, done=len(rows) * halves.steps, columns=watch.columns, voice=watch.voice
         ) as progress,
     ):
         for epoch in range(len(rows), epochs):

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from sphynx.config import Fault, Shelf
 from sphynx.search.weight_settings import WeightSettings
+from sphynx.space.choices import ConvStack
 from sphynx.space.design import default_reduce_positions
-from sphynx.space.operations import ConvStack
 
 Selection = Literal["strength", "perturbation"]
 SupernetForm = Literal["text", "released"]

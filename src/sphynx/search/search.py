@@ -19,6 +19,7 @@ from sphynx.errors import InputError
 from sphynx.network.backend import fast_convolutions
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
+from sphynx.run.progress import NORMAL, Voice
 from sphynx.search.captured import Captures
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.objective import Batch, Objective
@@ -99,7 +100,7 @@ def search_cells(
     device: torch.device | str = "cpu",
     objective: Objective | None = None,
     resume: str = "",
-    quiet: bool = False,
+    voice: Voice = NORMAL,
 ) -> SearchResult:
     """Searches, or continues the search in `out`."""
     recipe = recipe.resolved(device)
@@ -133,7 +134,7 @@ def search_cells(
         return record, bool(record["stopped"])
 
     columns = ("epoch", "loss", "held_out", "skips", *(["eigenvalue"] if recipe.hessian else []))
-    watch = Watch(folder, config, f"search {strategy}", columns, resume, quiet)
+    watch = Watch(folder, config, f"search {strategy}", columns, resume, voice)
     with fast_convolutions(torch.device(device)):
         rows = run_epochs(searcher, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         genotype = _chosen(rows, recipe)

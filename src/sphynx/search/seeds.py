@@ -22,7 +22,7 @@ NO_CELLS: Mapping[str, Genotype] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Summary(Record):
+class SearchSummary(Record):
     results: tuple[SearchResult, ...]
     spread: Spread  # of the supernets' held-out accuracy, and of the cells
     ranking: tuple[Ranked, ...]  # empty where nothing was retrained
@@ -38,7 +38,7 @@ def search_seeds(
     beside: Mapping[str, Genotype] = NO_CELLS,
     drawn: Mapping[str, Genotype] = NO_CELLS,
     drawn_may_win: bool = False,
-) -> Summary:
+) -> SearchSummary:
     """`search(seed, folder)` runs one. The winner is the found cell that `rank` puts first, else the supernet's best.
 
     Those `beside` and those `drawn` at random are ranked with it for comparison. Where drawn ones may win, this is a
@@ -53,7 +53,7 @@ def search_seeds(
         chosen = next(entry.genotype for entry in ranking if entry.label in may_win)
     else:
         chosen = max(results, key=lambda result: result.held_out_accuracy).genotype
-    summary = Summary(
+    summary = SearchSummary(
         results, spread([r.genotype for r in results], [r.held_out_accuracy for r in results]), ranking, chosen
     )
     chosen.save(out / "genotype.json")

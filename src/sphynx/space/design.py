@@ -11,23 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from sphynx.errors import InputError, join_faults
 from sphynx.space.account import account_of
+from sphynx.space.choices import IMAGENET_STEM_FROM, Balancing, Convolution, ConvStack, Stem, StemChoice
 from sphynx.space.described import Described
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.json_file import read_json
 from sphynx.space.notebook import design_html
-from sphynx.space.operations import Convolution, ConvStack
 from sphynx.space.tally import Account, Shape
-
-Balancing = Literal["relu", "flop"]
-Stem = Literal["small", "imagenet"]
-StemChoice = Literal["auto", "small", "imagenet"]
-
-# From this size on, the three stride-2 convolutions of the ImageNet stem come first unless one is chosen.
-IMAGENET_STEM_FROM = 128
 
 FORMAT = "sphynx-design/1"
 CHANNEL_FACTOR: dict[Balancing, int] = {"relu": 4, "flop": 2}

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from sphynx.errors import InputError, join_faults
 from sphynx.space.cell import INPUT_NODES, Edge
+from sphynx.space.choices import Balancing
 from sphynx.space.described import Described
-from sphynx.space.design import CHANNEL_FACTOR, Balancing, default_reduce_positions
+from sphynx.space.design import CHANNEL_FACTOR, default_reduce_positions
 from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Account, Shape, Tally
 

@@ -13,12 +13,9 @@ Conventions (Sphynx paper, section 4.1 and appendix; where the paper is silent, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from sphynx.space.choices import Convolution, ConvStack
 from sphynx.space.tally import Shape, Tally
-
-ConvStack = Literal["paper", "single", "pad_once"]
-Convolution = Literal["vanilla", "separable"]
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,12 @@ They have the same JSON face as a `Design`, so that they can be trained, saved a
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from sphynx.errors import InputError
+from sphynx.space.choices import Pool, Stem
 from sphynx.space.described import Described
-from sphynx.space.design import Stem
 from sphynx.space.tally import Account, Shape, Tally
-
-Pool = Literal["max", "average"]
 
 RESNET18_FORMAT = "sphynx-resnet18/1"
 VGG11_FORMAT = "sphynx-vgg11/1"

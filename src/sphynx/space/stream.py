@@ -20,13 +20,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from sphynx.errors import InputError, join_faults
+from sphynx.space.choices import Borders
 from sphynx.space.described import Described
 from sphynx.space.tally import Account, Shape, Tally
-
-Borders = Literal["zero", "halo"]
 
 STREAM_FORMAT = "sphynx-stream/1"
 STEM_KERNEL, KERNEL = 5, 3

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from sphynx.errors import InputError
-from sphynx.space.stream import Borders, Stage, StreamDesign
+from sphynx.space.choices import Borders
+from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 
 SMALLEST_MAP = 4

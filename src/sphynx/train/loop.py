@@ -39,7 +39,7 @@ from sphynx.record import fingerprint
 from sphynx.run.environment import describe_environment, device_name
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
-from sphynx.run.progress import Progress, duration
+from sphynx.run.progress import NORMAL, QUIET, Progress, Voice, duration
 from sphynx.run.saver import Saver
 from sphynx.space.files import AnyDesign, save_design
 from sphynx.train.average import Average
@@ -67,7 +67,7 @@ class Job:
     teacher: AnyNetwork | None = None
     views: Path | None = None  # the teacher's logits, where the recipe keeps them; else in the run's own folder
     resume: bool = False  # continue from the folder's checkpoint, where it has one
-    quiet: bool = False
+    voice: Voice = NORMAL
     processes: Processes = field(default_factory=lambda: Processes(torch.device("cpu")))
     resume_command: str = "the same command with --resume auto"
     tensorboard: bool = False
@@ -122,7 +122,7 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
             total=recipe.epochs * len(batches),
             columns=COLUMNS,
             done=steps_done,
-            quiet=job.quiet or not processes.leads,
+            voice=job.voice if processes.leads else QUIET,
         ) as progress,
     ):
         for epoch in range(batches.epoch, recipe.epochs):
@@ -232,7 +232,7 @@ def open_views(job: Job, images: ImageSet | StreamedSet) -> Views:
         raise InputError("there is no such file, and no teacher to make it", where=str(path), remedy="Give --teacher.")
     views = make_views(
         job.teacher, make_batches(images, job), job.recipe.view_epochs, half=uses_half_precision(job.recipe, device),
-        channels_last=uses_channels_last(job.recipe, device), quiet=job.quiet,
+        channels_last=uses_channels_last(job.recipe, device), voice=job.voice,
     )  # fmt: skip
     save_views(path, views, belongs_to, job.teacher)
     return views

@@ -26,7 +26,7 @@ from sphynx.data.streamed import StreamedBatches
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.record import fingerprint
-from sphynx.run.progress import Progress
+from sphynx.run.progress import Progress, Voice
 from sphynx.train.recipe import Recipe
 
 VIEWS, FORMAT = "views.safetensors", "sphynx-views/1"
@@ -59,7 +59,7 @@ def make_views(
     *,
     half: bool,
     channels_last: bool,
-    quiet: bool,
+    voice: Voice,
 ) -> Views:
     """`batches` are at the start of their first epoch, and have a period of at least `epochs`."""
     device = batches.device
@@ -70,7 +70,7 @@ def make_views(
     with (
         torch.no_grad(),
         torch.autocast(device.type, torch.bfloat16, enabled=half),
-        Progress("views", total=epochs * len(batches), columns=("epoch", "batches"), quiet=quiet) as progress,
+        Progress("views", total=epochs * len(batches), columns=("epoch", "batches"), voice=voice) as progress,
     ):
         for epoch in range(epochs):
             found = []

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from sphynx.program.compile import compile_network
 from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step
 from sphynx.program.quantise import Precision, compared_tensors
-from sphynx.space.stream import Borders, Stage, StreamDesign
+from sphynx.space.choices import Borders
+from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 from tests.program.fusion.test_fuse import assert_equal, fused
 from tests.program.networks import MEAN, STD, random_network

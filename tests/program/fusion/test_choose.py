@@ -10,8 +10,8 @@ from sphynx.program.cost.widths import compared_tensors, guess_bits, guess_progr
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.choose import choose_cuts
 from sphynx.program.fusion.fuse import Fused
+from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
-from sphynx.space.operations import ConvStack
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from tests.program.networks import MEAN, STD, random_network

@@ -10,6 +10,7 @@ from sphynx.report.paper.experiments import EXPERIMENTS
 from sphynx.report.paper.placement_saving import Saving, savings
 from sphynx.report.paper.reproduce import DataSets, Reproduction
 from sphynx.report.paper.scales import SCALES
+from sphynx.run.progress import QUIET
 from sphynx.train.processes import Processes
 from tests.data.layouts import write_classes
 
@@ -25,7 +26,7 @@ def test_both_searches_run_and_their_minutes_are_kept(tmp_path: Path) -> None:
     scale = SCALES["smoke"]
     data = DataSets({"": str(tmp_path / "images")}, scale)
     out = tmp_path / "out"
-    reproduction = Reproduction(scale, data, out, processes=Processes(torch.device("cpu")), quiet=True)
+    reproduction = Reproduction(scale, data, out, processes=Processes(torch.device("cpu")), voice=QUIET)
     (saving,) = savings(reproduction.run(EXPERIMENTS["placement-grid"]))
     assert (saving.series, saving.candidates, saving.claimed_ratio) == ("D=5", 6, 3)
     minutes = [json.loads(file.read_text())["minutes"] for file in (out / "runs").glob("*/result.json")]

@@ -14,6 +14,7 @@ from sphynx.report.paper.outcomes import read_kept
 from sphynx.report.paper.reproduce import DataSets, Reproduction
 from sphynx.report.paper.reproduction_figure import draw_outcomes
 from sphynx.report.paper.scales import SCALES, Scale
+from sphynx.run.progress import QUIET
 from sphynx.train.processes import Processes
 from tests.data.layouts import write_classes, write_tiny_imagenet
 
@@ -32,7 +33,7 @@ def test_tiny_imagenet_from_its_own_layout(tmp_path: Path) -> None:
     write_tiny_imagenet(tmp_path / "tiny-imagenet-200")
     scale = short("tiny-imagenet")
     data = DataSets({"tiny-imagenet": str(tmp_path / "tiny-imagenet-200")}, scale)
-    reproduction = Reproduction(scale, data, tmp_path / "out", processes=CPU, quiet=True)
+    reproduction = Reproduction(scale, data, tmp_path / "out", processes=CPU, voice=QUIET)
     experiment = EXPERIMENTS["tiny-imagenet"]
     for row in (experiment.rows[0], experiment.rows[-1]):  # Sphynx and ResNet18
         ours = reproduction.outcome(row, experiment).ours
@@ -47,7 +48,7 @@ def test_imagenet_is_streamed_at_224_with_its_stem_and_recipe(tmp_path: Path) ->
         write_classes(tmp_path / "imagenet" / split, n=2, size=40)
     scale = short("imagenet")
     reproduction = Reproduction(
-        scale, DataSets({"": str(tmp_path / "imagenet")}, scale), tmp_path / "out", processes=CPU, quiet=True
+        scale, DataSets({"": str(tmp_path / "imagenet")}, scale), tmp_path / "out", processes=CPU, voice=QUIET
     )
     experiment = EXPERIMENTS["imagenet"]
     outcome = reproduction.outcome(experiment.rows[0], experiment)
@@ -60,7 +61,7 @@ def test_imagenet_is_streamed_at_224_with_its_stem_and_recipe(tmp_path: Path) ->
 def test_full_scale_asks_for_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPHYNX_DATA", str(tmp_path / "none"))
     scale = SCALES["full"]
-    reproduction = Reproduction(scale, DataSets({}, scale), tmp_path, processes=CPU, quiet=True)
+    reproduction = Reproduction(scale, DataSets({}, scale), tmp_path, processes=CPU, voice=QUIET)
     for name in ("cifar100", "imagenet"):
         with pytest.raises(InputError, match="no row could be run"):
             reproduction.run(EXPERIMENTS[name])

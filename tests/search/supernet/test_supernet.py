@@ -16,9 +16,9 @@ from sphynx.search.supernet.cellspace import KINDS, CellSpace
 from sphynx.search.supernet.fan import Fan, StackedConvolution, StackedReduction
 from sphynx.search.supernet.mixture import Mixture, single_path
 from sphynx.search.supernet.supernet import Supernet, SupernetCell
+from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
 from sphynx.space.genotype import SPHYNX_OPERATIONS, Genotype
-from sphynx.space.operations import ConvStack
 from sphynx.space.tally import Shape
 
 IMAGE = Shape(3, 9, 8)

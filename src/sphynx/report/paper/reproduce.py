@@ -11,7 +11,6 @@ piece continues, and a network that several experiments share is trained once.
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from sphynx.report.paper.scales import Scale, design_of, shrunk
 from sphynx.report.provenance import joined, provenance
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder
+from sphynx.run.progress import NORMAL, Voice
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
 from sphynx.search.search import search_cells
@@ -74,19 +74,20 @@ class DataSets:
 class Reproduction:
     def __init__(
         self, scale: Scale, data: DataSets, out: Path, *, processes: Processes, seeds: int | None = None,
-        kept: list[KeptResult] | None = None, run: bool = True, quiet: bool = False, resume_command: str = "",
+        kept: list[KeptResult] | None = None, run: bool = True, voice: Voice = NORMAL, resume_command: str = "",
     ) -> None:  # fmt: skip
         self.scale, self.data, self.out, self.processes = scale, data, out, processes
         self.seeds = seeds or scale.seeds
-        self.kept, self.run_missing, self.quiet = kept or [], run, quiet
+        self.kept, self.run_missing, self.voice = kept or [], run, voice
         self.resume_command = resume_command or "the same command"
         self.present = describe_environment(processes.device)
 
     def run(self, experiment: Experiment) -> list[Outcome]:
         outcomes = []
         for number, row in enumerate(experiment.rows, 1):
-            if not self.quiet and self.run_missing and self.processes.leads:
-                print(f"{experiment.name} {number}/{len(experiment.rows)}: {row.series}, {row.label}", file=sys.stderr)
+            if self.run_missing and self.processes.leads:
+                at = f"{number}/{len(experiment.rows)}"
+                self.voice.say(f"{experiment.name} {at}: {row.series}, {row.label}", stage="reproduce")
             outcomes.append(self.outcome(row, experiment))
         if self.run_missing and self.processes.leads and all(o.ours is None for o in outcomes):
             raise NothingToRunError(
@@ -139,7 +140,7 @@ class Reproduction:
 
     def _job(self, row: Row, design: AnyDesign, data: Data | StreamedData, seed: int, experiment: Experiment) -> Job:
         job = Job(
-            design, data, self.scale.recipe(row), self.out, seed, resume=True, quiet=self.quiet,
+            design, data, self.scale.recipe(row), self.out, seed, resume=True, voice=self.voice,
             processes=self.processes, resume_command=self.resume_command,
         )  # fmt: skip
         if row.distilled:
@@ -166,7 +167,7 @@ class Reproduction:
             self._require_work()
             search_cells(
                 images, "darts", recipe, folder, device=self.processes.device, resume=self.resume_command,
-                quiet=self.quiet,
+                voice=self.voice,
             )  # fmt: skip
         return load_genotype(folder / GENOTYPE)
 
@@ -183,7 +184,7 @@ class Reproduction:
             self._require_work()
             place(
                 start, self._in_memory(data), recipe, places, folder, device=self.processes.device,
-                resume=self.resume_command, quiet=self.quiet,
+                resume=self.resume_command, voice=self.voice,
             )  # fmt: skip
         found = RunFolder(folder).read_json(BETA)
         number = found["placements"].index(list(design.reduce_positions))

@@ -23,6 +23,7 @@ from sphynx.network.fit import require_fit
 from sphynx.network.stream import StreamNetwork
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
+from sphynx.run.progress import NORMAL, Voice
 from sphynx.search.allocation.candidates import Budget, all_channels, with_channels
 from sphynx.search.allocation.gates import GateSearch
 from sphynx.search.epochs import Halves, Watch, run_epochs
@@ -63,7 +64,7 @@ class AllocationResult(Record):
 
 def allocate(
     candidates: Mapping[str, StreamDesign], data: Data, recipe: PlacementRecipe, budget: Budget, out: Path, *,
-    seed: int = 0, device: torch.device | str = "cpu", resume: str = "", quiet: bool = False,
+    seed: int = 0, device: torch.device | str = "cpu", resume: str = "", voice: Voice = NORMAL,
 ) -> AllocationResult:  # fmt: skip
     """Which of the candidates, by Algorithm 1; or continues the search in `out`."""
     recipe, designs = recipe.resolved(device), list(candidates.values())
@@ -82,7 +83,7 @@ def allocate(
         list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator
     )  # fmt: skip
     beta_hat, accuracies, minutes = run_candidates(
-        search, halves, generator, folder, config, list(candidates), epochs=recipe.epochs, resume=resume, quiet=quiet
+        search, halves, generator, folder, config, list(candidates), epochs=recipe.epochs, resume=resume, voice=voice
     )
     rows = zip(candidates.items(), beta_hat[-1], accuracies, strict=True)
     found = tuple(
@@ -95,7 +96,7 @@ def allocate(
 
 def allocate_by_gates(
     design: StreamDesign, data: Data, recipe: PlacementRecipe, budget: Budget, out: Path, *, factor: float = 2.0,
-    seed: int = 0, device: torch.device | str = "cpu", resume: str = "", quiet: bool = False,
+    seed: int = 0, device: torch.device | str = "cpu", resume: str = "", voice: Voice = NORMAL,
 ) -> AllocationResult:  # fmt: skip
     """From `factor` times the design's channels down to the budget."""
     recipe = recipe.resolved(device)
@@ -111,7 +112,7 @@ def allocate_by_gates(
         del epoch, rows
         return {"gates": search.spent().item(), "stages": str(search.allocation())}, False
 
-    watch = Watch(folder, config, "allocate", ("epoch", "loss", "gates"), resume, quiet)
+    watch = Watch(folder, config, "allocate", ("epoch", "loss", "gates"), resume, voice)
     with fast_convolutions(halves.device):
         rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
     kept = search.allocation()

@@ -10,6 +10,7 @@ from torch import nn
 
 from sphynx.network.backend import fast_convolutions
 from sphynx.run.folder import RunFolder
+from sphynx.run.progress import Voice
 from sphynx.search.epochs import Halves, Watch, run_epochs
 from sphynx.search.placement.algorithm import PlacementSearch
 
@@ -18,7 +19,7 @@ COLUMNS = ("epoch", "loss", "tau", "best", "beta_hat_best")
 
 def run_candidates(
     search: PlacementSearch, halves: Halves, generator: torch.Generator, folder: RunFolder, config: Mapping[str, Any],
-    names: Sequence[str], *, epochs: int, resume: str, quiet: bool,
+    names: Sequence[str], *, epochs: int, resume: str, voice: Voice,
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...], float]:  # fmt: skip
     """beta_hat per epoch and candidate; each one's held-out accuracy with the weights it has then; minutes."""
 
@@ -33,7 +34,7 @@ def run_candidates(
             "beta_hat": beta_hat.tolist(),
         }, False
 
-    watch = Watch(folder, config, str(config["stage"]), COLUMNS, resume, quiet)
+    watch = Watch(folder, config, str(config["stage"]), COLUMNS, resume, voice)
     with fast_convolutions(halves.device):
         rows = run_epochs(search, halves, generator, watch, epochs=epochs, finish=finish)
         accuracies = tuple(held_out_accuracy(network, halves) for network in search.networks)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Literal
 
 from sphynx.errors import InputError
+from sphynx.search.choices import Candidates
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design
 
-Candidates = Literal["all", "paper"]
 Placement = tuple[int, ...]
 
 

@@ -16,6 +16,7 @@ from sphynx.network.fit import require_fit
 from sphynx.network.widen import widened
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
+from sphynx.run.progress import NORMAL, Voice
 from sphynx.search.epochs import Halves
 from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch
 from sphynx.search.placement.candidate_run import run_candidates
@@ -70,7 +71,7 @@ def place(
     seed: int = 0,
     device: torch.device | str = "cpu",
     resume: str = "",
-    quiet: bool = False,
+    voice: Voice = NORMAL,
 ) -> PlacementResult:
     """Searches, or continues the search in `out`. The design's own reduce positions play no part."""
     recipe = recipe.resolved(device)
@@ -83,7 +84,7 @@ def place(
 
     beta_hat, accuracies, minutes = run_candidates(
         search, halves, generator, folder, config, [str(p) for p in placements], epochs=recipe.epochs, resume=resume,
-        quiet=quiet,
+        voice=voice,
     )  # fmt: skip
     result = PlacementResult(tuple(placements), beta_hat, accuracies, minutes=minutes)
     folder.write_json("beta.json", result.to_json())

@@ -25,7 +25,8 @@ from torch.nn import functional
 
 from sphynx.search.supernet.cellspace import ZERO
 from sphynx.search.supernet.lanes import start
-from sphynx.space.operations import ConvStack, convolution_steps, is_convolution
+from sphynx.space.choices import ConvStack
+from sphynx.space.operations import convolution_steps, is_convolution
 
 
 def normalise(x: Tensor, scale: Tensor | None = None) -> Tensor:

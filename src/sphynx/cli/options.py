@@ -1,0 +1,181 @@
+"""Flags that several verbs share: which network, which data, where, how much is said. Choices are the library's own."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tomllib
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sphynx.data.source import Split
+from sphynx.errors import InputError
+from sphynx.program.backends import BACKENDS, BackendChoice
+from sphynx.run.resuming import Resume
+from sphynx.search.choices import Candidates, StrategyName
+from sphynx.space import choices
+
+if TYPE_CHECKING:
+    from sphynx.program.backends import Backend
+    from sphynx.run.progress import Voice
+    from sphynx.space.design import Design
+
+# Which network.
+CellsOption = Annotated[
+    str, typer.Option("--cells", help="A published genotype's name (sphynx, darts-v2, pc-darts, ...) or a file.")
+]
+ImageSize = Annotated[int, typer.Option("--image-size", min=1, help="Height and width of the images, in pixels.")]
+ImageChannels = Annotated[int, typer.Option("--image-channels", min=1, help="3 for colour, 1 for grey.")]
+Classes = Annotated[int, typer.Option("--classes", min=1, help="How many classes the network tells apart.")]
+StemOption = Annotated[
+    choices.StemChoice, typer.Option("--stem", help=f"auto: imagenet from {choices.IMAGENET_STEM_FROM} pixels on.")
+]
+BalancingOption = Annotated[
+    choices.Balancing, typer.Option("--balancing", help="Channels at a reduce cell: relu x4, flop x2.")
+]
+ConvStackOption = Annotated[choices.ConvStack, typer.Option("--conv-stack", help="The form of conv3 and conv5.")]
+ConvolutionOption = Annotated[choices.Convolution, typer.Option("--convolution")]
+BordersOption = Annotated[
+    choices.Borders, typer.Option("--borders", help="Of a stream: halo fuses exactly under the protocol.")
+]
+PoolOption = Annotated[
+    choices.Pool,
+    typer.Option("--pool", help="Of resnet18 and vgg11: average can run privately, max is as first published."),
+]
+FamilyOption = Annotated[
+    choices.Family, typer.Option("--family", help="stream: a linear stream that few channels are rectified beside.")
+]
+ReduceAt = Annotated[str, typer.Option("--reduce-at", help="Reduce cells at these positions, such as 0,1.")]
+RunArgument = Annotated[str, typer.Argument(help="A trained run folder, its model.safetensors, or a model's name.")]
+
+# Which data.
+DataOption = Annotated[str, typer.Option("--data", help="digits, a name from `sphynx data ls`, or a path.")]
+DataSize = Annotated[int | None, typer.Option("--image-size", min=1, help="Resize the images of a folder to N x N.")]
+KnownData = Annotated[
+    str,
+    typer.Option("--data", help="A name from `sphynx data ls`, or a path. [default: the data it was made with]"),
+]
+StreamOption = Annotated[bool, typer.Option("--stream", help="Read images from the folder while training (ImageNet).")]
+KnownStream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--no-stream", help="Read images from the folder while they are used. [default: as it was made]"
+    ),
+]
+SplitOption = Annotated[Split, typer.Option("--split", help="Which images.")]
+
+# How long work runs, and what it says.
+RecipeOption = Annotated[
+    str,
+    typer.Option("--recipe", help="A name from `sphynx recipes ls`, or a TOML file. auto suits it to the data."),
+]
+StrategyOption = Annotated[StrategyName, typer.Option("--strategy", help="Of the cell search.")]
+CandidatesOption = Annotated[
+    Candidates, typer.Option("--candidates", help="all: C(D, n) placements. paper: positions up to 2D/3.")
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="A value of the recipe, such as epochs=10. May be repeated.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The first seed.")]
+Seeds = Annotated[int, typer.Option("--seeds", min=1, help="How many seeds: mean and spread are given.")]
+ResumeOption = Annotated[Resume, typer.Option("--resume", help="auto continues what the folder holds.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More progress on stderr: between epochs too.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+
+# Private inference.
+LinkOption = Annotated[
+    str,
+    typer.Option(
+        "--link",
+        help="loopback, lan (0.5 ms, 1 Gbit/s), wan (40 ms, 100 Mbit/s), or such as 20ms,300Mbit.",
+    ),
+]
+ReluOption = Annotated[BackendChoice, typer.Option("--relu", help="How ReLUs run; auto: the faster one online.")]
+
+
+def voice_for(verbose: bool, quiet: bool, as_json: bool = False) -> Voice:
+    """What prints JSON says nothing else, unless it is asked to."""
+    from sphynx.run.progress import Voice
+
+    if verbose and quiet:
+        raise InputError("both more and no progress are asked for", where="-v, -q", remedy="Give one of them.")
+    return Voice("verbose" if verbose else "quiet" if quiet or as_json else "normal")
+
+
+def backend_for(choice: BackendChoice) -> Backend | None:
+    """None: whichever is faster."""
+    return None if choice == "auto" else choice
+
+
+def parse_backends(text: str, flag: str) -> list[Backend]:
+    """`gc`, `gmw` or `gc,gmw`."""
+    found = [backend for word in text.split(",") for backend in BACKENDS if backend == word]
+    if len(found) != len(text.split(",")):
+        raise InputError(f"{text!r} is unknown", where=flag, remedy="Use gc, gmw or gc,gmw.")
+    return found
+
+
+def parse_positions(text: str) -> tuple[int, ...]:
+    """`0,1` -> (0, 1)"""
+    try:
+        return tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise InputError(f"{text!r} are not positions", remedy="Write them as 0,1.") from None
+
+
+def parse_settings(pairs: list[str] | None) -> dict[str, Any]:
+    """name=value, the value written as in TOML; a word needs no quotes."""
+    values: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise InputError(f"{pair!r} is not a setting", where="--set", remedy="Write it as epochs=10.")
+        try:
+            values[name.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            values[name.strip()] = text.strip()
+    return values
+
+
+def resume_command() -> str:
+    """The command that was given, to be given again."""
+    words = ["sphynx", *sys.argv[1:]]
+    if "--resume" not in words:
+        words += ["--resume", "auto"]
+    return shlex.join(words)
+
+
+def design_for(
+    *,
+    cells: str,
+    channels: int,
+    depth: int,
+    reduce_positions: tuple[int, ...] | None,
+    image_size: int,
+    image_channels: int,
+    classes: int,
+    stem: choices.StemChoice,
+    balancing: choices.Balancing,
+    conv_stack: choices.ConvStack,
+    convolution: choices.Convolution,
+) -> Design:
+    """The network of cells that the flags describe."""
+    from sphynx.space.design import Design, default_reduce_positions, stem_for
+    from sphynx.space.published_cells import find_cells
+    from sphynx.space.tally import Shape
+
+    return Design(
+        genotype=find_cells(cells),
+        channels=channels,
+        depth=depth,
+        reduce_positions=default_reduce_positions(depth) if reduce_positions is None else reduce_positions,
+        image=Shape(image_channels, image_size, image_size),
+        classes=classes,
+        stem=stem_for(stem, image_size),
+        balancing=balancing,
+        conv_stack=conv_stack,
+        convolution=convolution,
+    )

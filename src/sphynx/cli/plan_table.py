@@ -1,0 +1,48 @@
+"""The table of planned networks: what `sphynx plan` prints, and `sphynx design` before it begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sphynx.cli.output import count, print_table, short
+
+if TYPE_CHECKING:
+    from sphynx.space.planner import Plan, PlanList
+
+LONGEST_TABLE = 500  # rows: nobody reads more, and a terminal's table of all networks of 400M ReLUs takes minutes
+
+
+def print_plans(plans: PlanList, budget: int, tolerance: float) -> None:
+    chosen = plans.design
+    shown, left_out = list(plans.plans), ""
+    if len(shown) > LONGEST_TABLE:
+        shown = _nearest_of_each_depth(plans, budget)
+        left_out = f" The nearest of each depth, of {count(len(plans.plans))}: `sphynx plan --json` lists all."
+    print_table(
+        f"Networks within {100 * tolerance:g}% of {count(budget)} ReLUs, {chosen.image} images, "
+        f"{chosen.classes} classes",
+        ["", ">C", ">D", ">ReLUs", ">off", ">parameters", ">MACs"],
+        (
+            [
+                "->" if p.chosen else "",
+                str(p.channels),
+                str(p.depth),
+                count(p.relus),
+                f"{p.relus / budget - 1:+.1%}",
+                short(p.parameters),
+                short(p.macs),
+            ]
+            for p in shown
+        ),
+        note=f"Chosen: {plans.reason} Reduce cells at D/3 and 2D/3 here.{left_out}",
+    )
+
+
+def _nearest_of_each_depth(plans: PlanList, budget: int) -> list[Plan]:
+    """And the chosen one."""
+    nearest: dict[int, Plan] = {}
+    for p in plans.plans:
+        best = nearest.setdefault(p.depth, p)
+        if abs(p.relus - budget) < abs(best.relus - budget):
+            nearest[p.depth] = p
+    return [p for p in plans.plans if p.chosen or p is nearest[p.depth]]
