@@ -165,7 +165,7 @@ def test_a_server_process_keeps_to_its_newest_list(scene: Scene, folder: Path) -
         listed.write_bytes(old)
     assert "is older than one used before" in scene.server.wait_for("revocation_list")["why"]
     with scene.client("bob") as bob:
-        assert np.array_equal(bob.infer(scene.pixels).logits, scene.logits)
+        assert np.array_equal(bob.infer(scene.pixels).integer_logits, scene.logits)
     url = f"http://127.0.0.1:{scene.server.metrics_port}/metrics"
     assert "sphynx_revocation_list_ends_soon 0" in urllib.request.urlopen(url, timeout=20).read().decode()
     assert scene.server.stop() == 0
