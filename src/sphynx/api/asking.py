@@ -77,7 +77,7 @@ class Client:
     def prepare(
         self, count: int, *, relu: BackendChoice = "auto", done: Callable[[int], None] = lambda _number: None
     ) -> Backend:
-        """Makes so many bundles ahead, before there is a picture; each serves one. `done` hears of each.
+        """Makes `count` bundles ahead, before there is a picture; each serves one. `done` hears of each.
 
         `relu` chooses how ReLUs run: gc, gmw, or what is faster over the measured link. Returns the choice."""
         return self._asked(lambda connection: connection.prepare(count, relu=relu, done=done))

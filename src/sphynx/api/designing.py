@@ -125,7 +125,7 @@ def search_cells(
 ) -> SearchSummary:
     """Normal and reduce cells for a data set: `.chosen`, with every seed's `.results` and their `.spread`.
 
-    With a `rank_recipe` found cells are ranked by short trainings, beside so many random ones and those named in
+    With a `rank_recipe` found cells are ranked by short trainings, beside `random_cells` random ones and those named in
     `beside`. `prices` of operations count in the search by `price_weight`.
     """
     folder, chosen_device, voice = Path(out), pick_device(device), _voice(progress)

@@ -1,4 +1,4 @@
-"""From a budget to a design: which channels and depth meet so many ReLUs, or a latency. No torch, but for latencies."""
+"""From a budget to a design: channels and depth for a number of ReLUs, or for a latency, which alone needs torch."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def plan_stream(
     borders: Borders = "halo",
     width: int = 0,
 ) -> StreamPlanList:
-    """Stream networks of at most so many ReLUs, one for each number of blocks, and a choice: `.design`, with `.reason`.
+    """Stream networks within a ReLU budget, one for each number of blocks, and a choice: `.design`, with `.reason`.
 
     `width` is the stream's in its last stage; 0 stands for one that suits the budget.
     """
@@ -79,7 +79,7 @@ def plan_stream(
 
 @dataclass(frozen=True)
 class LatencyPlan:
-    """The most ReLUs that fit a latency, the networks of about so many, and how long the chosen one takes."""
+    """The most ReLUs that fit a latency, the networks of about that many, and how long the chosen one takes."""
 
     relu_budget: int
     plans: PlanList

@@ -138,7 +138,7 @@ class Server:
 
 
 class _NoEvents(EventLog):
-    """For a server whose events nobody asked for."""
+    """For a server whose caller does not listen to its events."""
 
     def __init__(self) -> None:
         super().__init__(io.StringIO())

@@ -39,12 +39,14 @@ def allocate(
         Path | None, typer.Option("--prices", help="A table of `sphynx estimate DESIGN --prices FILE`.")
     ] = None,
     recipe: opt.RecipeOption = AUTO,
-    parts: Annotated[int, typer.Option("--parts", min=1, help="gumbel: stages share the budget in so many parts.")] = 6,
+    parts: Annotated[
+        int, typer.Option("--parts", min=1, help="gumbel: the number of parts in which stages share the budget.")
+    ] = 6,
     randoms: Annotated[
         int, typer.Option("--randoms", min=0, help="gumbel: random allocations beside, as control.")
     ] = 4,
     factor: Annotated[
-        float, typer.Option("--factor", min=1.0, help="gates: start with so many times the channels.")
+        float, typer.Option("--factor", min=1.0, help="gates: the start has this many times the channels.")
     ] = 2.0,
     settings: opt.SetOption = None,
     exhaustive: Annotated[

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 def scaling(
     sizes: Annotated[
-        str, typer.Option("--sizes", help="Networks of so many ReLUs; the paper's where it has one, else planned.")
+        str,
+        typer.Option("--sizes", help="Networks of these numbers of ReLUs; the paper's where it has one, else planned."),
     ] = "25.6k,51.2k,102.4k,153.6k,230.4k",
     relu: bench.ReluBackends = "gc,gmw",
     link: bench.Links = "loopback",

@@ -128,7 +128,7 @@ class Client:
         batch: int = 1,
         done: Callable[[int], None] = lambda _number: None,
     ) -> Backend:
-        """Makes so many bundles, each for one batch of images; `done` hears of each. Returns the ReLU backend."""
+        """Makes `count` bundles, each for one batch of images; `done` hears of each. Returns the ReLU backend."""
         with self._turn():
             return self._prepare(count, relu=relu, batch=batch, done=done)
 
