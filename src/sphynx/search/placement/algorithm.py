@@ -13,7 +13,7 @@ the paper's (600 epochs of half CIFAR-100 in batches of 64) raises beta's rate i
 `estimator` says how beta's gradient is taken:
 
     paper      as above. With tau from 1000 it is about 1e-5 until the last hundredth of the schedule (docs/search.md)
-    released   as in the authors' code: three candidates run, drawn without replacement. F is the first one's output,
+    released   as in the authors' code: three candidates run (ours: drawn without replacement). F is the first's output,
                and every one's gate gets its gradient <dL/dF, f_i>, so that beta compares networks. beta also takes a
                step of the weights' SGD on the training batch. Its recipe has tau from 10, changed once per epoch.
     losses     compares the candidates' held-out losses (`running_losses`): ours, for short schedules
