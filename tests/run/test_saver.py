@@ -22,6 +22,27 @@ def test_a_checkpoint_holds_the_state_of_its_moment(tmp_path: Path) -> None:
     assert state is not None and state["epoch"] == 4 and bool((state["weights"] == 4).all())
 
 
+def test_no_checkpoint_is_due_while_saving_takes_more_than_its_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("sphynx.run.saver.time.monotonic", lambda: clock[0])
+
+    def slow(*_: object) -> None:
+        clock[0] += 2.0
+
+    monkeypatch.setattr(RunFolder, "save_checkpoint", slow)
+    with Saver(RunFolder(tmp_path)) as saver:
+        assert saver.due
+        saver.save({"epoch": 1})
+        saver.wait()
+        assert not saver.due
+        clock[0] = 119.9
+        assert not saver.due
+        clock[0] = 120.0
+        assert saver.due
+
+
 def test_an_interrupted_block_still_finishes_its_save(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), Saver(RunFolder(tmp_path)) as saver:
         saver.save({"epoch": 1})

@@ -2,10 +2,11 @@
 
     result = train(Job(design, data, recipe, out=Path("runs/first")))
 
-An epoch ends with a checkpoint. Its random numbers depend on (seed, epoch, rank) only, and an interrupt saves the place
-within the epoch, so that a resumed run repeats an uninterrupted one bit for bit (CPU, equal thread count). The test
-images are touched once, after the last epoch: the result is the final epoch's accuracy, not the best one's. A
-recipe may have them evaluated after every epoch (`test_each_epoch`), to stand beside results that are the best epoch's.
+An epoch ends with a checkpoint, unless it is short beside the time that takes. Its random numbers depend on (seed,
+epoch, rank) only, and an interrupt saves the place within the epoch, so that a resumed run repeats an uninterrupted one
+bit for bit (CPU, equal thread count). The test images are touched once, after the last epoch: the result is the final
+epoch's accuracy, not the best one's. A recipe may have them evaluated after every epoch (`test_each_epoch`), to stand
+beside results that are the best epoch's.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
                 row["seconds"] = time.monotonic() - epoch_started
                 seconds = seconds_before + time.monotonic() - started
                 folder.append_metrics(row)
-                saver.save(_state(network, step, batches, seconds))
+                if saver.due or interrupt.requested or epoch + 1 == recipe.epochs:
+                    saver.save(_state(network, step, batches, seconds))
                 progress.row(
                     epoch=epoch + 1,
                     loss=loss,
