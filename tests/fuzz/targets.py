@@ -21,7 +21,7 @@ from sphynx.core import Prg, _native, garbling
 from sphynx.data.picture import cover, read_upright
 from sphynx.errors import SphynxError
 from sphynx.program.files import load_program, save_program
-from sphynx.program.frontend.onnx.network import read_network
+from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.weights import WEIGHTS, load_weights, save_weights
 from sphynx.protocol.activations import activation_layers
 from sphynx.protocol.bundle import Bundle, load_bundle

@@ -20,7 +20,7 @@ from sphynx.core.bits import unpack_ring
 from sphynx.core.gmw import Material
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import Backend
-from sphynx.program.frontend.onnx.network import read_network
+from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
 from sphynx.program.quantise import Precision, measure, quantise

@@ -21,7 +21,7 @@ from sphynx.network.build import as_designed
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
 from sphynx.program.compile import Walk, calibration_images, compile_walk
-from sphynx.program.frontend.onnx.network import read_network
+from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.ir import Final
 from sphynx.program.quantise import Precision, Quantised

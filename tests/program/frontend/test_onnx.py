@@ -16,7 +16,8 @@ from onnx.reference import ReferenceEvaluator
 
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.compile import compile_walk
-from sphynx.program.frontend.onnx.network import OnnxNetwork, read_network
+from sphynx.program.frontend.onnx.file import read_network
+from sphynx.program.frontend.operators.network import OperatorNetwork
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Linear
 from sphynx.space.tally import windows
@@ -26,11 +27,11 @@ from tests.program.networks import MEAN, STD
 Pixels = NDArray[np.uint8]
 
 
-def pixels_for(network: OnnxNetwork, count: int) -> Pixels:
+def pixels_for(network: OperatorNetwork, count: int) -> Pixels:
     return np.random.default_rng(1).integers(0, 256, (count, *network.image), np.uint8)
 
 
-def statistics(network: OnnxNetwork) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def statistics(network: OperatorNetwork) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return MEAN[: network.image.channels], STD[: network.image.channels]
 
 
@@ -44,7 +45,7 @@ def reference(model: onnx.ModelProto, pixels: Pixels) -> NDArray[np.float64]:
     return np.stack(logits).astype(np.float64)
 
 
-def assert_equal(model: onnx.ModelProto, tmp_path: Path) -> OnnxNetwork:
+def assert_equal(model: onnx.ModelProto, tmp_path: Path) -> OperatorNetwork:
     """With no cuts and with all of them; also that the outline has the very steps of the network with its weights."""
     network = read_network(write(model, tmp_path / "network.onnx"))
     pixels = pixels_for(network, 3)

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sphynx.program.compile import compile_walk
-from sphynx.program.frontend.onnx.network import OnnxNetwork, read_network
+from sphynx.program.frontend.onnx.file import read_network
+from sphynx.program.frontend.operators.network import OperatorNetwork
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Truncate
 from sphynx.program.quantise import Precision
@@ -276,7 +277,7 @@ def test_shape_arithmetic_is_folded(tmp_path: Path) -> None:
     rest = make.constant([-1])
     target = make.node("Concat", make.node("Unsqueeze", batch, make.constant([0])), rest, axis=0)
     output = make.dense(make.node("Reshape", x, target), 72, 4)
-    network: OnnxNetwork = read_network(write(make.model(output), tmp_path / "network.onnx"))
+    network: OperatorNetwork = read_network(write(make.model(output), tmp_path / "network.onnx"))
     graph = network.trace((0.0,), (1.0,)).graph
     assert [type(step) for step in graph.steps] == [Linear, Relu, Linear]
     assert onnx.checker.check_model(make.model(output)) is None

@@ -1,1 +1,1 @@
-"""ONNX files as walks over affine maps: reading, windows, operators by kind, refusals."""
+"""ONNX files, read into operators."""

@@ -1,68 +1,33 @@
-"""Reads an ONNX file into plain operations: constants as arrays, what the output does not need left out. No torch.
-
-Every operation gets a name for the steps that it becomes, `part.3.conv1`. A part is what lies between ReLUs: operations
-that hand each other values without a nonlinearity in between. choose.py weighs a part's cuts by the maps of that part.
-"""
+"""Reads an ONNX file into operators: constants as arrays, what reads them alone folded. No torch."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.convolve import Array
-from sphynx.program.ir import MAX_TENSOR_SIZE, Final
+from sphynx.program.frontend.operators.graph import Call, Operation, OperatorGraph, assemble
+from sphynx.program.frontend.operators.network import OperatorNetwork
+from sphynx.program.ir import MAX_TENSOR_SIZE
 from sphynx.space.tally import Shape
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-LOGITS = "logits"
-# Behind the logits: the client's part, which the program names.
-FINALS: dict[str, Final] = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
-NONLINEAR = ("Relu", "Clip", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool")
 OLDEST_OPSET = 9  # before it, batch norm, Dropout and Add meant other things
 _EXPORT = "Export the network again, as one graph from an image [n, channels, height, width] to logits [n, classes]."
 
 
-@dataclass(frozen=True, eq=False)
-class Operation:
-    kind: str  # the operator
-    label: str  # the file and the node in it, for errors
-    place: str  # the node alone
-    part: str
-    word: str  # unique, without a dot
-    inputs: tuple[str, ...]  # empty where an optional one is left out
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
-    proto: NodeProto  # to fold what reads constants alone
-    opset: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.part}.{self.word}"
-
-    def refusal(self, what: str, remedy: str) -> InputError:
-        return InputError(f"{self.kind} {what}", where=self.label, remedy=remedy)
+def read_network(path: Path) -> OperatorNetwork:
+    return OperatorNetwork(_load(path))
 
 
-@dataclass(frozen=True, eq=False)
-class OnnxGraph:
-    name: str
-    image: Shape
-    input: str
-    output: str
-    operations: tuple[Operation, ...]
-    constants: Mapping[str, Array]
-    final: Final  # what the client applies to the logits
-
-
-def load_onnx(path: Path) -> OnnxGraph:
+def _load(path: Path) -> OperatorGraph:
     model = _model(path)
     graph = model.graph
     try:
@@ -76,23 +41,10 @@ def load_onnx(path: Path) -> OnnxGraph:
             where=str(path),
             remedy=_EXPORT,
         )
-    image = _image(inputs[0], path)
-    nodes = [node for node in _needed(graph, graph.output[0].name) if node.output[0] not in constants]
-    output, final = _without_final(nodes, graph.output[0].name)
-    operations = tuple(_operations(nodes, _opset(model), path))
-    return OnnxGraph(path.stem, image, inputs[0].name, output, operations, constants, final)
-
-
-def _without_final(nodes: list[NodeProto], output: str) -> tuple[str, Final]:
-    """Takes off what turns logits into probabilities; gives the logits' name."""
-    final: Final = ""
-    while nodes and nodes[-1].output[0] == output and nodes[-1].op_type in (*FINALS, "Identity"):
-        last = nodes.pop()
-        if final and last.op_type in FINALS:
-            nodes.append(last)
-            break
-        output, final = last.input[0], FINALS.get(last.op_type, final)
-    return output, final
+    return assemble(
+        list(_calls(graph)), constants, name=path.stem, where=str(path), image=_image(inputs[0], path),
+        input=inputs[0].name, output=graph.output[0].name, opset=_opset(model),
+    )  # fmt: skip
 
 
 def _model(path: Path) -> ModelProto:
@@ -162,55 +114,39 @@ def _image(value: ValueInfoProto, path: Path) -> Shape:
     return image
 
 
-def _needed(graph: GraphProto, output: str) -> list[NodeProto]:
-    wanted, found = {output}, []
-    for node in reversed(graph.node):
-        if wanted.intersection(node.output):
-            wanted.update(node.input)
-            found.append(node)
-    return found[::-1]
-
-
-def _operations(nodes: list[NodeProto], opset: int, path: Path) -> Iterator[Operation]:
+def _calls(graph: GraphProto) -> Iterator[Call]:
     from onnx.helper import get_attribute_value
 
-    parts = _parts(nodes)
-    taken = {LOGITS}
-    for number, node in enumerate(nodes):
+    for number, node in enumerate(graph.node):
         named = str(node.name)  # bytes where it is not UTF-8
-        word = plain = re.sub(r"\W+", "_", named, flags=re.ASCII).strip("_") or f"{node.op_type}_{number}"
-        while word in taken:
-            word = f"{plain}_{len(taken)}"
-        taken.add(word)
-        place = f"node {named}" if named else f"node {number}, which makes {node.output[0]}"
-        yield Operation(
+        yield Call(
             kind=node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}",
-            label=f"{path}, {place}",
-            place=place,
-            part=f"part.{parts[number]}",
-            word=word,
+            name=named,
+            place=f"node {named}" if named else f"node {number}, which makes {node.output[0]}",
             inputs=tuple(node.input),
             outputs=tuple(node.output),
             attributes={attribute.name: get_attribute_value(attribute) for attribute in node.attribute},
-            proto=node,
-            opset=opset,
+            fold=partial(_folded, node),
         )
 
 
-def _parts(nodes: list[NodeProto]) -> list[int]:
-    """The number of each node's part, in the order of their first nodes."""
-    makers = {name: number for number, node in enumerate(nodes) for name in node.output}
-    roots = list(range(len(nodes)))
+def _folded(node: NodeProto, operation: Operation, constants: Mapping[str, Array]) -> dict[str, Array]:
+    """What an operation on constants gives, by ONNX's own reference evaluator."""
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
 
-    def root(number: int) -> int:
-        while roots[number] != number:
-            number = roots[number]
-        return number
-
-    for number, node in enumerate(nodes):
-        for maker in (makers[name] for name in node.input if name in makers):
-            if nodes[maker].op_type not in NONLINEAR:
-                first, second = sorted((root(maker), root(number)))
-                roots[second] = first
-    numbers = {first: number for number, first in enumerate(dict.fromkeys(map(root, range(len(nodes)))))}
-    return [numbers[root(number)] for number in range(len(nodes))]
+    remedy = "Export the network with constants folded."
+    inputs = [name for name in dict.fromkeys(operation.inputs) if name]
+    if any(name not in constants for name in inputs):
+        raise operation.refusal("reads a value that nothing makes", remedy)
+    try:
+        values = [
+            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(constants[n].dtype), None) for n in inputs
+        ]
+        outputs = [helper.make_tensor_value_info(name, 0, None) for name in operation.outputs if name]
+        graph = helper.make_graph([node], "folded", values, outputs)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", operation.opset)])
+        made = ReferenceEvaluator(model).run(None, {name: constants[name] for name in inputs})
+    except Exception as error:
+        raise operation.refusal(f"cannot be folded ({type(error).__name__})", remedy) from None
+    return {value.name: np.asarray(array) for value, array in zip(outputs, made, strict=True)}

@@ -1,4 +1,4 @@
-"""ONNX operators that compare: ReLU, clips, leaky ReLUs and max pools, out of ReLUs and public sums."""
+"""Operators that compare: ReLU, clips, leaky ReLUs and max pools, out of ReLUs and public sums."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from sphynx.program.frontend.onnx.file import NONLINEAR, Operation
-from sphynx.program.frontend.onnx.value import Value
-from sphynx.program.frontend.onnx.walker import Walker, Way, Ways
-from sphynx.program.frontend.onnx.windows import kernel_shape, runs, slides
+from sphynx.program.frontend.operators.graph import NONLINEAR, Operation
+from sphynx.program.frontend.operators.value import Value
+from sphynx.program.frontend.operators.walker import Walker, Way, Ways
+from sphynx.program.frontend.operators.windows import kernel_shape, runs, slides
 from sphynx.program.fusion.affine import Node
 from sphynx.program.fusion.nonlinear import Run, clip, leaky_relu, maximum, pools_first
 from sphynx.program.fusion.select import negated

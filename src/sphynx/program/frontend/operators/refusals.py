@@ -1,4 +1,4 @@
-"""ONNX operators that cannot be compiled: one line for each kind, with what to do instead."""
+"""Operators that cannot be compiled: one line for each kind, with what to do instead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from sphynx.errors import InputError, join_faults
-from sphynx.program.frontend.onnx.file import Operation
+from sphynx.program.frontend.operators.graph import Operation
 
 _CONTROL = "the way through the network must not depend on the input: export a traced network"
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"

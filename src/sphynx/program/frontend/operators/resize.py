@@ -1,4 +1,4 @@
-"""ONNX Resize and Upsample by constants: nearest pixels are a selection, bilinear ones a sum with whole weights."""
+"""Resize and Upsample by constants: nearest pixels are a selection, bilinear ones a sum with whole weights."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from math import floor
 
 import numpy as np
 
-from sphynx.program.frontend.onnx.file import Operation
-from sphynx.program.frontend.onnx.value import Value
-from sphynx.program.frontend.onnx.walker import Walker, Ways
+from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.value import Value
+from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.fusion.affine import Floats, Node
 from sphynx.program.fusion.select import select
 from sphynx.program.fusion.selection import Index

@@ -1,4 +1,4 @@
-"""ONNX operators on elements: sums and differences of maps; constants added, subtracted, multiplied, divided by."""
+"""Operators on elements: sums and differences of maps; constants added, subtracted, multiplied, divided by."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sphynx.program.frontend.onnx.file import Operation
-from sphynx.program.frontend.onnx.value import Value
-from sphynx.program.frontend.onnx.walker import Walker, Ways
+from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.value import Value
+from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.fusion.affine import Floats
 from sphynx.program.fusion.select import negated
 

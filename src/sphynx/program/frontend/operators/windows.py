@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sphynx.program.frontend.onnx.file import Operation
-from sphynx.program.frontend.onnx.value import Pads
+from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.value import Pads
 from sphynx.space.tally import Shape
 
 _SIZES = "Use two-dimensional kernels, with strides and dilations of at least 1 and no negative padding."

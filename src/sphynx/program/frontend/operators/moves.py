@@ -1,4 +1,4 @@
-"""ONNX operators that only move elements: they renumber a value's elements (value.py), and cost nothing."""
+"""Operators that only move elements: they renumber a value's elements (value.py), and cost nothing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from math import prod
 
 import numpy as np
 
-from sphynx.program.frontend.onnx.file import Operation
-from sphynx.program.frontend.onnx.value import Order, Pads, Value
-from sphynx.program.frontend.onnx.walker import Walker, Ways
+from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.value import Order, Pads, Value
+from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.fusion.select import joined
 from sphynx.program.ir import MAX_TENSOR_SIZE, NOTHING
 

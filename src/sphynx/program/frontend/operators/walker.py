@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sphynx.program.convolve import Array
-from sphynx.program.frontend.onnx.file import Operation
-from sphynx.program.frontend.onnx.value import Value
+from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.value import Value
 from sphynx.program.fusion.affine import Floats, Node
 from sphynx.program.fusion.fuse import Fuser
 from sphynx.program.ir import MAX_TENSOR_SIZE

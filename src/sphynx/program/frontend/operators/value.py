@@ -1,4 +1,4 @@
-"""A feature map on its way through an ONNX graph: a node, and how the graph sees its elements.
+"""A feature map on its way through a graph: a node, and how the graph sees its elements.
 
 What only moves elements (Reshape, Transpose, Slice, Split, DepthToSpace ...) moves their numbers in an array here; the
 node is asked for when an operation computes. Then the order becomes selections (fusion/select.py), which cost nothing.

@@ -1,4 +1,4 @@
-"""ONNX operators with weights, and average pools: convolutions, dense layers, batch norm, means."""
+"""Operators with weights, and average pools: convolutions, dense layers, batch norm, means."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from math import lcm
 
 import numpy as np
 
-from sphynx.program.frontend.onnx.file import Operation
-from sphynx.program.frontend.onnx.value import Pads, Value
-from sphynx.program.frontend.onnx.walker import Walker, Ways
-from sphynx.program.frontend.onnx.windows import Slide, pads_nothing, pool_slides, slides
+from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.value import Pads, Value
+from sphynx.program.frontend.operators.walker import Walker, Ways
+from sphynx.program.frontend.operators.windows import Slide, pads_nothing, pool_slides, slides
 from sphynx.program.fusion.affine import Floats, Node, Window
 from sphynx.program.fusion.fuse import sliding_spans
 from sphynx.program.fusion.select import select

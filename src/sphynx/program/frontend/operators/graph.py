@@ -1,0 +1,151 @@
+"""A network as it was read: operations in ONNX's words on named values, constants as arrays. No torch.
+
+Every operation gets a name for the steps that it becomes, `part.3.conv1`. A part is what lies between ReLUs: operations
+that hand each other values without a nonlinearity in between. choose.py weighs a part's cuts by the maps of that part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sphynx.errors import InputError
+from sphynx.program.convolve import Array
+from sphynx.program.ir import Final
+from sphynx.space.tally import Shape
+
+LOGITS = "logits"
+# Behind the logits: the client's part, which the program names.
+FINALS: dict[str, Final] = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
+NONLINEAR = ("Relu", "Clip", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool")
+
+# What a call on constants alone gives, by name.
+Fold = Callable[["Operation", Mapping[str, Array]], dict[str, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One operator's use, as a reader finds it."""
+
+    kind: str
+    name: str  # as its maker named it; not always unique
+    place: str  # for errors
+    inputs: tuple[str, ...]  # empty where an optional one is left out
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    fold: Fold | None = None  # None where readers leave no call on constants alone
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    kind: str  # the operator
+    label: str  # the file and the node in it, for errors
+    place: str  # the node alone
+    part: str
+    word: str  # unique, without a dot
+    inputs: tuple[str, ...]  # empty where an optional one is left out
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    opset: int
+    fold: Fold | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.part}.{self.word}"
+
+    def refusal(self, what: str, remedy: str) -> InputError:
+        return InputError(f"{self.kind} {what}", where=self.label, remedy=remedy)
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorGraph:
+    name: str
+    where: str  # the file or module, for errors
+    image: Shape
+    input: str
+    output: str
+    operations: tuple[Operation, ...]
+    constants: Mapping[str, Array]
+    final: Final  # what the client applies to the logits
+
+
+def assemble(
+    calls: Sequence[Call],
+    constants: Mapping[str, Array],
+    *,
+    name: str,
+    where: str,
+    image: Shape,
+    input: str,
+    output: str,
+    opset: int,
+) -> OperatorGraph:
+    """What the output needs, without what turns logits into probabilities."""
+    needed = [call for call in _needed(calls, output) if call.outputs[0] not in constants]
+    output, final = _without_final(needed, output)
+    operations = tuple(_operations(needed, opset, where))
+    return OperatorGraph(name, where, image, input, output, operations, constants, final)
+
+
+def _needed(calls: Sequence[Call], output: str) -> list[Call]:
+    wanted, found = {output}, []
+    for call in reversed(calls):
+        if wanted.intersection(call.outputs):
+            wanted.update(call.inputs)
+            found.append(call)
+    return found[::-1]
+
+
+def _without_final(calls: list[Call], output: str) -> tuple[str, Final]:
+    """Takes off what turns logits into probabilities; gives the logits' name."""
+    final: Final = ""
+    while calls and calls[-1].outputs[0] == output and calls[-1].kind in (*FINALS, "Identity"):
+        last = calls.pop()
+        if final and last.kind in FINALS:
+            calls.append(last)
+            break
+        output, final = last.inputs[0], FINALS.get(last.kind, final)
+    return output, final
+
+
+def _operations(calls: list[Call], opset: int, where: str) -> Iterator[Operation]:
+    parts = _parts(calls)
+    taken = {LOGITS}
+    for number, call in enumerate(calls):
+        word = plain = re.sub(r"\W+", "_", call.name, flags=re.ASCII).strip("_") or f"{call.kind}_{number}"
+        while word in taken:
+            word = f"{plain}_{len(taken)}"
+        taken.add(word)
+        yield Operation(
+            kind=call.kind,
+            label=f"{where}, {call.place}",
+            place=call.place,
+            part=f"part.{parts[number]}",
+            word=word,
+            inputs=call.inputs,
+            outputs=call.outputs,
+            attributes=call.attributes,
+            opset=opset,
+            fold=call.fold,
+        )
+
+
+def _parts(calls: list[Call]) -> list[int]:
+    """The number of each call's part, in the order of their first calls."""
+    makers = {name: number for number, call in enumerate(calls) for name in call.outputs}
+    roots = list(range(len(calls)))
+
+    def root(number: int) -> int:
+        while roots[number] != number:
+            number = roots[number]
+        return number
+
+    for number, call in enumerate(calls):
+        for maker in (makers[name] for name in call.inputs if name in makers):
+            if calls[maker].kind not in NONLINEAR:
+                first, second = sorted((root(maker), root(number)))
+                roots[second] = first
+    numbers = {first: number for number, first in enumerate(dict.fromkeys(map(root, range(len(calls)))))}
+    return [numbers[root(number)] for number in range(len(calls))]
