@@ -79,10 +79,11 @@ def naive(program: Program, weights: dict[str, Array], image: Array) -> list[int
                 value *= step.row_factors[y] * step.column_factors[x]
             elif isinstance(step, Combine):
                 value = step.constants[c] if step.constants else 0
-                for s in step.summands:
+                factors = step.factors or (1,) * len(step.summands)
+                for s, factor in zip(step.summands, factors, strict=True):
                     at = tuple(index[n] if index else n for index, n in zip(s.indices, (c, y, x), strict=True))
                     element = 0 if -1 in at else tensors[s.source][at]  # type: ignore[index]
-                    value += (-1) ** s.negative * element << s.shift
+                    value += (-1) ** s.negative * factor * element << s.shift
             elif isinstance(step, Truncate):
                 value = tensors[step.source][c, y, x] // 2**step.truncate
             elif isinstance(step, Relu):

@@ -83,14 +83,15 @@ class _Builder:
                 self.weights[key] = values if key.endswith("/bias") else values.astype(np.int8)
 
     def combine(self, name: str, sources: list[str], out: Shape, *, is_ranged: bool = True) -> None:
-        """Any elements of each source, in any order; constants."""
+        """Any elements of each source, in any order; constants, factors."""
         summands = tuple(
             Summand(source, *map(self.index, self.shapes[source], out), self.draw(0, 2), bool(self.draw(0, 1)))
             for source in sources
         )
         constants = tuple(self.rng.integers(-500, 500, out.channels).tolist()) if self.draw(0, 1) else ()
         self.shapes[name] = out
-        self.steps.append(Combine(name, summands, out, 0, 0, constants))
+        factors = tuple(self.rng.integers(-5, 6, len(sources)).tolist()) if self.draw(0, 1) else ()
+        self.steps.append(Combine(name, summands, out, 0, 0, constants, factors))
         if is_ranged:
             self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
 

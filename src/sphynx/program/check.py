@@ -116,7 +116,8 @@ def worst_case(program: Program, weights: Weights) -> dict[str, int]:
             bounds[step.name] = bounds[step.source] * rows * columns
         elif isinstance(step, Combine):
             constant = max(map(abs, step.constants), default=0)
-            bounds[step.name] = constant + sum(bounds[s.source] << s.shift for s in step.summands)
+            parts = zip(step.summands, step.integer_factors, strict=True)
+            bounds[step.name] = constant + sum(bounds[s.source] * abs(factor) for s, factor in parts)
         elif isinstance(step, Truncate):
             bounds[step.name] = (bounds[step.source] >> step.truncate) + 1
         elif isinstance(step, Relu):

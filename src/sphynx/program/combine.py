@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -14,31 +15,41 @@ from sphynx.program.steps import NOTHING, Combine, Summand
 Places = slice | Array
 
 
-def combined(step: Combine, tensors: Mapping[str, Array], constants: Array | None = None) -> Array:
-    """[n, channels, height, width]. `constants` are added to each channel: one party of two leaves them out."""
+def combined(
+    step: Combine, tensors: Mapping[str, Array], constants: Array | None = None, factors: Array | None = None
+) -> Array:
+    """[n, channels, height, width]. `constants` are added to each channel: one party of two leaves them out.
+
+    `factors` of the summands are given where they are real numbers; else the step has them.
+    """
     first = tensors[step.summands[0].source]
     total = np.zeros((len(first), *step.shape), first.dtype)
     if constants is not None:
         total += constants.astype(first.dtype)[:, None, None]
-    for summand in step.summands:
-        _add(total, summand, tensors[summand.source])
+    if factors is None and step.factors:
+        factors = np.array(step.factors, np.int64).astype(first.dtype)
+    for number, summand in enumerate(step.summands):
+        _add(total, summand, tensors[summand.source], None if factors is None else factors[number])
     return total
 
 
 def check_sum(step: Combine, tensors: Mapping[str, Array]) -> None:
     """OverflowError where the sum of integers might not fit 64 bits."""
-    largest = sum(magnitude(tensors[summand.source]) << summand.shift for summand in step.summands)
+    sizes = (magnitude(tensors[summand.source]) for summand in step.summands)
+    largest = sum(size * abs(factor) for size, factor in zip(sizes, step.integer_factors, strict=True))
     if largest + max(map(abs, step.constants), default=0) >= EXACT_INTEGER:
         raise OverflowError
 
 
-def _add(total: Array, summand: Summand, source: Array) -> None:
+def _add(total: Array, summand: Summand, source: Array, factor: Any) -> None:
     targets, origins = zip(*(_places(index) for index in summand.indices), strict=True)
     part = source
     for axis, origin in enumerate(origins, start=1):
         part = part[(slice(None),) * axis + (origin,)]
     if summand.shift:
         part = part << part.dtype.type(summand.shift)
+    if factor is not None:
+        part = part * factor
     # Slices reach into the total; lists of positions, which are rare, do so one axis at a time.
     if all(isinstance(target, slice) for target in targets):
         view = total[(slice(None), *targets)]

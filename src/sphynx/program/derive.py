@@ -49,7 +49,7 @@ def _unscaled(graph: Graph, step: Step) -> Step:
         return replace(step, terms=terms, scale=0, range_bits=0)
     if isinstance(step, Combine):
         summands = tuple(replace(summand, shift=0) for summand in step.summands)
-        return replace(step, summands=summands, scale=0, range_bits=0, constants=())
+        return replace(step, summands=summands, scale=0, range_bits=0, constants=(), factors=())
     if isinstance(step, Truncate):  # by no bit it is a copy
         return Combine(step.name, (Summand(step.source),), graph.shapes[step.name])
     return replace(step, truncate=0) if isinstance(step, Relu) else step

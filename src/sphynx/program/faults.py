@@ -92,6 +92,10 @@ def _combine_faults(step: Combine, shapes: Mapping[str, Shape]) -> Iterator[str]
                 yield f"{step.name}: a {axis} of {summand.source} is outside 0 .. {length - 1}"
     if len(step.constants) not in (0, step.shape.channels):
         yield f"{step.name}: {len(step.constants)} constants for {step.shape.channels} channels"
+    if len(step.factors) not in (0, len(step.summands)):
+        yield f"{step.name}: {len(step.factors)} factors for {len(step.summands)} summands"
+    if any(abs(factor) > MAX_EXTENT for factor in step.factors):
+        yield f"{step.name}: a factor is beyond {MAX_EXTENT}"
 
 
 def range_faults(ring_bits: int, steps: Sequence[Step]) -> Iterator[str]:

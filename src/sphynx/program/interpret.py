@@ -97,11 +97,12 @@ def _linear(step: Linear, tensors: Mapping[str, Array], weights: Weights) -> Arr
 
 
 def _combine(step: Combine, tensors: Mapping[str, Array], weights: Weights) -> Array:
-    """Constants of real numbers lie among the weights, integers in the step."""
+    """Constants and factors that are real numbers lie among the weights, integers in the step."""
     if np.issubdtype(tensors[step.sources[0]].dtype, np.integer):
         check_sum(step, tensors)
         return combined(step, tensors, np.array(step.constants, np.int64) if step.constants else None)
-    return combined(step, tensors, weights[step.constants_name] if step.constants else None)
+    constants = weights[step.constants_name] if step.constants else None
+    return combined(step, tensors, constants, weights[step.factors_name] if step.factors else None)
 
 
 def _pool(step: Pool, x: Array) -> Array:

@@ -120,7 +120,7 @@ class Graph:
         """Whether it holds some elements of another tensor as they are: a border that a fused map reads apart."""
         step = next((step for step in self.steps if step.name == name), None)
         if isinstance(step, Combine):
-            return len(step.summands) == 1 and not step.constants
+            return len(step.summands) == 1 and not step.constants and not step.factors
         return (
             isinstance(step, Pool)
             and all(last - first == 1 for first, last in (*step.row_windows, *step.column_windows))
@@ -142,12 +142,14 @@ class Graph:
 
     @property
     def weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The name and shape of every tensor that the steps leave out: secret weights, and constants of a sum."""
+        """The name and shape of every tensor that the steps leave out: weights, constants and factors of sums."""
         shapes: dict[str, tuple[int, ...]] = {}
         for step in self.affines:
             if isinstance(step, Combine):
                 if step.constants:
                     shapes[step.constants_name] = (step.shape.channels,)
+                if step.factors:
+                    shapes[step.factors_name] = (len(step.summands),)
                 continue
             for number, term in enumerate(step.terms):
                 inputs = self.shapes[term.source].channels
@@ -181,9 +183,10 @@ class Program(Graph):
 
     @property
     def weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The name and shape of every secret tensor. A sum's constants are in its step."""
-        constants = {step.constants_name for step in self.affines if isinstance(step, Combine)}
-        return {name: shape for name, shape in super().weight_shapes.items() if name not in constants}
+        """The name and shape of every secret tensor. A sum's constants and factors are in its step."""
+        sums = [step for step in self.affines if isinstance(step, Combine)]
+        public = {name for step in sums for name in (step.constants_name, step.factors_name)}
+        return {name: shape for name, shape in super().weight_shapes.items() if name not in public}
 
     @property
     def format_version(self) -> int:
@@ -226,6 +229,8 @@ def _step_json(step: Step) -> dict[str, Any]:
     data = {"kind": _KIND_NAMES[type(step)], **asdict(step)}
     if isinstance(step, Relu) and not step.comparison:
         del data["comparison"]
+    if isinstance(step, Combine) and not step.factors:
+        del data["factors"]
     for term in data.get("terms", ()):
         if term["groups"] == 1:
             del term["groups"]

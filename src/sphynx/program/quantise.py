@@ -6,7 +6,7 @@ Calibration images tell how large every tensor gets. Then, map by map in the ord
 - terms are shifted left to the finest scale among them, the bias map is rounded at that scale;
 - a ReLU or a signed truncation leaves `activation_bits`, rounding to the nearest by half a unit in the bias, or the
   constants of a sum, before it; logits, the links of a chain and the comparisons of a max pool are not truncated;
-- the summands of a public sum are shifted left to the finest scale among them;
+- the summands of a public sum are shifted left to the finest scale among them, and its factors rounded to 12 bits;
 - the integer program runs on the calibration images as far as this map, and the bias takes up the mean error of each
   channel (Nagel et al. 2019): pixels and activations are positive, so rounded weights would shift every sum.
 The program says all of that but the last: `corrections` are what the biases took up, and with them and the program the
@@ -44,7 +44,7 @@ from sphynx.program.ir import (
     Summand,
     Truncate,
 )
-from sphynx.program.rounding import corrected, rounded
+from sphynx.program.rounding import corrected, rounded, rounded_factors
 
 HEADROOM_BITS = 2
 NEGLIGIBLE_BITS = 2  # rounding noise this many bits below the largest term's does no harm
@@ -194,10 +194,12 @@ class _Quantiser:
         return replace(step, truncate=truncate)
 
     def combine(self, step: Combine) -> Combine:
-        scale = self.scales[step.name] = max(self.scales[name] for name in step.sources)
-        summands = tuple(replace(s, shift=scale - self.scales[s.source]) for s in step.summands)
+        finest = max(self.scales[name] for name in step.sources)
+        summands = tuple(replace(s, shift=finest - self.scales[s.source]) for s in step.summands)
         if max(s.shift for s in summands) >= MAX_RING_BITS:
             raise SphynxError("its summands differ too much in scale", where=step.name, remedy=_REMEDY)
+        factors, factor_scale = rounded_factors(self.fused.weights[step.factors_name]) if step.factors else ((), 0)
+        scale = self.scales[step.name] = finest + factor_scale
         half, unit = self._half(step), 1 << self._truncation(step.name)
         constants = (half,) * step.shape.channels if half else ()
         if step.constants:
@@ -206,7 +208,7 @@ class _Quantiser:
             if bits_for(float(np.abs(real).max())) >= MAX_RING_BITS - HEADROOM_BITS:
                 raise SphynxError("its constants do not fit the widest ring", where=step.name, remedy=_REMEDY)
             constants = tuple(half + unit * round(number / unit) for number in real.tolist())
-        return replace(step, summands=summands, scale=scale, constants=constants)
+        return replace(step, summands=summands, scale=scale, constants=constants, factors=factors)
 
     def correct(self, step: Linear, tensor: Array) -> Array:
         """The tensor with each channel's mean moved to where real numbers have it; the bias takes up the same."""
@@ -227,9 +229,16 @@ class _Quantiser:
     def _largest(self, step: Relu | Truncate) -> float:
         """Of what matters: of ReLUs that only a difference of two of them reads, as in a clip, that difference."""
         readers = [other for other in self.graph.steps if step.name in other.sources]
-        if isinstance(step, Relu) and readers and all(_subtracts(reader, step.name) for reader in readers):
+        if isinstance(step, Relu) and readers and all(self._subtracts(reader, step.name) for reader in readers):
             return max(self.sizes[reader.name].largest for reader in readers)
         return self.sizes[step.name].largest
+
+    def _subtracts(self, step: Step, source: str) -> bool:
+        if not isinstance(step, Combine):
+            return False
+        factors = self.fused.weights[step.factors_name] if step.factors else np.ones(len(step.summands))
+        pairs = zip(step.summands, factors.tolist(), strict=True)
+        return len({s.negative ^ (factor < 0) for s, factor in pairs if s.source == source}) == 2
 
     def _half(self, step: Affine) -> int:
         """What makes rounding down round to the nearest, for a map that a truncation follows."""
@@ -289,11 +298,6 @@ def _beyond_doubles(step: Linear) -> InputError:
         where=step.name,
         remedy="Train the network again: its weights vanish or explode.",
     )
-
-
-def _subtracts(step: Step, source: str) -> bool:
-    signs = {s.negative for s in step.summands if s.source == source} if isinstance(step, Combine) else set()
-    return len(signs) == 2
 
 
 def bits_for(largest: float) -> int:

@@ -7,6 +7,7 @@ that calibration decided beside the program (quantise.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import frexp
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from sphynx.program.convolve import Array
 from sphynx.program.fusion.affine import Floats
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.ir import Linear, Program
+
+FACTOR_BITS = 12
 
 
 def integer_weights(fused: Fused, program: Program, corrections: Mapping[str, Array]) -> dict[str, Array]:
@@ -34,6 +37,15 @@ def rounded(step: Linear, real: Mapping[str, Floats], weight_bits: int) -> dict[
         weights[name] = np.rint(real[name] * 2.0**term.weight_scale).astype(kind)
     weights[step.bias_name] = np.rint(real[step.bias_name] * 2.0**step.scale).astype(np.int64)
     return weights
+
+
+def rounded_factors(real: Floats) -> tuple[tuple[int, ...], int]:
+    """Of the summands of a public sum: integers of FACTOR_BITS, or fewer where those are exact, and their scale."""
+    scale = FACTOR_BITS - frexp(float(np.abs(real).max()))[1]
+    factors = [int(factor) for factor in np.rint(np.ldexp(real, scale)).tolist()]
+    while any(factors) and not any(factor & 1 for factor in factors):
+        factors, scale = [factor // 2 for factor in factors], scale - 1
+    return tuple(factors), scale
 
 
 def corrected(maps: Array, correction: Array) -> Array:

@@ -2,7 +2,7 @@
 
     linear     secret weights: a sum of convolutions and a bias map             offline a reply, online nothing
     pool       public: sums over windows                                        nothing
-    combine    public: signed, shifted sums of (parts of) tensors               nothing
+    combine    public: signed, shifted, weighted sums of (parts of) tensors     nothing
     relu       max(x, 0), truncated; also the comparisons of a max pool         a layer of the ReLU backend
     truncate   signed floor of x / 2^f                                          a layer of carries
     square     (x / 2^f)^2 / 2^g                                                a layer of products
@@ -130,8 +130,8 @@ class Combine:
     """A public map, applied by each party to its own share: the sum of its summands, and of constants.
 
     `range_bits` is set where a nonlinearity or the user reads the tensor, as in `Linear`. `constants` are one number
-    for each channel, which the server adds to its share; empty where there are none. In a graph of real numbers they
-    are zeros here, and the numbers lie among the weights.
+    for each channel, which the server adds to its share; `factors` are one for each summand, which is multiplied by it;
+    empty where there are none. In a graph of real numbers both are zeros here, and the numbers lie among the weights.
     """
 
     name: str
@@ -140,6 +140,7 @@ class Combine:
     scale: int = 0
     range_bits: int = 0
     constants: tuple[int, ...] = ()
+    factors: tuple[int, ...] = ()
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -148,6 +149,19 @@ class Combine:
     @property
     def constants_name(self) -> str:
         return f"{self.name}/constants"
+
+    @property
+    def factors_name(self) -> str:
+        return f"{self.name}/factors"
+
+    @property
+    def integer_factors(self) -> tuple[int, ...]:
+        """Of every summand, its sign and shift included."""
+        factors = self.factors or (1,) * len(self.summands)
+        signed = (
+            (-factor if s.negative else factor, s.shift) for s, factor in zip(self.summands, factors, strict=True)
+        )
+        return tuple(factor << shift for factor, shift in signed)
 
 
 @dataclass(frozen=True)

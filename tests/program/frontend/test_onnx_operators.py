@@ -120,6 +120,10 @@ CASES: dict[str, nn.Module] = {
     "nearest": nn.Upsample(scale_factor=2),
     "bilinear": nn.Upsample(scale_factor=2, mode="bilinear"),
     "bilinear to a size": nn.Upsample(size=(16, 24), mode="bilinear"),
+    "bilinear by a fraction": nn.Upsample(size=(11, 7), mode="bilinear"),
+    "bilinear to corners": nn.Upsample(size=(13, 4), mode="bilinear", align_corners=True),
+    "hard sigmoid": nn.Hardsigmoid(),
+    "hard sigmoid of a map": nn.Sequential(nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4), nn.Hardsigmoid(), nn.MaxPool2d(2)),
     "pixel shuffle": nn.Sequential(nn.PixelShuffle(2), nn.ReLU(), nn.PixelUnshuffle(2)),
     "shuffle": nn.Sequential(Call(shuffle), nn.Conv2d(4, 4, 3, groups=2)),
     "shuffle before relu": nn.Sequential(nn.Conv2d(4, 4, 3), Call(shuffle), nn.ReLU(), Call(shuffle)),
@@ -233,8 +237,12 @@ def compiled(middle: nn.Module, tmp_path: Path) -> tuple[Program, float]:
 
 
 @pytest.mark.parametrize(
-    "case", ["max 2x2", "max 3x3/2 padded", "relu6", "hard tanh", "leaky", "prelu", "residual", "bilinear", "halves"]
-)
+    "case",
+    [
+        "max 2x2", "max 3x3/2 padded", "relu6", "hard tanh", "leaky", "prelu", "residual", "bilinear", "halves",
+        "bilinear by a fraction", "hard sigmoid of a map",
+    ],
+)  # fmt: skip
 def test_as_integers_they_stay_close(case: str, tmp_path: Path) -> None:
     _, error = compiled(CASES[case], tmp_path)
     assert error < 0.01

@@ -168,11 +168,12 @@ class Fuser:
         return self._activated[id(node)][1]
 
     def is_wide(self, name: str) -> bool:
-        """Whether no truncation lies between the tensor and a linear map: as a source it would widen the ring."""
+        """Whether no truncation lies between the tensor and a linear map, or a sum with factors: as a source it would
+        widen the ring."""
         waiting = [name]
         while waiting:
             step = self._steps.get(waiting.pop())
-            if isinstance(step, Linear):
+            if isinstance(step, Linear) or (isinstance(step, Combine) and step.factors):
                 return True
             if isinstance(step, Pool | Combine) or (isinstance(step, Relu) and step.comparison):
                 waiting += step.sources
@@ -218,13 +219,23 @@ class Fuser:
         channels = 1 if self.is_outline else shape.channels
         return Node(shape, {}, np.zeros((channels, *shape[1:])), (Selection.whole(name, shape),))
 
-    def combine(self, name: str, parts: Sequence[Selection], constants: Floats | None = None) -> str:
-        """A public sum as a step; `constants` are one for each channel."""
+    def combine(
+        self,
+        name: str,
+        parts: Sequence[Selection],
+        constants: Floats | None = None,
+        factors: Sequence[float] | None = None,
+    ) -> str:
+        """A public sum as a step; `constants` are one for each channel, `factors` one for each part."""
         shape = Shape(*(len(index) for index in (parts[0].channels, parts[0].rows, parts[0].columns)))
         zeros = () if constants is None else (0,) * shape.channels
-        self._add(step := Combine(name, tuple(part.summand() for part in parts), shape, constants=zeros))
+        unknown = () if factors is None else (0,) * len(parts)
+        summands = tuple(part.summand() for part in parts)
+        self._add(step := Combine(name, summands, shape, constants=zeros, factors=unknown))
         if constants is not None:
             self._weights[step.constants_name] = np.asarray(constants, np.float64)
+        if factors is not None:
+            self._weights[step.factors_name] = np.asarray(factors, np.float64)
         return name
 
     def settled(self, node: Node) -> Node:

@@ -1,7 +1,7 @@
 """What networks have beside plain ReLUs, out of ReLUs and public sums: max pools, clips, leaky ReLUs.
 
 max(a, b)          b + ReLU(a - b)                        a comparison, exact
-clip(x, low, high) low + ReLU(x - low) - ReLU(x - high)   both in one layer
+clip(x, low, high) low + ReLU(x - low) - ReLU(x - high)   both in one layer; a hard sigmoid is one
 leaky ReLU         (1 - slope) ReLU(x) + slope x          x truncated as the ReLU is
 """
 
@@ -112,6 +112,16 @@ def clip(fuser: Fuser, node: Node, low: float, high: float, name: str) -> Node:
     upper = parts.selected(tuple(range(channels, 2 * channels)), None, None)
     clipped = fuser.tensor(fuser.combine(f"{name}.clipped", (lower, upper.negated())))
     return fuser.shift(clipped, np.full((channels, 1, 1), low)) if low else clipped
+
+
+def hard_sigmoid(fuser: Fuser, node: Node, slope: float, offset: float, name: str) -> Node:
+    """clip(slope x + offset, 0, 1), slope > 0. The slope goes where a linear map takes it for nothing: into the one
+    before, or into what reads the result."""
+    channels = node.shape.channels
+    factor, shift = np.full(channels, slope), np.full(channels, offset)
+    if node.kernels:
+        return clip(fuser, fuser.scale(node, factor, shift), 0.0, 1.0, name)
+    return fuser.scale(clip(fuser, node, -offset / slope, (1 - offset) / slope, name), factor, shift)
 
 
 def leaky_relu(fuser: Fuser, node: Node, slope: Floats, name: str) -> Node:

@@ -19,7 +19,7 @@ from sphynx.space.tally import Shape
 LOGITS = "logits"
 # Behind the logits: the client's part, which the program names.
 FINALS: dict[str, Final] = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
-NONLINEAR = ("Relu", "Clip", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool")
+NONLINEAR = ("Relu", "Clip", "HardSigmoid", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool")
 
 # What a call on constants alone gives, by name.
 Fold = Callable[["Operation", Mapping[str, Array]], dict[str, Array]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Way, Ways
 from sphynx.program.frontend.operators.windows import kernel_shape, runs, slides
 from sphynx.program.fusion.affine import Node
-from sphynx.program.fusion.nonlinear import Run, clip, leaky_relu, maximum, pools_first
+from sphynx.program.fusion.nonlinear import Run, clip, hard_sigmoid, leaky_relu, maximum, pools_first
 from sphynx.program.fusion.select import negated
 
 Runs = tuple[list[Run], list[Run]]
@@ -83,6 +84,25 @@ def _bound(walker: Walker, op: Operation, number: int, attribute: str) -> float 
     return bound if abs(bound) < 1e30 else None
 
 
+def clipped_line(walker: Walker, op: Operation) -> Value:
+    """HardSigmoid."""
+    value = _of_elements(walker, op)
+    slope, offset = _meant(op.attributes.get("alpha", 0.2)), _meant(op.attributes.get("beta", 0.5))
+    if slope <= 0:
+        raise op.refusal(f"has a slope of {slope:g}", "It must be positive.")
+    first = _pooled_first(walker, op, clipped_line, value)
+    if first is not None:
+        return first
+    made = hard_sigmoid(walker.fuser, value.node, slope, offset, f"{op.name}.activation")
+    return replace(value, node=made, unpadded=None)
+
+
+def _meant(attribute: float) -> float:
+    """A file keeps attributes in single precision: the small fraction that was rounded to this one, such as 1/6."""
+    fraction = Fraction(attribute).limit_denominator(100)
+    return float(fraction) if np.float32(float(fraction)) == np.float32(attribute) else float(attribute)
+
+
 def leaky(walker: Walker, op: Operation) -> Value:
     value = _of_elements(walker, op)
     if op.kind == "PRelu":
@@ -135,6 +155,7 @@ def global_max(walker: Walker, op: Operation) -> Value:
 WAYS: Ways = {
     "Relu": relu,
     "Clip": clipped,
+    "HardSigmoid": clipped_line,
     "LeakyRelu": leaky,
     "PRelu": leaky,
     "MaxPool": max_pool,

@@ -21,7 +21,7 @@ _INSTEAD = {
     **dict.fromkeys(("Attention", "MultiHeadAttention", "Einsum"), _ATTENTION),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Sigmoid"), _INSIDE),
     **dict.fromkeys(
-        ("Tanh", "Elu", "Selu", "Celu", "Gelu", "Erf", "Exp", "Softplus", "Softsign", "HardSigmoid", "HardSwish",
+        ("Tanh", "Elu", "Selu", "Celu", "Gelu", "Erf", "Exp", "Softplus", "Softsign", "HardSwish",
          "Swish", "Mish"),
         _SMOOTH,
     ),

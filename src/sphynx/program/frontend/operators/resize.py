@@ -1,20 +1,23 @@
-"""Resize and Upsample by constants: nearest pixels are a selection, bilinear ones a sum with whole weights."""
+"""Resize and Upsample by constants: nearest pixels are a selection, bilinear ones a sum with whole weights, or
+with factors where the weights are not small fractions."""
 
 from __future__ import annotations
 
 from math import floor
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sphynx.program.frontend.operators.graph import Operation
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.fusion.affine import Floats, Node
 from sphynx.program.fusion.select import select
-from sphynx.program.fusion.selection import Index
+from sphynx.program.fusion.selection import Index, pick
 from sphynx.program.ir import NOTHING
 from sphynx.space.tally import Shape
 
+Positions = NDArray[np.int64]
 _LARGEST_DENOMINATOR = 32  # of bilinear weights along an axis
 _MOST_SUMMANDS = 1024
 _MODES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
@@ -81,11 +84,11 @@ def _nearest(op: Operation, read: Floats, length: int) -> Index:
 
 def _bilinear(walker: Walker, op: Operation, node: Node, read: list[Floats]) -> Node:
     """A weight of m / d is m times the pixel, d times smaller after the sum."""
-    axes = [_taps(op, at, n) for at, n in zip(read, node.shape[1:], strict=True)]
+    axes = [_taps(at, n) for at, n in zip(read, node.shape[1:], strict=True)]
     (rows, row_divisor), (columns, column_divisor) = axes
     weights = [(r, c, m * n) for r, m in rows for c, n in columns]
-    if sum(times for _, _, times in weights) > _MOST_SUMMANDS:
-        raise op.refusal("is finer than can be summed", "Resize by 2 or 4.")
+    if not (row_divisor and column_divisor) or sum(times for _, _, times in weights) > _MOST_SUMMANDS:
+        return _weighted(walker, op, node, read)
     source = walker.fuser.as_tensor(node, f"{op.name}.input")
     total: Node | None = None
     for row_index, column_index, times in weights:
@@ -98,19 +101,46 @@ def _bilinear(walker: Walker, op: Operation, node: Node, read: list[Floats]) -> 
     return walker.fuser.scale(summed, factor, np.zeros(node.shape.channels))
 
 
-def _taps(op: Operation, read: Floats, length: int) -> tuple[list[tuple[Index, int]], int]:
-    """(what each output reads, how many times) for each weight that occurs, and the weights' denominator."""
+def _weighted(walker: Walker, op: Operation, node: Node, read: list[Floats]) -> Node:
+    """Rows, then columns, truncated behind either: each weight is a factor of the elements that it multiplies."""
+    fuser = walker.fuser
+    for axis, called in ((1, "rows"), (2, "columns")):
+        (whole,) = fuser.truncated(node, f"{op.name}.{called}.input").parts
+        shares = _shares(read[axis - 1], whole.shape[axis])
+        parts = [whole.selected(*pick(axis, index)) for index in shares.values()]
+        summed = fuser.combine(f"{op.name}.{called}", parts, factors=[share for _, share in shares])
+        node = fuser.truncated(fuser.tensor(summed), f"{op.name}.{called}.truncated")
+    return node
+
+
+def _shares(read: Floats, length: int) -> dict[tuple[int, float], Index]:
+    """What each output reads of one axis, for each of its two neighbours and each weight that occurs."""
+    found: dict[tuple[int, float], list[int]] = {}
+    for slot, (positions, shares) in enumerate(_neighbours(read, length)):
+        for output, (at, share) in enumerate(zip(positions.tolist(), shares.round(12).tolist(), strict=True)):
+            if share:
+                found.setdefault((slot, share), [NOTHING] * len(read))[output] = at
+    return {key: tuple(index) for key, index in found.items()}
+
+
+def _neighbours(read: Floats, length: int) -> list[tuple[Positions, Floats]]:
+    """The two pixels that each output lies between, and its share of each."""
     read = np.clip(read, 0, length - 1)
-    first = np.minimum(np.floor(read).astype(int), length - 1)
-    second = np.minimum(first + 1, length - 1)
+    first = np.minimum(np.floor(read).astype(np.int64), length - 1)
     part = read - first
+    return [(first, 1 - part), (np.minimum(first + 1, length - 1), part)]
+
+
+def _taps(read: Floats, length: int) -> tuple[list[tuple[Index, int]], int]:
+    """(what each output reads, how many times) for each weight that occurs, and the weights' denominator; 0 where they
+    have no small one."""
+    neighbours = _neighbours(read, length)
+    part = neighbours[1][1]
     divisor = next(
         (d for d in range(1, _LARGEST_DENOMINATOR + 1) if np.abs(part * d - np.rint(part * d)).max() < 1e-9), 0
     )
-    if not divisor:
-        raise op.refusal("has weights that are no small fractions", "Resize by a whole number, or align no corners.")
     taps: dict[tuple[int, int], list[int]] = {}
-    for slot, (positions, share) in enumerate(((first, 1 - part), (second, part))):
+    for slot, (positions, share) in enumerate(neighbours):
         times = np.rint(share * divisor).astype(int)
         for output, (at, n) in enumerate(zip(positions.tolist(), times.tolist(), strict=True)):
             if n:
