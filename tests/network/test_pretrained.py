@@ -14,9 +14,10 @@ import sphynx.network.model
 import sphynx.network.pretrained
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError
-from sphynx.network.model import MODEL, load_model, load_normalisation, trained_on
+from sphynx.network.model import load_model, load_normalisation, trained_on
 from sphynx.network.observe import observe
 from sphynx.network.pretrained import MAX_BYTES, load, pack
+from sphynx.space.artifact import MODEL
 from sphynx.space.shipped import SHIPPED, load_card, model_names, model_path
 from sphynx.train.loop import train
 from sphynx.train.runs import teacher_for, train_seeds

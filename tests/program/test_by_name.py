@@ -18,10 +18,11 @@ from sphynx.errors import InputError, MissingPartError
 from sphynx.network.model import load_model, load_normalisation
 from sphynx.program import by_name, weights
 from sphynx.program.by_name import KEPT_SECONDS, compiled_folder
-from sphynx.program.files import PROGRAM, load_program
+from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
 from sphynx.program.weights import WEIGHTS, load_weights, save_weights
 from sphynx.service.pictures import read_picture
+from sphynx.space.artifact import PROGRAM
 from sphynx.space.shipped import SHIPPED, load_card, model_names, model_path
 from tests.program.models import compile_model, save_random_model
 

@@ -12,10 +12,11 @@ import pytest
 from safetensors.numpy import save_file
 
 from sphynx.errors import InputError
-from sphynx.program.files import PROGRAM, load_program, save_program
+from sphynx.program.files import load_program, save_program
 from sphynx.program.ir import MAX_SCALE, Program
 from sphynx.program.parse import program_from_json
 from sphynx.program.weights import WEIGHTS, load_corrections, load_weights, save_weights
+from sphynx.space.artifact import PROGRAM
 from sphynx.space.shipped import model_names, program_path
 from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind
 from tests.program.programs import public_program, random_weights, small_program

@@ -65,6 +65,26 @@ def test_an_inference_prints_its_labels_and_what_it_took(scene: Scene) -> None:
     assert scene.server.stop() == 0
 
 
+def test_an_inference_goes_on_past_a_bad_picture(scene: Scene, tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    (photos / "holiday").mkdir(parents=True)
+    good = photos / "holiday" / "good.png"
+    good.write_bytes(scene.picture.read_bytes())
+    (photos / "bad.png").write_bytes(b"not a picture")
+    (photos / "new.heic").write_bytes(b"x")
+    (tmp_path / "empty").mkdir()
+    scene.server.start()
+    done = scene.infer(photos, tmp_path / "absent.png", tmp_path / "empty", scene.picture)
+    assert done.returncode == 1
+    answers = json.loads(done.stdout)
+    assert [row["image"] for row in answers["predictions"]] == [str(good), str(scene.picture)]
+    assert all(row["labels"][0] == scene.expected[0] for row in answers["predictions"])
+    failed = {Path(row["image"]).name: row["error"] for row in answers["failed"]}
+    assert set(failed) == {"bad.png", "absent.png", "empty"} and "cannot be read" in failed["bad.png"]
+    assert "passed over 1 .heic" in done.stderr and "absent.png: there is no such file" in done.stderr
+    assert scene.server.stop() == 0
+
+
 def test_an_inference_of_nothing_says_what_to_give(authority: Path) -> None:
     with pytest.raises(InputError, match="no image to ask about") as refused:
         run("infer", "--keys", authority / "alice")

@@ -11,12 +11,19 @@ from sphynx.data.streamed import StreamedData
 
 
 @overload
-def open_data(spec: str | Path, *, image_size: int | None = None, stream: Literal[False] = False) -> Data: ...
+def open_data(
+    spec: str | Path, *, image_size: int | None = None, stream: Literal[False] = False, skip_bad: bool = False
+) -> Data: ...
 @overload
-def open_data(spec: str | Path, *, image_size: int | None = None, stream: Literal[True]) -> StreamedData: ...
-def open_data(spec: str | Path, *, image_size: int | None = None, stream: bool = False) -> Data | StreamedData:
+def open_data(
+    spec: str | Path, *, image_size: int | None = None, stream: Literal[True], skip_bad: bool = False
+) -> StreamedData: ...
+def open_data(
+    spec: str | Path, *, image_size: int | None = None, stream: bool = False, skip_bad: bool = False
+) -> Data | StreamedData:
     """ "digits", a name from `sphynx data ls`, or a path: an archive, or a folder of class folders.
 
     `image_size` resizes the images of a folder; `stream` leaves them on the disk and reads them while they are used.
+    Files that cannot be read are an error that names all of them; `skip_bad` leaves them out. `left_out` says what was.
     """
-    return open_any(str(spec), image_size=image_size, stream=stream)
+    return open_any(str(spec), image_size=image_size, stream=stream, skip_bad=skip_bad)

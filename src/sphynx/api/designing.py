@@ -34,9 +34,10 @@ from sphynx.search.search import SearchResult
 from sphynx.search.search import search_cells as search_one_seed
 from sphynx.search.seeds import SearchSummary, search_seeds
 from sphynx.search.supernet.cellspace import CellSpace
+from sphynx.space.artifact import read_design
 from sphynx.space.choices import ConvStack, StemChoice
 from sphynx.space.design import Design
-from sphynx.space.files import AnyDesign, load_any_design
+from sphynx.space.files import AnyDesign
 from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import find_cells
 from sphynx.space.tally import Shape
@@ -235,6 +236,7 @@ def train_network(
                 processes=joined, resume_command=resume_command,
             )  # fmt: skip
     folder, kept_views = Path(out), None if views is None else Path(views)
+    described = read_design(Path(design)) if isinstance(design, str | Path) else design
     refuse_old_run(folder, "auto" if resume else "never")
     if isinstance(recipe, str) and recipe != AUTO:  # its faults are told before the data are read, which can take long
         _check_teacher(teacher, kept_views, load_recipe(recipe, settings))
@@ -244,7 +246,7 @@ def train_network(
     if processes.leads:
         started(name, chosen)
     job = Job(
-        load_any_design(Path(design)) if isinstance(design, str | Path) else design, images, chosen, folder, seed,
+        described, images, chosen, folder, seed,
         resume=resume, voice=_voice(progress), processes=processes, resume_command=resume_command,
         tensorboard=tensorboard, views=kept_views,
     )  # fmt: skip

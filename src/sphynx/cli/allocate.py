@@ -56,6 +56,7 @@ def allocate(
     resume: opt.ResumeOption = "never",
     device: opt.DeviceOption = "auto",
     image_size: opt.DataSize = None,
+    skip_bad: opt.SkipBad = False,
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
@@ -70,7 +71,6 @@ def allocate(
 
       sphynx allocate stream.json --data cifar100 --latency-budget 90ms --prices prices.json -o runs/fast
     """
-    from sphynx.data.open import open_data
     from sphynx.design.request import placement_recipe
     from sphynx.design.retraining import retrainer
     from sphynx.run.resuming import refuse_old_run
@@ -97,9 +97,10 @@ def allocate(
     trained_by = load_recipe(exhaustive) if exhaustive else None
     candidates = allocations(start, budget, parts=parts, randoms=randoms, seed=seed)
     refuse_old_run(out, resume)
-    images, chosen_device = open_data(data, image_size=image_size), pick_device(device)
+    voice = opt.voice_for(verbose, quiet, as_json)
+    images, chosen_device = opt.open_images(data, image_size, skip_bad, voice), pick_device(device)
     settled = placement_recipe(recipe, values, images)
-    again, voice = opt.resume_command(), opt.voice_for(verbose, quiet, as_json)
+    again = opt.resume_command()
     if method == "gates":
         result = allocate_by_gates(
             start, images, settled, budget, out, factor=factor, seed=seed, device=chosen_device, resume=again,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sphynx.cli.options import DataSize, Json, SplitOption
+from sphynx.cli.options import DataSize, Json, SkipBad, SplitOption
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
@@ -67,9 +67,12 @@ def show(
     stream: Annotated[
         bool, typer.Option("--stream", help="Leave the images in the folder and read a sample only (ImageNet).")
     ] = False,
+    skip_bad: SkipBad = False,
     as_json: Json = False,
 ) -> None:
     """Open a data set, check every image (with --stream: a sample), and say what is in it.
+
+    All files that cannot be used are listed at once.
 
     Examples:
 
@@ -77,13 +80,15 @@ def show(
 
       sphynx data show my-images/ --image-size 64 --json
 
+      sphynx data show my-images/ --skip-bad
+
       sphynx data show imagenet/ --stream --image-size 224
     """
     import torch
 
     from sphynx.data.open import open_any
 
-    opened = open_any(data, image_size=image_size, stream=stream)
+    opened = open_any(data, image_size=image_size, stream=stream, skip_bad=skip_bad)
     counts = [
         torch.bincount(images.labels, minlength=opened.classes).tolist() for images in (opened.train, opened.test)
     ]
@@ -92,7 +97,14 @@ def show(
             name: {"train": counts[0][label], "test": counts[1][label]}
             for label, name in enumerate(opened.train.class_names)
         }
-        print_json({**opened.identity(), "mean": opened.mean, "std": opened.std, "class_counts": per_class})
+        left_out = opened.left_out
+        not_used = {
+            "bad_files": {file.name: file.why for file in left_out.bad},
+            "other_formats": dict(left_out.formats),
+            "other_folders": list(left_out.folders),
+        }
+        described = {"mean": opened.mean, "std": opened.std, "class_counts": per_class}
+        print_json({**opened.identity(), **described, "left_out": not_used})
         return
     print_table(
         f"{opened.name}: {'x'.join(map(str, opened.train.shape))} images, {opened.classes} classes",
@@ -104,6 +116,8 @@ def show(
         note=f"mean {_numbers(opened.mean)}, std {_numbers(opened.std)}; first classes: "
         + ", ".join(opened.train.class_names[:8]),
     )
+    for line in opened.left_out.lines():
+        typer.echo(line, err=True)
 
 
 @app.command("sample")

@@ -64,6 +64,7 @@ def design(
     resume: opt.ResumeOption = "never",
     device: opt.DeviceOption = AUTO,
     image_size: opt.DataSize = None,
+    skip_bad: opt.SkipBad = False,
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
@@ -90,7 +91,6 @@ def design(
       sphynx design --data digits --relu-budget 1k --search --seeds 3 -o runs/digits --resume auto
     """
     from sphynx.api.designing import design_network
-    from sphynx.data.open import open_data
 
     out = out or Path("runs") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(data).name)}-{relu_budget}"
     voice, began = opt.voice_for(verbose, quiet, as_json), dict[str, Any]()
@@ -108,7 +108,7 @@ def design(
         _print_schedule(pipeline)
 
     result = design_network(
-        open_data(data, image_size=image_size), relu_budget, out, tolerance=tolerance, cells=cells,
+        opt.open_images(data, image_size, skip_bad, voice), relu_budget, out, tolerance=tolerance, cells=cells,
         strategy=strategy if search else None, random_cells=random_cells, reduce_at=_places(fixed, reduce_at),
         reduce_cells=reduce_cells, candidates=candidates, recipe=recipe, compare=compare, search_recipe=search_recipe,
         placement_recipe=placement_recipe, settings=opt.parse_settings(settings), seed=seed, seeds=seeds,

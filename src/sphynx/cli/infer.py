@@ -9,10 +9,14 @@ import typer
 
 from sphynx.cli.options import Json
 from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.data.image_files import READ, describe_formats, find_images
 from sphynx.errors import InputError
 from sphynx.program.backends import BackendChoice
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from sphynx.api.asking import Client
     from sphynx.service.prediction import Prediction
 
@@ -21,7 +25,9 @@ PORTION = 8  # images at a time, however many there are: half of the bundles tha
 
 def infer(
     keys: Annotated[Path, typer.Option("--keys", help="Your folder from `sphynx keys issue`.")],
-    images: Annotated[list[Path] | None, typer.Argument(metavar="IMAGE...", help="Image files.")] = None,
+    images: Annotated[
+        list[Path] | None, typer.Argument(metavar="IMAGE...", help="Image files, or folders of them.")
+    ] = None,
     server: Annotated[str, typer.Option("--server", metavar="HOST:PORT")] = "127.0.0.1:7443",
     prepare: Annotated[
         int, typer.Option("--prepare", min=0, help="Bundles to prepare for later, beside those needed now.")
@@ -48,16 +54,21 @@ def infer(
 ) -> None:
     """Ask a server what is in images, without showing them. With --prepare and no images: only prepare, for later.
 
+    A picture that cannot be read is named at the end, the others are asked about; the exit code is 1 then.
+
     Examples:
 
       sphynx infer --server inference.example:7443 --keys keys/alice --prepare 8
 
       sphynx infer cat.png dog.jpg --server inference.example:7443 --keys keys/alice --top 3 --json
+
+      sphynx infer photos/ --server inference.example:7443 --keys keys/alice
     """
     from sphynx.api.asking import Client
 
-    files = images or []
-    if not files and not prepare:
+    failed: dict[Path, InputError] = {}
+    files = _expand(images or [], failed)
+    if not images and not prepare:
         raise InputError(
             "there is no image to ask about, and nothing to prepare",
             remedy="Name images, or give --prepare N to make bundles for later.",
@@ -72,22 +83,53 @@ def infer(
         trust_state=trust_state,
         warn=lambda why: typer.echo(f"warning: {why}", err=True),
     ) as client:
-        pictures = [client.pixels(path) for path in files]
+        pictures: list[tuple[Path, NDArray[np.uint8]]] = []
+        for path in files:
+            try:
+                pictures.append((path, client.pixels(path)))
+            except InputError as error:
+                failed[path] = error
         predictions = []
         for first in range(0, len(pictures), PORTION):
             portion = pictures[first : first + PORTION]
             _make_ready(client, len(portion), relu)
-            for pixels in portion:
+            for path, pixels in portion:
                 client.warm()
-                predictions.append(client.infer(pixels))
+                predictions.append((path, client.infer(pixels)))
         _make_ready(client, prepare, relu)
         ready = client.ready
     if as_json:
-        found = [{"image": str(path), **seen.to_json(top)} for path, seen in zip(files, predictions, strict=True)]
-        print_json({"predictions": found, "bundles_ready": ready})
-        return
-    _print(files, predictions, top)
-    typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
+        found = [{"image": str(path), **seen.to_json(top)} for path, seen in predictions]
+        bad = [{"image": str(path), "error": error.what, "remedy": error.remedy} for path, error in failed.items()]
+        print_json({"predictions": found, "failed": bad, "bundles_ready": ready})
+    else:
+        _print(predictions, top)
+        typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
+    if failed:
+        _tell_failed(failed, len(files))
+        raise typer.Exit(1)
+
+
+def _expand(given: list[Path], failed: dict[Path, InputError]) -> list[Path]:
+    """Files as they are, of folders all images below them. A folder without images has failed."""
+    files: list[Path] = []
+    for path in given:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        images, others = find_images(path)
+        files += images
+        if others:
+            typer.echo(f"{path}: passed over {describe_formats(others)}: {READ}", err=True)
+        if not images:
+            failed[path] = InputError("the folder holds no images", where=str(path), remedy=f"{READ}.")
+    return files
+
+
+def _tell_failed(failed: dict[Path, InputError], asked: int) -> None:
+    typer.echo(f"{count(len(failed))} of {count(asked)} could not be asked about:", err=True)
+    for path, error in failed.items():
+        typer.echo(f"error: {error if error.where else f'{path}: {error}'}\n  remedy: {error.remedy}", err=True)
 
 
 def _make_ready(client: Client, bundles: int, relu: BackendChoice) -> None:
@@ -103,7 +145,7 @@ def _make_ready(client: Client, bundles: int, relu: BackendChoice) -> None:
         client.prepare(wanted, relu=relu, done=lambda number: progress.update(task, completed=number))
 
 
-def _print(files: list[Path], predictions: list[Prediction], top: int) -> None:
+def _print(predictions: list[tuple[Path, Prediction]], top: int) -> None:
     if not predictions:
         return
     print_table(
@@ -111,7 +153,7 @@ def _print(files: list[Path], predictions: list[Prediction], top: int) -> None:
         ["image", "label", ">probability"],
         (
             [str(path) if rank == 0 else "", label, f"{probability:.2%}"]
-            for path, seen in zip(files, predictions, strict=True)
+            for path, seen in predictions
             for rank, (label, probability) in enumerate(list(zip(seen.labels, seen.probabilities, strict=True))[:top])
         ),
     )
@@ -128,7 +170,7 @@ def _print(files: list[Path], predictions: list[Prediction], top: int) -> None:
                 short(seen.online_bytes),
                 count(seen.online_rounds),
             ]
-            for path, seen in zip(files, predictions, strict=True)
+            for path, seen in predictions
         ),
         note="Offline work was done before the image was needed.",
     )

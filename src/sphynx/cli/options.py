@@ -17,6 +17,8 @@ from sphynx.search.choices import Candidates, StrategyName
 from sphynx.space import choices
 
 if TYPE_CHECKING:
+    from sphynx.data.images import Data
+    from sphynx.data.streamed import StreamedData
     from sphynx.program.backends import Backend
     from sphynx.run.progress import Voice
     from sphynx.space.design import Design
@@ -55,6 +57,9 @@ DataSize = Annotated[int | None, typer.Option("--image-size", min=1, help="Resiz
 KnownData = Annotated[
     str,
     typer.Option("--data", help="A name from `sphynx data ls`, or a path. [default: the data it was made with]"),
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave out image files that cannot be read; they are listed.")
 ]
 StreamOption = Annotated[bool, typer.Option("--stream", help="Read images from the folder while training (ImageNet).")]
 KnownStream = Annotated[
@@ -103,6 +108,20 @@ def voice_for(verbose: bool, quiet: bool, as_json: bool = False) -> Voice:
     if verbose and quiet:
         raise InputError("both more and no progress are asked for", where="-v, -q", remedy="Give one of them.")
     return Voice("verbose" if verbose else "quiet" if quiet or as_json else "normal")
+
+
+def open_images(data: str, image_size: int | None, skip_bad: bool, voice: Voice) -> Data:
+    """Data in memory; what was left out of them is said."""
+    from sphynx.data.open import open_data
+
+    images = open_data(data, image_size=image_size, skip_bad=skip_bad)
+    say_left_out(images, voice)
+    return images
+
+
+def say_left_out(data: Data | StreamedData, voice: Voice) -> None:
+    for line in data.left_out.lines():
+        voice.say(line, stage="data")
 
 
 def backend_for(choice: BackendChoice) -> Backend | None:

@@ -34,6 +34,7 @@ def place(
     resume: opt.ResumeOption = "never",
     device: opt.DeviceOption = "auto",
     image_size: opt.DataSize = None,
+    skip_bad: opt.SkipBad = False,
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
@@ -51,11 +52,12 @@ def place(
       sphynx place design.json --fixed -o runs/place
     """
     from sphynx.api.designing import place_reduce_cells
-    from sphynx.data.open import open_data
     from sphynx.report.verb_figures import draw_placement
     from sphynx.search.placement.algorithm import load_placement_recipe
+    from sphynx.space.artifact import refuse_trained
     from sphynx.space.design import Design, default_reduce_positions
 
+    refuse_trained(design)
     start = Design.load(design)
     if fixed:
         placed = dataclasses.replace(start, reduce_positions=default_reduce_positions(start.depth))
@@ -66,10 +68,11 @@ def place(
     values = opt.parse_settings(settings)
     if recipe != AUTO:
         load_placement_recipe(recipe, values)  # its faults are told before the data are read, which can take long
+    voice = opt.voice_for(verbose, quiet, as_json)
     result = place_reduce_cells(
-        start, open_data(data, image_size=image_size), out, recipe=recipe, candidates=candidates,
+        start, opt.open_images(data, image_size, skip_bad, voice), out, recipe=recipe, candidates=candidates,
         reduce_cells=reduce_cells, settings=values, exhaustive=exhaustive, seed=seed, resume=resume == "auto",
-        device=device, progress=opt.voice_for(verbose, quiet, as_json), resume_command=opt.resume_command(),
+        device=device, progress=voice, resume_command=opt.resume_command(),
     )  # fmt: skip
     draw_placement(result, out / "figures" / "placement.svg")
     if as_json:

@@ -46,6 +46,7 @@ def search(
     resume: opt.ResumeOption = "never",
     device: opt.DeviceOption = "auto",
     image_size: opt.DataSize = None,
+    skip_bad: opt.SkipBad = False,
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
@@ -63,7 +64,6 @@ def search(
       sphynx search --data cifar100 --cost conv5=2.8 --cost conv3=1 --cost-weight 0.1 -o runs/cheap
     """
     from sphynx.api.designing import search_cells
-    from sphynx.data.open import open_data
     from sphynx.search.recipe import load_recipe
     from sphynx.train.recipe import load_recipe as load_training_recipe
 
@@ -78,11 +78,13 @@ def search(
     if rank:
         load_training_recipe(rank)
     prices = _prices(cost)
+    voice = opt.voice_for(verbose, quiet, as_json)
+    images = opt.open_images(data, image_size, skip_bad, voice)
     summary = search_cells(
-        open_data(data, image_size=image_size), out, strategy=strategy, recipe=recipe, settings=values, seed=seed,
+        images, out, strategy=strategy, recipe=recipe, settings=values, seed=seed,
         seeds=seeds, rank_recipe=rank, random_cells=random_cells, beside=beside or (), prices=prices,
         price_weight=cost_weight, resume=resume == "auto", device=device,
-        progress=opt.voice_for(verbose, quiet, as_json), resume_command=opt.resume_command(),
+        progress=voice, resume_command=opt.resume_command(),
     )  # fmt: skip
     if as_json:
         print_json(summary.to_json())

@@ -41,6 +41,7 @@ def train(
     resume: opt.ResumeOption = "never",
     device: opt.DeviceOption = "auto",
     image_size: opt.DataSize = None,
+    skip_bad: opt.SkipBad = False,
     stream: opt.StreamOption = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events as well.")] = False,
     verbose: opt.Verbose = False,
@@ -68,6 +69,7 @@ def train(
     """
     from sphynx.api.designing import train_network
     from sphynx.data.open import open_any
+    from sphynx.space.artifact import read_design
     from sphynx.train.processes import join_processes
 
     voice = opt.voice_for(verbose, quiet, as_json)
@@ -79,9 +81,12 @@ def train(
 
         if recipe != AUTO:
             load_recipe(recipe, overrides)  # its faults are told before the data are read, which can take long
-        images = open_any(data, image_size=image_size, stream=stream)
+        described = read_design(design)  # before the data are read, as its recipe
+        images = open_any(data, image_size=image_size, stream=stream, skip_bad=skip_bad)
+        if processes.leads:
+            opt.say_left_out(images, voice)
         result = train_network(
-            design, images, out, recipe=recipe, settings=overrides, seed=seed, seeds=seeds, teacher=teacher or None,
+            described, images, out, recipe=recipe, settings=overrides, seed=seed, seeds=seeds, teacher=teacher or None,
             views=views, resume=resume == "auto", device=device, tensorboard=tensorboard, progress=voice,
             started=started, processes=processes, resume_command=opt.resume_command(),
         )  # fmt: skip

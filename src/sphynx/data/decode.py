@@ -1,11 +1,13 @@
-"""Encoded images (PNG, JPEG, ...) into one uint8 tensor, in threads; a file that cannot be used is named."""
+"""Encoded images (PNG, JPEG, ...) into one uint8 tensor, in threads; all files that cannot be used are named."""
 
 from __future__ import annotations
 
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,71 +15,100 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sphynx.data.image_files import BadFile, count_of, listed
 from sphynx.data.picture import cover, read_upright
 from sphynx.errors import InputError
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
+SKIP = "Replace or remove what cannot be read, or leave it out: --skip-bad."
 
 Pixels = NDArray[np.uint8]
 Encoded = Path | bytes
 
 
-def is_image(path: Path) -> bool:
-    """By its name. Copies in hidden folders (.ipynb_checkpoints, .thumbnails) would be test images as well."""
-    return path.suffix.lower() in SUFFIXES and not any(part.startswith(".") for part in path.parts)
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    images: Tensor  # uint8 [n, c, h, w]; one channel where all images are grey, else three
+    kept: tuple[int, ...]  # which of the files they are
+    bad: tuple[BadFile, ...] = ()  # the others
 
 
-def decode_all(encoded: Sequence[Encoded], name: Callable[[int], str], *, size: int | None = None) -> Tensor:
-    """[n, c, h, w]; one channel where all images are grey, else three. `name(i)` says which one failed.
+def decode_all(
+    encoded: Sequence[Encoded], name: Callable[[int], str], *, size: int | None = None, skip_bad: bool = False
+) -> Decoded:
+    """`name(i)` says which file failed. `skip_bad` leaves out what cannot be read.
 
     `size` resizes the shorter side and takes the middle square; without it all images must have the same size.
     """
     if not encoded:
-        return torch.empty(0, 1, 1, 1, dtype=torch.uint8)
-
-    def decode(index: int) -> Pixels:
-        return decode_image(encoded[index], name(index), size=size)
-
-    arrays: list[Pixels] = []
+        return Decoded(torch.empty(0, 1, 1, 1, dtype=torch.uint8), ())
+    arrays: dict[int, Pixels] = {}
+    bad: list[BadFile] = []
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        decoded = threads.map(decode, range(len(encoded)))
-        for index, array in enumerate(decoded):
-            fault = _fault(array, arrays[0], name, index) if arrays else _too_large(array, len(encoded), name)
-            if fault is not None:
+        tried = threads.map(lambda index: _tried(encoded[index], name(index), size), range(len(encoded)))
+        for index, found in enumerate(tried):
+            if isinstance(found, BadFile):
+                bad.append(found)
+                continue
+            if not arrays and (fault := _too_large(found, len(encoded), name(index))) is not None:
                 threads.shutdown(cancel_futures=True)
                 raise fault
-            arrays.append(array)
-    expected = arrays[0].shape[:2]
-    channels = max(1 if array.ndim == 2 else 3 for array in arrays)
-    images = np.empty((len(arrays), channels, *expected), np.uint8)
-    for index, array in enumerate(arrays):
-        images[index] = array if array.ndim == 2 else array.transpose(2, 0, 1)
-    return torch.from_numpy(images)
+            arrays[index] = found
+    _refuse(() if skip_bad else bad, arrays, name, len(encoded))
+    if not arrays:
+        return Decoded(torch.empty(0, 1, 1, 1, dtype=torch.uint8), (), tuple(bad))
+    channels = max(1 if array.ndim == 2 else 3 for array in arrays.values())
+    images = np.empty((len(arrays), channels, *next(iter(arrays.values())).shape[:2]), np.uint8)
+    for row, array in enumerate(arrays.values()):
+        images[row] = array if array.ndim == 2 else array.transpose(2, 0, 1)
+    return Decoded(torch.from_numpy(images), tuple(arrays), tuple(bad))
 
 
-def _fault(array: Pixels, first: Pixels, name: Callable[[int], str], index: int) -> InputError | None:
-    if array.shape[:2] == first.shape[:2]:
-        return None
-    sizes = [f"{pixels.shape[1]}x{pixels.shape[0]}" for pixels in (array, first)]
-    return InputError(
-        f"the image is {sizes[0]}, but {name(0)} is {sizes[1]}",
-        where=name(index),
-        remedy="Give --image-size N to resize all images to N x N.",
-    )
-
-
-def _too_large(first: Pixels, count: int, name: Callable[[int], str]) -> InputError | None:
-    needed, memory = count * first.nbytes, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed <= memory // 2:
-        return None
-    return InputError(
-        f"{count:,} images like this one need {needed / 2**30:.0f} GiB; this machine has {memory / 2**30:.0f} GiB",
-        where=name(0),
-        remedy="Give --stream and --image-size N: images then stay on the disk.",
-    )
+def find_bad(files: Sequence[Path]) -> dict[int, BadFile]:
+    """Those that cannot be read, by their places in the list. Reads every file."""
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        tried = threads.map(lambda file: _tried(file, str(file), 1), files)
+        return {index: found for index, found in enumerate(tried) if isinstance(found, BadFile)}
 
 
 def decode_image(encoded: Encoded, name: str, *, size: int | None = None) -> Pixels:
     """[h, w] for a grey image, [h, w, 3] for any other."""
     picture = read_upright(io.BytesIO(encoded) if isinstance(encoded, bytes) else encoded, name)
     return np.asarray(picture if size is None else cover(picture, size, size))
+
+
+def _tried(encoded: Encoded, name: str, size: int | None) -> Pixels | BadFile:
+    try:
+        return decode_image(encoded, name, size=size)
+    except InputError as error:
+        return BadFile(name, error.what)
+
+
+def _refuse(bad: Sequence[BadFile], arrays: dict[int, Pixels], name: Callable[[int], str], count: int) -> None:
+    """All files at once: what cannot be read, and what has another size than most."""
+    sizes = {index: f"{array.shape[1]}x{array.shape[0]}" for index, array in arrays.items()}
+    usual = Counter(sizes.values()).most_common(1)[0][0] if sizes else ""
+    example = next((name(index) for index, size in sizes.items() if size == usual), "")
+    others = [
+        BadFile(name(index), f"the image is {size}, but {example} is {usual}")
+        for index, size in sizes.items()
+        if size != usual
+    ]
+    found = [*bad, *others]
+    if not found:
+        return
+    resize = ["Give --image-size N to resize all images to N x N."] if others else []
+    remedy = " ".join([*([SKIP] if bad else []), *resize])
+    if len(found) == 1:
+        raise InputError(found[0].why, where=found[0].name, remedy=remedy)
+    raise InputError(f"{len(found):,} of {count_of(count, 'image')} cannot be used:\n{listed(found)}", remedy=remedy)
+
+
+def _too_large(first: Pixels, count: int, name: str) -> InputError | None:
+    needed, memory = count * first.nbytes, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed <= memory // 2:
+        return None
+    return InputError(
+        f"{count:,} images like this one need {needed / 2**30:.0f} GiB; this machine has {memory / 2**30:.0f} GiB",
+        where=name,
+        remedy="Give --stream and --image-size N: images then stay on the disk.",
+    )

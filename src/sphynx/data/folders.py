@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from sphynx.data.decode import decode_all, is_image
+from sphynx.data.decode import decode_all
+from sphynx.data.image_files import NOTHING, READ, LeftOut, describe_formats, find_images
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.errors import InputError
 
@@ -23,10 +25,12 @@ class Listing:
     files: tuple[Path, ...]
     labels: tuple[int, ...]
     class_names: tuple[str, ...]
+    left_out: LeftOut = NOTHING
 
-    def decoded(self, size: int | None) -> ImageSet:
-        images = decode_all(self.files, lambda index: str(self.files[index]), size=size)
-        return ImageSet(images, torch.tensor(self.labels, dtype=torch.int64), self.class_names)
+    def decoded(self, size: int | None, skip_bad: bool = False) -> tuple[ImageSet, LeftOut]:
+        found = decode_all(self.files, lambda index: str(self.files[index]), size=size, skip_bad=skip_bad)
+        labels = torch.tensor([self.labels[index] for index in found.kept], dtype=torch.int64)
+        return ImageSet(found.images, labels, self.class_names), self.left_out + LeftOut(found.bad)
 
 
 def list_classes(folder: Path, class_names: tuple[str, ...] | None = None) -> Listing:
@@ -42,19 +46,22 @@ def list_classes(folder: Path, class_names: tuple[str, ...] | None = None) -> Li
         )
     files: list[Path] = []
     labels: list[int] = []
+    passed_over: Counter[str] = Counter()
     for label, name in enumerate(names):
         if class_names is not None and name not in found:
             continue  # a class without test images can still be trained on
-        inside = sorted(path for path in (folder / name).rglob("*") if is_image(path.relative_to(folder)))
+        inside, others = find_images(folder / name)
         if not inside:
+            only = f", only {describe_formats(others)}: {READ}" if others else ""
             raise InputError(
-                "the class folder holds no images",
+                f"the class folder holds no images{only}",
                 where=str(folder / name),
                 remedy="Remove the folder, or put PNG or JPEG files into it.",
             )
+        passed_over += others
         files += inside
         labels += [label] * len(inside)
-    return Listing(tuple(files), tuple(labels), names)
+    return Listing(tuple(files), tuple(labels), names, LeftOut(formats=dict(passed_over)))
 
 
 def list_splits(folder: Path) -> tuple[Listing, Listing] | None:
@@ -70,22 +77,30 @@ def list_splits(folder: Path) -> tuple[Listing, Listing] | None:
             remedy="Add a test folder, or give the training folder itself to split it by a seed.",
         )
     listing = list_classes(train)
-    return listing, list_classes(test, listing.class_names)
+    beside = sorted(path.name for path in folder.iterdir() if path.is_dir() and path not in (train, test))
+    unused = LeftOut(folders=tuple(name for name in beside if not name.startswith(".")))
+    return replace(listing, left_out=listing.left_out + unused), list_classes(test, listing.class_names)
 
 
-def open_image_folder(folder: Path, size: int | None = None) -> Data:
+def open_image_folder(folder: Path, size: int | None = None, *, skip_bad: bool = False) -> Data:
     splits = list_splits(folder)
     if splits is not None:
-        return make_data(folder.name, splits[0].decoded(size), splits[1].decoded(size), where=str(folder))
-    train, test = list_classes(folder).decoded(size).split(TEST_FRACTION, TEST_SEED)
-    return make_data(folder.name, train, test, where=str(folder))
+        return _opened(folder.name, *splits, size, skip_bad, where=str(folder))
+    everything, left_out = list_classes(folder).decoded(size, skip_bad)
+    train, test = everything.split(TEST_FRACTION, TEST_SEED)
+    return make_data(folder.name, train, test, where=str(folder), left_out=left_out)
+
+
+def _opened(name: str, train: Listing, test: Listing, size: int | None, skip_bad: bool, *, where: str) -> Data:
+    (trained, of_train), (tested, of_test) = train.decoded(size, skip_bad), test.decoded(size, skip_bad)
+    return make_data(name, trained, tested, where=where, left_out=of_train + of_test)
 
 
 def is_tiny_imagenet(folder: Path) -> bool:
     return (folder / "wnids.txt").is_file() and (folder / "val" / "val_annotations.txt").is_file()
 
 
-def open_tiny_imagenet(folder: Path, size: int | None = None) -> Data:
+def open_tiny_imagenet(folder: Path, size: int | None = None, *, skip_bad: bool = False) -> Data:
     """train/WNID/images/*.JPEG and val/images with val_annotations.txt; its test split has no labels, val serves."""
     wnids = tuple((folder / "wnids.txt").read_text().split())
     train = list_classes(folder / "train")
@@ -104,7 +119,7 @@ def open_tiny_imagenet(folder: Path, size: int | None = None) -> Data:
         files.append(folder / "val" / "images" / fields[0])
         labels.append(label_of[fields[1]])
     test = Listing(tuple(files), tuple(labels), train.class_names)
-    return make_data("tiny-imagenet", train.decoded(size), test.decoded(size), where=str(folder))
+    return _opened("tiny-imagenet", train, test, size, skip_bad, where=str(folder))
 
 
 def _first_folder(folder: Path, names: tuple[str, ...]) -> Path | None:

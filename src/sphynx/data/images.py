@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sphynx.data.image_files import NOTHING, LeftOut
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError, join_faults
 
@@ -102,6 +103,7 @@ class DataFace:
     std: Statistics
     mirrored: bool
     source: DataSource | None
+    left_out: LeftOut
 
     @property
     def image(self) -> tuple[int, int, int]:
@@ -135,9 +137,12 @@ class Data(DataFace):
     std: Statistics
     mirrored: bool = True
     source: DataSource | None = None
+    left_out: LeftOut = NOTHING
 
 
-def make_data(name: str, train: ImageSet, test: ImageSet, *, where: str, mirrored: bool = True) -> Data:
+def make_data(
+    name: str, train: ImageSet, test: ImageSet, *, where: str, mirrored: bool = True, left_out: LeftOut = NOTHING
+) -> Data:
     """Normalises by the training images and refuses sets that cannot be trained on."""
     faults = []
     for split, images in (("train", train), ("test", test)):
@@ -157,7 +162,7 @@ def make_data(name: str, train: ImageSet, test: ImageSet, *, where: str, mirrore
     if faults:
         raise InputError(join_faults(faults), where=where, remedy="Every class needs images, all of one size.")
     mean, std = train.statistics()
-    return Data(name, train, test, mean, std, mirrored=mirrored)
+    return Data(name, train, test, mean, std, mirrored=mirrored, left_out=left_out)
 
 
 def _coloured(images: ImageSet, other: ImageSet) -> ImageSet:

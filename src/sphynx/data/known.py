@@ -28,7 +28,9 @@ def open_known(
     source = known or DataSource(given)
     streamed = source.stream if stream is None else stream
     try:
-        return open_any(given or source.spec, image_size=image_size or source.image_size, stream=streamed)
+        return open_any(
+            given or source.spec, image_size=image_size or source.image_size, stream=streamed, skip_bad=source.skip_bad
+        )
     except InputError as error:
         if not given:
             raise InputError(

@@ -30,10 +30,13 @@ DIGITS_TEST_FRACTION, DIGITS_SEED = 0.2, 0
 KINDS = "a CIFAR archive, a Tiny-ImageNet folder, idx files, packed .npz parts, or a folder of class folders"
 
 
-def open_data(spec: str, *, image_size: int | None = None) -> Data:
-    """`image_size` resizes the images of a folder (shorter side, then the middle square)."""
-    source = DataSource(spec) if spec == DIGITS else source_of(spec, image_size=image_size)
-    data = replace(_open(spec, image_size), source=source)
+def open_data(spec: str, *, image_size: int | None = None, skip_bad: bool = False) -> Data:
+    """`image_size` resizes the images of a folder (shorter side, then the middle square).
+
+    `skip_bad` leaves out files that cannot be read; `Data.left_out` names them. Otherwise all are named in the error.
+    """
+    source = DataSource(spec) if spec == DIGITS else source_of(spec, image_size=image_size, skip_bad=skip_bad)
+    data = replace(_open(spec, image_size, skip_bad), source=source)
     size = data.train.shape[1:]
     if image_size is not None and size != (image_size, image_size):
         raise InputError(
@@ -44,7 +47,7 @@ def open_data(spec: str, *, image_size: int | None = None) -> Data:
     return data
 
 
-def _open(spec: str, image_size: int | None) -> Data:
+def _open(spec: str, image_size: int | None, skip_bad: bool) -> Data:
     if spec == DIGITS:
         return _open_digits()
     path = Path(spec)
@@ -64,32 +67,35 @@ def _open(spec: str, image_size: int | None) -> Data:
         if tarfile_like(path):
             return open_cifar(path)
         raise InputError("the kind of this file is not known", where=spec, remedy=f"Give {KINDS}.")
-    return _open_folder(path, image_size)
+    return _open_folder(path, image_size, skip_bad)
 
 
-def open_any(spec: str, *, image_size: int | None = None, stream: bool = False) -> Data | StreamedData:
+def open_any(
+    spec: str, *, image_size: int | None = None, stream: bool = False, skip_bad: bool = False
+) -> Data | StreamedData:
     """`stream` leaves the images of a folder on the disk and decodes them while they are used (ImageNet)."""
     if not stream:
-        return open_data(spec, image_size=image_size)
+        return open_data(spec, image_size=image_size, skip_bad=skip_bad)
     if image_size is None:
         raise InputError("streamed images need a size", where=spec, remedy="Give --image-size, for example 224.")
     if not Path(spec).is_dir():
         raise InputError("there is no such folder", where=spec, remedy="Only image folders can be streamed.")
-    return replace(open_stream(Path(spec), image_size), source=source_of(spec, image_size=image_size, stream=True))
+    source = source_of(spec, image_size=image_size, stream=True, skip_bad=skip_bad)
+    return replace(open_stream(Path(spec), image_size, skip_bad=skip_bad), source=source)
 
 
-def _open_folder(path: Path, image_size: int | None) -> Data:
+def _open_folder(path: Path, image_size: int | None, skip_bad: bool) -> Data:
     kinds: tuple[tuple[Callable[[Path], bool], Callable[[], Data]], ...] = (
         (is_cifar_folder, lambda: open_cifar(path)),
-        (is_tiny_imagenet, lambda: open_tiny_imagenet(path, image_size)),
+        (is_tiny_imagenet, lambda: open_tiny_imagenet(path, image_size, skip_bad=skip_bad)),
         (is_idx_folder, lambda: open_idx(path)),
-        (is_packed_folder, lambda: open_packed(path, image_size)),
+        (is_packed_folder, lambda: open_packed(path, image_size, skip_bad=skip_bad)),
     )
     for recognises, opens in kinds:
         if recognises(path):
             return opens()
     if any(child.is_dir() for child in path.iterdir()):
-        return open_image_folder(path, image_size)
+        return open_image_folder(path, image_size, skip_bad=skip_bad)
     raise InputError("nothing in this folder is a known kind of data", where=str(path), remedy=f"Give {KINDS}.")
 
 

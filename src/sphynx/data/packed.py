@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from sphynx.data.decode import decode_all
+from sphynx.data.image_files import LeftOut
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.errors import InputError
 
@@ -26,7 +27,7 @@ def is_packed_folder(folder: Path) -> bool:
     return any(folder.glob("train*.npz"))
 
 
-def open_packed(folder: Path, size: int | None = None) -> Data:
+def open_packed(folder: Path, size: int | None = None, *, skip_bad: bool = False) -> Data:
     encoded: dict[str, list[bytes]] = {"train": [], "test": []}
     labels: dict[str, list[int]] = {"train": [], "test": []}
     names: dict[str, list[str]] = {"train": [], "test": []}
@@ -37,15 +38,19 @@ def open_packed(folder: Path, size: int | None = None) -> Data:
         names[split] += [f"{path}, image {index}" for index in range(len(images))]
     classes = 1 + max((max(numbers) for numbers in labels.values() if numbers), default=0)
     class_names = tuple(str(label) for label in range(classes))
+    found = {
+        split: decode_all(encoded[split], names[split].__getitem__, size=size, skip_bad=skip_bad) for split in encoded
+    }
     train, test = (
         ImageSet(
-            decode_all(encoded[split], names[split].__getitem__, size=size),
-            torch.tensor(labels[split], dtype=torch.int64),
+            decoded.images,
+            torch.tensor([labels[split][index] for index in decoded.kept], dtype=torch.int64),
             class_names,
         )
-        for split in ("train", "test")
+        for split, decoded in found.items()
     )
-    return make_data(folder.name, train, test, where=str(folder))
+    left_out = LeftOut(found["train"].bad + found["test"].bad)
+    return make_data(folder.name, train, test, where=str(folder), left_out=left_out)
 
 
 def _read_part(path: Path) -> tuple[str, list[bytes], list[int]]:

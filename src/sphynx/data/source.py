@@ -23,11 +23,12 @@ class DataSource(Record):
     spec: str  # a name, or an absolute path
     image_size: int | None = None
     stream: bool = False
+    skip_bad: bool = False  # leave out files that cannot be read
 
 
-def source_of(spec: str, *, image_size: int | None = None, stream: bool = False) -> DataSource:
+def source_of(spec: str, *, image_size: int | None = None, stream: bool = False, skip_bad: bool = False) -> DataSource:
     path = Path(spec)
-    return DataSource(str(path.resolve()) if path.exists() else spec, image_size, stream)
+    return DataSource(str(path.resolve()) if path.exists() else spec, image_size, stream, skip_bad)
 
 
 def recorded_source(file: Path) -> DataSource | None:

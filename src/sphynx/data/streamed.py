@@ -20,8 +20,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from sphynx.data.batches import Augmentation, BatchSettings, EpochBatches, Normalise, cut_out
-from sphynx.data.decode import decode_image
+from sphynx.data.decode import SKIP, decode_image, find_bad
 from sphynx.data.folders import Listing, list_splits
+from sphynx.data.image_files import NOTHING, BadFile, LeftOut, listed
 from sphynx.data.images import DataFace, ImageSet, Statistics, stratified
 from sphynx.data.picture import cover
 from sphynx.data.source import DataSource
@@ -77,16 +78,32 @@ class StreamedData(DataFace):
     std: Statistics
     mirrored: bool = True
     source: DataSource | None = None
+    left_out: LeftOut = NOTHING
 
 
-def open_stream(path: Path, size: int) -> StreamedData:
-    """train/ and val/ (or test/) with class folders; normalised by a sample of the training images."""
+def open_stream(path: Path, size: int, *, skip_bad: bool = False) -> StreamedData:
+    """train/ and val/ (or test/) with class folders; normalised by a sample of the training images.
+
+    `skip_bad` reads every file once, before the first epoch, and leaves out what cannot be read.
+    """
     splits = list_splits(path)
     if splits is None:
         raise InputError("there is no train/ folder", where=str(path), remedy="A streamed set needs train/ and val/.")
-    train, test = (_streamed(listing, size) for listing in splits)
+    readable = [_readable(listing) for listing in splits] if skip_bad else list(splits)
+    train, test = (_streamed(listing, size) for listing in readable)
     mean, std = train.sample(STATISTICS_IMAGES).statistics()
-    return StreamedData(path.name, train, test, mean, std)
+    return StreamedData(path.name, train, test, mean, std, left_out=readable[0].left_out + readable[1].left_out)
+
+
+def _readable(listing: Listing) -> Listing:
+    bad = find_bad(listing.files)
+    kept = [index for index in range(len(listing.files)) if index not in bad]
+    return Listing(
+        tuple(listing.files[index] for index in kept),
+        tuple(listing.labels[index] for index in kept),
+        listing.class_names,
+        listing.left_out + LeftOut(tuple(bad.values())),
+    )
 
 
 def _streamed(listing: Listing, size: int) -> StreamedSet:
@@ -136,7 +153,7 @@ def default_workers() -> int:
     return min(16, os.cpu_count() or 1)
 
 
-Sample = tuple[Tensor, int, tuple[str, str] | None]
+Sample = tuple[Tensor, int, BadFile | None]
 
 
 class _Files(Dataset[Sample]):
@@ -153,7 +170,7 @@ class _Files(Dataset[Sample]):
         try:
             picture = Image.fromarray(decode_image(file, str(file))).convert("RGB")
         except InputError as error:
-            return torch.zeros(self.images.shape, dtype=torch.uint8), label, (error.what, error.where)
+            return torch.zeros(self.images.shape, dtype=torch.uint8), label, BadFile(error.where, error.what)
         if self.augmentation is None:
             picture = cover(picture, self.images.size, self.images.size, MIDDLE)
         else:
@@ -194,11 +211,12 @@ def _loader(
     )
     for pixels, labels, faults in loader:
         if faults:
-            what, where = faults[0]
-            raise InputError(what, where=where, remedy="Replace or remove this file.")
+            if len(faults) == 1:
+                raise InputError(faults[0].why, where=faults[0].name, remedy=SKIP)
+            raise InputError(f"{len(faults)} images of a batch cannot be read:\n{listed(faults)}", remedy=SKIP)
         yield pixels, labels
 
 
-def _collate(samples: list[Sample]) -> tuple[Tensor, Tensor, list[tuple[str, str]]]:
+def _collate(samples: list[Sample]) -> tuple[Tensor, Tensor, list[BadFile]]:
     pixels, labels, faults = zip(*samples, strict=True)
     return torch.stack(pixels), torch.tensor(labels), [fault for fault in faults if fault is not None]

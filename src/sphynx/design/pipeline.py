@@ -28,7 +28,7 @@ from sphynx.design.results import ComparedTrainings, Comparison, DesignResult, R
 from sphynx.design.retraining import retrainer
 from sphynx.design.timing import Estimate
 from sphynx.errors import InterruptedWorkError
-from sphynx.network.model import MODEL, NORMALISATION
+from sphynx.network.model import NORMALISATION
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import NORMAL, Voice, duration
 from sphynx.run.stages import Stages
@@ -37,6 +37,7 @@ from sphynx.search.ranking import random_cells, rank
 from sphynx.search.search import SearchResult, search_cells
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.account import relu_count
+from sphynx.space.artifact import MODEL
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype

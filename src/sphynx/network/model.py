@@ -20,11 +20,11 @@ from sphynx.data.source import DataSource, recorded_source
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.record import fingerprint
+from sphynx.space.artifact import CONFIGURATION, DESIGN, MODEL
 from sphynx.space.files import AnyDesign, load_any_design, save_design
 from sphynx.space.shipped import CARD
 
-MODEL, DESIGN, NORMALISATION = "model.safetensors", "design.json", "normalisation.json"
-CONFIGURATION, RESULT = "config.json", "result.json"
+NORMALISATION, RESULT = "normalisation.json", "result.json"
 _AUXILIARY = "auxiliary."
 _SCALE, _LARGEST_BYTE = ".scale", 127
 

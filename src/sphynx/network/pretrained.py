@@ -21,14 +21,13 @@ from typing import Any
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import (
-    CONFIGURATION,
-    MODEL,
     NORMALISATION,
     count_parameters,
     load_model,
     load_normalisation,
     save_model,
 )
+from sphynx.space.artifact import CONFIGURATION, MODEL
 from sphynx.space.files import account_of_any
 from sphynx.space.shipped import CARD, FORMAT, SHIPPED, folder_of, read_object
 

@@ -14,6 +14,7 @@ from sphynx.data.images import Statistics
 from sphynx.data.source import DataSource
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import NORMALISATION, load_model, load_normalisation, trained_on
+from sphynx.space.artifact import refuse_untrained
 from sphynx.space.files import AnyDesign
 from sphynx.space.shipped import CARD, model_path
 
@@ -37,6 +38,7 @@ class TrainedNetwork:
 
 def load_trained(run_or_name: str | Path) -> TrainedNetwork:
     path = model_path(run_or_name)
+    refuse_untrained(path)
     mean, std = load_normalisation(path)
     is_model = (path / CARD).is_file()
     name = path.resolve().name if is_model else str(run_or_name)

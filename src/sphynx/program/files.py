@@ -11,9 +11,9 @@ from pathlib import Path
 from sphynx.errors import InputError
 from sphynx.program.ir import Program
 from sphynx.program.parse import program_from_json
+from sphynx.space.artifact import PROGRAM, refuse_uncompiled
 from sphynx.space.json_file import read_json
 
-PROGRAM = "program.json"
 HASH = "content_hash"
 
 
@@ -32,6 +32,7 @@ def save_program(folder: Path, program: Program) -> None:
 
 def load_program(path: Path) -> Program:
     """From a compiled folder or from the file itself."""
+    refuse_uncompiled(path)
     file = path / PROGRAM if path.is_dir() else path
     data = read_json(file)
     stated = data.pop(HASH, None) if isinstance(data, dict) else None

@@ -12,8 +12,9 @@ import dataclasses
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.fit import require_fit
-from sphynx.network.model import MODEL, load_model
+from sphynx.network.model import load_model
 from sphynx.run.folder import RunFolder
+from sphynx.space.artifact import MODEL
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, save_design
 from sphynx.space.shipped import model_path

@@ -19,7 +19,7 @@ from sphynx.data.images import Data
 from sphynx.data.open import DIGITS, open_any
 from sphynx.data.streamed import StreamedData
 from sphynx.errors import InputError, NothingToRunError
-from sphynx.network.model import MODEL, load_model
+from sphynx.network.model import load_model
 from sphynx.record import fingerprint
 from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.paper.outcomes import KeptResult, Ours, Outcome, describe_network, published_cells
@@ -31,6 +31,7 @@ from sphynx.run.progress import NORMAL, Voice
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
 from sphynx.search.search import search_cells
+from sphynx.space.artifact import MODEL
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.genotype import Genotype, load_genotype

@@ -1,0 +1,141 @@
+"""What lies at a path, by the names of its files: a verb that is given another stage's artifact names the command that
+helps. No torch.
+
+    design.json --sphynx train--> run folder --sphynx compile--> compiled folder --sphynx serve-->
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from sphynx.errors import InputError
+from sphynx.space.files import AnyDesign, is_design, load_any_design
+from sphynx.space.json_file import read_json
+
+Kind = Literal["design", "run", "unfinished", "seeds", "compiled", "onnx", "unknown"]
+
+MODEL, DESIGN, PROGRAM = "model.safetensors", "design.json", "program.json"
+CONFIGURATION = "config.json"
+
+
+def kind_of(path: Path) -> Kind:
+    if path.is_file():
+        return _kind_of_file(path)
+    if (path / PROGRAM).is_file():
+        return "compiled"
+    if (path / MODEL).is_file():
+        return "run"
+    if any(path.glob(f"seed-*/{MODEL}")):
+        return "seeds"
+    if (path / CONFIGURATION).is_file():
+        return "unfinished"
+    return "design" if (path / DESIGN).is_file() else "unknown"
+
+
+def refuse_uncompiled(path: Path) -> None:
+    """Where a compiled folder is needed."""
+    if (path / PROGRAM).is_file():
+        return
+    kind, name = kind_of(path), _name(path)
+    compiling = f"sphynx compile {path} -o compiled/{name}"
+    told = {
+        "run": (
+            "it is a trained run, which is not compiled yet",
+            f"Compile it, then give compiled/{name}: {compiling}",
+        ),
+        "onnx": ("it is a network that is not compiled yet", f"Compile it first: {compiling} --calibrate DATA"),
+        "seeds": _of_seeds(path, f"-o compiled/{name}"),
+        "unfinished": _unfinished(path),
+        "design": (
+            "it is a design, which has no weights",
+            f"Train it, then compile it: sphynx train {_design_file(path)} --data DATA -o runs/{name}; "
+            f"sphynx compile runs/{name} -o compiled/{name}",
+        ),
+    }
+    _refuse(path, kind, told)
+
+
+def refuse_untrained(path: Path) -> None:
+    """Where a trained network is needed: a run folder, or its weights."""
+    if (path / MODEL).is_file():
+        return
+    kind, name = kind_of(path), _name(path)
+    training = f"sphynx train {_design_file(path)} --data DATA -o runs/{name}"
+    told = {
+        "design": ("it is a design, which has no weights", f"Train it first: {training}"),
+        "compiled": (
+            "it is compiled already",
+            f"Give it as it is: sphynx serve {path} --keys KEYS, sphynx check {path}, sphynx app --local {path}",
+        ),
+        "seeds": _of_seeds(path, ""),
+        "unfinished": _unfinished(path),
+    }
+    if path.name == DESIGN and (path.parent / MODEL).is_file():
+        told["design"] = ("it is the design of a trained run", f"Give the folder: {path.parent}")
+    _refuse(path, kind, told)
+
+
+def read_design(path: Path) -> AnyDesign:
+    """A design.json, where a network is to be made of it."""
+    refuse_trained(path)
+    return load_any_design(path)
+
+
+def refuse_trained(path: Path) -> None:
+    """Where a design is needed."""
+    kind, name = kind_of(path), _name(path)
+    design = path / DESIGN if path.is_dir() else path.parent / DESIGN
+    again = f"sphynx train {design} --data DATA"
+    of_a_run = (
+        "it is a run, not a design",
+        f"Train its design again: {again} -o runs/{name}-again; "
+        f"or continue it: {again} -o {design.parent} --resume auto",
+    )
+    told = {
+        "run": of_a_run,
+        "unfinished": of_a_run,
+        "seeds": (of_a_run[0], f"Train its design again: sphynx train {path}/seed-0/{DESIGN} --data DATA -o OTHER"),
+        "compiled": ("it is compiled, not a design", "Give the design.json that it was trained from."),
+        "onnx": ("it is a trained network, not a design", f"Compile it: sphynx compile {path} -o compiled/{name}"),
+    }
+    if path.is_dir():
+        told["design"] = ("it is a folder", f"Give the design in it: {design}")
+    _refuse(path, kind, told)
+
+
+def _refuse(path: Path, kind: Kind, told: dict[str, tuple[str, str]]) -> None:
+    if kind in told:
+        what, remedy = told[kind]
+        raise InputError(what, where=str(path), remedy=remedy)
+
+
+def _kind_of_file(path: Path) -> Kind:
+    if path.suffix.lower() == ".onnx":
+        return "onnx"
+    if path.name == MODEL:
+        return "run"
+    try:
+        return "design" if is_design(read_json(path)) else "unknown"
+    except InputError:
+        return "unknown"
+
+
+def _of_seeds(path: Path, flags: str) -> tuple[str, str]:
+    first = min(path.glob(f"seed-*/{MODEL}"), default=path / "seed-0" / MODEL).parent
+    remedy = f"sphynx compile {first} {flags}" if flags else f"{first}"
+    return "it holds the runs of several seeds", f"Choose one of them: {remedy}"
+
+
+def _unfinished(path: Path) -> tuple[str, str]:
+    return "its training is not finished", f"Continue it: the command that began it, with -o {path} --resume auto"
+
+
+def _design_file(path: Path) -> Path:
+    return path / DESIGN if path.is_dir() else path
+
+
+def _name(path: Path) -> str:
+    """For a folder that is made of it: runs/digits/model.safetensors and runs/digits are both called digits."""
+    resolved = path.resolve()
+    return resolved.parent.name if (resolved.parent / MODEL).is_file() else resolved.stem
