@@ -8,6 +8,7 @@ SphynxError
   DivergedError          a training's loss is no longer finite
   ConnectionLostError    the other party went away, fell silent or is not understood
     HandshakeError       ... before there was a connection: keys, or something that is not TLS 1.3
+    NobodyListensError   ... or was not there: its port refuses
   PeerGaveUpError        the other party ended the conversation and said why
   RefusedError           a server does not grant a request
   BundleRefusedError     a bundle may not be used
@@ -65,6 +66,10 @@ class ConnectionLostError(SphynxError):
 
 class HandshakeError(ConnectionLostError):
     """No connection was made: the peer could not prove who it is, refused our proof, or does not speak TLS 1.3."""
+
+
+class NobodyListensError(ConnectionLostError):
+    """The machine is there and its port refuses: the server is down, or just starting."""
 
 
 class PeerGaveUpError(SphynxError):

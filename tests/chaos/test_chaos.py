@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -37,3 +38,9 @@ def test_one_point_of_every_fault() -> None:
 def test_a_short_soak_has_no_wrong_answer_and_leaves_nothing_behind() -> None:
     said = run("tests.chaos.soak", "--minutes", "0.03", "--clients", "4", "--no-timing")
     assert " 0 wrong, 0 failed" in said and "bounds      kept" in said
+
+
+def test_three_replicas_of_which_one_is_killed_and_one_restarted() -> None:
+    found = json.loads(run("tests.chaos.replicas", "--clients", "5", "--seconds", "4"))
+    assert found["wrong"] == found["bundles_twice"] == found["lost_inferences"]["not_running"] == 0
+    assert found["inferences"] >= 5 and not found["clients_ended"]

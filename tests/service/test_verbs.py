@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from sphynx.cli.main import app
 from sphynx.cli.serve import parse_bytes
 from sphynx.errors import InputError
-from sphynx.service.hosting import parse_address
 from sphynx.service.prediction import ranked
+from sphynx.service.replicas import parse_address
 from tests.service.processes import ROOT, environment, infer
 from tests.service.scene import Scene
 from tests.service.tiny import save_tiny

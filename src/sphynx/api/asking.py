@@ -2,13 +2,16 @@
 
 with sphynx.Client("inference.example:7443", keys="keys/alice") as client:
     print(client.infer("cat.jpg").label)
+
+Several servers, listed or behind one name in DNS, are replicas: the client asks one of them, and another when that one
+is down (`service/replicas.py`).
 """
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -21,9 +24,9 @@ from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.ir import Program
 from sphynx.protocol.channel import Observer
 from sphynx.service.client import Client as Connection
-from sphynx.service.hosting import parse_address
 from sphynx.service.pictures import pixels_of
 from sphynx.service.prediction import Prediction
+from sphynx.service.replicas import Place, Replicas, parse_servers
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -34,12 +37,15 @@ STARTING_S = 10.0  # that a server on this machine takes to start, when the mach
 
 
 class Client:
-    """Connects when it is first used, or entered, and again after a connection was lost. Threads may share it: their
-    calls take turns. Processes need one each, and may share keys and bundles."""
+    """Connects when it is first used, or entered, and again after a connection was lost or the server left. Threads may
+    share it: their calls take turns. Processes need one each, and may share keys and bundles.
+
+    A call whose connection is lost raises; the next one goes on, with another server where several are listed. What was
+    burned stays burned: to ask again is to use another bundle."""
 
     def __init__(
         self,
-        server: str,
+        server: str | Sequence[str],
         *,
         keys: str | Path,
         state: str | Path | None = None,
@@ -50,18 +56,19 @@ class Client:
         warn: Callable[[str], None] = warnings.warn,
         observer: Observer | None = None,
     ) -> None:
-        """`server` is HOST:PORT; `keys` the folder that `sphynx keys issue NAME --client` made, which also takes the
-        bundles unless `state` names another. `program` insists on the one with this hash. `wait_s` is how long a
-        port that refuses is tried again: the server may be just starting. `trust_state` keeps bundles after a restart
-        of the machine or a move of their folder; `warn` hears of an old list of revoked keys; `observer` watches
-        what this end sends and receives."""
-        host, port = parse_address(server)
-        self._connect = partial(
-            Connection, host, port, keys=Path(keys), state=None if state is None else Path(state), program=program,
-            timeout_s=timeout_s, wait_s=wait_s, trust_state=trust_state, warn=warn, observer=observer,
+        """`server` is HOST:PORT, or several of them as a list or with commas; `keys` the folder that `sphynx keys issue
+        NAME --client` made, which also takes the bundles unless `state` names another. `program` insists on the one
+        with this hash. `wait_s` is how long ports that refuse are tried again: the server may be just starting.
+        `trust_state` keeps bundles after a restart of the machine or a move of their folder; `warn` hears of an old
+        list of revoked keys, and of servers that are down; `observer` watches what this end sends and receives."""
+        self._replicas = Replicas(parse_servers(server), keys=Path(keys), wait_s=wait_s, warn=warn)
+        self._open = partial(
+            Connection, keys=Path(keys), state=None if state is None else Path(state), program=program,
+            timeout_s=timeout_s, trust_state=trust_state, warn=warn, observer=observer,
         )  # fmt: skip
         self._connecting = threading.Lock()
         self._connection: Connection | None = None
+        self._place: Place | None = None
 
     def infer(self, image: str | Path | NDArray[np.uint8] | Image, *, relu: BackendChoice = "auto") -> Prediction:
         """What is in a picture, which the server never sees: a file, a PIL image, or a uint8 array [channels, height,
@@ -111,6 +118,17 @@ class Client:
         """What the server computes, without its weights: public."""
         return self._connected().program
 
+    @property
+    def server(self) -> str:
+        """The one that is asked now, of those that were listed."""
+        self._connected()
+        return str(self._place)
+
+    @property
+    def server_count(self) -> int:
+        """How many were listed."""
+        return len(self._replicas)
+
     def close(self) -> None:
         """Says goodbye. Bundles are kept; a later call connects again."""
         with self._connecting:
@@ -132,19 +150,33 @@ class Client:
         connection = self._connected()
         try:
             return ask(connection)
-        except (ConnectionLostError, PeerGaveUpError):
-            self._give_up(connection)  # the next call connects again
+        except ConnectionLostError:
+            self._give_up(connection, is_down=True)  # the next call connects again
+            raise
+        except PeerGaveUpError:
+            self._give_up(connection)
             raise
 
     def _connected(self) -> Connection:
         with self._connecting:
-            if self._connection is None:
-                self._connection = self._connect().__enter__()
-            return self._connection
+            before = self._connection
+        if before is not None and before.has_ended():  # found out before a bundle is burned for it
+            self._give_up(before)
+        with self._connecting:
+            if self._connection is not None:
+                return self._connection
+            self._place, connection = self._replicas.connect(self._enter)
+            self._connection = connection
+            return connection
 
-    def _give_up(self, connection: Connection | None) -> None:
+    def _enter(self, place: Place) -> Connection:
+        return self._open(place.host, place.port, address=place.address).__enter__()
+
+    def _give_up(self, connection: Connection | None, *, is_down: bool = False) -> None:
         with self._connecting:
             if connection is None or self._connection is not connection:
                 return  # another thread was faster
             self._connection = None
+            if is_down and self._place is not None:
+                self._replicas.avoid(self._place)
         connection.__exit__(ConnectionLostError, None, None)

@@ -21,8 +21,9 @@ from sphynx.errors import InputError
 from sphynx.program.cost.link import parse_link
 from sphynx.service.admission import Limits
 from sphynx.service.events import EventLog, Scalar
-from sphynx.service.hosting import Hosted, Hosting, open_server, parse_address, usual_state
+from sphynx.service.hosting import Hosted, Hosting, open_server, usual_state
 from sphynx.service.proxy_header import parse_networks
+from sphynx.service.replicas import parse_address
 
 USUAL_ADDRESS = "127.0.0.1:7443"
 

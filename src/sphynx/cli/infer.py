@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from sphynx.cli.options import Json
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.data.image_files import READ, describe_formats, find_images
-from sphynx.errors import InputError
+from sphynx.errors import ConnectionLostError, InputError, PeerGaveUpError
 from sphynx.program.backends import BackendChoice
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from sphynx.api.asking import Client
     from sphynx.service.prediction import Prediction
 
+Done = TypeVar("Done")
+USUAL_SERVER = "127.0.0.1:7443"
 PORTION = 8  # images at a time, however many there are: half of the bundles that a server keeps for a client by default
 
 
@@ -28,7 +33,14 @@ def infer(
     images: Annotated[
         list[Path] | None, typer.Argument(metavar="IMAGE...", help="Image files, or folders of them.")
     ] = None,
-    server: Annotated[str, typer.Option("--server", metavar="HOST:PORT")] = "127.0.0.1:7443",
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--server",
+            metavar="HOST:PORT",
+            help="127.0.0.1:7443 unless given. Repeatable, or with commas: replicas, of which one is asked.",
+        ),
+    ] = None,
     prepare: Annotated[
         int, typer.Option("--prepare", min=0, help="Bundles to prepare for later, beside those needed now.")
     ] = 0,
@@ -63,6 +75,8 @@ def infer(
       sphynx infer cat.png dog.jpg --server inference.example:7443 --keys keys/alice --top 3 --json
 
       sphynx infer photos/ --server inference.example:7443 --keys keys/alice
+
+      sphynx infer cat.png --server a.example:7443,b.example:7443 --keys keys/alice
     """
     from sphynx.api.asking import Client
 
@@ -74,7 +88,7 @@ def infer(
             remedy="Name images, or give --prepare N to make bundles for later.",
         )
     with Client(
-        server,
+        server or USUAL_SERVER,
         keys=keys,
         state=state,
         program=program,
@@ -92,11 +106,9 @@ def infer(
         predictions = []
         for first in range(0, len(pictures), PORTION):
             portion = pictures[first : first + PORTION]
-            _make_ready(client, len(portion), relu)
-            for path, pixels in portion:
-                client.warm()
-                predictions.append((path, client.infer(pixels)))
-        _make_ready(client, prepare, relu)
+            _go_on(client, partial(_make_ready, client, len(portion), relu))
+            predictions += [(path, _go_on(client, partial(_ask, client, pixels))) for path, pixels in portion]
+        _go_on(client, partial(_make_ready, client, prepare, relu))
         ready = client.ready
     if as_json:
         found = [{"image": str(path), **seen.to_json(top)} for path, seen in predictions]
@@ -130,6 +142,19 @@ def _tell_failed(failed: dict[Path, InputError], asked: int) -> None:
     typer.echo(f"{count(len(failed))} of {count(asked)} could not be asked about:", err=True)
     for path, error in failed.items():
         typer.echo(f"error: {error if error.where else f'{path}: {error}'}\n  remedy: {error.remedy}", err=True)
+
+
+def _ask(client: Client, pixels: NDArray[np.uint8]) -> Prediction:
+    client.warm()
+    return client.infer(pixels)
+
+
+def _go_on(client: Client, work: Callable[[], Done]) -> Done:
+    """Where a server is lost and others are listed, the work is done again there: a question with another bundle."""
+    for _other in range(client.server_count - 1):
+        with contextlib.suppress(ConnectionLostError, PeerGaveUpError):
+            return work()
+    return work()
 
 
 def _make_ready(client: Client, bundles: int, relu: BackendChoice) -> None:

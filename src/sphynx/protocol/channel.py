@@ -152,6 +152,10 @@ class Channel:
         """Until what was sent is on its way; raises if the peer does not read."""
         self._stream.wait_sent()
 
+    def is_readable(self) -> bool:
+        """Whether the peer has sent something, or left, that nobody has received."""
+        return self._stream.is_readable()
+
     def give_up(self, reason: str) -> None:
         """Tells the peer why, as far as it still listens, and closes. The reason must hold no secret."""
         with contextlib.suppress(ConnectionLostError):

@@ -29,7 +29,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.errors import BundleGoneError, ConnectionLostError, InputError, PeerGaveUpError, SphynxError
+from sphynx.errors import (
+    BundleGoneError,
+    ConnectionLostError,
+    InputError,
+    NobodyListensError,
+    PeerGaveUpError,
+    SphynxError,
+)
 from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.cost.link import Link
 from sphynx.protocol.bundle import Bundle
@@ -48,7 +55,6 @@ from sphynx.service.tls import TlsStream
 
 STATE = "bundles"
 QUOTA_BYTES = 8 << 30
-RETRY_S = 0.1  # while the port refuses
 EXPIRY_MARGIN_S = 60.0  # the client's copy expires first
 
 
@@ -63,37 +69,38 @@ class Client:
         program: str = "",
         timeout_s: float = 120.0,
         connect_s: float = 10.0,
-        wait_s: float = 0.0,
+        address: str = "",
         quota_bytes: int = QUOTA_BYTES,
         trust_state: bool = False,
         link: Link | None = None,
         warn: Callable[[str], None] = warnings.warn,
         observer: Observer | None = None,
     ) -> None:
-        """`program` insists on a program by its hash. `wait_s` is how long a port that refuses is tried again.
+        """`program` insists on a program by its hash. `address` is the one to use of a host that has several.
         `trust_state` keeps bundles although the folder looks restored. `link` emulates a slower link, for benchmarks.
         `warn` hears of an old list of revoked keys. `observer` watches this end of the channel."""
         self._host, self._port, self._keys = host, port, keys
         self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
         self._wanted, self._timeout_s, self._connect_s, self._link = program, timeout_s, connect_s, link
-        self._wait_s, self._observer = wait_s, observer
+        self._address, self._observer = address or host, observer
         self._warn, self._open = warn, ExitStack()
         self._calling = threading.RLock()
+        self._calls = 0  # that run now, one inside the other
         self._process = os.getpid()
 
     def __enter__(self) -> Client:
         keys = ClientKeys(self._keys, self._warn)  # first: a mistyped folder must not become one that holds bundles
         with ExitStack() as opening:
             self._process = os.getpid()
-            self._store = opening.enter_context(
-                Store(self._state, quota_bytes=self._quota_bytes, trust=self._trust_state)
-            )
-            keys.warn_if_older(SeenNumbers(self._state / SEEN))
             stream = self._connect(keys.context)
             self._channel = Channel(stream)
             self._channel.observer = self._observer
             opening.callback(self._channel.close)
             keys.check(stream.peer.serial)
+            self._store = opening.enter_context(
+                Store(self._state, quota_bytes=self._quota_bytes, trust=self._trust_state)
+            )
+            keys.warn_if_older(SeenNumbers(self._state / SEEN))
             self._server = stream.peer.fingerprint
             self.program = agree(self._channel, self._store, server=self._server, wanted=self._wanted)
             self._party = InferenceClient(self.program, self._channel)
@@ -109,6 +116,15 @@ class Client:
                 return
             with contextlib.suppress(ConnectionLostError):  # the work is done, and the server has left first
                 session.send(self._channel, Bye())
+
+    def has_ended(self) -> bool:
+        """Whether the server has left while nothing was asked of it: no bundle need be burned to find out."""
+        if not self._calling.acquire(blocking=False):
+            return False
+        try:
+            return not self._calls and self._channel.is_readable()
+        finally:
+            self._calling.release()
 
     @property
     def ready(self) -> list[Entry]:
@@ -186,7 +202,11 @@ class Client:
                 remedy="Connect after the fork: each process needs a Client, and they may share the keys and bundles.",
             )
         with self._calling:
-            yield
+            self._calls += 1
+            try:
+                yield
+            finally:
+                self._calls -= 1
 
     @contextmanager
     def _request(self) -> Iterator[None]:
@@ -207,21 +227,12 @@ class Client:
                 bundle, number = self._store.take(entry.bundle_id, owner=self._server, program=program)
                 return entry, bundle, number, start_s
 
-    def _reached(self) -> socket.socket:
-        deadline = time.monotonic() + self._wait_s
-        while True:
-            try:
-                return socket.create_connection((self._host, self._port), timeout=self._connect_s)
-            except ConnectionRefusedError:
-                if time.monotonic() >= deadline:
-                    raise
-                time.sleep(RETRY_S)
-
     def _connect(self, context: ssl.SSLContext) -> TlsStream:
         try:
-            sock = self._reached()
+            sock = socket.create_connection((self._address, self._port), timeout=self._connect_s)
         except OSError as error:
-            raise ConnectionLostError(
+            kind = NobodyListensError if isinstance(error, ConnectionRefusedError) else ConnectionLostError
+            raise kind(
                 f"no connection ({error.strerror or error})",
                 where=f"{self._host}:{self._port}",
                 remedy="Check the address, and that the server runs.",

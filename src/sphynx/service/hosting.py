@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 from sphynx.program.cost.link import Link
 from sphynx.program.ir import Program
@@ -127,11 +126,3 @@ def _stop_by_signal(server: Server) -> None:
 def usual_state(asked_for: str | Path, folder: Path) -> Path:
     """Where bundles are kept unless a place is given: in the compiled folder, for a model by name below ./bundles."""
     return folder / BUNDLES if folder == Path(asked_for) else Path(BUNDLES) / asked_for
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """`127.0.0.1:7443`, `[::1]:7443`, `inference.example:7443`."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise InputError(f"{text!r} is not HOST:PORT", where="address", remedy="Write it as 127.0.0.1:7443.")
-    return host.strip("[]"), int(port)
