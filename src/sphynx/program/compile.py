@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from dataclasses import replace
 from functools import cache, partial
 from math import ceil, log2
 from typing import Protocol
@@ -16,10 +17,12 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import AnyNetwork, as_designed
 from sphynx.program.convolve import Array
 from sphynx.program.frontend.torch_network import trace
+from sphynx.program.fusion.approximate import Approximation, approximated, curves, outlined
 from sphynx.program.fusion.choose import choose_cuts
+from sphynx.program.fusion.fit import DEFAULT_KNEES, KNEES
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.ir import Final
-from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, measure, quantise
+from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, measure, quantise, relative_error
 
 CALIBRATION_IMAGES = 200
 LOGIT_ERROR = 0.01  # what automatic precision allows, relative to the logits' own spread
@@ -73,14 +76,20 @@ def compile_walk(
     name: str = "",
     picture_part: float = 1.0,
     final: Final = "",
+    knees: int = DEFAULT_KNEES,
 ) -> Quantised:
     """`calibration` are uint8 images like those that will be asked about. Without a precision it is found.
 
     `picture_part` is that of the data which the network knows (`DataFace.picture_part`): clients cut theirs alike.
+    `knees` are how many ReLUs a smooth function may take for each element.
     """
+    if knees not in KNEES:
+        raise InputError(
+            f"{knees} knees are not possible", where="--knees", remedy=f"Choose from {KNEES.start} to {KNEES.stop - 1}."
+        )
 
     def outline(cuts: Container[str]) -> Fused:
-        return walk(mean, std, cuts=cuts, outline=True)
+        return outlined(walk(mean, std, cuts=cuts, outline=True), knees)
 
     classes = outline(()).graph.logits.shape.size
     if class_names and len(class_names) != classes:
@@ -90,12 +99,21 @@ def compile_walk(
             remedy="Give the data that the network was trained on.",
         )
     cuts = choose_cuts(outline, precision or FIRST_TRY)
-    measured = measure(walk(mean, std, cuts=cuts), calibration)
+    fused = walk(mean, std, cuts=cuts)
+    approximations: tuple[Approximation, ...] = ()
+    wanted: Array | None = None
+    if curves(fused.graph):
+        fused, approximations, wanted = approximated(fused, calibration, knees)
+    measured = measure(fused, calibration)
 
     def attempt(chosen: Precision) -> Quantised:
         return quantise(measured, chosen, class_names=class_names, name=name, picture_part=picture_part, final=final)
 
-    return attempt(precision) if precision else coarsest_that_serves(attempt)
+    made = attempt(precision) if precision else coarsest_that_serves(attempt)
+    if wanted is None:
+        return made
+    error = relative_error(measured.logits, wanted)
+    return replace(made, approximations=approximations, approximation_error=error)
 
 
 def coarsest_that_serves(attempt: Callable[[Precision], Quantised], allowed_error: float = LOGIT_ERROR) -> Quantised:

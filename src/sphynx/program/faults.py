@@ -16,6 +16,7 @@ from sphynx.program.steps import (
     Activation,
     Affine,
     Combine,
+    Curve,
     Linear,
     Pool,
     Relu,
@@ -108,6 +109,8 @@ def range_faults(ring_bits: int, steps: Sequence[Step]) -> Iterator[str]:
             yield from _truncation_faults(step, ranges.get(step.source, 0), ring_bits)
         elif isinstance(step, Linear | Combine):
             yield from _affine_faults(step, ring_bits)
+        elif isinstance(step, Curve):
+            yield f"{step.name}: a smooth function was not approximated"
 
 
 def stated_ranges(steps: Sequence[Step]) -> dict[str, int]:

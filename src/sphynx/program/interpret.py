@@ -13,7 +13,8 @@ import numpy as np
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.combine import check_sum, combined
 from sphynx.program.convolve import EXACT_INTEGER, Array, convolve, magnitude
-from sphynx.program.ir import INPUT, Affine, Combine, Graph, Linear, Pool, Program, Relu, Square, Step, Truncate
+from sphynx.program.curves import CURVES
+from sphynx.program.ir import INPUT, Affine, Combine, Curve, Graph, Linear, Pool, Program, Relu, Square, Step, Truncate
 
 Weights = Mapping[str, Array]
 Watch = Callable[[Step, Array], None]
@@ -80,6 +81,8 @@ def apply_step(step: Step, tensors: Mapping[str, Array], weights: Weights) -> Ar
     if isinstance(step, Relu):
         positive = np.maximum(x, 0)
         return positive >> step.truncate if step.truncate else positive
+    if isinstance(step, Curve):
+        return CURVES[step.function](x)
     return _square(step, x)
 
 

@@ -30,6 +30,7 @@ from sphynx.program.steps import (
     Activation,
     Affine,
     Combine,
+    Curve,
     Final,
     Linear,
     Pool,
@@ -46,7 +47,7 @@ from sphynx.space.tally import Shape
 
 __all__ = [
     "INPUT", "KINDS", "MAX_EXTENT", "MAX_RING_BITS", "MAX_SCALE", "MAX_TENSOR_SIZE", "NOTHING", "REMEDY", "Activation",
-    "Affine", "Combine", "Final", "Graph", "Linear", "Pool", "Program", "PublicMap", "Relu", "Square", "Step",
+    "Affine", "Combine", "Curve", "Final", "Graph", "Linear", "Pool", "Program", "PublicMap", "Relu", "Square", "Step",
     "Summand", "Term", "Truncate",
 ]  # fmt: skip
 

@@ -25,6 +25,7 @@ import numpy as np
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array, magnitude
 from sphynx.program.cost.widths import compared_tensors
+from sphynx.program.fusion.approximate import Approximation
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.interpret import BATCH, apply_step, evaluate
 from sphynx.program.ir import (
@@ -33,6 +34,7 @@ from sphynx.program.ir import (
     MAX_SCALE,
     Affine,
     Combine,
+    Curve,
     Final,
     Graph,
     Linear,
@@ -80,7 +82,9 @@ class Quantised:
     program: Program
     weights: dict[str, Array]
     corrections: dict[str, Array]  # per linear map and channel: what its bias took up, and is in the weights already
-    logit_error: float  # on the calibration images: root mean square, over that of the logits around their mean
+    logit_error: float  # on the calibration images, by rounding alone: see `relative_error`
+    approximations: tuple[Approximation, ...] = ()  # of smooth functions
+    approximation_error: float = 0.0  # of the logits, by those alone
 
 
 @dataclass
@@ -155,9 +159,14 @@ def quantise(
     ring_bits = max(s.range_bits + (s.name in truncated) for s in steps if isinstance(s, Linear | Combine))
     program = Program(graph.image, steps, ring_bits, precision.weight_bits, class_names, name, picture_part, final)
     logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
-    spread = float(np.std(measured.logits - measured.logits.mean(axis=0)))
-    error = sqrt(float(np.square(logits - measured.logits).mean())) / spread if spread else 0.0
+    error = relative_error(logits, measured.logits)
     return Quantised(program, quantiser.weights, quantiser.corrections, error)
+
+
+def relative_error(found: Array, wanted: Array) -> float:
+    """Of logits: root mean square, over that of the wanted ones around their mean."""
+    spread = float(np.std(wanted - wanted.mean(axis=0)))
+    return sqrt(float(np.square(found - wanted).mean())) / spread if spread else 0.0
 
 
 class _Quantiser:
@@ -182,8 +191,9 @@ class _Quantiser:
         if isinstance(step, Pool):
             self.scales[step.name] = scale
             return step
-        if isinstance(step, Square):
-            raise InputError("a square cannot be quantised from real numbers", where=step.name, remedy="Use ReLU.")
+        if isinstance(step, Square | Curve):
+            kind = "square" if isinstance(step, Square) else "smooth function"
+            raise InputError(f"a {kind} cannot be quantised from real numbers", where=step.name, remedy="Use ReLU.")
         if isinstance(step, Relu) and step.comparison:
             self.scales[step.name] = scale
             return step

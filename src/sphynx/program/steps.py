@@ -7,6 +7,8 @@
     truncate   signed floor of x / 2^f                                          a layer of carries
     square     (x / 2^f)^2 / 2^g                                                a layer of products
 
+A graph of real numbers may also have curves, smooth functions that are approximated before it becomes a program.
+
 `combine`, `truncate`, activations that read either, and groups of channels are what format 2 adds to format 1.
 """
 
@@ -208,10 +210,23 @@ class Square:
         return (self.source,)
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A smooth function of each element, by its name in curves.py. Of real numbers only: no program has one."""
+
+    name: str
+    source: str
+    function: str
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source,)
+
+
 PublicMap = Pool | Combine  # either party applies it to its own share
 Affine = Linear | Combine  # what has a scale, and a range where a nonlinearity or the user reads it
 Activation = Relu | Square | Truncate  # what takes messages
-Step = Linear | Pool | Combine | Relu | Square | Truncate
+Step = Linear | Pool | Combine | Relu | Square | Truncate | Curve
 KINDS: dict[str, type[Step]] = {
     "linear": Linear,
     "pool": Pool,

@@ -23,7 +23,7 @@ from sphynx.program.fusion.kernel_axis import Sliding
 from sphynx.program.fusion.selection import Selection
 from sphynx.program.fusion.terms import Crop, merged_terms
 from sphynx.program.fusion.window_sums import Spans, SummedAxis, summed_axis, summed_taps
-from sphynx.program.ir import INPUT, NOTHING, Combine, Graph, Linear, Pool, Relu, Step, Truncate
+from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Graph, Linear, Pool, Relu, Step, Truncate
 from sphynx.program.steps import made_shape
 from sphynx.space.tally import Shape
 
@@ -186,7 +186,11 @@ class Fuser:
             return self.tensor(found)
         return self.activate(Truncate(name, self.compared(self.tensor(found), f"{name}.input"), 0))
 
-    def activate(self, step: Relu | Truncate) -> Node:
+    def curve(self, node: Node, function: str, name: str) -> Node:
+        """A smooth function, which is approximated when its range is known (approximate.py)."""
+        return self.activate(Curve(name, self.compared(node, f"{name}.input"), function))
+
+    def activate(self, step: Relu | Truncate | Curve) -> Node:
         self._add(step)
         return self.tensor(step.name)
 

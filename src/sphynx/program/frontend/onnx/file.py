@@ -23,8 +23,9 @@ OLDEST_OPSET = 9  # before it, batch norm, Dropout and Add meant other things
 _EXPORT = "Export the network again, as one graph from an image [n, channels, height, width] to logits [n, classes]."
 
 
-def read_network(path: Path) -> OperatorNetwork:
-    return OperatorNetwork(_load(path))
+def read_network(path: Path, *, approximate: bool = False) -> OperatorNetwork:
+    """`approximate` allows smooth activations."""
+    return OperatorNetwork(_load(path), approximate=approximate)
 
 
 def _load(path: Path) -> OperatorGraph:

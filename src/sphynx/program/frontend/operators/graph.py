@@ -13,13 +13,15 @@ from typing import Any
 
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
+from sphynx.program.frontend.operators.recognise import recognised
 from sphynx.program.ir import Final
 from sphynx.space.tally import Shape
 
 LOGITS = "logits"
 # Behind the logits: the client's part, which the program names.
 FINALS: dict[str, Final] = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
-NONLINEAR = ("Relu", "Clip", "HardSigmoid", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool")
+SMOOTH = ("Sigmoid", "Tanh", "Swish", "HardSwish", "Gelu", "Mish", "Softplus", "Elu")
+NONLINEAR = ("Relu", "Clip", "HardSigmoid", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool", *SMOOTH)
 
 # What a call on constants alone gives, by name.
 Fold = Callable[["Operation", Mapping[str, Array]], dict[str, Array]]
@@ -85,6 +87,7 @@ def assemble(
     """What the output needs, without what turns logits into probabilities."""
     needed = [call for call in _needed(calls, output) if call.outputs[0] not in constants]
     output, final = _without_final(needed, output)
+    needed = _needed(recognised(needed, constants), output)
     operations = tuple(_operations(needed, opset, where))
     return OperatorGraph(name, where, image, input, output, operations, constants, final)
 

@@ -1,7 +1,7 @@
 """Walks a graph of operators into a fused graph, as torch_network.py walks a network of ours. No torch.
 
 What reads constants alone is folded, and a map's shape is a constant: so shape arithmetic disappears. The operators are
-in layers.py, arithmetic.py, moves.py, resize.py and nonlinear.py; all others are refused, by kind.
+in layers.py, arithmetic.py, moves.py, resize.py, nonlinear.py and smooth.py; all others are refused, by kind.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ import numpy as np
 
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
-from sphynx.program.frontend.operators import arithmetic, layers, moves, nonlinear, resize
+from sphynx.program.frontend.operators import arithmetic, layers, moves, nonlinear, resize, smooth
 from sphynx.program.frontend.operators.graph import LOGITS, Operation, OperatorGraph
 from sphynx.program.frontend.operators.refusals import refuse_unknown
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.fusion.fuse import Fused, Fuser
 
-WAYS: Ways = {**layers.WAYS, **nonlinear.WAYS, **arithmetic.WAYS, **moves.WAYS, **resize.WAYS}
+EXACT: Ways = {**layers.WAYS, **nonlinear.WAYS, **arithmetic.WAYS, **moves.WAYS, **resize.WAYS}
+WAYS: Ways = {**EXACT, **smooth.WAYS}
 
 
 class OperatorNetwork:
-    def __init__(self, graph: OperatorGraph) -> None:
+    def __init__(self, graph: OperatorGraph, *, approximate: bool = False) -> None:
+        """Smooth activations are refused unless they may be approximated."""
         self.name, self.image, self.final = graph.name, graph.image, graph.final
         self._graph = graph
-        refuse_unknown(_of_maps(graph), WAYS, graph.where)
+        refuse_unknown(_of_maps(graph), WAYS if approximate else EXACT, graph.where)
 
     def trace(
         self, mean: tuple[float, ...], std: tuple[float, ...], *, cuts: Container[str] = (), outline: bool = False

@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from sphynx.errors import InputError, join_faults
-from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.graph import SMOOTH, Operation
 
 _CONTROL = "the way through the network must not depend on the input: export a traced network"
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"
 _ATTENTION = "products of two feature maps cannot be compiled: train the network without attention"
-_SMOOTH = "train the network with ReLU, ReLU6 or a leaky ReLU in its place"
+_SMOOTH = (
+    "it can be approximated, with --approximate (approximate=True in Python); ReLU, ReLU6 and leaky ReLU are exact"
+)
+_CURVED = "train the network with ReLU, ReLU6 or a leaky ReLU in its place"
 _INSIDE = "inside a network it cannot be compiled; at its very end it is taken off, and the client applies it"
 _SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
 _NORM = "use batch norm, whose statistics are fixed"
@@ -19,12 +22,9 @@ _INSTEAD = {
     **dict.fromkeys(("If", "Loop", "Scan", "SequenceMap"), _CONTROL),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
     **dict.fromkeys(("Attention", "MultiHeadAttention", "Einsum"), _ATTENTION),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "Sigmoid"), _INSIDE),
-    **dict.fromkeys(
-        ("Tanh", "Elu", "Selu", "Celu", "Gelu", "Erf", "Exp", "Softplus", "Softsign", "HardSwish",
-         "Swish", "Mish"),
-        _SMOOTH,
-    ),
+    **dict.fromkeys(("Softmax", "LogSoftmax"), _INSIDE),
+    **dict.fromkeys(SMOOTH, _SMOOTH),
+    **dict.fromkeys(("Selu", "Celu", "Erf", "Exp", "Softsign"), _CURVED),
     **dict.fromkeys(("NonZero", "TopK", "Where", "Expand", "Tile", "ScatterND"), _SIZES),
     **dict.fromkeys(
         ("LayerNormalization", "InstanceNormalization", "GroupNormalization", "LpNormalization", "LRN"), _NORM

@@ -1,0 +1,26 @@
+"""Operators that are smooth functions of each element: curves, which are approximated when their range is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sphynx.program.frontend.operators.graph import SMOOTH, Operation
+from sphynx.program.frontend.operators.value import Value
+from sphynx.program.frontend.operators.walker import Walker, Ways
+
+_OTHER_NAMES = {"Swish": "silu", "HardSwish": "hard_swish"}
+
+
+def smooth(walker: Walker, op: Operation) -> Value:
+    function = _OTHER_NAMES.get(op.kind, op.kind.lower())
+    if float(op.attributes.get("alpha", 1)) != 1:
+        raise op.refusal(f"has alpha {op.attributes['alpha']:g}", "Only alpha = 1 can be compiled.")
+    if op.kind == "Gelu" and bytes(op.attributes.get("approximate", b"none")) == b"tanh":
+        function = "gelu_tanh"
+    value = walker.value(op)
+    value = value if value.order is None else value.settled(walker.fuser, op.name)
+    node = walker.fuser.curve(value.node, function, f"{op.name}.activation")
+    return replace(value, node=node, unpadded=None)
+
+
+WAYS: Ways = dict.fromkeys(SMOOTH, smooth)
