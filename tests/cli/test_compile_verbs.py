@@ -211,3 +211,18 @@ def test_a_bad_network_is_refused_before_data_are_opened(
 def test_a_run_has_its_own_statistics(sphynx: Sphynx, run_folder: Path) -> None:
     refused = sphynx("compile", str(run_folder), "-o", "compiled", "--mean", "0.5")
     assert refused.code == 2 and "--mean, --std" in refused.err
+
+
+def test_smooth_activations_need_leave_and_are_reported(sphynx: Sphynx, tmp_path: Path) -> None:
+    make = Maker(("n", 1, 8, 8))
+    x = make.conv("x", 1, 3)
+    x = make.node("Mul", x, make.node("Sigmoid", x))
+    path = str(write(make.model(make.dense(make.node("Flatten", x), 108, 10)), tmp_path / "smooth.onnx"))
+    refused = sphynx("compile", path, "--calibrate", "digits", "-o", "out")
+    assert refused.code == 2 and "Swish cannot be compiled exactly" in refused.err and "--approximate" in refused.err
+    options = (path, "--calibrate", "digits", "--approximate", "--knees", "6", "--weight-bits", "10", "-o", "out")
+    (found,) = json.loads(sphynx("compile", *options, "--json").out)["approximations"]
+    assert found["function"] == "silu" and 0 < found["knees"] <= 6 and 0 < found["rms_error"] < found["largest_error"]
+    shown = sphynx("compile", *options)
+    assert shown.code == 0 and "Approximated" in shown.out and "silu" in shown.out
+    assert load_program(Path("out")).relu_count == found["knees"] * 108

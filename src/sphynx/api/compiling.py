@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sphynx.network.trained import TrainedNetwork
     from sphynx.program.backends import Backend
     from sphynx.program.check import Check
+    from sphynx.program.fusion.approximate import Approximation
     from sphynx.program.quantise import Precision
     from sphynx.program.readers import Readable
 
@@ -54,6 +55,8 @@ class Compiled:
     logit_error: float | None = None  # on the calibration images, relative to the logits' spread; known when compiled
     corrections: Mapping[str, NDArray[Any]] | None = field(default=None, repr=False)  # for `save(derivable=True)`
     folder: Path | None = None  # where it was loaded from
+    approximations: tuple[Approximation, ...] = ()  # of smooth functions, layer by layer; known when compiled
+    approximation_error: float = 0.0  # of the logits, by those alone, relative to their spread
 
     @classmethod
     def load(cls, folder_or_name: str | Path, tell: Callable[[str], None] = lambda _line: None) -> Compiled:
@@ -166,6 +169,8 @@ def compile(
     precision: Precision | None = None,
     image_size: int | None = None,
     stream: bool | None = None,
+    approximate: bool = False,
+    knees: int = 8,
 ) -> Compiled:
     """Folds, fuses and quantises a trained network: a run folder, a model's name, what `load` gave, an ONNX file, or a
     torch module that `sphynx.build` made and you trained.
@@ -173,10 +178,12 @@ def compile(
     Number ranges are measured on training images of `calibrate`: data, their name or path; by default those that a run
     was trained on. `mean` and `std` say how inputs were normalised, where the network does not say it itself: of an
     ONNX file (default 0 and 1) and of a torch module (default: as `calibrate` is). Without a `precision` the weights
-    get as few bits as keep the logits.
+    get as few bits as keep the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...), which become
+    piecewise linear, with so many `knees`, fitted to the same images: `Compiled.approximations` says how far off.
     """
     if isinstance(network, str | Path) and Path(network).suffix.lower() == ".onnx":
-        return _compiled(_read_onnx(Path(network), mean, std), calibrate, precision, image_size, stream)
+        readable = _read_onnx(Path(network), mean, std, approximate, knees)
+        return _compiled(readable, calibrate, precision, image_size, stream)
     if isinstance(network, str | Path):
         from sphynx.api.networks import load
 
@@ -222,10 +229,13 @@ def _compile_module(
     return _compiled(read_trained(trained), data, precision, None, None)
 
 
-def _read_onnx(path: Path, mean: Sequence[float] | float | None, std: Sequence[float] | float | None) -> Readable:
+def _read_onnx(
+    path: Path, mean: Sequence[float] | float | None, std: Sequence[float] | float | None, approximate: bool, knees: int
+) -> Readable:
     from sphynx.program.readers import read_onnx
 
-    return read_onnx(path, 0.0 if mean is None else mean, 1.0 if std is None else std)
+    means, deviations = 0.0 if mean is None else mean, 1.0 if std is None else std
+    return read_onnx(path, means, deviations, approximate=approximate, knees=knees)
 
 
 def _compiled(
@@ -238,4 +248,7 @@ def _compiled(
         where = readable.name or "network"
         data = open_known(str(data or ""), image_size, stream, known, where=where, flag="--calibrate")
     made = readable.compile(data, precision)
-    return Compiled(made.program, made.weights, made.program.name, data.source, made.logit_error, made.corrections)
+    return Compiled(
+        made.program, made.weights, made.program.name, data.source, made.logit_error, made.corrections,
+        approximations=made.approximations, approximation_error=made.approximation_error,
+    )  # fmt: skip

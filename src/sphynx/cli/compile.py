@@ -13,6 +13,7 @@ from sphynx.cli.output_files import out_folder
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
+    from sphynx.api.compiling import Compiled
     from sphynx.program.ir import Linear, Program
 
 
@@ -43,6 +44,15 @@ def compile_run(
     link_bits: Annotated[
         int, typer.Option("--link-bits", help="With --weight-bits: of a weight inside a chain of maps, 4 to 16.")
     ] = 7,
+    approximate: Annotated[
+        bool,
+        typer.Option(
+            "--approximate", help="Allow smooth activations (Sigmoid, SiLU, GELU ...), as piecewise-linear functions."
+        ),
+    ] = False,
+    knees: Annotated[
+        int, typer.Option("--knees", help="With --approximate: ReLUs that a smooth activation may take, 1 to 32.")
+    ] = 8,
     derivable: Annotated[
         bool,
         typer.Option(
@@ -66,6 +76,8 @@ def compile_run(
       sphynx compile sphynx-cifar100-25k -o models/src/sphynx_models/sphynx-cifar100-25k/program --derivable
 
       sphynx compile mine.onnx --calibrate cifar10 --mean 0.49,0.48,0.45 --std 0.25,0.24,0.26 -o compiled/mine
+
+      sphynx compile smooth.onnx --calibrate cifar10 --approximate --knees 12 -o compiled/smooth
     """
     from sphynx.api.compiling import compile as compile_network
     from sphynx.program.cost.cost import layer_costs
@@ -87,6 +99,8 @@ def compile_run(
         precision=None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits),
         image_size=image_size,
         stream=stream,
+        approximate=approximate,
+        knees=knees,
     )
     compiled.save(out, derivable=derivable)
     program = compiled.program
@@ -99,6 +113,8 @@ def compile_run(
                 "ring_bits": program.ring_bits,
                 "weight_bits": program.weight_bits,
                 "logit_error": compiled.logit_error,
+                "approximations": [found.to_json() for found in compiled.approximations],
+                "approximation_error": compiled.approximation_error,
                 "relus": program.relu_count,
                 "comparisons": program.comparison_count,
                 "layers": {
@@ -129,6 +145,29 @@ def compile_run(
         ),
         note=f"ring of {program.ring_bits} bits, weights of {program.weight_bits}, {nonlinear_text(program)}; "
         f"logits off by {compiled.logit_error or 0:.2%} of their spread; hash {program.content_hash[:16]}",
+    )
+    if compiled.approximations:
+        _print_approximations(compiled)
+
+
+def _print_approximations(compiled: Compiled) -> None:
+    print_table(
+        "Approximated",
+        ["layer", "function", ">knees", ">from", ">to", ">rms error", ">largest"],
+        (
+            [
+                found.layer,
+                found.function,
+                count(found.knees),
+                f"{found.low:.3g}",
+                f"{found.high:.3g}",
+                f"{found.rms_error:.2g}",
+                f"{found.largest_error:.2g}",
+            ]
+            for found in compiled.approximations
+        ),
+        note=f"errors in each layer's own units, on the calibration images; together they move the logits by "
+        f"{compiled.approximation_error:.2%} of their spread: more --knees move them less",
     )
 
 

@@ -19,7 +19,7 @@ from sphynx.program.convolve import Array
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.approximate import Approximation, approximated, curves, outlined
 from sphynx.program.fusion.choose import choose_cuts
-from sphynx.program.fusion.fit import DEFAULT_KNEES, KNEES
+from sphynx.program.fusion.fit import DEFAULT_KNEES, require_knees
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.ir import Final
 from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, measure, quantise, relative_error
@@ -83,10 +83,7 @@ def compile_walk(
     `picture_part` is that of the data which the network knows (`DataFace.picture_part`): clients cut theirs alike.
     `knees` are how many ReLUs a smooth function may take for each element.
     """
-    if knees not in KNEES:
-        raise InputError(
-            f"{knees} knees are not possible", where="--knees", remedy=f"Choose from {KNEES.start} to {KNEES.stop - 1}."
-        )
+    require_knees(knees)
 
     def outline(cuts: Container[str]) -> Fused:
         return outlined(walk(mean, std, cuts=cuts, outline=True), knees)

@@ -23,6 +23,7 @@ from sphynx.network.trained import TrainedNetwork
 from sphynx.program.compile import Walk, calibration_images, compile_walk
 from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.frontend.torch_network import trace
+from sphynx.program.fusion.fit import DEFAULT_KNEES, require_knees
 from sphynx.program.ir import Final
 from sphynx.program.quantise import Precision, Quantised
 from sphynx.space.files import AnyDesign
@@ -38,6 +39,7 @@ class Readable:
     name: str
     design: AnyDesign | None = None  # of a network of ours: the data must fit it
     final: Final = ""
+    knees: int = DEFAULT_KNEES  # of its smooth functions, where they may be approximated
 
     def __post_init__(self) -> None:
         with torch.no_grad():
@@ -50,6 +52,7 @@ class Readable:
             return compile_walk(
                 self.walk, self.mean, self.std, calibration_images(data.train), precision,
                 class_names=data.train.class_names, name=self.name, picture_part=data.picture_part, final=self.final,
+                knees=self.knees,
             )  # fmt: skip
 
 
@@ -60,14 +63,25 @@ def read_trained(trained: TrainedNetwork) -> Readable:
     return Readable(partial(trace, network), trained.mean, trained.std, name, network.design)
 
 
-def read_onnx(path: Path, mean: Sequence[float] | float = 0.0, std: Sequence[float] | float = 1.0) -> Readable:
-    """`mean` is subtracted from pixel / 255, which is then divided by `std`: a number, or one for each channel."""
-    network = read_network(path)
+def read_onnx(
+    path: Path,
+    mean: Sequence[float] | float = 0.0,
+    std: Sequence[float] | float = 1.0,
+    *,
+    approximate: bool = False,
+    knees: int = DEFAULT_KNEES,
+) -> Readable:
+    """`mean` is subtracted from pixel / 255, which is then divided by `std`: a number, or one for each channel.
+
+    `approximate` allows smooth activations, of so many knees.
+    """
+    require_knees(knees)
+    network = read_network(path, approximate=approximate)
     channels = network.image.channels
     means, deviations = per_channel(mean, channels, "--mean"), per_channel(std, channels, "--std")
     if min(deviations) <= 0:
         raise InputError("a deviation is not positive", where="--std", remedy="Give what the network was trained with.")
-    return Readable(network.trace, means, deviations, network.name, final=network.final)
+    return Readable(network.trace, means, deviations, network.name, final=network.final, knees=knees)
 
 
 def per_channel(given: Sequence[float] | float, channels: int, flag: str) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""Smooth activations: read as the functions that torch has, refused without leave, approximated within what is reported."""
+"""Smooth activations: read as the functions that torch has, refused without leave, as far off as is reported."""
 
 from pathlib import Path
 
@@ -135,8 +135,8 @@ def test_without_leave_the_error_names_operator_count_and_flag(tmp_path: Path) -
     x = make.node("Tanh", make.node("Flatten", x))
     path = write(make.model(make.dense(x, 72, 4)), tmp_path / "network.onnx")
     with pytest.raises(
-        InputError, match=r"Swish cannot be compiled \(3 times, first in node mul2\).*--approximate"
+        InputError, match=r"Swish cannot be compiled exactly \(3 times, first in node mul2\).*--approximate"
     ) as e:
         read_network(path)
-    assert "Tanh cannot be compiled (node tanh" in str(e.value) and str(path) in str(e.value)
+    assert "Tanh cannot be compiled exactly (node tanh" in str(e.value) and str(path) in str(e.value)
     read_network(path, approximate=True)

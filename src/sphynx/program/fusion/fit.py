@@ -15,6 +15,7 @@ from math import frexp
 
 import numpy as np
 
+from sphynx.errors import InputError
 from sphynx.program.fusion.affine import Floats
 from sphynx.program.rounding import FACTOR_BITS
 
@@ -40,6 +41,13 @@ class Fit:
     def __call__(self, x: Floats) -> Floats:
         made: Floats = self.offset + _hinges(x, self.knees) @ self.changes
         return made
+
+
+def require_knees(count: int) -> None:
+    if count not in KNEES:
+        raise InputError(
+            f"{count} knees are not possible", where="--knees", remedy=f"Choose from {KNEES.start} to {KNEES.stop - 1}."
+        )
 
 
 def fit(function: Function, sample: Floats, count: int) -> Fit:

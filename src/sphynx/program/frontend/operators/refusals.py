@@ -11,9 +11,7 @@ from sphynx.program.frontend.operators.graph import SMOOTH, Operation
 _CONTROL = "the way through the network must not depend on the input: export a traced network"
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"
 _ATTENTION = "products of two feature maps cannot be compiled: train the network without attention"
-_SMOOTH = (
-    "it can be approximated, with --approximate (approximate=True in Python); ReLU, ReLU6 and leaky ReLU are exact"
-)
+_SMOOTH = "have it approximated, with --approximate (approximate=True in Python), or train the network with ReLU"
 _CURVED = "train the network with ReLU, ReLU6 or a leaky ReLU in its place"
 _INSIDE = "inside a network it cannot be compiled; at its very end it is taken off, and the client applies it"
 _SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
@@ -46,9 +44,11 @@ def refuse_unknown(operations: Iterable[Operation], known: Collection[str], wher
             )
     counts = Counter(operation.kind for operation in unknown)
     first = {operation.kind: operation for operation in reversed(unknown)}
-    lines = [
-        f"{kind} cannot be compiled ({'' if count == 1 else f'{count} times, first in '}{first[kind].place}): "
-        + _INSTEAD.get(kind, "it is not known")
-        for kind, count in counts.items()
-    ]
+    lines = [_line(kind, count, first[kind]) for kind, count in counts.items()]
     raise InputError(join_faults(lines), where=where, remedy=f"Use {', '.join(sorted(known))}.")
+
+
+def _line(kind: str, count: int, first: Operation) -> str:
+    what = "cannot be compiled exactly" if kind in SMOOTH else "cannot be compiled"
+    where = first.place if count == 1 else f"{count} times, first in {first.place}"
+    return f"{kind} {what} ({where}): {_INSTEAD.get(kind, 'it is not known')}"
