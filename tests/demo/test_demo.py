@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 
 from sphynx.data.sample_pictures import sample_photographs
-from sphynx.demo.page import COLUMNS, cost_rows, data_url, demo_page
+from sphynx.demo.page import COLUMNS, cost_rows, demo_page
 from sphynx.demo.scenes import SHIPPED_MODEL, Answer, Question, Scene, has_shipped_scene
+from sphynx.report.tables import picture_url
 from sphynx.service.prediction import Prediction
 from sphynx.space.shipped import model_names
 
@@ -60,7 +61,7 @@ def test_a_wrong_answer_is_not_hidden() -> None:
 @pytest.mark.parametrize("channels", [1, 3])
 def test_pictures_travel_inside_the_page(channels: int) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (channels, 8, 6)).astype(np.uint8)
-    head, _, body = data_url(pixels).partition(",")
+    head, _, body = picture_url(pixels).partition(",")
     assert head == "data:image/png;base64"
     shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(body)))).reshape(8, 6, channels)
     assert np.array_equal(shown.transpose(2, 0, 1), pixels)

@@ -110,7 +110,7 @@ def test_the_pieces_of_a_tensor_are_one_row_of_traffic(tmp_path: Path) -> None:
 def test_results_of_another_machine_are_labelled(whole: Report) -> None:
     assert "other machine (NVIDIA H200)" in whole.html
     assert "not\u00a0here\u00a0[1]" in whole.html
-    assert re.search(r"<td class=\"[^\"]*\">here</td>", whole.html)  # the run that was made by this test
+    assert re.search(r"<td [^>]*>here</td>", whole.html)  # the run that was made by this test
 
 
 def test_a_machine_with_several_versions_is_named_once_in_a_caption() -> None:
@@ -127,7 +127,7 @@ def test_a_machine_with_several_versions_is_named_once_in_a_caption() -> None:
 @pytest.mark.parametrize(
     ("inputs", "sections"),
     [
-        (("first",), ["networks", "training", "cards"]),
+        (("first",), ["summary", "network", "training", "cards"]),
         (("places",), ["search"]),
         (("private.json",), ["private"]),
         (("check.json",), ["private"]),
@@ -146,10 +146,12 @@ def test_a_design_run_shows_its_comparison_and_its_runs(tmp_path: Path) -> None:
     result = pipeline(tmp_path / "small", rivals=1).run()
     page = make(tmp_path / "small").html
     assert re.findall(r'<section id="(\w+)">', page) == [
+        "summary",
+        "network",
         "design",
-        "networks",
         "training",
         "search",
+        "networks",
         "cards",
     ]
     for row in result.comparison.rows:
@@ -163,7 +165,7 @@ def test_a_design_run_shows_its_comparison_and_its_runs(tmp_path: Path) -> None:
     file.write_text(json.dumps({**result.to_json(), "comparison": {"recipe": None, "rows": [], "gains": []}}))
     alone = make(tmp_path / "small").html
     assert "budget " in alone and f"{100 * result.accuracy:.2f} %" in alone
-    assert re.findall(r'<section id="(\w+)">', alone)[0] == "design"
+    assert re.findall(r'<section id="(\w+)">', alone)[0] == "summary"
 
 
 def test_what_is_no_input_is_refused(tmp_path: Path) -> None:

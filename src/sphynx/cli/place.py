@@ -82,7 +82,11 @@ def place(
 
 
 def _print(result: PlacementResult, out: Path) -> None:
+    from sphynx.search.placement.doubt import doubt
+
     final, alone = result.beta_hat[-1], result.accuracy
+    why = doubt(result.placements, result.beta_hat)
+    inconclusive = f"; inconclusive: {why}" if why else ""
     print_table(
         f"Placements: {out / 'design.json'}",
         ["reduce cells at", ">beta", ">held-out accuracy in the search", *([">trained alone"] if alone else [])],
@@ -95,7 +99,7 @@ def _print(result: PlacementResult, out: Path) -> None:
             ]
             for number, place in enumerate(result.placements)
         ),
-        note=f"figure: {out / 'figures' / 'placement.svg'}",
+        note=f"figure: {out / 'figures' / 'placement.svg'}{inconclusive}",
     )
 
 

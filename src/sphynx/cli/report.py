@@ -7,40 +7,69 @@ from typing import Annotated
 
 import typer
 
-from sphynx.cli.options import Json
+from sphynx.cli import options as opt
 from sphynx.cli.output import print_json
 
 
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(help="Run folders, results files, names of models, JSON of `bench private` and `check`."),
+        typer.Argument(
+            help="Your network first: a run folder, a compiled one, or a model's name. Then runs to compare it with, "
+            "results files, JSON of `bench` and `check`."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("report.html"),
     figures: Annotated[
         Path | None, typer.Option("--figures", help="Also write every figure there, as SVG and PNG.")
     ] = None,
     title: Annotated[str, typer.Option("--title", help="The page's title.")] = "Sphynx report",
-    as_json: Json = False,
+    compiled: Annotated[
+        Path | None,
+        typer.Option(
+            "--compiled", help="The network, compiled. [default: what lies beside runs/NAME as compiled/NAME]"
+        ),
+    ] = None,
+    data: opt.KnownData = "",
+    ask: Annotated[int, typer.Option("--ask", min=0, max=100, help="Test images to ask about privately.")] = 6,
+    examine: Annotated[
+        bool,
+        typer.Option("--examine/--no-examine", help="Evaluate and ask your network for the page; it takes its data."),
+    ] = True,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
 ) -> None:
-    """Make one self-contained page: networks, cells, curves, comparison, private inference, model cards.
+    """Make one self-contained page: your network in one card, how it is built, curves, comparison, private inference.
 
-    What an input does not hold is left out. Results of another machine or version are labelled as such.
+    The page is about the first input; others are for comparison. Benchmarks and checks that lie in its folder or beside
+    it are found. What an input does not hold is left out. Results of another machine or version are labelled as such.
 
     Examples:
 
       sphynx report runs/digits -o report.html
 
+      sphynx report compiled/mine -o report.html
+
       sphynx report sphynx-cifar100-25k results/cifar100 private.json -o report.html --figures figures/
 
       sphynx check compiled/ --data cifar100 --json > ranges.json; sphynx report runs/paper ranges.json -o report.html
     """
+    from sphynx.api.summarising import summarise
     from sphynx.report.page import make_report
-    from sphynx.report.sources import read_sources
+    from sphynx.report.sources import add_beside, read_sources
     from sphynx.run.environment import describe_environment
     from sphynx.train.processes import pick_device
 
-    made = make_report(read_sources(runs), describe_environment(pick_device("auto")), title=title)
+    voice = opt.voice_for(False, quiet, as_json)
+    sources = read_sources(runs)
+    for file in add_beside(runs, sources):
+        voice.say(f"found {file}", stage="report")
+    summary = None
+    if examine:
+        summary = summarise(
+            runs, sources, compiled=compiled, data=data, ask=ask, tell=lambda line: voice.say(line, stage="report")
+        )
+    made = make_report(sources, describe_environment(pick_device("auto")), title=title, summary=summary)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(made.html, encoding="utf-8")
     written = [out, *(made.save_figures(figures) if figures is not None else [])]

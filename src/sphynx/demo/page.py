@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from sphynx.demo.scenes import BACKENDS, Answer, Pixels, Scene
-from sphynx.report.cards import Table, Tile
-from sphynx.report.page import Picture, Section, pictures_part, render, table_part
+from sphynx.demo.scenes import BACKENDS, Answer, Scene
+from sphynx.report.page import Section, pictures_part, render, table_part
+from sphynx.report.tables import Picture, Table, Tile, picture_url
 
 SUBTITLE = (
     "Two processes on one machine, a server with the weights and a client with the pictures, over mutual TLS 1.3. "
@@ -75,13 +71,4 @@ def _picture(answer: Answer) -> Picture:
     ]
     if truth:
         lines.append(f"labelled: {truth}")
-    return Picture(data_url(answer.question.pixels), answer.question.name, tuple(lines))
-
-
-def data_url(pixels: Pixels) -> str:
-    from PIL import Image
-
-    stored = io.BytesIO()
-    picture = np.ascontiguousarray(pixels.transpose(1, 2, 0))
-    Image.fromarray(picture[..., 0] if picture.shape[2] == 1 else picture).save(stored, "PNG")
-    return "data:image/png;base64," + base64.b64encode(stored.getvalue()).decode()
+    return Picture(picture_url(answer.question.pixels), answer.question.name, tuple(lines))

@@ -1,4 +1,4 @@
-"""The words and tables of a report: network summaries, training and benchmark tables, model cards, headline tiles."""
+"""The words and tables of a report: networks, training and benchmark tables, model cards, headline tiles."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from sphynx.report.svg.chart_axes import bytes_text, seconds_text, short_number
 from sphynx.report.svg.charts import WIDE
 from sphynx.report.svg.drawing import Drawing
 from sphynx.report.svg.skeleton import draw_skeleton
+from sphynx.report.tables import Table, Tile, percent
 from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any
@@ -25,21 +26,9 @@ from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.space.stream import StreamDesign
 
+_ROLES = {"own": "", "comparison": " (for comparison)", "teacher": " (the teacher)"}
+
 Facts = Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Table:
-    columns: Sequence[str]  # a name with '>' is aligned to the right
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Tile:
-    name: str
-    value: str
-    detail: str
 
 
 @dataclass(frozen=True)
@@ -49,6 +38,7 @@ class NetworkCard:
     facts: Facts
     skeleton: Chart | None
     cells: Mapping[str, str] = field(default_factory=dict)  # file name -> SVG
+    compared: bool = False  # not what the page is about, but beside it
 
 
 @dataclass(frozen=True)
@@ -62,7 +52,9 @@ def network_cards(sources: Sources) -> list[NetworkCard]:
     """One per different network; cells are drawn once each, with the first network that has them."""
     cards, drawn = [], dict[str, str]()
     designs = {design_fingerprint(run.design): run.design for run in sources.training}
-    for number, (key, design) in enumerate(designs.items()):
+    own = {design_fingerprint(run.design) for run in sources.training if run.role == "own"}
+    ordered = sorted(designs.items(), key=lambda item: item[0] not in own)
+    for number, (key, design) in enumerate(ordered):
         runs = [run.name for run in sources.training if design_fingerprint(run.design) == key]
         cells: dict[str, str] = {}
         if isinstance(design, Design | MicroDesign):
@@ -70,7 +62,8 @@ def network_cards(sources: Sources) -> list[NetworkCard]:
         skeleton = None
         if isinstance(design, Design | StreamDesign):
             skeleton = Chart(f"skeleton-{number}", _title(design), "", partial(_skeleton, design))
-        cards.append(NetworkCard(f"network-{number}", _title(design), _design_facts(design, runs), skeleton, cells))
+        facts = _design_facts(design, runs)
+        cards.append(NetworkCard(f"network-{number}", _title(design), facts, skeleton, cells, compared=key not in own))
     for number, search in enumerate(sources.searches, len(cards)):
         cells = _draw_cells(search.genotype, drawn)
         if cells:
@@ -100,8 +93,8 @@ def _draw_cells(genotype: Genotype, drawn: dict[str, str]) -> dict[str, str]:
 
 
 def _title(design: AnyDesign) -> str:
-    relus = short_number(account_of_any(design).total.relus)
-    return f"{design.name + ': ' if design.name else ''}{describe_network(design)}, {relus} ReLUs"
+    relus = account_of_any(design).total.relus
+    return f"{design.name + ': ' if design.name else ''}{describe_network(design)}, {relus:,} ReLUs"
 
 
 def _design_facts(design: AnyDesign, runs: Sequence[str]) -> Facts:
@@ -141,7 +134,7 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
         if not made.here and made.text not in notes:
             notes.append(made.text)
         rows.append([
-            run.name, short_number(run.relus), _percent(run.accuracy), str(run.epochs),
+            f"{run.name}{_ROLES[run.role]}", f"{run.relus:,}", percent(run.accuracy), str(run.epochs),
             str(recipe["batch_size"]), recipe["distillation"] if run.distilled else "no",
             "-" if run.result is None else f"{run.result.minutes:.1f}",
             "here" if made.here else f"not\u00a0here\u00a0[{notes.index(made.text) + 1}]",
@@ -151,7 +144,7 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
 
 
 def _ranking_note(ranking: Sequence[RankedCells]) -> list[str]:
-    order = ", ".join(f"{entry.cells} {_percent(100 * entry.held_out)}{_length(entry)}" for entry in ranking)
+    order = ", ".join(f"{entry.cells} {percent(100 * entry.held_out)}{_length(entry)}" for entry in ranking)
     return [f"Ranked before by short trainings, on held-out training images: {order}."] if ranking else []
 
 
@@ -162,7 +155,7 @@ def _length(ranked: RankedCells) -> str:
 
 def search_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     rows = [
-        [s.name, s.strategy, str(len(s.held_out)), _percent(100 * s.held_out[-1]) if s.held_out else "-"]
+        [s.name, s.strategy, str(len(s.held_out)), percent(100 * s.held_out[-1]) if s.held_out else "-"]
         for s in sources.searches
     ]
     made = made_elsewhere((search.environment for search in sources.searches), present)
@@ -174,11 +167,11 @@ def design_table(run: DesignRun, present: Mapping[str, Any]) -> Table:
     """The networks of one plan, which differ in their cells only; its own alone, where no comparison was made."""
     result = run.result
     compared = [
-        [row.cells, _percent(100 * row.mean), _deviation(row.deviation), str(len(row.accuracies)),
+        [row.cells, percent(100 * row.mean), _deviation(row.deviation), str(len(row.accuracies)),
          f"{row.parameters:,}", f"{row.minutes:.1f}"]
         for row in result.comparison.rows
     ]  # fmt: skip
-    own = [result.cells, _percent(100 * result.accuracy), _deviation(result.accuracy_std),
+    own = [result.cells, percent(100 * result.accuracy), _deviation(result.accuracy_std),
            str(len(result.accuracies)), "-", f"{result.minutes.get('training', 0.0):.1f}"]  # fmt: skip
     plan = (
         f"{run.name}: {result.data}, budget {result.relu_budget:,} ReLUs; C = {result.channels}, D = {result.depth}, "
@@ -212,7 +205,7 @@ def _model_facts(run: TrainingRun, result: Score, present: Mapping[str, Any]) ->
         ("what it does", f"puts {run.design.image} images into one of {run.design.classes} classes"),
         ("network", _title(run.design)),
         ("training data", f"{run.data_name}: {data['train']:,} images; augmentation: {_augmentation(recipe)}"),
-        ("test accuracy", f"{_percent(run.accuracy)}{top5}, on {result.test_images or data['test']:,} images"),
+        ("test accuracy", f"{percent(run.accuracy)}{top5}, on {result.test_images or data['test']:,} images"),
         ("how it was measured", f"final epoch, seed {result.seed}, one run"),
         ("training", f"{recipe['epochs']} epochs, batch {recipe['batch_size']}, {recipe['optimizer']}, "
                      f"rate {recipe['learning_rate']}, weight decay {recipe['weight_decay']}"),
@@ -231,8 +224,8 @@ def tiles(sources: Sources, present: Mapping[str, Any]) -> list[Tile]:
     finished = [run for run in sources.training if run.accuracy is not None and not _is_teacher(run)]
     if finished:
         best = max(finished, key=lambda run: run.accuracy or 0)
-        found.append(Tile("highest test accuracy", _percent(best.accuracy), f"{best.name}, on {best.data_name}"))
-        fewest, most = (short_number(float(f"{pick(run.relus for run in finished):.3g}")) for pick in (min, max))
+        found.append(Tile("highest test accuracy", percent(best.accuracy), f"{best.name}, on {best.data_name}"))
+        fewest, most = (f"{pick(run.relus for run in finished):,}" for pick in (min, max))
         value = fewest if fewest == most else f"{fewest}\u2013{most}"
         found.append(Tile("ReLUs", value, f"{len(finished)} trained network{'s' if len(finished) > 1 else ''}"))
     timed = (row for row in sources.private if row.values.online_s)
@@ -255,7 +248,7 @@ def subtitle(sources: Sources) -> str:
         (len(sources.designs), "design run"), (len(sources.training), "training run"),
         (len(sources.searches), "cell search"), (len(sources.placements), "placement search"),
         (len(sources.private), "private benchmark"),
-        (len(sources.checks), "range check"),
+        (len(sources.checks), "range check"), (len(sources.compiled), "compiled network"),
     ]  # fmt: skip
     return ", ".join(f"{n} {word}{_plural(word, n)}" for n, word in counts if n)
 
@@ -271,7 +264,3 @@ def _augmentation(recipe: Mapping[str, Any]) -> str:
 
 def _deviation(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.2f}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f} %"

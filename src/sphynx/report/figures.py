@@ -16,6 +16,7 @@ from sphynx.report.sources import PlacementRun, Sources, TrainingRun
 from sphynx.report.svg.chart_axes import Axis, epoch_axis, linear_axis, log_axis, seconds_text
 from sphynx.report.svg.charts import WIDE, Point, Series, curves, wrapped
 from sphynx.report.svg.drawing import SERIES, Drawing, Mark, Text, roles
+from sphynx.search.placement.doubt import doubt
 
 FEW_EPOCHS = 12  # up to here each one is marked
 PEERS = (
@@ -116,9 +117,12 @@ def beta_drawing(
 def placement_chart(run: PlacementRun, number: int, present: Mapping[str, Any]) -> Chart:
     how = "Algorithm 1" if not run.by_losses else "Algorithm 1, by running losses instead of the paper's gradient"
     caption = f"Softmax of beta after each epoch of {how}. The placement with the largest value is taken."
+    if why := doubt(run.placements, run.beta_hat):
+        caption += f" INCONCLUSIVE: {why}. Another seed or a longer search may choose another one."
     caption += made_elsewhere([run.environment], present)
     draw = partial(beta_drawing, run.placements, run.beta_hat)
-    return Chart(f"beta-{number}", f"Where the reduce cells go: {run.name}", caption, draw)
+    verdict = " (inconclusive)" if why else ""
+    return Chart(f"beta-{number}", f"Where the reduce cells go: {run.name}{verdict}", caption, draw)
 
 
 def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Chart]:

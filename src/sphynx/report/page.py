@@ -22,9 +22,11 @@ from sphynx.report.figures import (
 )
 from sphynx.report.private_part import private_charts, private_table, throughput_table
 from sphynx.report.sources import Sources
+from sphynx.report.summary import NetworkSummary, lead_runs, rows_of, summary_of
 from sphynx.report.svg.charts import NARROW, WIDE
 from sphynx.report.svg.drawing import Drawing, colour_rules
 from sphynx.report.svg.png import save_png
+from sphynx.report.tables import Picture, Table, Tile
 from sphynx.version import __version__
 
 
@@ -33,15 +35,6 @@ class Section:
     id: str
     title: str
     parts: list[Mapping[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A small image with a line or two about it."""
-
-    source: str  # data: URL, so that the page stays one file
-    title: str
-    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,16 +62,36 @@ class Report:
         return written
 
 
-def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "Sphynx report") -> Report:
-    """`present` is this machine and source (`run.environment`): what was made elsewhere is labelled so."""
+def known_summary(sources: Sources) -> NetworkSummary | None:
+    """Of the one network that the page is about, as far as files say it."""
+    runs = lead_runs(sources)
+    return summary_of(runs, rows_of(runs[0].name.split("/")[0], runs[0].relus, sources)) if runs else None
+
+
+def make_report(
+    sources: Sources, present: Mapping[str, Any], *, title: str = "Sphynx report", summary: NetworkSummary | None = None
+) -> Report:
+    """`present` is this machine and source (`run.environment`): what was made elsewhere is labelled so.
+
+    `summary` is of the network that the page is about; unless it is given, what the files say of it.
+    """
+    summary = summary or known_summary(sources)
     networks = cards.network_cards(sources)
+    compared = [card for card in networks if summary is None or card.compared]
+    own = [card for card in networks if card not in compared]
     sections = [
+        *([] if summary is None else [_summary(summary)]),
+        Section("network", "How it is built", [_network_part(card) for card in own]),
         _designs(sources, present),
-        Section("networks", "Networks", [_network_part(card) for card in networks]),
         _training(sources, present),
         _searches(sources, present),
         Section("comparison", "Beside published results", [_part(chart) for chart in pareto_charts(sources, present)]),
         _private(sources, present),
+        Section(
+            "networks",
+            "Networks" if summary is None else "Networks for comparison",
+            [_network_part(card) for card in compared],
+        ),
         Section("cards", "Model cards", [_card_part(card) for card in cards.model_cards(sources, present)]),
     ]
     sections = [section for section in sections if section.parts]
@@ -89,10 +102,20 @@ def make_report(sources: Sources, present: Mapping[str, Any], *, title: str = "S
     html = render(
         title=title,
         subtitle=cards.subtitle(sources),
-        tiles=cards.tiles(sources, present),
+        tiles=cards.tiles(sources, present) if summary is None else [],
         sections=sections,
     )
     return Report(html, tuple(charts), {name: svg for card in networks for name, svg in card.cells.items()})
+
+
+def _summary(summary: NetworkSummary) -> Section:
+    section = Section("summary", "Your network")
+    section.parts.append({"kind": "summary", "title": summary.name, "what": summary.what, "tiles": summary.tiles(),
+                          "pictures": summary.pictures(), "missing": summary.missing})  # fmt: skip
+    table, chart = summary.class_table(), summary.chart()
+    section.parts += [table_part(table)] if table is not None else []
+    section.parts += [_part(chart)] if chart is not None else []
+    return section
 
 
 def _designs(sources: Sources, present: Mapping[str, Any]) -> Section:
@@ -152,16 +175,16 @@ def _card_part(card: cards.ModelCard) -> dict[str, Any]:
             "cells": []}  # fmt: skip
 
 
-def table_part(table: cards.Table) -> dict[str, Any]:
+def table_part(table: Table) -> dict[str, Any]:
     columns = [{"name": name.removeprefix(">"), "number": name.startswith(">")} for name in table.columns]
-    return {"kind": "table", "columns": columns, "rows": table.rows, "notes": table.notes}
+    return {"kind": "table", "title": table.title, "columns": columns, "rows": table.rows, "notes": table.notes}
 
 
 def pictures_part(pictures: Sequence[Picture]) -> dict[str, Any]:
     return {"kind": "pictures", "pictures": pictures}
 
 
-def render(*, title: str, subtitle: str, tiles: Sequence[cards.Tile], sections: Sequence[Section]) -> str:
+def render(*, title: str, subtitle: str, tiles: Sequence[Tile], sections: Sequence[Section]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sphynx.report.cards import Table
 from sphynx.report.figures import Chart
 from sphynx.report.measured import BenchEntry, Layer, PerParty, PrivateTimes, Throughput
 from sphynx.report.provenance import made_elsewhere, provenance
@@ -18,8 +17,13 @@ from sphynx.report.sources import RangeCheck, Sources
 from sphynx.report.svg.chart_axes import bytes_text, seconds_text
 from sphynx.report.svg.drawing import Drawing, Key, roles
 from sphynx.report.svg.spans import Panel, Piece, SpanRow, Tick, spans
+from sphynx.report.tables import Table
 
 PHASES = ("offline", "online")
+_SHORT = (
+    (".activation/mask", " mask"), (".activation.input", " map"), (".activation", " ReLU"), ("cells.", "cell "),
+    ("/mask", " mask"),
+)  # fmt: skip
 PLACE = re.compile(r"\[[^\]]*\]")  # of a tensor: one that is sent in pieces has one section for each
 
 
@@ -31,7 +35,7 @@ def private_table(sources: Sources, present: Mapping[str, Any]) -> Table:
             f"{row.name} [{machines.index(where) + 1}]",
             _seconds(row.values.offline_s), _seconds(row.values.online_s), _seconds(row.values.total_s),
             _seconds(row.values.plaintext_s), _bytes(row.values.offline_bytes), _bytes(row.values.online_bytes),
-            "-" if row.values.rounds is None else str(row.values.rounds), _memory(row.values.peak_memory_bytes),
+            "-" if row.values.rounds is None else str(row.values.rounds), memory_text(row.values.peak_memory_bytes),
             _yes(row.values.equal_to_oracle),
         ]
         for row, where in zip(sources.private, made, strict=True)
@@ -123,13 +127,13 @@ def _traffic_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping[
                     Piece(0.0, sent, "s0", f"{name}, {phase}: {bytes_text(sent)} sent"),
                     Piece(sent, sent + received, "s1", f"{name}, {phase}: {bytes_text(received)} received"),
                 ]
-                rows.append(SpanRow(name, pieces, total=bytes_text(sent + received)))
+                rows.append(SpanRow(_short(name), pieces, total=bytes_text(sent + received)))
             if rows:
                 panels.append(Panel(phase, rows, bytes_text))
         key = [Key("sent by the client", "s0"), Key("received", "s1")]
         return spans(f"traffic of {row.name}", panels, key, width=width)
 
-    caption = "Bytes by layer. NAME/mask: encrypted masks, for the linear maps. The two phases have their own axes."
+    caption = "Bytes by layer. mask: encrypted masks, for the linear maps. The two phases have their own axes."
     caption += f" Machine: {_made(row, present)}."
     return Chart(f"traffic-{number}", f"Traffic by layer: {row.name}", caption, draw)
 
@@ -155,7 +159,7 @@ def _range_chart(check: RangeCheck, number: int, present: Mapping[str, Any]) -> 
             pieces = [Piece(0, given, "s6", f"{name}: range of {given} bits", True)] if given else []
             pieces.append(Piece(0, used, "s0", f"{name}: {used} bits used by {images:,} images"))
             worst = Tick(bound, "s5", "diamond", f"{name}: no image can need more than {bound} bits")
-            rows.append(SpanRow(name, pieces, [worst]))
+            rows.append(SpanRow(_short(name), pieces, [worst]))
         key = [Key("used", "s0"), Key("range", "s6", hollow=True), Key("worst case", "s5", "diamond")]
         return spans(f"ranges of {check.name}", [Panel("", rows, lambda bits: f"{bits:g} bits")], key, width=width)
 
@@ -163,6 +167,13 @@ def _range_chart(check: RangeCheck, number: int, present: Mapping[str, Any]) -> 
     caption += "A linear map without a range is a link of a chain, which may wrap around the ring."
     caption += made_elsewhere([check.environment], present)
     return Chart(f"ranges-{number}", f"Use of number ranges: {check.name}", caption, draw)
+
+
+def _short(tensor: str) -> str:
+    """cells.0.activation/mask -> cell 0 mask"""
+    for word, short in _SHORT:
+        tensor = tensor.replace(word, short)
+    return tensor
 
 
 def _kind(section: str) -> str:
@@ -186,7 +197,7 @@ def _bytes(value: float | None) -> str:
     return "-" if value is None else bytes_text(value)
 
 
-def _memory(found: PerParty | None) -> str:
+def memory_text(found: PerParty | None) -> str:
     """Server / client."""
     if found is None:
         return "-"

@@ -5,9 +5,9 @@ that `sphynx bench` and `sphynx check` print. Each input says by its content wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sphynx.design.results import DesignResult
 from sphynx.errors import InputError
@@ -15,6 +15,7 @@ from sphynx.record import Record
 from sphynx.report.measured import BenchEntry, PrivateTimes, Ranges, Scaling, Throughput
 from sphynx.run.folder import RunFolder
 from sphynx.run.stages import STAGES
+from sphynx.space.artifact import kind_of
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.json_file import read_json
@@ -22,7 +23,10 @@ from sphynx.space.shipped import CARD, load_card, model_path
 
 CONFIG, RESULT, ENVIRONMENT, BETA = "config.json", "result.json", "environment.json", "beta.json"
 DESIGN = "design.json"
+RUN_FILES = (CONFIG, RESULT, ENVIRONMENT, BETA, DESIGN, STAGES, "normalisation.json", "genotype.json", "data.json")
 PRIVATE_KEYS = ("model", "backend", "online_s")
+
+Role = Literal["own", "comparison", "teacher"]  # what the page is about, and what stands beside it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +49,7 @@ class TrainingRun:
     metrics: Sequence[Mapping[str, Any]]
     environment: Mapping[str, Any]
     result: Score | None  # None: not finished
+    role: Role = "own"
 
     @property
     def relus(self) -> int:
@@ -130,19 +135,62 @@ class Sources:
     throughput: list[BenchEntry[Throughput]] = field(default_factory=list)  # rows of `sphynx bench throughput`
     scaling: list[ScalingRun] = field(default_factory=list)
     checks: list[RangeCheck] = field(default_factory=list)
+    compiled: list[Path] = field(default_factory=list)  # folders of `sphynx compile`, of ONNX networks too
 
 
 def read_sources(paths: Sequence[Path]) -> Sources:
+    """The page is about the first path's runs; those of further paths are for comparison."""
     found = Sources()
     for given in paths:
+        before = len(found.training)
         path = given if given.suffix == ".json" else model_path(given)
         if (path / CARD).is_file():
             found.training.append(_model(path))
+        elif kind_of(path) == "compiled":
+            found.compiled.append(path)
         elif path.is_dir():
             _read_folder(path, found)
         else:
             _read_file(path, read_json(path), found)
+        if before or (found.compiled and found.compiled[0] != path):
+            found.training[before:] = [replace(run, role="comparison") for run in found.training[before:]]
+    found.training.sort(key=lambda run: run.role != "own")
     return found
+
+
+def add_beside(paths: Sequence[Path], found: Sources) -> list[Path]:
+    """Benchmarks and checks that lie in a run's folder or beside it, and are of that run; returns their files."""
+    added: list[Path] = []
+    for given in paths:
+        folder = given if given.is_dir() else given.parent
+        if not given.exists() or given.suffix == ".json" or (given / CARD).is_file():
+            continue
+        name, given_files = folder.resolve().name, {path.resolve() for path in paths}
+        for file in sorted([*folder.glob("*.json"), *folder.resolve().parent.glob("*.json")]):
+            if file.resolve() in given_files or file.name in RUN_FILES or file in added:
+                continue
+            if _belongs(file, name):
+                _read_file(file, read_json(file), found)
+                added.append(file)
+    return added
+
+
+def _belongs(file: Path, name: str) -> bool:
+    """Whether it is a benchmark or a check of the network of this name. What cannot be read is something else."""
+    try:
+        data = read_json(file)
+    except InputError:
+        return False
+    if not isinstance(data, Mapping):
+        return False
+    if {"layers", "images", "accuracy"} <= data.keys():
+        return Path(str(data.get("compiled", ""))).name == name
+    rows = data.get("rows")
+    kinds = PRIVATE_KEYS, ("model", "inferences_per_s")
+    return isinstance(rows, list) and any(
+        isinstance(row, Mapping) and row.get("model") == name and any(set(kind) <= row.keys() for kind in kinds)
+        for row in rows
+    )
 
 
 def _model(folder: Path) -> TrainingRun:
@@ -194,7 +242,15 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
     elif config.get("scored_on", "test") == "test":  # else its accuracy is of a ranking, not of test images
         design = any_design_from_json(config["design"], where=str(folder / CONFIG))
         score = None if result is None else Score.from_json(result, where=str(folder / RESULT))
-        found.training.append(TrainingRun(name, design, config, run.read_metrics(), environment, score))
+        role = _role(folder)
+        found.training.append(TrainingRun(name, design, config, run.read_metrics(), environment, score, role))
+
+
+def _role(folder: Path) -> Role:
+    """By its place in a run of several networks."""
+    if folder.name == "teacher":
+        return "teacher"
+    return "comparison" if "comparison" in folder.parts[-3:-1] else "own"
 
 
 def _read_file(path: Path, data: Any, found: Sources) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sphynx.report.figures import beta_drawing
 from sphynx.report.svg.charts import WIDE, Bar, Group, bars, stacked
 from sphynx.report.svg.drawing import Key
+from sphynx.search.placement.doubt import doubt
 from sphynx.search.placement.place import PlacementResult
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ def draw_placement(result: PlacementResult, path: Path) -> None:
         groups.append(Group(name, members))
     key = [Key("beta", "s1"), *([Key("held-out accuracy, trained alone", "s0")] if result.accuracy else [])]
     chosen = bars("placements", groups, key, y_name="percent", from_zero=True)
-    over_time = beta_drawing(result.placements, result.beta_hat, WIDE)
+    why = doubt(result.placements, result.beta_hat)
+    note = f"Inconclusive: {why}." if why else ""
+    over_time = beta_drawing(result.placements, result.beta_hat, WIDE, note=note)
     drawing = stacked("placement search", [("reduce cells at", chosen), ("beta over the search", over_time)], WIDE)
     path.write_text(drawing.to_svg())
 

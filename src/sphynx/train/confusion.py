@@ -37,6 +37,11 @@ class Confusion:
         pairs = labels.cpu() * size + answers.cpu()
         self._counts += torch.bincount(pairs, minlength=size * size).view(size, size)
 
+    @property
+    def counts(self) -> tuple[tuple[int, ...], ...]:
+        """[class][answer]"""
+        return tuple(map(tuple, self._counts.tolist()))
+
     def classes(self) -> list[ClassScore]:
         """Worst first, those with more images before others; classes without images last."""
         scores = [self._score(label) for label in range(len(self._names))]

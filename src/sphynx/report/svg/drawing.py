@@ -56,6 +56,7 @@ class Box:
     radius: float = 0.0
     hollow: bool = False  # an outline, faintly filled
     tip: str = ""
+    strength: float = 1.0  # of the colour, over what lies below
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,8 @@ def _svg(shape: Shape) -> str:
     paint = _paint(shape.role, hollow=shape.hollow)
     if isinstance(shape, Box):
         where = f'x="{shape.x:.1f}" y="{shape.y:.1f}" width="{max(shape.width, 0):.1f}" height="{shape.height:.1f}"'
-        return _tipped("rect", f'{where} rx="{shape.radius:g}" {paint}', shape.tip)
+        faint = f' fill-opacity="{shape.strength:.2f}"' if shape.strength < 1 else ""
+        return _tipped("rect", f'{where} rx="{shape.radius:g}" {paint}{faint}', shape.tip)
     if shape.mark == "circle":
         return _tipped("circle", f'cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="{shape.radius:g}" {paint}', shape.tip)
     corners = mark_outline(shape)

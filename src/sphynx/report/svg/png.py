@@ -46,7 +46,7 @@ def _draw(axes: object, shape: Shape, order: int) -> None:
         )  # fmt: skip
         return
     style: dict[str, Any] = {
-        "facecolor": (*_rgb(colour), 0.14) if shape.hollow else colour,
+        "facecolor": (*_rgb(colour), 0.14 if shape.hollow else shape.strength if isinstance(shape, Box) else 1.0),
         "edgecolor": colour if shape.hollow else "none",
         "linewidth": 1.1,
         "zorder": order,

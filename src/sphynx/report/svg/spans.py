@@ -105,6 +105,12 @@ def _panel(drawing: Drawing, panel: Panel, left: float, width: float) -> None:
 def _fitted(name: str, room: float) -> str:
     if text_width(name, SIZE) <= room:
         return name
-    while len(name) > 3 and text_width(name + "…", SIZE) > room:
-        name = name[:-1]
-    return name + "…"
+    kept = len(name)
+    while kept > 3 and text_width(_without_middle(name, kept), SIZE) > room:
+        kept -= 1
+    return _without_middle(name, kept)
+
+
+def _without_middle(name: str, kept: int) -> str:
+    """Names of layers differ at both ends."""
+    return f"{name[: kept - kept // 2]}…{name[len(name) - kept // 2 :]}"

@@ -1,0 +1,170 @@
+"""The network that a report is about, evaluated and asked: its classes, private answers, and what an answer costs.
+
+Files say some of it (`report.summary`); the rest takes the data, and for answers and costs the compiled network, which
+is looked for beside the run: runs/NAME and compiled/NAME. What cannot be found out is said on the page, with a remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from sphynx.api.compiling import Compiled
+from sphynx.api.networks import evaluate, load
+from sphynx.data.images import Data
+from sphynx.data.known import open_known
+from sphynx.data.streamed import StreamedData
+from sphynx.errors import InputError
+from sphynx.network.trained import TrainedNetwork
+from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.interpret import interpret
+from sphynx.report.page import known_summary
+from sphynx.report.sources import Sources
+from sphynx.report.summary import Asked, Cost, Judged, NetworkSummary, measured_cost, rows_of
+from sphynx.report.tables import picture_url
+from sphynx.space.artifact import MODEL, PROGRAM, kind_of
+from sphynx.space.shipped import CARD, model_path
+from sphynx.train.confusion import Confusion
+
+LINK = "lan"  # that a cost is estimated for where none was measured
+INTEGER_IMAGES, INTEGER_BATCH = 1000, 50  # that a program without a float network is judged by
+
+Tell = Callable[[str], None]
+
+
+def summarise(
+    paths: Sequence[Path], sources: Sources, *, compiled: Path | None = None, data: str = "", ask: int = 6,
+    tell: Tell = lambda _line: None,
+) -> NetworkSummary | None:  # fmt: skip
+    """Of the network at the first path; None where the page is about several networks or about benchmarks alone."""
+    known, first = known_summary(sources), _existing(paths[0])
+    program = _compiled(first, compiled, sources, known, tell)
+    if known is None and kind_of(first) == "compiled" and program is not None:
+        known = _of_program(program, sources)
+    if known is None:
+        return None
+    trained = _trained(first)
+    opened, why = _data(trained, program, data)
+    if opened is None:
+        known = known.with_missing(f"Errors by class and sample answers are not here: {why}")
+    elif trained is not None or program is not None:
+        known = _with_classes(known, trained, program, opened, tell)
+    if program is None:
+        command = f"sphynx compile {first} -o compiled/{first.resolve().name}"
+        return known.with_missing(f"Private answers and their cost are not here, since it is not compiled: {command}")
+    known = _with_cost(known, program, sources, tell)
+    return known if opened is None or not ask else _with_answers(known, program, opened, ask, tell)
+
+
+def _existing(given: Path) -> Path:
+    return given if given.exists() else model_path(given)
+
+
+def _trained(path: Path) -> TrainedNetwork | None:
+    seeds = sorted(path.glob(f"seed-*/{MODEL}"))
+    if not (path / MODEL).is_file() and not seeds:
+        return None
+    return load(path if (path / MODEL).is_file() else seeds[0].parent)
+
+
+def _compiled(
+    first: Path, given: Path | None, sources: Sources, known: NetworkSummary | None, tell: Tell
+) -> Compiled | None:
+    """The one that is given; a model's own; else one that lies beside the run, is of this network and not older."""
+    if given is not None or sources.compiled:
+        return Compiled.load(given or sources.compiled[0], tell)
+    if (first / CARD).is_file():
+        return Compiled.load(first.name, tell)
+    name = first.resolve().name
+    folders = [first / "compiled", *(root / "compiled" / name for root in first.resolve().parents[:2])]
+    made = max((file.stat().st_mtime for file in first.rglob(MODEL)), default=0.0)
+    for folder in folders:
+        if (folder / PROGRAM).is_file() and (folder / PROGRAM).stat().st_mtime >= made:
+            found = Compiled.load(folder, tell)
+            if known is None or found.relus == known.relus:
+                return found
+    return None
+
+
+def _of_program(program: Compiled, sources: Sources) -> NetworkSummary:
+    channels, height, width = program.image
+    data = f"{program.source.spec}: " if program.source is not None else ""
+    what = f"{data}{channels}x{height}x{width} images into {len(program.class_names) or 'unnamed'} classes, integers"
+    name = program.folder.resolve().name if program.folder is not None else program.name
+    cost = measured_cost(rows_of(name, program.relus, sources))
+    return NetworkSummary(name, what, program.relus, program.comparisons, cost=cost)
+
+
+def _data(
+    trained: TrainedNetwork | None, program: Compiled | None, given: str
+) -> tuple[Data | StreamedData | None, str]:
+    source = trained.source if trained is not None else program.source if program is not None else None
+    try:
+        return open_known(given, None, None, source, where="report"), ""
+    except InputError as error:
+        return None, f"{error.what}. {error.remedy}"
+
+
+def _with_classes(
+    known: NetworkSummary,
+    trained: TrainedNetwork | None,
+    program: Compiled | None,
+    data: Data | StreamedData,
+    tell: Tell,
+) -> NetworkSummary:
+    names = data.train.class_names
+    confusion = Confusion(names)
+    if trained is not None:
+        tell(f"evaluating on {len(data.test):,} test images")
+        evaluate(trained, data, seen=confusion.add)
+    elif program is not None:
+        images = data.test.sample(INTEGER_IMAGES)
+        tell(f"evaluating the integers on {len(images):,} test images")
+        for start in range(0, len(images), INTEGER_BATCH):
+            batch = slice(start, start + INTEGER_BATCH)
+            logits = program.infer(images.images[batch].numpy())
+            confusion.add(torch.from_numpy(logits).argmax(1), images.labels[batch])
+    counts = confusion.counts
+    if known.judged is None:
+        right, total = sum(row[label] for label, row in enumerate(counts)), sum(map(sum, counts))
+        known = replace(known, judged=Judged(right / total, total, "the integer program"))
+    return replace(known, class_names=names, classes=tuple(confusion.classes()), confusion=counts)
+
+
+def _with_cost(known: NetworkSummary, program: Compiled, sources: Sources, tell: Tell) -> NetworkSummary:
+    name = program.folder.resolve().name if program.folder is not None else program.name
+    cost = known.cost or measured_cost(rows_of(name, program.relus, sources))
+    if cost is None:
+        tell("estimating the cost of a private answer")
+        found = program.estimate(LINK)
+        total = found.total
+        cost = Cost(
+            found.backend, "LAN", total.online_seconds, total.offline_seconds, total.online_bytes, total.offline_bytes,
+            measured=False,
+        )  # fmt: skip
+    return replace(known, cost=cost)
+
+
+def _with_answers(
+    known: NetworkSummary, program: Compiled, data: Data | StreamedData, ask: int, tell: Tell
+) -> NetworkSummary:
+    images = data.test.sample(ask)
+    pixels = images.images.numpy()
+    backend: Backend = next((name for name in BACKENDS if known.cost is not None and name == known.cost.backend), "gmw")
+    tell(f"asking privately about {len(images)} test images")
+    expected = interpret(program.program, program.weights, pixels)
+    answers = program.infer_privately(pixels, backend=backend)
+    asked = tuple(
+        Asked(
+            picture_url(picture),
+            data.train.class_names[label],
+            answer.label,
+            answer.probability,
+            answer.integer_logits.tolist() == logits.tolist(),
+        )
+        for picture, label, answer, logits in zip(pixels, images.labels.tolist(), answers, expected, strict=True)
+    )
+    return replace(known, asked=asked)
