@@ -32,7 +32,7 @@ from sphynx.service.prediction import Prediction, real_logits
 from sphynx.space.shipped import CARD, program_path
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from sphynx.data.images import Data, ImageSet
     from sphynx.data.streamed import StreamedData
@@ -163,6 +163,7 @@ class Compiled:
 def compile(
     network: TrainedNetwork | nn.Module | str | Path,
     *,
+    example: Tensor | None = None,
     calibrate: Data | StreamedData | str | Path | None = None,
     mean: Sequence[float] | float | None = None,
     std: Sequence[float] | float | None = None,
@@ -172,17 +173,18 @@ def compile(
     approximate: bool = False,
     knees: int = 8,
 ) -> Compiled:
-    """Folds, fuses and quantises a trained network: a run folder, a model's name, what `load` gave, an ONNX file, or a
-    torch module that `sphynx.build` made and you trained.
+    """Folds, fuses and quantises a trained network: a run folder, a model's name, what `load` gave, an ONNX file, a
+    .pt2 file of torch.export.save, or a torch module, of Sphynx or your own.
 
-    Number ranges are measured on training images of `calibrate`: data, their name or path; by default those that a run
-    was trained on. `mean` and `std` say how inputs were normalised, where the network does not say it itself: of an
-    ONNX file (default 0 and 1) and of a torch module (default: as `calibrate` is). Without a `precision` the weights
-    get as few bits as keep the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...), which become
-    piecewise linear, with so many `knees`, fitted to the same images: `Compiled.approximations` says how far off.
+    A module of your own is exported for an image like `example`, [1, channels, height, width]; by default for one of
+    `calibrate`. Number ranges are measured on training images of `calibrate`: data, their name or path; by default
+    those that a run was trained on. `mean` and `std` say how inputs were normalised, where the network does not say it
+    itself: of a file (default 0 and 1) and of a torch module (default: as `calibrate` is). Without a `precision` the
+    weights get as few bits as keep the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...), which
+    become piecewise linear, with so many `knees`, fitted to the same images: `Compiled.approximations` says how far off.
     """
-    if isinstance(network, str | Path) and Path(network).suffix.lower() == ".onnx":
-        readable = _read_onnx(Path(network), mean, std, approximate, knees)
+    if isinstance(network, str | Path) and is_foreign(network):
+        readable = _read_file(Path(network), mean, std, approximate, knees)
         return _compiled(readable, calibrate, precision, image_size, stream)
     if isinstance(network, str | Path):
         from sphynx.api.networks import load
@@ -196,51 +198,68 @@ def compile(
             raise InputError(
                 "a trained run has its own",
                 where="--mean, --std",
-                remedy="Leave them out: they are for ONNX networks.",
+                remedy="Leave them out: they are for networks from elsewhere.",
             )
         return _compiled(read_trained(network), calibrate, precision, image_size, stream, network.source)
-    return _compile_module(network, calibrate, mean, std, precision, image_size, stream)
+    data = _opened(network, calibrate, image_size, stream)
+    means, deviations = data.mean if mean is None else mean, data.std if std is None else std
+    return _compiled(_read_module(network, example, data, means, deviations, approximate, knees), data, precision)
 
 
-def _compile_module(
-    module: nn.Module, calibrate: Data | StreamedData | str | Path | None, mean: Sequence[float] | float | None,
-    std: Sequence[float] | float | None, precision: Precision | None, image_size: int | None, stream: bool | None,
-) -> Compiled:  # fmt: skip
+def is_foreign(network: str | Path) -> bool:
+    """Whether it is a file of a network from elsewhere."""
+    return Path(network).suffix.lower() in (".onnx", ".pt2")
+
+
+def _opened(
+    module: nn.Module, calibrate: Data | StreamedData | str | Path | None, image_size: int | None, stream: bool | None
+) -> Data | StreamedData:
     from sphynx.data.known import open_known
+
+    if calibrate is None:
+        where = type(module).__name__
+        raise InputError("a torch module does not say which data it knows", where=where, remedy="Give calibrate.")
+    if not isinstance(calibrate, str | Path):
+        return calibrate
+    return open_known(str(calibrate), image_size, stream, None, where="compile", flag="--calibrate")
+
+
+def _read_module(
+    module: nn.Module, example: Tensor | None, data: Data | StreamedData, mean: Sequence[float] | float,
+    std: Sequence[float] | float, approximate: bool, knees: int,
+) -> Readable:  # fmt: skip
     from sphynx.network.build import is_network
     from sphynx.network.trained import TrainedNetwork
-    from sphynx.program.readers import per_channel, read_trained
+    from sphynx.program.readers import per_channel, read_torch, read_trained
+    from sphynx.space.tally import Shape
 
-    if not is_network(module):
-        raise InputError(
-            f"a {type(module).__name__} is not a network of Sphynx",
-            where="compile",
-            remedy="Build it with sphynx.build, or export it: torch.onnx.export, then compile the file.",
+    if is_network(module):
+        means, deviations = (
+            per_channel(given, data.image[0], name) for given, name in ((mean, "mean"), (std, "std"))
         )
-    if calibrate is None:
-        raise InputError("a torch module does not say which data it knows", where="compile", remedy="Give calibrate.")
-    data = calibrate
-    if isinstance(data, str | Path):
-        data = open_known(str(data), image_size, stream, None, where="compile", flag="--calibrate")
-    channels = data.image[0]
-    means = data.mean if mean is None else per_channel(mean, channels, "mean")
-    deviations = data.std if std is None else per_channel(std, channels, "std")
-    trained = TrainedNetwork(module.design.name, module.eval(), means, deviations)
-    return _compiled(read_trained(trained), data, precision, None, None)
+        return read_trained(TrainedNetwork(module.design.name, module.eval(), means, deviations))
+    if example is not None and tuple(example.shape[-3:]) != tuple(data.image):
+        raise InputError(
+            f"it is an image of {list(example.shape)}, and the data have images of {data.image}",
+            where="example",
+            remedy="Give an example like the images of calibrate, which are resized with image_size.",
+        )
+    return read_torch(module, Shape(*data.image), mean, std, approximate=approximate, knees=knees)
 
 
-def _read_onnx(
+def _read_file(
     path: Path, mean: Sequence[float] | float | None, std: Sequence[float] | float | None, approximate: bool, knees: int
 ) -> Readable:
-    from sphynx.program.readers import read_onnx
+    from sphynx.program.readers import read_exported, read_onnx
 
+    read = read_onnx if path.suffix.lower() == ".onnx" else read_exported
     means, deviations = 0.0 if mean is None else mean, 1.0 if std is None else std
-    return read_onnx(path, means, deviations, approximate=approximate, knees=knees)
+    return read(path, means, deviations, approximate=approximate, knees=knees)
 
 
 def _compiled(
     readable: Readable, data: Data | StreamedData | str | Path | None, precision: Precision | None,
-    image_size: int | None, stream: bool | None, known: DataSource | None = None,
+    image_size: int | None = None, stream: bool | None = None, known: DataSource | None = None,
 ) -> Compiled:  # fmt: skip
     from sphynx.data.known import open_known
 

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 def compile_run(
     run: Annotated[
-        str, typer.Argument(help="A trained run folder, its model.safetensors, a model's name, or a network.onnx.")
+        str,
+        typer.Argument(
+            help="A trained run folder, its model.safetensors, a model's name, a network.onnx or .pt2 file."
+        ),
     ],
     out: Annotated[
         Path,
@@ -30,10 +33,13 @@ def compile_run(
     ] = "",
     mean: Annotated[
         str,
-        typer.Option("--mean", help="For ONNX: subtracted from pixel/255; a number, or one per channel. [default: 0]"),
+        typer.Option(
+            "--mean", help="For a file: subtracted from pixel/255; a number, or one per channel. [default: 0]"
+        ),
     ] = "",
     std: Annotated[
-        str, typer.Option("--std", help="For ONNX: what that is divided by; a number, or one per channel. [default: 1]")
+        str,
+        typer.Option("--std", help="For a file: what that is divided by; a number, or one per channel. [default: 1]"),
     ] = "",
     weight_bits: Annotated[
         int | None, typer.Option("--weight-bits", help="Bits of a weight, 6 to 16. Unless given, as many as it takes.")
@@ -75,17 +81,20 @@ def compile_run(
 
       sphynx compile sphynx-cifar100-25k -o models/src/sphynx_models/sphynx-cifar100-25k/program --derivable
 
+      sphynx compile mine.pt2 --calibrate cifar10 -o compiled/mine
+
       sphynx compile mine.onnx --calibrate cifar10 --mean 0.49,0.48,0.45 --std 0.25,0.24,0.26 -o compiled/mine
 
       sphynx compile smooth.onnx --calibrate cifar10 --approximate --knees 12 -o compiled/smooth
     """
     from sphynx.api.compiling import compile as compile_network
+    from sphynx.api.compiling import is_foreign
     from sphynx.program.cost.cost import layer_costs
     from sphynx.program.quantise import Precision
     from sphynx.space.shipped import PROGRAM, model_path
 
-    if derivable and (is_onnx(run) or out.resolve().parent != model_path(run).resolve()):
-        place = "" if is_onnx(run) else f" Compile the packed model: -o {model_path(run) / PROGRAM}."
+    if derivable and (is_foreign(run) or out.resolve().parent != model_path(run).resolve()):
+        place = "" if is_foreign(run) else f" Compile the packed model: -o {model_path(run) / PROGRAM}."
         raise InputError(
             "weights are derived from the model beside the program, which would be another one or none",
             where="--derivable",
@@ -169,10 +178,6 @@ def _print_approximations(compiled: Compiled) -> None:
         note=f"errors in each layer's own units, on the calibration images; together they move the logits by "
         f"{compiled.approximation_error:.2%} of their spread: more --knees move them less",
     )
-
-
-def is_onnx(run: str) -> bool:
-    return Path(run).suffix.lower() == ".onnx"
 
 
 def _numbers(text: str, flag: str) -> tuple[float, ...] | None:

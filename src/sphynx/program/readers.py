@@ -1,4 +1,4 @@
-"""Networks that can be compiled, by where they come from: trained by Sphynx, or an ONNX file.
+"""Networks that can be compiled, by where they come from: trained by Sphynx, a torch module, an ONNX or a .pt2 file.
 
 Reading one also walks it in outline, so that a layer that cannot run privately is named before data are opened, which
 may take long.
@@ -13,6 +13,7 @@ from math import isfinite
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from sphynx.data.images import Data, Statistics
 from sphynx.data.streamed import StreamedData
@@ -21,12 +22,15 @@ from sphynx.network.build import as_designed
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
 from sphynx.program.compile import Walk, calibration_images, compile_walk
+from sphynx.program.frontend.export.module import load_module, read_module
 from sphynx.program.frontend.onnx.file import read_network
+from sphynx.program.frontend.operators.network import OperatorNetwork
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.fit import DEFAULT_KNEES, require_knees
 from sphynx.program.ir import Final
 from sphynx.program.quantise import Precision, Quantised
 from sphynx.space.files import AnyDesign
+from sphynx.space.tally import Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +79,40 @@ def read_onnx(
 
     `approximate` allows smooth activations, of so many knees.
     """
+    return _read_operators(read_network(path, approximate=approximate), mean, std, knees)
+
+
+def read_exported(
+    path: Path,
+    mean: Sequence[float] | float = 0.0,
+    std: Sequence[float] | float = 1.0,
+    *,
+    approximate: bool = False,
+    knees: int = DEFAULT_KNEES,
+) -> Readable:
+    """A file of torch.export.save, as an ONNX file is read."""
+    module, image = load_module(path)
+    network = read_module(module, image, where=str(path), name=path.stem, approximate=approximate)
+    return _read_operators(network, mean, std, knees)
+
+
+def read_torch(
+    module: nn.Module,
+    image: Shape,
+    mean: Sequence[float] | float,
+    std: Sequence[float] | float,
+    *,
+    approximate: bool = False,
+    knees: int = DEFAULT_KNEES,
+) -> Readable:
+    """Any module from images [n, channels, height, width] to logits [n, classes]."""
+    return _read_operators(read_module(module, image, approximate=approximate), mean, std, knees)
+
+
+def _read_operators(
+    network: OperatorNetwork, mean: Sequence[float] | float, std: Sequence[float] | float, knees: int
+) -> Readable:
     require_knees(knees)
-    network = read_network(path, approximate=approximate)
     channels = network.image.channels
     means, deviations = per_channel(mean, channels, "--mean"), per_channel(std, channels, "--std")
     if min(deviations) <= 0:

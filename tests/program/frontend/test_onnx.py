@@ -269,7 +269,7 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     ),
     "blocks": (reordered("SpaceToDepth", blocksize=3), "SpaceToDepth has blocks of 3", "divide"),
     "bounds": (reordered("Clip", np.float32(2), np.float32(1)), "Clip has bounds 2 and 1", "below"),
-    "two feature maps": (two_feature_maps(), "MatMul has no constant as its input 1", "with its weights"),
+    "two feature maps": (two_feature_maps(), "MatMul of two feature maps cannot be compiled", "without attention"),
     "learning norm": (
         last("BatchNormalization", (1,), (1,), (1,), (1,), training_mode=1),
         "BatchNormalization has no fixed statistics",

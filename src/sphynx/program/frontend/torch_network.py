@@ -18,9 +18,8 @@ from sphynx.network.stream import StreamNetwork
 from sphynx.program.frontend.torch_layers import array_of, fixed_norm
 from sphynx.program.frontend.torch_stream import walk_stream
 from sphynx.program.fusion.affine import Node, Window
-from sphynx.program.fusion.fuse import Fused, Fuser, sliding_spans
+from sphynx.program.fusion.fuse import Fused, Fuser, adaptive_spans, sliding_spans
 from sphynx.program.fusion.nonlinear import Run, maximum, pools_first
-from sphynx.program.fusion.window_sums import Spans
 from sphynx.space.cell import INPUT_NODES
 from sphynx.space.tally import windows
 
@@ -187,7 +186,7 @@ class _Walker:
     def adaptive_pool(self, layer: nn.AdaptiveAvgPool2d, x: Node, name: str) -> Node:
         grid = layer.output_size
         assert isinstance(grid, tuple)
-        rows, columns = (_adaptive(n, parts or n) for n, parts in zip(x.shape[1:], grid, strict=True))
+        rows, columns = (adaptive_spans(n, parts or n) for n, parts in zip(x.shape[1:], grid, strict=True))
         return self.fuser.average(x, rows, columns, name)
 
     def dense(self, layer: nn.Linear, x: Node) -> Node:
@@ -196,10 +195,6 @@ class _Walker:
         window = Window(x.shape.height, x.shape.width, 1, 1)
         y = self.fuser.convolve(x, weights, window)
         return self.fuser.scale(y, np.ones(layer.out_features), array_of(layer.bias))
-
-
-def _adaptive(length: int, parts: int) -> Spans:
-    return tuple((n * length // parts, -(-(n + 1) * length // parts)) for n in range(parts))
 
 
 def _commute(x: Node, first: nn.Module, second: nn.Module | None = None) -> bool:

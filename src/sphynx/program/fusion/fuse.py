@@ -325,6 +325,11 @@ def sliding_spans(length: int, kernel: int, stride: int, before: int, count: int
     return tuple((max(0, start), min(length, start + kernel)) for start in starts)
 
 
+def adaptive_spans(length: int, parts: int) -> Spans:
+    """What each of so many windows sees of an axis; they overlap where their number does not divide it."""
+    return tuple((n * length // parts, -(-(n + 1) * length // parts)) for n in range(parts))
+
+
 def _weights_of_spans(spans: Spans) -> tuple[tuple[int, ...], int]:
     """Whole factors that make every window weigh the same, and their common divisor: 3, 2 with 6 for a cut 3x3."""
     lengths = [last - first for first, last in spans]

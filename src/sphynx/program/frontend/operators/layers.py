@@ -12,7 +12,7 @@ from sphynx.program.frontend.operators.value import Pads, Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.frontend.operators.windows import Slide, pads_nothing, pool_slides, slides
 from sphynx.program.fusion.affine import Floats, Node, Window
-from sphynx.program.fusion.fuse import sliding_spans
+from sphynx.program.fusion.fuse import adaptive_spans, sliding_spans
 from sphynx.program.fusion.select import select
 from sphynx.program.ir import MAX_EXTENT, NOTHING
 from sphynx.space.tally import Shape
@@ -151,6 +151,16 @@ def average_pool(walker: Walker, op: Operation) -> Value:
     return Value.of_map(walker.fuser.average(node, rows, columns, op.name, whole=whole))
 
 
+def adaptive_average(walker: Walker, op: Operation) -> Value:
+    """To any size, larger ones as well, as torch divides a map."""
+    node = walker.map(op)
+    rows, columns = (
+        adaptive_spans(n, size) for n, size in zip(node.shape[1:], op.attributes["output_size"], strict=True)
+    )
+    walker.fits(op, Shape(node.shape.channels, len(rows), len(columns)))
+    return Value.of_map(walker.fuser.average(node, rows, columns, op.name))
+
+
 def global_average(walker: Walker, op: Operation) -> Value:
     node = walker.map(op)
     mean = walker.fuser.average(node, ((0, node.shape.height),), ((0, node.shape.width),), op.name)
@@ -206,6 +216,7 @@ WAYS: Ways = {
     "Conv": convolution,
     "ConvTranspose": transposed_convolution,
     "AveragePool": average_pool,
+    "AdaptiveAveragePool": adaptive_average,
     "GlobalAveragePool": global_average,
     "ReduceMean": mean,
     "Gemm": dense,

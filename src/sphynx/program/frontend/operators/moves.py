@@ -212,6 +212,18 @@ def space_to_depth(walker: Walker, op: Operation) -> Value:
     return value.moved(order.reshape(channels * block * block, height // block, width // block))
 
 
+def rearrange(walker: Walker, op: Operation) -> list[Value]:
+    """Any move, as the reader's own library does it: `moved` gives the numbers of elements for each output."""
+    value = walker.value(op)
+    found = []
+    for order in op.attributes["moved"](value.numbers()[None]):
+        if order.ndim < 2 or len(order) != 1:
+            made, of = ("x".join(map(str, shape)) for shape in (order.shape, (1, *value.dims)))
+            raise op.refusal(f"makes {made} of {of}", _BATCH)
+        found.append(_some(op, value, order[0]))
+    return found
+
+
 def nothing(walker: Walker, op: Operation) -> Value:
     return walker.value(op)
 
@@ -235,6 +247,7 @@ WAYS: Ways = {
     "Pad": pad,
     "DepthToSpace": depth_to_space,
     "SpaceToDepth": space_to_depth,
+    "Rearrange": rearrange,
     "Identity": nothing,
     "Cast": nothing,
     "Dropout": dropout,

@@ -15,7 +15,7 @@ from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 from sphynx.program.frontend.operators import arithmetic, layers, moves, nonlinear, resize, smooth
 from sphynx.program.frontend.operators.graph import LOGITS, Operation, OperatorGraph
-from sphynx.program.frontend.operators.refusals import refuse_unknown
+from sphynx.program.frontend.operators.refusals import TWO_MAPS, refuse_unknown
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.fusion.fuse import Fused, Fuser
@@ -86,8 +86,9 @@ def _of_maps(graph: OperatorGraph) -> list[Operation]:
     maps, found = {graph.input}, []
     for operation in graph.operations:
         if maps.intersection(operation.inputs) and operation.kind not in ("Shape", "Size"):
+            of_two = operation.kind == "MatMul" and maps.issuperset(operation.inputs)
             maps.update(operation.outputs)
-            found.append(operation)
+            found.append(replace(operation, kind=TWO_MAPS) if of_two else operation)
     return found
 
 
@@ -98,7 +99,7 @@ def _joints(graph: OperatorGraph) -> set[str]:
     for operation in reversed(graph.operations):
         if operation.kind in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
             found.add(operation.inputs[0])
-        elif operation.outputs[0] in found and operation.kind in moving:
+        elif operation.outputs[0] in found and (operation.kind in moving or operation.attributes.get("keeps_all")):
             found.remove(operation.outputs[0])
             found.add(operation.inputs[0])
     return found

@@ -16,14 +16,18 @@ _CURVED = "train the network with ReLU, ReLU6 or a leaky ReLU in its place"
 _INSIDE = "inside a network it cannot be compiled; at its very end it is taken off, and the client applies it"
 _SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
 _NORM = "use batch norm, whose statistics are fixed"
+_CHOICE = "choices by value cannot be compiled: write them as ReLU, clamp or a leaky ReLU"
+TWO_MAPS = "MatMul of two feature maps"
 _INSTEAD = {
     **dict.fromkeys(("If", "Loop", "Scan", "SequenceMap"), _CONTROL),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
-    **dict.fromkeys(("Attention", "MultiHeadAttention", "Einsum"), _ATTENTION),
+    **dict.fromkeys(("Attention", "MultiHeadAttention", "Einsum", TWO_MAPS), _ATTENTION),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _INSIDE),
     **dict.fromkeys(SMOOTH, _SMOOTH),
     **dict.fromkeys(("Selu", "Celu", "Erf", "Exp", "Softsign"), _CURVED),
-    **dict.fromkeys(("NonZero", "TopK", "Where", "Expand", "Tile", "ScatterND"), _SIZES),
+    **dict.fromkeys(("Where", "Greater", "Less", "Max", "Min"), _CHOICE),
+    **dict.fromkeys(("Conv over one axis", "Conv over three axes"), "only convolutions of two axes can be compiled"),
+    **dict.fromkeys(("NonZero", "TopK", "Expand", "Tile", "ScatterND"), _SIZES),
     **dict.fromkeys(
         ("LayerNormalization", "InstanceNormalization", "GroupNormalization", "LpNormalization", "LRN"), _NORM
     ),
@@ -36,7 +40,7 @@ def refuse_unknown(operations: Iterable[Operation], known: Collection[str], wher
     unknown = [operation for operation in operations if operation.kind not in known]
     if not unknown:
         return
-    for hopeless in (_CONTROL, _RECURRENT):  # of such a network nothing else need be said
+    for hopeless in (_CONTROL, _RECURRENT, _ATTENTION):  # of such a network nothing else need be said
         found = next((operation for operation in unknown if _INSTEAD.get(operation.kind) == hopeless), None)
         if found is not None:
             raise InputError(

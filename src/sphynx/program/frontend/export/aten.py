@@ -1,0 +1,302 @@
+"""ATen's operators in ONNX's words: what each call is named as, and how its arguments become attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.fx import Node
+
+from sphynx.program.frontend.export.lower import Lowering, Way
+
+Given = Mapping[str, Any]
+
+
+def _both(given: Any) -> list[int]:
+    """For rows and columns: ATen takes one number for both."""
+    numbers = [int(n) for n in given] if isinstance(given, Sequence) else [int(given)]
+    return numbers * 2 if len(numbers) == 1 else numbers
+
+
+def _shape(read: Node) -> list[int]:
+    return [int(n) for n in read.meta["val"].shape]
+
+
+def convolution(low: Lowering, node: Node, given: Given) -> str:
+    weight, padding, dilation = given["weight"], given.get("padding", 0), _both(given["dilation"])
+    if isinstance(padding, str):
+        reach = [d * (k - 1) for d, k in zip(dilation, _shape(weight)[2:], strict=True)]
+        before = [n // 2 if padding == "same" else 0 for n in reach]
+        after = [n - n // 2 if padding == "same" else 0 for n in reach]
+    else:
+        before = after = _both(padding)
+    return low.call(
+        node, "Conv", *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
+        strides=_both(given["stride"]), pads=[*before, *after], dilations=dilation, group=int(given["groups"]),
+    )  # fmt: skip
+
+
+def transposed_convolution(low: Lowering, node: Node, given: Given) -> str:
+    return low.call(
+        node, "ConvTranspose", *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
+        strides=_both(given["stride"]), pads=_both(given["padding"]) * 2, dilations=_both(given["dilation"]),
+        output_padding=_both(given["output_padding"]), group=int(given["groups"]),
+    )  # fmt: skip
+
+
+def dense(low: Lowering, node: Node, given: Given) -> str:
+    return low.call(node, "Gemm", *(low.use(node, given[key]) for key in ("input", "weight", "bias")), transB=1)
+
+
+def product(low: Lowering, node: Node, given: Given) -> str:
+    """matmul, mm and bmm."""
+    second = given["other"] if "other" in given else given["mat2"]
+    return low.call(node, "MatMul", low.use(node, given["self"]), low.use(node, second))
+
+
+def norm(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
+    channels = _shape(given["input"])[1]
+    weight, bias = (
+        low.use(node, np.full(channels, default) if given[key] is None else given[key])
+        for key, default in (("weight", 1.0), ("bias", 0.0))
+    )
+    statistics = [low.use(node, given.get(key)) for key in ("running_mean", "running_var")]
+    learns = bool(given.get("training")) or not all(statistics)
+    made = low.call(
+        node, "BatchNormalization", low.use(node, given["input"]), weight, bias, *statistics,
+        epsilon=float(given["eps"]), training_mode=int(learns),
+    )  # fmt: skip
+    return made, "", ""
+
+
+def _pool(low: Lowering, node: Node, kind: str, given: Given, *, outputs: int = 1, **attributes: Any) -> str:
+    kernel = _both(given["kernel_size"])
+    strides = _both(given["stride"]) if given["stride"] else kernel
+    return low.call(
+        node, kind, low.use(node, given["self"]), outputs=outputs, kernel_shape=kernel, strides=strides,
+        pads=_both(given["padding"]) * 2, ceil_mode=int(given["ceil_mode"]), **attributes,
+    )  # fmt: skip
+
+
+def max_pool(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
+    outputs = 2 if _reads_second(node) else 1
+    made = _pool(low, node, "MaxPool", given, outputs=outputs, dilations=_both(given["dilation"]))
+    return made, f"{made}.1"
+
+
+def _reads_second(node: Node) -> bool:
+    """Whether anything reads the second of its outputs; a node of one output is not asked for others."""
+    return isinstance(node.meta["val"], tuple | list) and any(
+        user.args[1:] == (1,) and bool(user.users) for user in node.users
+    )
+
+
+def adaptive_max(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
+    """A plain pool where its windows are alike."""
+    lengths, sizes = _shape(given["self"])[-2:], _both(given["output_size"])
+    kind, attributes = "MaxPool", {}
+    if any(n % size for n, size in zip(lengths, sizes, strict=True)):
+        kind = "aten.adaptive_max_pool2d"
+    else:
+        kernel = [n // size for n, size in zip(lengths, sizes, strict=True)]
+        attributes = {"kernel_shape": kernel, "strides": kernel}
+    outputs = 2 if _reads_second(node) else 1
+    made = low.call(node, kind, low.use(node, given["self"]), outputs=outputs, **attributes)
+    return made, f"{made}.1"
+
+
+def average_pool(low: Lowering, node: Node, given: Given) -> str:
+    divisor = given.get("divisor_override")
+    counts_pads = int(given["count_include_pad"]) or int(divisor is not None)
+    made = _pool(low, node, "AveragePool", given, count_include_pad=counts_pads)
+    if divisor is None:
+        return made
+    return low.call(node, "Mul", made, low.use(node, np.prod(_both(given["kernel_size"])) / divisor))
+
+
+def adaptive_average(low: Lowering, node: Node, given: Given) -> str:
+    sizes = [int(n) for n in given["output_size"]]
+    return low.call(node, "AdaptiveAveragePool", low.use(node, given["self"]), output_size=sizes)
+
+
+def mean(low: Lowering, node: Node, given: Given) -> str:
+    rank = len(_shape(given["self"]))
+    axes = [int(axis) % rank for axis in given.get("dim") or range(rank)]
+    return low.call(
+        node, "ReduceMean", low.use(node, given["self"]), axes=axes, keepdims=int(given.get("keepdim", False))
+    )
+
+
+def total(low: Lowering, node: Node, given: Given) -> str:
+    made = mean(low, node, given)
+    count = given["self"].meta["val"].numel() / node.meta["val"].numel()
+    return low.call(node, "Mul", made, low.use(node, count))
+
+
+def largest(low: Lowering, node: Node, given: Given) -> str:
+    """amax over rows and columns."""
+    x, rank = low.use(node, given["self"]), len(_shape(given["self"]))
+    if sorted(int(axis) % rank for axis in given["dim"]) != [2, 3] or rank != 4:
+        return low.call(node, "Max over other axes than rows and columns", x)
+    made = low.call(node, "GlobalMaxPool", x)
+    return made if given["keepdim"] else low.call(node, "Flatten", made)
+
+
+def _arithmetic(kind: str, *, reverses: bool = False) -> Way:
+    def way(low: Lowering, node: Node, given: Given) -> str:
+        if given.get("rounding_mode"):
+            return low.call(node, f"Div, rounded by {given['rounding_mode']},", low.use(node, given["self"]))
+        both = (given["other"], given["self"]) if reverses else (given["self"], given["other"])
+        first, second = (low.use(node, each) for each in both)
+        alpha = given.get("alpha", 1)
+        if alpha != 1 and low.is_map(both[1]):
+            second = low.call(node, "Mul", second, low.use(node, alpha))
+        elif alpha != 1:
+            low.constants[second] = alpha * low.constants[second]
+        return low.call(node, kind, first, second)
+
+    return way
+
+
+def clipped(low: Lowering, node: Node, given: Given) -> str:
+    bounds = [given.get(key, given.get(f"{key}_val")) for key in ("min", "max")]
+    if any(isinstance(bound, Node) for bound in bounds):
+        return low.call(node, "Clip by tensors", low.use(node, given["self"]))
+    return low.call(node, "Clip", low.use(node, given["self"]), *(low.use(node, bound) for bound in bounds))
+
+
+def leaky(low: Lowering, node: Node, given: Given) -> str:
+    return low.call(node, "LeakyRelu", low.use(node, given["self"]), alpha=float(given["negative_slope"]))
+
+
+def prelu(low: Lowering, node: Node, given: Given) -> str:
+    """One slope, or one for each channel, which ONNX wants to have rows and columns."""
+    slope = low.use(node, given["weight"])
+    axes = len(_shape(given["self"])) - 2
+    if slope in low.constants:
+        low.constants[slope] = low.constants[slope].reshape(-1, *[1] * axes)
+    return low.call(node, "PRelu", low.use(node, given["self"]), slope)
+
+
+def elu(low: Lowering, node: Node, given: Given) -> str:
+    is_plain = given["scale"] == 1 and given["input_scale"] == 1
+    kind = "Elu" if is_plain else "Selu"
+    return low.call(node, kind, low.use(node, given["self"]), alpha=float(given["alpha"]))
+
+
+def softplus(low: Lowering, node: Node, given: Given) -> str:
+    kind = "Softplus" if given["beta"] == 1 else "Softplus with beta"
+    return low.call(node, kind, low.use(node, given["self"]))
+
+
+def join(low: Lowering, node: Node, given: Given) -> str:
+    return low.call(node, "Concat", *(low.use(node, each) for each in given["tensors"]), axis=int(given["dim"]))
+
+
+def pad(low: Lowering, node: Node, given: Given) -> str | tuple[str, ...]:
+    """Zeros are ONNX's own Pad, which pools look through; other modes only repeat pixels."""
+    if given.get("mode", "constant") != "constant":
+        return low.move(node, given["self"])
+    amounts, rank = [int(n) for n in given["pad"]], len(_shape(given["self"]))
+    before, after = [0] * rank, [0] * rank  # ATen begins with the last axis
+    for number in range(len(amounts) // 2):
+        before[rank - 1 - number], after[rank - 1 - number] = amounts[2 * number : 2 * number + 2]
+    names = [low.use(node, np.array([*before, *after])), low.use(node, float(given.get("value") or 0))]
+    return low.call(node, "Pad", low.use(node, given["self"]), *names)
+
+
+def bilinear(low: Lowering, node: Node, given: Given) -> str:
+    scales = [n for n in given.get("scale_factors") or (given.get("scales_h"), given.get("scales_w")) if n is not None]
+    if scales:
+        inputs = ["", low.use(node, np.array([1.0, 1.0, *map(float, scales)]))]
+    else:
+        inputs = ["", "", low.use(node, np.array(_shape(node)))]
+    mode = b"align_corners" if given["align_corners"] else b"half_pixel"
+    x = low.use(node, _source(given))
+    return low.call(node, "Resize", x, *inputs, mode=b"linear", coordinate_transformation_mode=mode)
+
+
+def same(low: Lowering, node: Node, given: Given) -> str:
+    """Copies, casts between kinds of floats, dropout that drops nothing."""
+    source = low.use(node, _source(given))
+    if given.get("train"):
+        return low.call(node, "Dropout", source, low.use(node, float(given["p"])), low.use(node, True))
+    is_float = node.meta["val"].dtype.is_floating_point
+    return low.call(node, "Identity" if is_float else "Cast to whole numbers", source)
+
+
+def moved(low: Lowering, node: Node, given: Given) -> str | tuple[str, ...]:
+    source = _source(given)
+    if any(read is not source and low.is_map(read) for read in node.all_input_nodes):
+        return low.call(node, "Gather by a map", low.use(node, source))
+    return low.move(node, source)
+
+
+def _source(given: Given) -> Node:
+    found = given["self"] if "self" in given else given["input"]
+    assert isinstance(found, Node)
+    return found
+
+
+def _named(kind: str) -> Way:
+    def way(low: Lowering, node: Node, _: Given) -> tuple[str, ...]:
+        maps = [low.use(node, read) for read in node.all_input_nodes if low.is_map(read)]
+        count = 1 if isinstance(node.meta["val"], torch.Tensor) else len(node.meta["val"])
+        name = low.call(node, kind, *maps, outputs=count)
+        return (name, *(f"{name}.{number}" for number in range(1, count)))
+
+    return way
+
+
+_MOVES = (
+    "view", "_unsafe_view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "permute", "transpose", "t",
+    "slice", "select", "split", "split_with_sizes", "chunk", "unbind", "narrow", "index", "index_select", "flip",
+    "roll", "rot90", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle", "repeat",
+    "expand", "movedim", "reflection_pad2d", "replication_pad2d", "upsample_nearest2d", "_upsample_nearest_exact2d",
+)  # fmt: skip
+_SAME = ("clone", "contiguous", "alias", "detach", "_to_copy", "to", "dropout", "lift_fresh_copy", "type_as")
+# What ONNX has a word for and needs nothing but the map: compiled, approximated or refused under that word.
+_NAMED = {
+    "relu": "Relu", "neg": "Neg", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardsigmoid": "HardSigmoid",
+    "hardswish": "HardSwish", "gelu": "Gelu", "selu": "Selu", "celu": "Celu", "silu": "Swish",
+    "mish": "Mish", "exp": "Exp", "erf": "Erf", "softmax": "Softmax", "_softmax": "Softmax",
+    "log_softmax": "LogSoftmax", "_log_softmax": "LogSoftmax", "layer_norm": "LayerNormalization",
+    "native_layer_norm": "LayerNormalization", "group_norm": "GroupNormalization",
+    "instance_norm": "InstanceNormalization", "lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN",
+    "scaled_dot_product_attention": "Attention", "einsum": "Einsum", "where": "Where", "topk": "TopK",
+    "nonzero": "NonZero", "gt": "Greater", "lt": "Less", "maximum": "Max", "minimum": "Min", "pow": "Pow",
+    "cond": "If", "while_loop": "Loop", "scan": "Scan", "conv1d": "Conv over one axis",
+    "conv3d": "Conv over three axes",
+}  # fmt: skip
+WAYS: dict[str, Way] = {
+    **dict.fromkeys(_MOVES, moved),
+    **dict.fromkeys(_SAME, same),
+    **{name: _named(kind) for name, kind in _NAMED.items()},
+    "conv2d": convolution,
+    "conv_transpose2d": transposed_convolution,
+    "linear": dense,
+    **dict.fromkeys(("matmul", "mm", "bmm"), product),
+    **dict.fromkeys(("batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit"), norm),
+    **dict.fromkeys(("max_pool2d", "max_pool2d_with_indices"), max_pool),
+    "adaptive_max_pool2d": adaptive_max,
+    "avg_pool2d": average_pool,
+    **dict.fromkeys(("adaptive_avg_pool2d", "_adaptive_avg_pool2d"), adaptive_average),
+    "mean": mean,
+    "sum": total,
+    "amax": largest,
+    "add": _arithmetic("Add"),
+    "sub": _arithmetic("Sub"),
+    "rsub": _arithmetic("Sub", reverses=True),
+    "mul": _arithmetic("Mul"),
+    "div": _arithmetic("Div"),
+    **dict.fromkeys(("clamp", "clamp_min", "clamp_max", "hardtanh"), clipped),
+    "leaky_relu": leaky,
+    **dict.fromkeys(("prelu", "_prelu_kernel"), prelu),
+    "elu": elu,
+    "softplus": softplus,
+    "cat": join,
+    **dict.fromkeys(("pad", "constant_pad_nd"), pad),
+    "upsample_bilinear2d": bilinear,
+}
