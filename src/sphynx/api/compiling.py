@@ -181,7 +181,7 @@ def compile(
     those that a run was trained on. `mean` and `std` say how inputs were normalised, where the network does not say it
     itself: of a file (default 0 and 1) and of a torch module (default: as `calibrate` is). Without a `precision` the
     weights get as few bits as keep the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...), which
-    become piecewise linear, with so many `knees`, fitted to the same images: `Compiled.approximations` says how far off.
+    become piecewise linear, with so many `knees`, fitted to these images: `Compiled.approximations` says how far off.
     """
     if isinstance(network, str | Path) and is_foreign(network):
         readable = _read_file(Path(network), mean, std, approximate, knees)
@@ -234,9 +234,7 @@ def _read_module(
     from sphynx.space.tally import Shape
 
     if is_network(module):
-        means, deviations = (
-            per_channel(given, data.image[0], name) for given, name in ((mean, "mean"), (std, "std"))
-        )
+        means, deviations = (per_channel(given, data.image[0], name) for given, name in ((mean, "mean"), (std, "std")))
         return read_trained(TrainedNetwork(module.design.name, module.eval(), means, deviations))
     if example is not None and tuple(example.shape[-3:]) != tuple(data.image):
         raise InputError(

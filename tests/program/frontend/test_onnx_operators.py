@@ -2,7 +2,6 @@
 Runtime says."""
 
 import io
-from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from sphynx.program.compile import compile_walk
@@ -21,36 +20,9 @@ from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Truncate
 from sphynx.program.quantise import Precision
 from tests.program.frontend.onnx_models import Maker, write
+from tests.program.frontend.torch_modules import CASES, IMAGE, Body, with_statistics
 
-IMAGE = (3, 8, 6)
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")  # its exporter warns of its own successor
-
-
-class Body(nn.Module):
-    """A convolution and a ReLU, what is looked at, and a dense end."""
-
-    def __init__(self, middle: nn.Module, *, first: bool = False) -> None:
-        super().__init__()
-        self.front = nn.Conv2d(3, 4, 3, padding=1)
-        self.activation = nn.Identity() if first else nn.ReLU()
-        self.middle = deepcopy(middle).float().eval()
-        with torch.no_grad():
-            size = self.middle(self.front(torch.zeros(1, *IMAGE))).numel()
-        self.end = nn.Linear(size, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.end(torch.flatten(self.middle(self.activation(self.front(x))), 1))
-
-
-class Call(nn.Module):
-    def __init__(self, function, **modules: nn.Module) -> None:  # type: ignore[no-untyped-def]
-        super().__init__()
-        self.function = function
-        for name, module in modules.items():
-            self.add_module(name, module)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(self, x)  # type: ignore[no-any-return]
 
 
 def exported(network: nn.Module, path: Path, *, dtype: torch.dtype = torch.float64) -> Path:
@@ -64,12 +36,7 @@ def exported(network: nn.Module, path: Path, *, dtype: torch.dtype = torch.float
 
 def assert_equal(network: nn.Module, tmp_path: Path) -> Graph:
     """With no cuts and with all; the outline has the same steps."""
-    torch.manual_seed(0)
-    for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d | nn.BatchNorm1d):
-            nn.init.normal_(module.running_mean)
-            nn.init.uniform_(module.running_var, 0.5, 2)
-    found = read_network(exported(network, tmp_path / "network.onnx"))
+    found = read_network(exported(with_statistics(network), tmp_path / "network.onnx"))
     pixels = np.random.default_rng(0).integers(0, 256, (3, *IMAGE))
     with torch.no_grad():
         expected = network(torch.from_numpy(pixels / 255)).numpy()
@@ -81,65 +48,6 @@ def assert_equal(network: nn.Module, tmp_path: Path) -> Graph:
         assert np.abs(got.reshape(expected.shape) - expected).max() < 1e-9 * (1 + np.abs(expected).max())
         assert {name: array.shape for name, array in fused.weights.items()} == fused.graph.weight_shapes
     return found.trace(mean, std).graph
-
-
-def shuffle(_: nn.Module, x: Tensor) -> Tensor:
-    n, c, h, w = x.shape
-    return x.view(n, 2, c // 2, h, w).transpose(1, 2).reshape(n, c, h, w)
-
-
-def halves(module: nn.Module, x: Tensor) -> Tensor:
-    first, second = x.chunk(2, dim=1)
-    return torch.cat([module.conv(first), second, first[:, :, 1:, ::2].mean((2, 3), keepdim=True) + second], 1)
-
-
-CASES: dict[str, nn.Module] = {
-    "max 2x2": nn.MaxPool2d(2),
-    "max 3x3/2 padded": nn.MaxPool2d(3, 2, 1),
-    "max rounded up": nn.MaxPool2d(3, 2, ceil_mode=True),
-    "max dilated": nn.MaxPool2d((2, 3), (1, 2), dilation=(3, 1)),
-    "max of all": nn.AdaptiveMaxPool2d(1),
-    "two max pools": nn.Sequential(nn.MaxPool2d(2), nn.Conv2d(4, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 1, 1)),
-    "relu6": nn.Sequential(nn.Conv2d(4, 4, 3), nn.ReLU6()),
-    "hard tanh": nn.Sequential(nn.Conv2d(4, 4, 3), nn.Hardtanh(-0.5, 0.25), nn.Conv2d(4, 2, 3, padding=1)),
-    "lower bound": Call(lambda _, x: torch.clamp(x, min=0.125)),
-    "upper bound": Call(lambda _, x: torch.clamp(x, max=0.5)),
-    "leaky": nn.Sequential(nn.Conv2d(4, 4, 3), nn.LeakyReLU(0.1), nn.Conv2d(4, 4, 3)),
-    "prelu": nn.Sequential(nn.Conv2d(4, 4, 3), nn.PReLU(4), nn.MaxPool2d(2)),
-    "constants": Call(lambda _, x: (2 - (x * 3 - 1) / 4) + torch.arange(6.0, dtype=x.dtype)),
-    "norm first": nn.Sequential(nn.BatchNorm2d(4), nn.ReLU(), nn.BatchNorm2d(4)),
-    "norm of a vector": nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192), nn.ReLU()),
-    "difference": Call(lambda m, x: m.conv(x) - x, conv=nn.Conv2d(4, 4, 3, padding=1)),
-    "residual": Call(lambda m, x: torch.relu(m.conv(x) + x), conv=nn.Conv2d(4, 4, 3, padding=1)),
-    "depthwise": nn.Conv2d(4, 8, 3, groups=4, padding=1),
-    "grouped": nn.Conv2d(4, 6, 3, groups=2, stride=2),
-    "strides": nn.Conv2d(4, 3, (3, 5), stride=(1, 2), padding=(1, 2)),
-    "strides 3 and 2": nn.Conv2d(4, 3, (4, 3), stride=(3, 2), padding=(2, 0), dilation=(1, 2)),
-    "transposed": nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),
-    "transposed groups": nn.ConvTranspose2d(4, 6, (2, 3), stride=(1, 3), groups=2, dilation=(2, 1)),
-    "nearest": nn.Upsample(scale_factor=2),
-    "bilinear": nn.Upsample(scale_factor=2, mode="bilinear"),
-    "bilinear to a size": nn.Upsample(size=(16, 24), mode="bilinear"),
-    "bilinear by a fraction": nn.Upsample(size=(11, 7), mode="bilinear"),
-    "bilinear to corners": nn.Upsample(size=(13, 4), mode="bilinear", align_corners=True),
-    "hard sigmoid": nn.Hardsigmoid(),
-    "hard sigmoid of a map": nn.Sequential(nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4), nn.Hardsigmoid(), nn.MaxPool2d(2)),
-    "pixel shuffle": nn.Sequential(nn.PixelShuffle(2), nn.ReLU(), nn.PixelUnshuffle(2)),
-    "shuffle": nn.Sequential(Call(shuffle), nn.Conv2d(4, 4, 3, groups=2)),
-    "shuffle before relu": nn.Sequential(nn.Conv2d(4, 4, 3), Call(shuffle), nn.ReLU(), Call(shuffle)),
-    "halves": Call(halves, conv=nn.Conv2d(2, 2, 3, padding=1)),
-    "transposed axes": Call(lambda _, x: x.permute(0, 2, 3, 1)),
-    "columns before rows": Call(lambda m, x: m.conv(x.transpose(2, 3)), conv=nn.Conv2d(4, 2, 3)),
-    "pads": Call(lambda m, x: m.conv(functional.pad(x, (1, 2, 0, 1))), conv=nn.Conv2d(4, 2, 3)),
-    "reflected": nn.Sequential(nn.ReflectionPad2d((1, 2, 0, 1)), nn.Conv2d(4, 2, 3)),
-    "replicated": nn.Sequential(nn.ReplicationPad2d(2), nn.Conv2d(4, 2, 3, stride=2)),
-    "squeezed": Call(lambda _, x: x.mean((2, 3), keepdim=True).squeeze(3).squeeze(2).unsqueeze(2)),
-    "adaptive": nn.AdaptiveAvgPool2d((2, 3)),
-    "padded average": nn.AvgPool2d(3, 2, 1),
-    "mean behind a convolution": nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.AdaptiveAvgPool2d(1)),
-    "viewed": Call(lambda _, x: x.view(x.size(0), -1, 2)),
-    "dropped": nn.Sequential(nn.Dropout(), nn.Identity()),
-}
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -191,6 +191,14 @@ def softplus(low: Lowering, node: Node, given: Given) -> str:
     return low.call(node, kind, low.use(node, given["self"]))
 
 
+def hard_sigmoid(low: Lowering, node: Node, given: Given) -> str:
+    return low.call(node, "HardSigmoid", low.use(node, given["self"]), alpha=1 / 6, beta=0.5)
+
+
+def gelu(low: Lowering, node: Node, given: Given) -> str:
+    return low.call(node, "Gelu", low.use(node, given["self"]), approximate=str(given["approximate"]).encode())
+
+
 def join(low: Lowering, node: Node, given: Given) -> str:
     return low.call(node, "Concat", *(low.use(node, each) for each in given["tensors"]), axis=int(given["dim"]))
 
@@ -259,8 +267,8 @@ _MOVES = (
 _SAME = ("clone", "contiguous", "alias", "detach", "_to_copy", "to", "dropout", "lift_fresh_copy", "type_as")
 # What ONNX has a word for and needs nothing but the map: compiled, approximated or refused under that word.
 _NAMED = {
-    "relu": "Relu", "neg": "Neg", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardsigmoid": "HardSigmoid",
-    "hardswish": "HardSwish", "gelu": "Gelu", "selu": "Selu", "celu": "Celu", "silu": "Swish",
+    "relu": "Relu", "neg": "Neg", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardswish": "HardSwish", "silu": "Swish",
+    "selu": "Selu", "celu": "Celu",
     "mish": "Mish", "exp": "Exp", "erf": "Erf", "softmax": "Softmax", "_softmax": "Softmax",
     "log_softmax": "LogSoftmax", "_log_softmax": "LogSoftmax", "layer_norm": "LayerNormalization",
     "native_layer_norm": "LayerNormalization", "group_norm": "GroupNormalization",
@@ -296,6 +304,8 @@ WAYS: dict[str, Way] = {
     **dict.fromkeys(("prelu", "_prelu_kernel"), prelu),
     "elu": elu,
     "softplus": softplus,
+    "hardsigmoid": hard_sigmoid,
+    "gelu": gelu,
     "cat": join,
     **dict.fromkeys(("pad", "constant_pad_nd"), pad),
     "upsample_bilinear2d": bilinear,

@@ -48,6 +48,8 @@ class Lowering:
                 else:
                     kept = {**program.state_dict, **program.constants}
                     self._known[node] = kept[str(spec.target)]
+            elif node.op == "get_attr":  # the branches of control flow, which is refused
+                self._known[node] = None
             elif node.op == "output":
                 output = self.use(node, node.args[0][-1])
             else:

@@ -1,0 +1,43 @@
+"""A torch module of the user's own, compiled by `import sphynx`; and the same module from a .pt2 file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import sphynx
+
+pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")
+
+
+def module() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU6(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 10)
+    )
+
+
+def test_a_module_and_its_file(tmp_path: Path) -> None:
+    data, example = sphynx.open_data("digits"), torch.zeros(1, 1, 8, 8)
+    compiled = sphynx.compile(module().train(), example=example, calibrate=data, mean=0.0, std=1.0)
+    assert compiled.name == "Sequential" and compiled.relus == 2 * 4 * 16 and compiled.comparisons == 3 * 4 * 16
+    pictures = data.test.images[:20].numpy()
+    with torch.no_grad():
+        expected = module().eval()(data.test.images[:20] / 255).numpy()
+    assert (compiled.infer(pictures).argmax(1) == expected.argmax(1)).mean() >= 0.95
+    torch.export.save(torch.export.export(module().eval(), (example,)), tmp_path / "mine.pt2")
+    by_file = sphynx.compile(tmp_path / "mine.pt2", calibrate=data)
+    assert by_file.name == "mine"
+    assert (by_file.infer(pictures) == compiled.infer(pictures)).all()
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(sphynx.InputError, match="Sequential: a torch module does not say which data"):
+        sphynx.compile(module())
+    with pytest.raises(sphynx.InputError, match=r"example: it is an image of \[1, 3, 8, 8\]"):
+        sphynx.compile(module(), example=torch.zeros(1, 3, 8, 8), calibrate="digits")
+    with pytest.raises(sphynx.InputError, match="Sequential: Selu cannot be compiled"):
+        sphynx.compile(nn.Sequential(module(), nn.SELU()), calibrate="digits")
