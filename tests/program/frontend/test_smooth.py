@@ -18,7 +18,8 @@ from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Curve, Relu, Truncate
 from sphynx.program.quantise import Precision, Quantised
 from tests.program.frontend.onnx_models import Maker, write
-from tests.program.frontend.test_onnx_operators import IMAGE, Body, Call, exported
+from tests.program.frontend.test_onnx_operators import exported
+from tests.program.frontend.torch_modules import IMAGE, Body, Call
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")  # its exporter warns of its own successor
 MEAN, STD = (0.0,) * 3, (1.0,) * 3

@@ -18,6 +18,7 @@ _SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
 _NORM = "use batch norm, whose statistics are fixed"
 _CHOICE = "choices by value cannot be compiled: write them as ReLU, clamp or a leaky ReLU"
 TWO_MAPS = "MatMul of two feature maps"
+_OUR_WORDS = {"AdaptiveAveragePool", "Rearrange"}  # which ONNX lacks, for what torch's reader finds
 _INSTEAD = {
     **dict.fromkeys(("If", "Loop", "Scan", "SequenceMap"), _CONTROL),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
@@ -49,7 +50,7 @@ def refuse_unknown(operations: Iterable[Operation], known: Collection[str], wher
     counts = Counter(operation.kind for operation in unknown)
     first = {operation.kind: operation for operation in reversed(unknown)}
     lines = [_line(kind, count, first[kind]) for kind, count in counts.items()]
-    raise InputError(join_faults(lines), where=where, remedy=f"Use {', '.join(sorted(known))}.")
+    raise InputError(join_faults(lines), where=where, remedy=f"Use {', '.join(sorted({*known} - _OUR_WORDS))}.")
 
 
 def _line(kind: str, count: int, first: Operation) -> str:
