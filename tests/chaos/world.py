@@ -2,7 +2,7 @@
 
 A world has one server's and one client's folder of bundles, which all its points share: a bundle that comes back to
 life points later is found too. After the fault the client asks again, as a user would, without a fault. The server is
-started again only if it died, if its ledger was damaged, or if it hangs after it had no memory or has short timeouts.
+started again only if it died, if its ledger was damaged, or if it refuses and has short timeouts.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from tests.service.tiny import tiny_program
 ATTEMPTS = 3  # to get an answer after a fault
 PATIENCE_S = 30.0  # for anything; what takes longer hangs
 LOOK_S = 0.002
-SLOW = {"pause", "silence", "drop", "swap", "corrupt header"}  # somebody waits in vain, so waiting must be short
-# After these the server may have to be started anew. Without memory CPython's Thread.start waits for ever for a thread
-# that could not begin. And where waiting is short, on a busy machine nobody may be fast enough.
-MAY_REFUSE = {"no memory", *SLOW}
+# Somebody waits in vain, so waiting must be short. On a busy machine nobody may be fast enough then, and a server that
+# waits longer may have to take its place afterwards.
+SLOW = {"pause", "silence", "drop", "swap", "corrupt header"}
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ class World:
         is_damaged = point.blow.fault == "damaged ledger"
         for attempt in range(1, ATTEMPTS + 1):
             server.look()
-            is_refused = attempt > 1 and point.blow.fault in MAY_REFUSE
+            is_refused = attempt > 1 and point.blow.fault in SLOW
             if server.status is not None or is_refused or (attempt == 1 and is_damaged):
                 self._end(server)
                 self._judge_server(server, outcome)

@@ -165,6 +165,30 @@ def test_a_peer_that_takes_nothing_is_given_up_also_while_much_is_pending() -> N
     right.close()
 
 
+def test_messages_that_are_each_in_time_end_when_all_together_are_not() -> None:
+    left, right = (SocketStream(sock) for sock in socket.socketpair())
+    with ThreadPoolExecutor(1) as pool:
+
+        def ask() -> None:
+            with left.ending_within(0.2), pytest.raises(ConnectionLostError, match=r"in time|in all"):
+                while True:  # the peer answers at once
+                    left.send([b"question"])
+                    left.receive(6)
+
+        def answer() -> None:
+            with pytest.raises(ConnectionLostError):
+                while True:
+                    right.receive(8)
+                    right.send([b"answer"])
+
+        answering = pool.submit(answer)
+        ask()
+        left.send([b"question"])  # the end was that of one piece of work, not of the connection
+        left.close()
+        answering.result()
+    right.close()
+
+
 def test_an_emulated_link_delays_by_half_a_round_trip_and_by_the_bytes() -> None:
     left, right = local_pair(Link(round_trip_s=0.04, bits_per_s=8e6))
     start_s = time.monotonic()

@@ -6,6 +6,7 @@ import datetime
 import socket
 import subprocess
 import urllib.request
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -40,14 +41,16 @@ def serial(folder: Path, name: str) -> int:
     return next(party.serial for party in keys.parties(folder) if party.name == name)
 
 
-def unnumbered(folder: Path) -> bytes:
-    """A list as authorities signed them before there were numbers."""
+def signed_list(folder: Path, number: int | None, signer: Path | None = None) -> bytes:
+    """A list in the authority's name; without a number as authorities signed them before there were numbers."""
     home, now = folder / "authority", datetime.datetime.now(datetime.UTC)
     authority = x509.load_pem_x509_certificate((home / "ca.pem").read_bytes())
-    key = load_pem_private_key((home / "key.pem").read_bytes(), None)
+    key = load_pem_private_key(((signer or home) / "key.pem").read_bytes(), None)
     builder = x509.CertificateRevocationListBuilder().issuer_name(authority.subject).last_update(now)
-    signed = builder.next_update(now + datetime.timedelta(days=1)).sign(key, SHA256())  # type: ignore[arg-type]
-    return signed.public_bytes(Encoding.PEM)
+    builder = builder.next_update(now + datetime.timedelta(days=1))
+    if number is not None:
+        builder = builder.add_extension(x509.CRLNumber(number), critical=False)
+    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM)  # type: ignore[arg-type]
 
 
 def test_numbers_and_ends_are_read_as_another_implementation_reads_them(folder: Path) -> None:
@@ -61,7 +64,7 @@ def test_numbers_and_ends_are_read_as_another_implementation_reads_them(folder: 
         numbers.append(ours.number)
     assert numbers[0] < numbers[1] < numbers[2]  # also within one second
     assert ours.serials == {serial(folder, "alice")}
-    assert read_revocations(unnumbered(folder)).number == 0
+    assert read_revocations(signed_list(folder, None)).number == 0
 
 
 @pytest.mark.parametrize("remembers", [False, True])
@@ -83,11 +86,11 @@ def test_an_old_list_put_back_admits_nobody(folder: Path, tmp_path: Path, rememb
 
 def test_a_server_does_not_start_by_an_older_list(folder: Path, tmp_path: Path) -> None:
     listed, seen = folder / "server" / "revoked.pem", SeenNumbers(tmp_path / "state" / SEEN)
-    listed.write_bytes(unnumbered(folder))
+    listed.write_bytes(signed_list(folder, None))
     FreshKeys(folder / "server", seen)
     keys.refresh(folder)
     FreshKeys(folder / "server", seen)
-    listed.write_bytes(unnumbered(folder))
+    listed.write_bytes(signed_list(folder, None))
     with pytest.raises(InputError, match=r"number 0\) is older than one used before") as refusal:
         FreshKeys(folder / "server", seen)
     assert "sphynx keys refresh" in refusal.value.remedy
@@ -96,6 +99,44 @@ def test_a_server_does_not_start_by_an_older_list(folder: Path, tmp_path: Path) 
     seen.path.write_text("half a num")
     with pytest.raises(InputError, match="does not hold the number"):
         FreshKeys(folder / "server", seen)
+
+
+def test_a_forged_list_neither_counts_nor_leaves_its_number(folder: Path, tmp_path: Path) -> None:
+    """Its number would make every honest list look old."""
+    listed, warned = folder / "server" / "revoked.pem", list[str]()
+    honest = listed.read_bytes()
+    number = read_revocations(honest).number
+    forged = signed_list(folder, 10 * number, signer=folder / "alice")  # the authority's name, another key
+    seen = SeenNumbers(tmp_path / "state" / SEEN)
+    fresh = FreshKeys(folder / "server", seen, warned.append)
+    before = fresh.context()
+    for wrong in (forged, forged + honest, honest + forged):
+        listed.write_bytes(wrong)
+        assert fresh.context() is before or wrong != forged
+        assert seen.raise_to(0) == number
+    assert "cannot be verified (CRL signature failure)" in warned[0]
+    listed.write_bytes(forged)
+    with pytest.raises(InputError, match="cannot be verified"):
+        FreshKeys(folder / "server", seen)
+    keys.revoke(folder, "alice")
+    assert fresh.is_revoked(serial(folder, "alice")) and seen.raise_to(0) > number
+    keys.revoke(folder, "server")  # a list that names the server itself is signed as well as others
+    FreshKeys(folder / "server", seen)
+
+
+def test_a_client_keeps_no_number_of_a_list_that_was_not_verified(scene: Scene, folder: Path) -> None:
+    scene.authority, scene.server.keys = folder, folder / "server"
+    scene.server.start()
+    listed = folder / "alice" / "revoked.pem"
+    honest = listed.read_bytes()
+    listed.write_bytes(signed_list(folder, 10 * read_revocations(honest).number, signer=folder / "bob"))
+    with pytest.raises(HandshakeError, match="CRL signature failure"):
+        scene.client().__enter__()
+    listed.write_bytes(honest)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that this list is older
+        with scene.client() as alice:
+            assert np.array_equal(alice.infer(scene.pixels).integer_logits, scene.logits)
 
 
 def test_the_highest_number_stays(tmp_path: Path) -> None:
@@ -146,6 +187,10 @@ def test_by_an_overdue_list_a_server_does_not_start_and_a_client_is_warned(
         alice.check(connect(folder, alice).serial)
     seen = SeenNumbers(tmp_path / SEEN)
     alice.warn_if_older(seen)
+    assert len(warned) == 2 and seen.raise_to(0) == 0  # nobody has verified it
+    monkeypatch.undo()
+    keys.refresh(folder)
+    ClientKeys(folder / "alice", warned.append).warn_if_older(seen)
     assert len(warned) == 2
     (folder / "alice" / "revoked.pem").write_bytes(good)
     ClientKeys(folder / "alice", warned.append).warn_if_older(seen)

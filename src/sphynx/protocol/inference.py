@@ -23,8 +23,8 @@ bundle the secrets come from a new generator, which the operating system seeds; 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ from sphynx.protocol.linear import (
 from sphynx.protocol.linear_plan import plan_program
 from sphynx.protocol.ots import ClientOts, ServerOts, set_up_client, set_up_server
 from sphynx.protocol.relu import Arrays
+from sphynx.threads import Helper
 
 
 class InferenceServer:
@@ -82,7 +83,7 @@ class InferenceServer:
         with channel.section("online", INPUT):
             linears = ServerPass(model, shares, _received(channel, program, shapes[INPUT]).astype(model.dtype))
         tensors = linears.tensors
-        with ThreadPoolExecutor(1, "sphynx-ahead") as worker:
+        with Helper() as helper:
             for step in program.steps:
                 with channel.section("online", step.name):
                     if isinstance(step, Linear | Pool | Combine):
@@ -90,9 +91,9 @@ class InferenceServer:
                     else:
                         x = tensors[step.source].astype(np.uint64).reshape(-1) & ring_mask(program)
                         material = bundle.part(_material_name(step.name))
-                        summed = worker.submit(linears.ahead, following[step.name])
+                        summed = helper.begin(partial(linears.ahead, following[step.name]))
                         y = run_server(channel, bundle.backend, layers[step.name], material, x)
-                        summed.result()
+                        summed.finish()
                         tensors[step.name] = y.reshape(shapes[step.name]).astype(model.dtype)
         with channel.section("online", program.logits.name):
             channel.send(_packed(program, tensors[program.logits.name]))

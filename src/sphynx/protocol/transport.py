@@ -7,20 +7,24 @@ before. `send` and `receive` may be called by two threads at the same time.
 
 An emulated `Link` delays every send by half a round trip and by the bytes before it, for benchmarks on one machine.
 `_seal` and `_fill` are what a stream with encryption replaces. `stop_reading` and `abort` may be called by any thread.
+Within `ending_within` nothing is waited for beyond a time that all messages have together.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import select
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from sphynx.errors import ConnectionLostError
 from sphynx.program.cost.link import Link
+from sphynx.threads import Worker
 
 MAX_PENDING_BYTES = 1 << 27
 UNSHARED_PENDING_BYTES = 1 << 20  # what every stream may keep, however short the memory is
@@ -63,7 +67,8 @@ class SocketStream:
         self._changed = threading.Condition()
         self._failure: str | None = None
         self._closing = False
-        self._writer: threading.Thread | None = None
+        self._writer: Worker | None = None
+        self._ends_at = math.inf
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
 
@@ -71,6 +76,15 @@ class SocketStream:
     def pending_bytes(self) -> int:
         """Sent, and not yet taken by the kernel."""
         return self._pending_bytes
+
+    @contextmanager
+    def ending_within(self, limit_s: float) -> Iterator[None]:
+        """All that is sent and received inside is done by then, however the peer spaces its messages."""
+        self._ends_at = time.monotonic() + limit_s
+        try:
+            yield
+        finally:
+            self._ends_at = math.inf
 
     def send(self, parts: list[Buffer]) -> None:
         with self._sending:
@@ -82,8 +96,8 @@ class SocketStream:
         buffer = bytearray(size)
         view = memoryview(buffer)
         wait_s = (self.timeout_s if timeout_s is None else timeout_s) + size / SLOWEST_BYTES_PER_S
-        deadline = time.monotonic() + wait_s
-        latest = deadline + self._pending_bytes / SLOWEST_BYTES_PER_S
+        deadline = min(self._in_time() + wait_s, self._ends_at)
+        latest = min(deadline + self._pending_bytes / SLOWEST_BYTES_PER_S, self._ends_at)
         filled = 0
         while filled < size:
             count = self._fill(view[filled:])
@@ -169,7 +183,8 @@ class SocketStream:
                 self._pending_bytes += len(part)
             if self._pending:
                 self._wake_writer()
-            if not self._changed.wait_for(lambda: self._has_room(before_bytes), self.timeout_s):
+            wait_s = min(self.timeout_s, self._ends_at - self._in_time())
+            if not self._changed.wait_for(lambda: self._has_room(before_bytes), wait_s):
                 raise lost("the peer reads too slowly")
 
     def _seal(self, parts: list[Buffer]) -> Iterator[list[Buffer]]:
@@ -207,6 +222,13 @@ class SocketStream:
             return False
         return self._pending_bytes <= max(before_bytes, UNSHARED_PENDING_BYTES) or not self._is_memory_short()
 
+    def _in_time(self) -> float:
+        """The time now, which is not beyond the end of all."""
+        now = time.monotonic()
+        if now >= self._ends_at:
+            raise lost("the peer took too long in all")
+        return now
+
     def _due(self, size_bytes: int) -> float:
         if self._link is None:
             return 0.0
@@ -229,9 +251,11 @@ class SocketStream:
         return wire
 
     def _wake_writer(self) -> None:
-        if self._writer is None:
-            self._writer = threading.Thread(target=self._write_pending, name="sphynx-writer", daemon=True)
-            self._writer.start()
+        if self._writer is None or not self._writer.is_alive:
+            try:
+                self._writer = Worker(self._write_pending)
+            except (RuntimeError, MemoryError):
+                raise lost("this machine has no memory left for another thread") from None
         self._changed.notify_all()
 
     def _write_pending(self) -> None:

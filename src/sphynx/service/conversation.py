@@ -156,7 +156,7 @@ class Conversation:
             bundle_id = session.bundle_id(program, request.nonce, nonce, number)
             expires_at = time.time() + limits.bundle_lifetime_s
             entry = Entry(bundle_id, owner, program, backend, batch, expires_at)
-            with service.admission.offline.taken_by(owner, limits.queue_s), self._within(limits.work_s):
+            with service.admission.offline.taken_by(owner, limits.queue_s), self._stream.ending_within(limits.work_s):
                 bundle, took_s = self._prepared(entry, request)
             offline_bytes = self.channel.record.total().bytes
             service.store.put(bundle, owner=owner, offline_seconds=took_s, offline_bytes=offline_bytes)
@@ -181,7 +181,7 @@ class Conversation:
         service, limits = self._service, self._service.admission.limits
         with (
             service.admission.online.taken_by(self.peer.fingerprint, limits.queue_s),
-            self._within(limits.work_s),
+            self._stream.ending_within(limits.work_s),
             self._due_within(min(limits.message_s, limits.online_message_s)),
         ):
             bundle, _ = service.store.take(
@@ -237,17 +237,6 @@ class Conversation:
             received_bytes=total.received_bytes,
             rounds=total.rounds,
         )
-
-    @contextmanager
-    def _within(self, limit_s: float) -> Iterator[None]:
-        """A peer that keeps every message just within its time still cannot hold a worker for longer than this."""
-        timer = threading.Timer(limit_s, self._stream.abort)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
 
     @contextmanager
     def _due_within(self, limit_s: float) -> Iterator[None]:

@@ -5,8 +5,8 @@
     ca.pem        the authority's certificate: nothing else is trusted, not even the system's authorities
     revoked.pem   the authority's list of revoked certificates; read again whenever it changes
 
-A server refuses a list that is older than one it has used, and lets nobody in by one that is overdue. A client, which
-may not get new lists, goes on with a warning.
+A server refuses a list that its authority has not signed or that is older than one it has used, and lets nobody in by
+one that is overdue. A client, which may not get new lists, goes on with a warning.
 
 `sphynx keys issue` makes such folders. Reading one needs the standard library only.
 """
@@ -26,8 +26,10 @@ from sphynx.service.revocation import Revocations, SeenNumbers, read_revocations
 KEY, CERTIFICATE, AUTHORITY, REVOKED = "key.pem", "cert.pem", "ca.pem", "revoked.pem"
 FILES = (KEY, CERTIFICATE, AUTHORITY, REVOKED)
 LIST_WARNING_S = 14 * 86_400.0  # before the next list is due
-_LIST_OVERDUE = 12  # X509_V_ERR_CRL_HAS_EXPIRED of OpenSSL
+_LIST_OVERDUE, _REVOKED = 12, 23  # X509_V_ERR_CRL_HAS_EXPIRED and _CERT_REVOKED of OpenSSL
+_ANY_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: `ssl` has no name for it
 _NEWEST_LIST = "Copy the authority's newest revoked.pem here (sphynx keys refresh signs one anew)."
+Stamp = tuple[tuple[int, int, int], ...]
 
 
 def server_context(folder: Path) -> ssl.SSLContext:
@@ -42,9 +44,35 @@ def client_context(folder: Path) -> ssl.SSLContext:
 
 
 def check_server_keys(folder: Path) -> None:
-    """Shakes hands with itself in memory: by keys that no client accepts a server would start and serve nobody."""
+    """By keys that no client accepts a server would start and serve nobody."""
+    error = _judged_by_itself(folder)
+    if error is None:
+        return
+    if error.verify_code == _LIST_OVERDUE:
+        raise InputError(
+            "its list of revoked keys is overdue: nobody would be let in",
+            where=str(folder / REVOKED),
+            remedy=_NEWEST_LIST,
+        )
+    raise InputError(
+        f"no client would accept these keys: {error.verify_message}",
+        where=str(folder),
+        remedy="Give keys of a server: sphynx keys issue NAME --server HOST.",
+    )
+
+
+def _why_not_signed(folder: Path) -> str:
+    """Whether the authority signed the list, whenever it did: empty if so. OpenSSL checks that before it looks for the
+    server's own certificate in it."""
+    error = _judged_by_itself(folder, _ANY_TIME)
+    return "" if error is None or error.verify_code == _REVOKED else error.verify_message
+
+
+def _judged_by_itself(folder: Path, flags: int = 0) -> ssl.SSLCertVerificationError | None:
+    """A server's keys shake hands with themselves in memory: why they would not be accepted."""
     context = client_context(folder)
     context.check_hostname = False  # whom clients will ask for is not known here
+    context.verify_flags |= flags
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = context.wrap_bio(to_client, to_server)
     server = server_context(folder).wrap_bio(to_server, to_client, server_side=True)
@@ -53,24 +81,15 @@ def check_server_keys(folder: Path) -> None:
             with contextlib.suppress(ssl.SSLWantReadError):
                 side.do_handshake()
     except ssl.SSLCertVerificationError as error:
-        if error.verify_code == _LIST_OVERDUE:
-            raise InputError(
-                "its list of revoked keys is overdue: nobody would be let in",
-                where=str(folder / REVOKED),
-                remedy=_NEWEST_LIST,
-            ) from None
-        raise InputError(
-            f"no client would accept these keys: {error.verify_message}",
-            where=str(folder),
-            remedy="Give keys of a server: sphynx keys issue NAME --server HOST.",
-        ) from None
+        return error
+    return None
 
 
 class FreshKeys:
     """A server's folder as it is now: read again after `revoked.pem` or the certificate was replaced.
 
-    Where the list is older than one used before (`seen`), the folder as it was still counts, and `warn` hears of it.
-    At the start, when nothing newer is known but the number, it is an error.
+    Where the list is not signed by the authority or older than one used before (`seen`), the folder as it was still
+    counts, and `warn` hears of it. At the start, when nothing newer is known but the number, it is an error.
     """
 
     def __init__(
@@ -78,11 +97,10 @@ class FreshKeys:
     ) -> None:
         self._folder, self._seen, self._warn = folder, seen, warn
         self._lock = threading.Lock()
-        self._stamp = self._look()
-        self._context, self._list = self._read()
-        older = self._older_than(self._list)
-        if older:
-            raise InputError(older, where=str(folder / REVOKED), remedy=_NEWEST_LIST)
+        self._stamp, self._context, self._list = self._read()
+        why_not = self._why_not(self._list)
+        if why_not:
+            raise InputError(why_not, where=str(folder / REVOKED), remedy=_NEWEST_LIST)
         self._warn_of_end()
 
     def context(self) -> ssl.SSLContext:
@@ -100,20 +118,21 @@ class FreshKeys:
         return self._list.next_update_s - time.time() < LIST_WARNING_S
 
     def _refresh(self) -> None:
-        stamp = self._look()
-        if stamp == self._stamp:
+        if self._look() == self._stamp:
             return
-        context, listed = self._read()
-        older = self._older_than(listed)
-        if older:
-            self._warn(f"{older}; the newer one still counts")
+        self._stamp, context, listed = self._read()
+        why_not = self._why_not(listed)
+        if why_not:
+            self._warn(f"{why_not}; the one before still counts")
         else:
             self._context, self._list = context, listed
             self._warn_of_end()
-        self._stamp = stamp
 
-    def _older_than(self, listed: Revocations) -> str:
-        """Why it may not be used; empty if it may."""
+    def _why_not(self, listed: Revocations) -> str:
+        """Why it may not be used; empty if it may. Its number counts from now on."""
+        unsigned = _why_not_signed(self._folder)
+        if unsigned or self._look() != self._stamp:
+            return f"this list of revoked keys cannot be verified ({unsigned or 'it changed meanwhile'})"
         newest = self._seen.raise_to(listed.number) if self._seen else max(self._list.number, listed.number)
         if listed.number == newest:
             return ""
@@ -123,10 +142,10 @@ class FreshKeys:
         if self.list_ends_soon():
             self._warn("the list of revoked keys is due again soon: sphynx keys refresh")
 
-    def _read(self) -> tuple[ssl.SSLContext, Revocations]:
-        return server_context(self._folder), _read_list(self._folder)
+    def _read(self) -> tuple[Stamp, ssl.SSLContext, Revocations]:
+        return self._look(), server_context(self._folder), _read_list(self._folder)
 
-    def _look(self) -> tuple[tuple[int, int, int], ...]:
+    def _look(self) -> Stamp:
         _check_files(self._folder)
         found = ((self._folder / name).stat() for name in FILES)
         return tuple((status.st_mtime_ns, status.st_size, status.st_ino) for status in found)
@@ -139,13 +158,15 @@ class ClientKeys:
         self._folder, self._warn = folder, warn
         self.context = client_context(folder)
         self._list = _read_list(folder)
-        if self._list.next_update_s <= time.time():
+        self._is_overdue = self._list.next_update_s <= time.time()
+        if self._is_overdue:
             # OpenSSL would refuse every server now. The serial is compared in `check` instead.
             self.context.verify_flags &= ~ssl.VERIFY_CRL_CHECK_LEAF
             warn(f"{folder / REVOKED} is overdue: ask for the authority's newest, it may name this server")
 
     def warn_if_older(self, seen: SeenNumbers) -> None:
-        newest = seen.raise_to(self._list.number)
+        """After a handshake, which verifies the list. An overdue one is not verified, and its number not kept."""
+        newest = seen.raise_to(0 if self._is_overdue else self._list.number)
         if self._list.number < newest:
             self._warn(f"{self._folder / REVOKED} is older than one that was here before: ask for the newest")
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from sphynx.errors import InputError
+from sphynx.threads import Worker
 
 Labels = tuple[tuple[str, str], ...]
 PREFIX = "sphynx_"
@@ -59,6 +62,14 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
+class _HttpServer(ThreadingHTTPServer):
+    def process_request(self, request: Any, client_address: Any) -> None:
+        try:
+            Worker(partial(self.process_request_thread, request, client_address))
+        except (RuntimeError, MemoryError):
+            self.shutdown_request(request)
+
+
 class Monitor:
     """Serves until closed, in its own threads."""
 
@@ -87,14 +98,13 @@ class Monitor:
                 self.wfile.write(body)
 
         try:
-            self._http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+            self._http = _HttpServer(("127.0.0.1", port), Handler)
         except OSError as error:
             raise InputError(
                 f"cannot listen there ({error.strerror})",
                 where=f"127.0.0.1:{port}",
                 remedy="Choose a free port: --metrics-port PORT.",
             ) from None
-        self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, name="sphynx-monitor", daemon=True)
         self._thread.start()
 

@@ -1,7 +1,6 @@
 """What a revocation list (RFC 5280, in PEM) says: which certificates, its number, until when. Standard library only.
 
-TLS judges a client once, in its handshake, and checks the list's signature there. To judge a connection that is open
-already it is enough to read the list: whoever could forge the file can read the server's key beside it.
+Signatures are OpenSSL's to check (`credentials.py`), before a number is kept.
 
 An old list is signed as well as a new one: whoever puts it back admits again whom the new one took out. Lists therefore
 have numbers that grow, and `SeenNumbers` keeps the highest.
@@ -35,13 +34,14 @@ class Revocations:
 
 
 def read_revocations(pem: bytes) -> Revocations:
-    """Of all lists in the file; a ValueError if there is none, or one that cannot be read."""
+    """Of all lists in the file; a ValueError if there is none, or one that cannot be read. The number is the lowest:
+    OpenSSL checks the signature of one, and a higher number of another must not be kept for it."""
     found = [_read(memoryview(base64.b64decode(text))) for text in _PEM.findall(pem)]
     if not found:
         raise ValueError("it holds no revocation list")
     return Revocations(
         frozenset().union(*(one.serials for one in found)),
-        max(one.number for one in found),
+        min(one.number for one in found),
         min(one.next_update_s for one in found),
     )
 

@@ -11,6 +11,7 @@ import select
 import socket
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 from sphynx.errors import ConnectionLostError, DiskError, HandshakeError, InputError, SphynxError, StoreFullError
@@ -25,6 +26,7 @@ from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks, read_proxy_he
 from sphynx.service.revocation import SeenNumbers
 from sphynx.service.store import Store
 from sphynx.service.tls import TlsStream
+from sphynx.threads import Worker
 
 BACKLOG = 128
 ACCEPT_PAUSE_S = 0.1  # while the machine has no descriptor left
@@ -57,7 +59,7 @@ class Server:
         self._events, self._limits, self._store = events, limits, store
         self._failed_handshakes = FewLines(events, "handshake_failed")
         self._conversations: set[Conversation] = set()
-        self._threads: set[threading.Thread] = set()
+        self._workers: dict[Worker, socket.socket] = {}  # used by the thread that accepts only
         self._changing = threading.Lock()
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_writer.setblocking(False)
@@ -107,38 +109,49 @@ class Server:
         someone.register(self._listener, select.POLLIN)
         for poll in (someone, stop):
             poll.register(self._wake_reader, select.POLLIN)
-        while True:
-            ready = someone.poll()
-            if (self._wake_reader.fileno(), select.POLLIN) in ready:
-                break
-            if not self._admission.handshakes.make_room():
-                if stop.poll(ROOM_PAUSE_MS):
-                    break
-                continue
+        is_stopped = False
+        while not is_stopped:
             try:
-                sock, address = self._listener.accept()
-            except BlockingIOError:
-                continue
-            except OSError as error:  # out of file descriptors, or the peer has left already
-                self._events.write("accept_failed", why=error.strerror or str(error))
-                time.sleep(ACCEPT_PAUSE_S)
-                continue
-            self._admit(sock, str(address[0]))
+                is_stopped = self._serve_next(someone, stop)
+            except MemoryError:
+                time.sleep(ACCEPT_PAUSE_S)  # connections that are open may give some back
         self._shut_down()
+
+    def _serve_next(self, someone: select.poll, stop: select.poll) -> bool:
+        """Waits for one connection, or for `stop`: whether that came."""
+        ready = someone.poll()
+        if (self._wake_reader.fileno(), select.POLLIN) in ready:
+            return True
+        self._part()
+        if not self._admission.handshakes.make_room():
+            return bool(stop.poll(ROOM_PAUSE_MS))
+        try:
+            sock, address = self._listener.accept()
+        except BlockingIOError:
+            return False
+        except OSError as error:  # out of file descriptors, or the peer has left already
+            self._events.write("accept_failed", why=error.strerror or str(error))
+            time.sleep(ACCEPT_PAUSE_S)
+            return False
+        self._admit(sock, str(address[0]))
+        return False
 
     def _admit(self, sock: socket.socket, address: str) -> None:
         self._admission.handshakes.enter(sock, address)
-        thread = threading.Thread(target=self._receive, args=(sock, address), name="sphynx-connection", daemon=True)
-        with self._changing:
-            self._threads.add(thread)
         try:
-            thread.start()
-        except RuntimeError as error:  # the machine has no thread left
-            with self._changing:
-                self._threads.discard(thread)
+            self._workers[Worker(partial(self._receive, sock, address))] = sock
+        except (RuntimeError, MemoryError):
             self._admission.handshakes.leave(sock)
             sock.close()
-            self._fail_handshake(address, str(error))
+            self._fail_handshake(address, "this machine has no memory left for another thread")
+
+    def _part(self) -> None:
+        """From connections that are over. A thread that finds no memory ends anywhere, even before it has begun."""
+        for worker, sock in [*self._workers.items()]:
+            if not worker.is_alive:
+                del self._workers[worker]
+                self._admission.handshakes.leave(sock)
+                sock.close()
 
     def _receive(self, sock: socket.socket, address: str) -> None:
         """One connection, from its handshake to its end."""
@@ -149,9 +162,6 @@ class Server:
         except Exception as error:
             sock.close()
             self._events.write("internal_error", address=address, kind=type(error).__name__, place=place_of(error))
-        finally:
-            with self._changing:
-                self._threads.discard(threading.current_thread())
 
     def _shake_hands(self, sock: socket.socket, address: str) -> tuple[TlsStream, str] | None:
         """The stream, and where the peer is: not where a proxy is that connects for it."""
@@ -234,19 +244,19 @@ class Server:
         self._stopping.set()
         self._listener.close()
         with self._changing:
-            conversations, threads = list(self._conversations), list(self._threads)
+            conversations = list(self._conversations)
         self._events.write("stopping", connections=len(conversations))
         for conversation in conversations:
             conversation.leave_when_idle()
         deadline = time.monotonic() + self._limits.grace_s
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        for worker in self._workers:
+            worker.join(max(0.0, deadline - time.monotonic()))
         with self._changing:
             late = list(self._conversations)
         for conversation in late:
             conversation.abort()
-        for thread in threads:
-            thread.join(self._limits.handshake_s)
+        for worker in self._workers:
+            worker.join(self._limits.handshake_s)
         self._failed_handshakes.tell_suppressed()
         self._events.write("stopped", aborted=len(late))
 

@@ -22,6 +22,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from sphynx.errors import BundleGoneError, BundleRefusedError, DiskError, InputError, ShareUsedUpError, StoreFullError
@@ -31,6 +32,7 @@ from sphynx.service.file_system import check_local
 from sphynx.service.holders import Holders
 from sphynx.service.home import home_of, why_moved
 from sphynx.service.ledger import Entry, Ledger
+from sphynx.threads import Worker
 
 LEDGER, BUNDLES = "ledger.sqlite", "bundles"
 _log = logging.getLogger(__name__)
@@ -55,7 +57,7 @@ class Store:
         self._shared = shared
         self._at_hand = AtHand(memory_bytes, lambda name: self.ledger.state(name) in ("reserved", "ready"))
         self._spent: list[Path] = []
-        self._deletions: list[threading.Thread] = []
+        self._deletions: list[tuple[Worker, list[Path]]] = []
         self._deleting = threading.Lock()
         with contextlib.ExitStack() as opening:
             try:
@@ -182,11 +184,14 @@ class Store:
     def delete_spent(self) -> None:
         """Starts to delete the files of bundles that were taken."""
         with self._deleting:
-            self._deletions = [thread for thread in self._deletions if thread.is_alive()]
+            for deletion, paths in [*self._deletions]:
+                if not deletion.is_alive:
+                    self._deletions.remove((deletion, paths))
+                    self._spent += paths  # it found no memory to begin, or to go on with
             if self._spent:
-                self._deletions.append(threading.Thread(target=_delete, args=(self._spent,), name="sphynx-deletion"))
-                self._deletions[-1].start()
-                self._spent = []
+                with contextlib.suppress(RuntimeError, MemoryError):  # the next one deletes them
+                    self._deletions.append((Worker(partial(_delete, self._spent)), self._spent))
+                    self._spent = []
 
     def discard(self, bundle_id: bytes) -> None:
         self._unlink(bundle_id)  # first: where the disk is full, the ledger needs the room
@@ -247,8 +252,8 @@ class Store:
         self.delete_spent()
         with self._deleting:
             unfinished = list(self._deletions)
-        for thread in unfinished:
-            thread.join()
+        for deletion, _ in unfinished:
+            deletion.join()
 
     def _bind(self, weights_hash: str) -> None:
         if not self.ledger.is_bound(weights_hash) and len(self._holders.live()) > 1:
@@ -312,6 +317,9 @@ def _gone(bundle_id: bytes) -> BundleGoneError:
 
 
 def _delete(paths: list[Path]) -> None:
-    for path in paths:
-        with contextlib.suppress(OSError):  # one that stays must not keep the others; the next start names it
-            path.unlink(missing_ok=True)
+    """Those that stay in the list are still to be deleted."""
+    with contextlib.suppress(IndexError):  # there is no further one
+        while True:
+            path = paths.pop()
+            with contextlib.suppress(OSError):  # one that stays must not keep the others; the next start names it
+                path.unlink(missing_ok=True)
