@@ -1,4 +1,5 @@
-# The two commands a newcomer types: `make demo` and `make test`. Each installs what it needs into .venv first.
+# The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
+# `make test`. Each installs what it needs into .venv first.
 .PHONY: demo test docs reproduce-smoke chaos soak check lint types layers test-python test-core test-sanitize test-thread \
   test-constant-time fuzz format clean
 
@@ -11,7 +12,7 @@ CORE_SOURCES := $(shell find core -name '*.cpp' -o -name '*.h')
 CMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" cmake
 
 demo: $(INSTALLED)
-	@$(BIN)/sphynx demo
+	@$(BIN)/sphynx demo $(ARGS)
 
 test: lint types layers test-core test-python
 

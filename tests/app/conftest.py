@@ -21,13 +21,14 @@ import sphynx
 from sphynx.app.bulletin import Bulletin
 from sphynx.app.desk import Desk
 from sphynx.app.parties import Parties
-from sphynx.app.watch import MASKED_PICTURE, Watch
+from sphynx.app.watch import Watch
 from sphynx.app.web import App
 from sphynx.program.cost.estimate import REFERENCE
 from sphynx.program.files import save_program
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
 from sphynx.program.weights import save_weights
 from sphynx.protocol.channel import Channel, Section, Span
+from sphynx.protocol.inference import MASKED_PICTURE
 from sphynx.service import conversation
 from tests.program.programs import random_weights
 from tests.service.authority import make_authority

@@ -23,9 +23,24 @@ def test_the_server_is_elsewhere_or_here(tmp_path: Path) -> None:
             CliRunner().invoke(app, ["app", *flags], catch_exceptions=False)
 
 
-def test_it_prepares_ahead_and_leaves_nothing_behind(compiled_folder: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sphynx.cli.main", "app", "--local", str(compiled_folder), "--relu", "gc"]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+def test_it_prepares_ahead_and_leaves_nothing_behind(
+    compiled_folder: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    browser = tmp_path_factory.mktemp("browser") / "browser"
+    browser.write_text('#!/bin/sh\necho "$1" > "$0.opened"\n')
+    browser.chmod(0o700)
+    command = [
+        sys.executable,
+        "-m",
+        "sphynx.cli.main",
+        "app",
+        "--local",
+        str(compiled_folder),
+        "--relu",
+        "gc",
+        "--open",
+    ]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "BROWSER": f"{browser} %s"}
     with subprocess.Popen([*command, "--ready", "1"], stdout=subprocess.PIPE, text=True, env=environment) as started:
         assert started.stdout is not None
         url = started.stdout.readline().strip()
@@ -39,6 +54,7 @@ def test_it_prepares_ahead_and_leaves_nothing_behind(compiled_folder: Path, tmp_
                 found = json.loads(reply.read())
             assert not found["prepared_now"] and found["labels"][0] in ("cat", "dog", "bird")
             assert list(tmp_path.iterdir())
+            assert browser.with_name("browser.opened").read_text().strip() == url
         finally:
             started.send_signal(signal.SIGTERM)
         assert started.wait(60) == 0

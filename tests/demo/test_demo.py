@@ -9,15 +9,16 @@ import pytest
 from PIL import Image
 
 from sphynx.data.sample_pictures import sample_photographs
-from sphynx.demo.page import COLUMNS, cost_rows, demo_page
+from sphynx.demo.page import COLUMNS, cost_rows, demo_page, noise_pixels
 from sphynx.demo.scenes import SHIPPED_MODEL, Answer, Question, Scene, has_shipped_scene
+from sphynx.report.summary import Judged
 from sphynx.report.tables import picture_url
 from sphynx.service.prediction import Prediction
 from sphynx.space.shipped import model_names
 
 
-def answer(backend: str, online_seconds: float, *, equal: bool = True) -> Answer:
-    question = Question("digit <0>", np.arange(64, dtype=np.uint8).reshape(1, 8, 8), truth="3")
+def answer(backend: str, online_seconds: float, *, equal: bool = True, truth: str = "3") -> Answer:
+    question = Question("digit <0>", np.arange(64, dtype=np.uint8).reshape(1, 8, 8), truth=truth)
     private = Prediction(
         ("3", "8"),
         (0.9, 0.1),
@@ -31,25 +32,40 @@ def answer(backend: str, online_seconds: float, *, equal: bool = True) -> Answer
         30_000,
         29,
     )
-    return Answer(question, private, "3", equal)
+    return Answer(question, private, "3", equal, bytes(range(150)))
 
 
 def scene() -> Scene:
-    return Scene("Digits", 1024, 25, 0.004, (answer("gmw", 0.02), answer("gmw", 0.04), answer("gc", 0.08)))
+    answers = (answer("gmw", 0.02), answer("gmw", 0.04), answer("gc", 0.08))
+    return Scene("Digits", 1024, 25, 0.004, answers, Judged(0.99, 359, "fp32"))
 
 
 def test_costs_are_medians_per_protocol() -> None:
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in cost_rows(scene())]
-    assert [row["ReLU by"] for row in rows] == ["gmw", "gc"]
-    assert rows[0][">online ms"] == "30.0" and rows[1][">online ms"] == "80.0"
-    assert rows[0]["exact"] == "2 of 2" and rows[0][">in the clear ms"] == "4.0"
+    assert [row["ReLUs by"] for row in rows] == ["GMW", "garbled circuits"]
+    assert rows[0][">online"] == "30 ms" and rows[1][">online"] == "80 ms"
+    assert rows[0][">exact"] == "2 of 2" and rows[0][">in the clear"] == "4 ms"
 
 
 def test_page_is_one_file_and_escapes_names() -> None:
-    html = demo_page([scene()])
+    html = demo_page([replace(scene(), answers=tuple(answer(kind, 0.02, truth="") for kind in ("gmw", "gc")))])
     assert "digit &lt;0&gt;" in html and "digit <0>" not in html
-    assert "3 equal to the integer oracle" in html
+    assert "2 equal to the integer network" in html
     assert "http://" not in html.replace("http://www.w3.org", "") and "https://" not in html
+
+
+def test_labels_accuracy_and_wrong_answers_are_shown() -> None:
+    mixed = replace(scene(), answers=(answer("gmw", 0.02), answer("gmw", 0.02, truth="8"), answer("gc", 0.08)))
+    html = demo_page([mixed])
+    assert html.count("<em>wrong</em>") == 1 and "labelled 8" in html and "1 of 2 private answers are right" in html
+    assert "99.00 %" in html and "97.3 to 99.6 %" in html
+    assert html.count("GMW: each side") == html.count("Garbled circuits: the server") == 1
+
+
+def test_who_sees_what_draws_the_bytes_of_the_wire() -> None:
+    received = scene().answers[0].received
+    assert picture_url(noise_pixels(received)) in demo_page([scene()])
+    assert noise_pixels(received).tobytes() == received[:144]  # 12 by 12 of them
 
 
 def test_a_wrong_answer_is_not_hidden() -> None:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sphynx.program.ir import INPUT
 from sphynx.protocol.channel import Section, Span
+from sphynx.protocol.inference import MASKED_PICTURE
 
-MASKED_PICTURE = Section("online", INPUT)
 TELL_SECONDS = 0.1  # at least, between two reports from within one section
 
 Tell = Callable[[dict[str, Any]], None]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +27,7 @@ def app(
     ] = "gmw",
     ready: Annotated[int, typer.Option("--ready", min=0, max=16, help="Bundles to keep ready ahead.")] = 2,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the page, on 127.0.0.1. 0: any.")] = 0,
+    in_browser: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Open a page on this machine: drop a picture, get a private answer, see what the server received.
 
@@ -37,7 +35,7 @@ def app(
 
     Examples:
 
-      sphynx app
+      sphynx app --open
 
       sphynx app --server inference.example:7443 --keys keys/alice
     """
@@ -47,23 +45,15 @@ def app(
             where="--server, --keys, --local",
             remedy="Give --server HOST:PORT with --keys DIR, or --local MODEL, or none of them.",
         )
-    from sphynx.api.rates import machine_rates
-    from sphynx.app.bulletin import Bulletin
-    from sphynx.app.desk import Desk
+    from sphynx.app.opening import run_page
     from sphynx.app.parties import elsewhere, here
     from sphynx.app.watch import Watch
-    from sphynx.app.web import App
 
     def tell(line: str) -> None:
         typer.echo(line, err=True)
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server here is stopped, its keys are deleted
-    watch, bulletin = Watch(), Bulletin()
+    watch = Watch()
     opened = elsewhere(server, keys, state, watch) if keys else here(local or USUAL_MODEL, watch, tell)
-    with opened as parties, Desk(parties, watch, bulletin, machine_rates, relu=relu, keep_ready=ready) as desk:
-        page = App(desk, port)
-        typer.echo(page.url)
-        tell("Open this address in a browser. Ctrl-C ends it.")
-        with contextlib.suppress(KeyboardInterrupt):
-            threading.Event().wait()
-        page.close()
+    run_page(
+        opened, watch, relu=relu, ready=ready, port=port, in_browser=in_browser, tell_address=typer.echo, tell=tell
+    )

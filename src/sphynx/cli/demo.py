@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the page.")] = Path("out/demo"),
     pictures: Annotated[int, typer.Option("--pictures", min=1, max=100, help="How many digits to ask about.")] = 10,
+    in_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page, then `sphynx app` for your own pictures, in the browser.")
+    ] = False,
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
@@ -30,12 +33,12 @@ def demo(
 
     Examples:
 
-      sphynx demo
+      sphynx demo --open
 
       sphynx demo --pictures 50 --out demo
     """
     from sphynx.demo.page import demo_page
-    from sphynx.demo.scenes import digits_scene, has_shipped_scene, shipped_scene
+    from sphynx.demo.scenes import SHIPPED_MODEL, digits_scene, has_shipped_scene, shipped_scene
 
     voice = opt.voice_for(verbose, quiet)
 
@@ -46,6 +49,9 @@ def demo(
     try:
         voice.say("A network for digits:")
         scenes = [digits_scene(work / "digits", pictures, tell)]
+        network = out / "digits"
+        shutil.rmtree(network, ignore_errors=True)
+        shutil.copytree(work / "digits" / "compiled", network)
         if has_shipped_scene():
             voice.say("A network that comes with Sphynx:")
             scenes.append(shipped_scene(work / "shipped", tell))
@@ -59,25 +65,44 @@ def demo(
     else:
         for scene in scenes:
             _print(scene)
-        typer.echo(f"The same as a page: {page}")
+        typer.echo(f"The same as a page: {page.resolve().as_uri()}")
+        typer.echo(f"Your own pictures: sphynx app --open   (digits: sphynx app --open --local {network})")
     if not all(scene.all_equal for scene in scenes):
         raise SphynxError("a private answer differs from the oracle", where="demo", remedy="Please report it.")
+    if in_browser:
+        _open(page, SHIPPED_MODEL if has_shipped_scene() else network)
+
+
+def _open(page: Path, network: str | Path) -> None:
+    import webbrowser
+
+    from sphynx.app.opening import run_page
+    from sphynx.app.parties import here
+    from sphynx.app.watch import Watch
+
+    def tell(line: str) -> None:
+        typer.echo(line, err=True)
+
+    webbrowser.open(page.resolve().as_uri())
+    watch = Watch()
+    run_page(here(network, watch, tell), watch, in_browser=True, tell_address=typer.echo, tell=tell)
 
 
 def _print(scene: Scene) -> None:
-    from sphynx.demo.page import COLUMNS, cost_rows
+    from sphynx.demo.page import COLUMNS, NAMES, cost_rows
+    from sphynx.report.svg.chart_axes import seconds_text
 
     print_table(
         scene.title,
-        ["picture", "labelled", "private", "in the clear", "ReLU by", ">online ms", "exact"],
+        ["picture", "labelled", "private", "in the clear", "ReLUs by", ">online", "exact"],
         (
             [
                 answer.question.name,
                 answer.question.truth or "-",
-                f"{answer.private.labels[0]} ({answer.private.probabilities[0]:.0%})",
+                f"{answer.private.label} ({answer.private.probability:.0%}){' WRONG' if answer.wrong else ''}",
                 answer.plaintext_label,
-                answer.private.backend,
-                f"{1000 * answer.private.online_seconds:.1f}",
+                NAMES[answer.private.backend],
+                seconds_text(answer.private.online_seconds),
                 "yes" if answer.equal else "NO",
             ]
             for answer in scene.answers
@@ -93,12 +118,14 @@ def _to_json(scene: Scene) -> dict[str, object]:
         "relus": scene.relus,
         "ring_bits": scene.ring_bits,
         "plaintext_s": scene.plaintext_seconds,
+        "test_accuracy": None if scene.judged is None else scene.judged.accuracy,
         "answers": [
             {
                 "picture": answer.question.name,
                 "labelled": answer.question.truth,
                 "in_the_clear": answer.plaintext_label,
                 "equal_to_oracle": answer.equal,
+                "wrong": answer.wrong,
                 **answer.private.to_json(top=1),
             }
             for answer in scene.answers

@@ -27,13 +27,16 @@ from sphynx.program.files import load_program
 from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.weights import load_weights
+from sphynx.protocol.channel import Section, Span
+from sphynx.protocol.inference import MASKED_PICTURE
+from sphynx.report.summary import Judged
 from sphynx.service.local import connected_client
 from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import Prediction
 from sphynx.space.design import Design
 from sphynx.space.planner import plan
 from sphynx.space.published_cells import SPHYNX
-from sphynx.space.shipped import model_names, model_path
+from sphynx.space.shipped import load_card, model_names, model_path
 from sphynx.space.tally import Shape
 from sphynx.train.loop import Job, train
 from sphynx.train.recipe import load_recipe
@@ -59,6 +62,12 @@ class Answer:
     private: Prediction
     plaintext_label: str
     equal: bool
+    received: bytes = b""  # by the server: the payload of the one message that depends on the picture
+
+    @property
+    def wrong(self) -> bool:
+        """Of a picture that somebody labelled."""
+        return bool(self.question.truth) and self.private.label != self.question.truth
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +77,7 @@ class Scene:
     ring_bits: int
     plaintext_seconds: float  # torch fp32, one image, median
     answers: tuple[Answer, ...]
+    judged: Judged | None = None  # on all test images, in the clear
 
     @property
     def all_equal(self) -> bool:
@@ -90,17 +100,19 @@ def digits_scene(folder: Path, pictures: int, tell: Tell) -> Scene:
     tell(f"planned: {chosen.channels} channels, {chosen.depth} cells, reduce cells at {_places(chosen)}")
     run = folder / "run"
     result = train(Job(chosen, data, load_recipe("small"), run))
-    tell(f"trained: {result.accuracy:.1%} of {result.test_images} test images")
+    judged = Judged(result.accuracy, result.test_images or len(data.test), "fp32")
+    tell(f"trained: {result.accuracy:.1%} of {judged.images} test images")
     network = load_model(run)
     names = data.test.class_names
     compiled = compile_network(network, *load_normalisation(run), calibration_images(data.train), class_names=names)
     save_compiled(folder / "compiled", compiled)
     tell(f"compiled: integers of {compiled.program.ring_bits} bits, {compiled.program.relu_count:,} ReLUs")
     questions = [
-        Question(f"digit {index}", data.test.images[index].numpy(), names[int(data.test.labels[index])])
+        Question(f"test image {index}", data.test.images[index].numpy(), names[int(data.test.labels[index])])
         for index in range(pictures)
     ]
-    return _play("A network designed just now, for digits", folder, folder / "compiled", network, run, questions, tell)
+    title = "A network designed just now, for digits"
+    return _play(title, folder, folder / "compiled", network, run, questions, judged, tell)
 
 
 def has_shipped_scene() -> bool:
@@ -112,22 +124,24 @@ def shipped_scene(folder: Path, tell: Tell) -> Scene:
     compiled, run = compiled_folder(SHIPPED_MODEL, tell), model_path(SHIPPED_MODEL)
     program = load_program(compiled)
     questions = [Question(path.stem, read_picture(path, program)) for path in sample_photographs()]
-    title = f"A network that comes with Sphynx: {SHIPPED_MODEL}"
-    return _play(title, folder, compiled, load_model(run), run, questions, tell)
+    title, card = f"A network that comes with Sphynx: {SHIPPED_MODEL}", load_card(SHIPPED_MODEL)
+    judged = Judged(card["accuracy"], card["data"]["test"], "fp32, CIFAR-100")
+    return _play(title, folder, compiled, load_model(run), run, questions, judged, tell)
 
 
 def _play(
-    title: str, folder: Path, compiled: Path, network: AnyNetwork, run: Path, questions: Sequence[Question], tell: Tell
-) -> Scene:
+    title: str, folder: Path, compiled: Path, network: AnyNetwork, run: Path, questions: Sequence[Question],
+    judged: Judged, tell: Tell,
+) -> Scene:  # fmt: skip
     program = load_program(compiled)
     weights = load_weights(compiled, program)
     stack = np.stack([question.pixels for question in questions])
     expected = interpret(program, weights, stack)
     labels, seconds = _in_the_clear(network, run, stack, program.class_names)
-    answers = []
+    answers, wire = [], _Wire()
     tell("starting a server in a process of its own; client and server authenticate each other by TLS 1.3")
     folder.mkdir(parents=True, exist_ok=True)
-    with connected_client(compiled, folder) as client:
+    with connected_client(compiled, folder, wire) as client:
         for backend in BACKENDS:
             tell(f"asking privately about {len(questions)} pictures, ReLUs by {backend}")
             client.prepare(len(questions), relu=backend)
@@ -135,8 +149,28 @@ def _play(
                 client.warm()
                 private = client.infer(question.pixels)
                 equal = bool(np.array_equal(private.integer_logits, logits))
-                answers.append(Answer(question, private, label, equal))
-    return Scene(title, program.relu_count, program.ring_bits, seconds, tuple(answers))
+                answers.append(Answer(question, private, label, equal, wire.masked_picture))
+    return Scene(title, program.relu_count, program.ring_bits, seconds, tuple(answers), judged)
+
+
+class _Wire:
+    """An observer of the client's channel, which keeps what is sent as the masked picture."""
+
+    def __init__(self) -> None:
+        self.masked_picture = b""
+
+    def sent(self, section: Section, parts: Sequence[memoryview]) -> None:
+        if section == MASKED_PICTURE:
+            self.masked_picture = b"".join(parts)
+
+    def received(self, section: Section, payload: bytearray) -> None:
+        """Of no interest here."""
+
+    def entered(self, section: Section) -> None:
+        """Of no interest here."""
+
+    def left(self, span: Span) -> None:
+        """Of no interest here."""
 
 
 def _in_the_clear(network: AnyNetwork, run: Path, pixels: Pixels, names: tuple[str, ...]) -> tuple[list[str], float]:

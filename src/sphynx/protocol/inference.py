@@ -36,7 +36,7 @@ from sphynx.program.backends import Backend
 from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, PublicMap
 from sphynx.protocol.activations import activation_layers, prepare_client, prepare_server, run_client, run_server
 from sphynx.protocol.bundle import Bundle
-from sphynx.protocol.channel import Channel
+from sphynx.protocol.channel import Channel, Section
 from sphynx.protocol.linear import (
     MaskedTensors,
     Ring,
@@ -52,6 +52,8 @@ from sphynx.protocol.linear_plan import plan_program
 from sphynx.protocol.ots import ClientOts, ServerOts, set_up_client, set_up_server
 from sphynx.protocol.relu import Arrays
 from sphynx.threads import Helper
+
+MASKED_PICTURE = Section("online", INPUT)  # in it the client sends the one message that depends on the picture
 
 
 class InferenceServer:

@@ -17,7 +17,7 @@ from typing import Literal
 
 from sphynx.errors import SphynxError
 from sphynx.program.cost.link import Link
-from sphynx.protocol.channel import Channel
+from sphynx.protocol.channel import Channel, Observer
 from sphynx.service import keys
 from sphynx.service.admission import Limits
 from sphynx.service.client import Client
@@ -75,9 +75,11 @@ class LocalServer:
     client_keys: tuple[Path, ...]
     link: Link | None = None
 
-    def client(self, number: int = 0) -> Client:
+    def client(self, number: int = 0, observer: Observer | None = None) -> Client:
         """The client with the keys of this number, to be entered."""
-        return Client(HOST, self.port, keys=self.client_keys[number], timeout_s=TIMEOUT_SECONDS, link=self.link)
+        return Client(
+            HOST, self.port, keys=self.client_keys[number], timeout_s=TIMEOUT_SECONDS, link=self.link, observer=observer
+        )
 
 
 @contextlib.contextmanager
@@ -109,9 +111,9 @@ def running_server(
 
 
 @contextlib.contextmanager
-def connected_client(compiled: Path, folder: Path) -> Iterator[Client]:
+def connected_client(compiled: Path, folder: Path, observer: Observer | None = None) -> Iterator[Client]:
     """A client in this process, connected over mutual TLS to a server of its own."""
-    with running_server(compiled, folder) as server, server.client() as client:
+    with running_server(compiled, folder) as server, server.client(observer=observer) as client:
         yield client
 
 

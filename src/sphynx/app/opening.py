@@ -1,0 +1,35 @@
+"""The page from its start to Ctrl-C: what `sphynx app` does, and `sphynx demo --open` at its end."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import webbrowser
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from sphynx.api.rates import machine_rates
+from sphynx.app.bulletin import Bulletin
+from sphynx.app.desk import Desk
+from sphynx.app.parties import Parties
+from sphynx.app.watch import Watch
+from sphynx.app.web import App
+from sphynx.program.backends import Backend
+
+
+def run_page(
+    opened: AbstractContextManager[Parties], watch: Watch, *, relu: Backend = "gmw", ready: int = 2, port: int = 0,
+    in_browser: bool = False, tell_address: Callable[[str], None], tell: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Until Ctrl-C or SIGTERM: then the server here is stopped, and the keys made for it are deleted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with opened as parties, Desk(parties, watch, Bulletin(), machine_rates, relu=relu, keep_ready=ready) as desk:
+        page = App(desk, port)
+        tell_address(page.url)
+        if not (in_browser and webbrowser.open(page.url)):
+            tell("Open this address in a browser on this machine.")
+        tell("Ctrl-C ends it.")
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+        page.close()
