@@ -39,7 +39,7 @@ from sphynx.space.published_cells import SPHYNX
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.tally import Shape
 from tests.program.frontend.onnx_models import joined, plain_cnn, residual
-from tests.program.programs import public_program, random_weights, small_program
+from tests.program.programs import gated_program, public_program, random_weights, small_program
 
 FOLDER = Path(tempfile.mkdtemp(prefix="sphynx-fuzz-"))
 CORPUS = Path(__file__).parent / "corpus"
@@ -223,7 +223,7 @@ def _pictures() -> list[bytes]:
 
 
 def _made_programs() -> list[bytes]:
-    programs = (small_program(ring_bits=44), public_program())  # the first one's square needs as many
+    programs = (small_program(ring_bits=44), public_program(), gated_program())  # the first one's square needs as many
     return [json.dumps(program.to_json()).encode() for program in programs]
 
 

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from sphynx.program.convolve import Array
-from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, Relu, Square, Summand, Term, Truncate
+from sphynx.program.ir import INPUT, Combine, Gate, Linear, Pool, Program, Relu, Square, Summand, Term, Truncate
 from sphynx.space.tally import Shape
 
 CUT = ((0, 2), (0, 3), (1, 4), (2, 5), (3, 5))
@@ -44,6 +44,23 @@ def public_program(**changes: int) -> Program:
     )
     values = {"ring_bits": 36, "weight_bits": 8, **changes}
     return Program(Shape(2, 5, 5), steps, class_names=("a", "b", "c", "d"), name="public", **values)  # type: ignore[arg-type]
+
+
+def gated_program(**changes: int) -> Program:
+    """A map times one number for each of its channels, then truncated."""
+    steps = (
+        Linear("first", (Term(INPUT, 3, 3, 1, 1, 1, 1),), Shape(3, 5, 5), 0, 20),
+        Relu("map", "first", 6),
+        Pool("sums", "map", ((0, 5),), (1,), ((0, 5),), (1,)),
+        Linear("excited", (Term("sums", 1, 1),), Shape(3, 1, 1), 0, 28),
+        Relu("gates", "excited", 14),
+        Gate("product", "map", "gates"),
+        Combine("copy", (Summand("product"),), Shape(3, 5, 5), 0, 30),
+        Truncate("floor", "copy", 12),
+        Linear("logits", (Term("floor", 5, 5),), Shape(4, 1, 1), 0, 36),
+    )
+    values = {"ring_bits": 36, "weight_bits": 8, **changes}
+    return Program(Shape(2, 5, 5), steps, class_names=("a", "b", "c", "d"), name="gated", **values)  # type: ignore[arg-type]
 
 
 def program_reading(image: Shape, picture_part: float = 1.0) -> Program:
@@ -86,6 +103,8 @@ def naive(program: Program, weights: dict[str, Array], image: Array) -> list[int
                     value += (-1) ** s.negative * factor * element << s.shift
             elif isinstance(step, Truncate):
                 value = tensors[step.source][c, y, x] // 2**step.truncate
+            elif isinstance(step, Gate):
+                value = tensors[step.source][c, y, x] * tensors[step.gate][c, 0, 0]
             elif isinstance(step, Relu):
                 value = max(tensors[step.source][c, y, x], 0) // 2**step.truncate
             else:

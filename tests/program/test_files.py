@@ -19,7 +19,7 @@ from sphynx.program.weights import WEIGHTS, load_corrections, load_weights, save
 from sphynx.space.artifact import PROGRAM
 from sphynx.space.shipped import model_names, program_path
 from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind
-from tests.program.programs import public_program, random_weights, small_program
+from tests.program.programs import gated_program, public_program, random_weights, small_program
 
 
 @pytest.fixture
@@ -251,6 +251,25 @@ def test_hostile_programs_of_format_2_are_refused(change: Callable[[dict[str, An
     with pytest.raises(InputError):
         program_from_json(changed(change, public_program()))
     assert program_from_json(changed(lambda _: None, public_program())) == public_program()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["steps"][5].update(gate="map"),
+        lambda d: d["steps"][5].update(gate="logits"),
+        lambda d: d["steps"][5].update(gate=3),
+        lambda d: d["steps"][5].pop("gate"),
+        lambda d: d["steps"][5].update(source="sums", gate="pixels"),
+        lambda d: d["steps"][7].update(source="product"),
+        lambda d: d.update(format="sphynx-program/1"),
+        lambda d: d["steps"][5].update(kind="curve", function="sigmoid"),
+    ],
+)
+def test_hostile_gates_are_refused(change: Callable[[dict[str, Any]], None]) -> None:
+    with pytest.raises(InputError):
+        program_from_json(changed(change, gated_program()))
+    assert program_from_json(changed(lambda _: None, gated_program())) == gated_program()
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import convolve
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Combine, Linear, Program, Term
-from tests.program.programs import naive, public_program, random_weights, small_program
+from tests.program.programs import gated_program, naive, public_program, random_weights, small_program
 
 
 @settings(max_examples=15)
-@given(seed=st.integers(0, 2**32 - 1), make=st.sampled_from([small_program, public_program]))
+@given(seed=st.integers(0, 2**32 - 1), make=st.sampled_from([small_program, public_program, gated_program]))
 def test_it_computes_what_the_steps_say(seed: int, make: Callable[..., Program]) -> None:
     program = make(ring_bits=64)
     weights = random_weights(program, seed)

@@ -1,6 +1,6 @@
 """Small random programs with every kind of linear map: stride, dilation, shifted padding, two inputs, pools, links,
-shifts, squares, public sums with slices, permutations and signs, signed truncations, a max pool's comparison, a dense
-end. Ranges and truncations are measured on the images that the test asks about."""
+shifts, squares, public sums with slices, permutations and signs, signed truncations, a max pool's comparison, gates, a
+dense end. Ranges and truncations are measured on the images that the test asks about."""
 
 from dataclasses import dataclass, replace
 
@@ -12,6 +12,7 @@ from sphynx.program.ir import (
     INPUT,
     NOTHING,
     Combine,
+    Gate,
     Graph,
     Linear,
     Pool,
@@ -109,6 +110,19 @@ class _Builder:
         self.shapes[name] = self.shapes[source]
         self.steps.append(Truncate(name, source, max(1, self.bits(source) - ACTIVATION_BITS)))
 
+    def gate(self, name: str, source: str, gates: str) -> None:
+        """The map times some elements of another one, which are never all zero; truncated."""
+        shape = self.shapes[source]
+        out = Shape(shape.channels, 1, 1)
+        index = tuple(self.rng.integers(0, self.shapes[gates].channels, out.channels).tolist())
+        taken = Summand(gates, index, (0,), (0,))
+        self.steps.append(Combine(f"{name}/gates", (taken,), out, constants=(99,) * out.channels))
+        self.steps.append(Gate(name, source, f"{name}/gates"))
+        self.shapes[name] = self.shapes[f"{name}/copy"] = shape
+        self.steps.append(Combine(f"{name}/copy", (Summand(name),), shape))
+        self.steps[-1] = replace(self.steps[-1], range_bits=max(self.bits(), 3) + 1)  # type: ignore[call-arg]
+        self.truncate(f"{name}/floor", f"{name}/copy")
+
     def maximum(self, name: str, source: str) -> None:
         """Of neighbouring columns: b + ReLU(a - b)."""
         shape = self.shapes[source]
@@ -185,13 +199,15 @@ def random_public_case(seed: int, images: int = 1, *, with_square: bool = False)
     make.combine("doubled", ["residual/relu"] * 2, Shape(2 * make.draw(1, 3), *first[1:]), is_ranged=False)
     make.grouped("groups", "doubled", 2)
     make.relu("groups/relu", "groups")
+    make.gate("product", "residual/floor", "second/activation")
     make.combine("chain", ["long", "second/activation"], Shape(2, 3, 2), is_ranged=False)
     make.pool("chain/pool", "chain")
     classes = make.draw(2, 9)
     make.dense("dense", "chain/pool", classes)
     make.dense("other", "second/activation", classes)
     make.dense("third", "groups/relu", classes)
-    make.combine("logits", ["dense", "other", "third"], Shape(classes, 1, 1))
+    make.dense("gated", "product/floor", classes)
+    make.combine("logits", ["dense", "other", "third", "gated"], Shape(classes, 1, 1))
     return _case(make, f"random public {seed}", None, spare=True)
 
 

@@ -46,7 +46,7 @@ def test_online_bytes_are_exact(
     costs = dict(activation_costs(program, batch))
     for name, cost in costs.items():
         relu_bytes = cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes
-        others = cost.square_online_bytes + cost.truncation_online_bytes
+        others = cost.square_online_bytes + cost.truncation_online_bytes + cost.gate_online_bytes
         assert counted["online", name] == relu_bytes + others
     assert counted["online", INPUT] == packed_bytes(batch * program.image.size, program.ring_bits)
     if batch == 1:

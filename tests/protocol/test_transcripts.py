@@ -1,4 +1,4 @@
-"""Nothing on the wire changes unseen: both backends, offline and online, both directions, held against what this
+"""Nothing on the wire changes unseen: both backends, gates, offline and online, both directions, held against what this
 version of the wire has put there since it was made. On every path of the core, with one thread and with several."""
 
 from __future__ import annotations
@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from tests.protocol.transcripts import KEPT, transcript
+from tests.protocol.transcripts import CASES, KEPT, transcript
 
 from sphynx.core import _native
-from sphynx.program.backends import BACKENDS, Backend
 from sphynx.protocol.channel import WIRE_VERSION
 
 
@@ -23,9 +22,9 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     _native.force_portable_for_tests(False)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_the_wire_is_that_of_its_version(backend: Backend, threads: int) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_the_wire_is_that_of_its_version(case: str, threads: int) -> None:
     assert KEPT.is_file(), f"version {WIRE_VERSION} of the wire has no transcript: python -m tests.protocol.transcripts"
-    kept, found = json.loads(KEPT.read_text())[backend], transcript(backend, threads)
+    kept, found = json.loads(KEPT.read_text())[case], transcript(case, threads)
     changed = [f"{direction}, {step}" for direction in kept for step in (set(found[direction]) ^ set(kept[direction]))]
     assert found == kept, f"the wire changed without its version (WIRE_VERSION): {sorted(changed)}"

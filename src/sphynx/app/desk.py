@@ -29,7 +29,6 @@ from sphynx.errors import SphynxError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.estimate import REFERENCE, Rates, estimate
 from sphynx.program.cost.link import LINKS
-from sphynx.program.ir import Relu, Square
 from sphynx.service.prediction import Prediction
 
 TOP = 5  # labels that a page shows
@@ -66,7 +65,7 @@ class Desk:
             backend: estimate(program, REFERENCE, LINKS["loopback"], backend).total.offline_bytes
             for backend in BACKENDS
         }
-        self._online_layers = 2 + sum(isinstance(step, Relu | Square) for step in program.steps)
+        self._online_layers = 2 + sum(1 for _ in program.activations)
         self._rates = cache(rates)
 
     def __enter__(self) -> Self:

@@ -93,6 +93,14 @@ def pad_planes(pads: Words, width: int) -> Words:
     return planes
 
 
+def expanded_pads(pads: Words, length: int) -> Words:
+    """Each pad as the seed of so many random words, (pads, length): OTs of long strings."""
+    words = np.empty((len(pads), (length + 1) // 2, 2), np.uint64)
+    for pad, own in zip(pads, words, strict=True):
+        _native.expand_seed(pad.tobytes(), 0, 0, own)
+    return words.reshape(len(pads), -1)[:, :length]
+
+
 @dataclass(frozen=True, repr=False)
 class Triples:
     """One party's shares of random a, b and c = a and b, as planes of words."""

@@ -14,7 +14,7 @@ from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.program.convolve import Array, l1_norm, magnitude
 from sphynx.program.interpret import Weights, interpret
-from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, Relu, Square, Step, Truncate
+from sphynx.program.ir import INPUT, Combine, Gate, Linear, Pool, Program, Relu, Square, Step, Truncate
 
 FLOAT_BATCH = 250
 
@@ -122,6 +122,8 @@ def worst_case(program: Program, weights: Weights) -> dict[str, int]:
             bounds[step.name] = (bounds[step.source] >> step.truncate) + 1
         elif isinstance(step, Relu):
             bounds[step.name] = bounds[step.source] >> step.truncate
+        elif isinstance(step, Gate):
+            bounds[step.name] = bounds[step.source] * bounds[step.gate]
         elif isinstance(step, Square):
             bounds[step.name] = ((bounds[step.source] >> step.truncate_before) + 1) ** 2 >> step.truncate_after
     return bounds

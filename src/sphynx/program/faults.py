@@ -13,10 +13,11 @@ from sphynx.program.steps import (
     MAX_SCALE,
     MAX_TENSOR_SIZE,
     NOTHING,
-    Activation,
     Affine,
     Combine,
+    Compared,
     Curve,
+    Gate,
     Linear,
     Pool,
     Relu,
@@ -66,6 +67,8 @@ def _step_faults(step: Step, shapes: Mapping[str, Shape]) -> Iterator[str]:
         yield from _window_faults(step, "column", step.column_windows, step.column_factors, source.width)
     elif isinstance(step, Combine):
         yield from _combine_faults(step, shapes)
+    elif isinstance(step, Gate) and shapes[step.gate] != Shape(shapes[step.source].channels, 1, 1):
+        yield f"{step.name}: a gate of {shapes[step.gate]} for a map of {shapes[step.source]}"
 
 
 def _window_faults(
@@ -124,7 +127,7 @@ def stated_ranges(steps: Sequence[Step]) -> dict[str, int]:
     return {name: bits for name, bits in ranges.items() if bits > 0}
 
 
-def _truncation_faults(step: Activation, range_bits: int, ring_bits: int) -> Iterator[str]:
+def _truncation_faults(step: Compared, range_bits: int, ring_bits: int) -> Iterator[str]:
     if range_bits < 1:
         yield f"{step.name}: it reads {step.source}, which has no range"
     elif isinstance(step, Square):

@@ -14,7 +14,21 @@ from sphynx.errors import InputError, SphynxError
 from sphynx.program.combine import check_sum, combined
 from sphynx.program.convolve import EXACT_INTEGER, Array, convolve, magnitude
 from sphynx.program.curves import CURVES
-from sphynx.program.ir import INPUT, Affine, Combine, Curve, Graph, Linear, Pool, Program, Relu, Square, Step, Truncate
+from sphynx.program.ir import (
+    INPUT,
+    Affine,
+    Combine,
+    Curve,
+    Gate,
+    Graph,
+    Linear,
+    Pool,
+    Program,
+    Relu,
+    Square,
+    Step,
+    Truncate,
+)
 
 Weights = Mapping[str, Array]
 Watch = Callable[[Step, Array], None]
@@ -81,6 +95,8 @@ def apply_step(step: Step, tensors: Mapping[str, Array], weights: Weights) -> Ar
     if isinstance(step, Relu):
         positive = np.maximum(x, 0)
         return positive >> step.truncate if step.truncate else positive
+    if isinstance(step, Gate):
+        return _gate(x, tensors[step.gate])
     if isinstance(step, Curve):
         return CURVES[step.function](x)
     return _square(step, x)
@@ -129,6 +145,13 @@ def _square(step: Square, x: Array) -> Array:
     if magnitude(short) ** 2 >= EXACT_INTEGER:
         raise OverflowError
     return (short * short) >> step.truncate_after
+
+
+def _gate(x: Array, gate: Array) -> Array:
+    if np.issubdtype(x.dtype, np.integer) and magnitude(x) * magnitude(gate) >= EXACT_INTEGER:
+        raise OverflowError
+    made: Array = x * gate
+    return made
 
 
 def _check_pixels(program: Program, pixels: Array) -> None:

@@ -32,6 +32,7 @@ from sphynx.program.steps import (
     Combine,
     Curve,
     Final,
+    Gate,
     Linear,
     Pool,
     PublicMap,
@@ -47,8 +48,8 @@ from sphynx.space.tally import Shape
 
 __all__ = [
     "INPUT", "KINDS", "MAX_EXTENT", "MAX_RING_BITS", "MAX_SCALE", "MAX_TENSOR_SIZE", "NOTHING", "REMEDY", "Activation",
-    "Affine", "Combine", "Curve", "Final", "Graph", "Linear", "Pool", "Program", "PublicMap", "Relu", "Square", "Step",
-    "Summand", "Term", "Truncate",
+    "Affine", "Combine", "Curve", "Final", "Gate", "Graph", "Linear", "Pool", "Program", "PublicMap", "Relu", "Square",
+    "Step", "Summand", "Term", "Truncate",
 ]  # fmt: skip
 
 FORMAT_NAME, FORMAT_VERSIONS = "sphynx-program", (1, 2)
@@ -99,7 +100,7 @@ class Graph:
 
     @property
     def activations(self) -> Iterator[Activation]:
-        return (step for step in self.steps if isinstance(step, Relu | Square | Truncate))
+        return (step for step in self.steps if isinstance(step, Relu | Square | Truncate | Gate))
 
     @cached_property
     def origins(self) -> dict[str, frozenset[str]]:
@@ -222,7 +223,7 @@ def _is_new(step: Step) -> bool:
     """Whether format 1 has no such step."""
     if isinstance(step, Linear):
         return any(term.groups > 1 for term in step.terms)
-    return isinstance(step, Combine | Truncate) or (isinstance(step, Relu) and step.comparison)
+    return isinstance(step, Combine | Truncate | Gate) or (isinstance(step, Relu) and step.comparison)
 
 
 def _step_json(step: Step) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from sphynx.program.ir import (
     Combine,
     Curve,
     Final,
+    Gate,
     Graph,
     Linear,
     Pool,
@@ -190,6 +191,9 @@ class _Quantiser:
         scale = self.scales[step.source]
         if isinstance(step, Pool):
             self.scales[step.name] = scale
+            return step
+        if isinstance(step, Gate):
+            self.scales[step.name] = scale + self.scales[step.gate]
             return step
         if isinstance(step, Square | Curve):
             kind = "square" if isinstance(step, Square) else "smooth function"

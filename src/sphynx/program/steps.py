@@ -6,10 +6,11 @@
     relu       max(x, 0), truncated; also the comparisons of a max pool         a layer of the ReLU backend
     truncate   signed floor of x / 2^f                                          a layer of carries
     square     (x / 2^f)^2 / 2^g                                                a layer of products
+    gate       a map times one number for each of its channels                  a layer of products
 
 A graph of real numbers may also have curves, smooth functions that are approximated before it becomes a program.
 
-`combine`, `truncate`, activations that read either, and groups of channels are what format 2 adds to format 1.
+`combine`, `truncate`, `gate`, activations that read sums, and groups of channels are what format 2 adds to format 1.
 """
 
 from __future__ import annotations
@@ -211,6 +212,19 @@ class Square:
 
 
 @dataclass(frozen=True)
+class Gate:
+    """x times g, which has one element for each channel of x: what squeeze and excitation does with a map."""
+
+    name: str
+    source: str
+    gate: str
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source, self.gate)
+
+
+@dataclass(frozen=True)
 class Curve:
     """A smooth function of each element, by its name in curves.py. Of real numbers only: no program has one."""
 
@@ -225,8 +239,9 @@ class Curve:
 
 PublicMap = Pool | Combine  # either party applies it to its own share
 Affine = Linear | Combine  # what has a scale, and a range where a nonlinearity or the user reads it
-Activation = Relu | Square | Truncate  # what takes messages
-Step = Linear | Pool | Combine | Relu | Square | Truncate | Curve
+Compared = Relu | Square | Truncate  # what reads a tensor that has a range
+Activation = Compared | Gate  # what takes messages
+Step = Linear | Pool | Combine | Relu | Square | Truncate | Gate | Curve
 KINDS: dict[str, type[Step]] = {
     "linear": Linear,
     "pool": Pool,
@@ -234,6 +249,7 @@ KINDS: dict[str, type[Step]] = {
     "square": Square,
     "combine": Combine,
     "truncate": Truncate,
+    "gate": Gate,
 }
 
 

@@ -1,5 +1,5 @@
-"""The nonlinear steps of a program as layers of the protocol: ReLUs by the chosen backend, squares and truncations by
-their own.
+"""The nonlinear steps of a program as layers of the protocol: ReLUs by the chosen backend, squares, truncations and
+gates by their own.
 
 A batch's elements of one step are one layer. Both parties build the same list from the public program.
 """
@@ -7,26 +7,42 @@ A batch's elements of one step are one layer. Both parties build the same list f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sphynx.program.backends import Backend
-from sphynx.program.ir import Program, Relu, Square
+from sphynx.program.ir import Activation, Gate, Program, Relu, Square
 from sphynx.protocol import arithmetic
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.floor import FloorLayer
+from sphynx.protocol.gate import GateLayer
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu import Arrays, ReluLayer, relu_client, relu_server
 from sphynx.protocol.relu_layer import Words
 from sphynx.protocol.square import SquareLayer
 
-Layer = ReluLayer | SquareLayer | FloorLayer
+OtherLayer = SquareLayer | FloorLayer | GateLayer
+Layer = ReluLayer | OtherLayer
 Layers = dict[str, Layer]
+
+
+class Tensors(Protocol):
+    """A party's shares by name."""
+
+    def __getitem__(self, name: str, /) -> NDArray[Any]: ...
 
 
 def activation_layers(program: Program, batch: int) -> Layers:
     """In the order of evaluation. Refuses by its name a step that the protocol does not compute."""
     layers: Layers = {}
     for step in program.activations:
-        w, k, count = program.ranges[step.source], program.ring_bits, batch * program.shapes[step.name].size
+        shape, k = program.shapes[step.name], program.ring_bits
+        if isinstance(step, Gate):
+            layers[step.name] = GateLayer(step.name, k, batch * shape.channels, shape.height * shape.width)
+            continue
+        w, count = program.ranges[step.source], batch * shape.size
         if isinstance(step, Relu):
             # A range is also a range of more bits: truncation must leave a bit beside the sign.
             wide_enough = max(w, step.truncate + 2)
@@ -36,6 +52,19 @@ def activation_layers(program: Program, batch: int) -> Layers:
         else:
             layers[step.name] = FloorLayer(step.name, w, k, step.truncate, count)
     return layers
+
+
+def entering(step: Activation, tensors: Tensors) -> NDArray[Any]:
+    """What a layer reads of a party's shares: a map, or a map and behind it its gates."""
+    if isinstance(step, Gate):
+        return np.concatenate([tensors[name].reshape(-1) for name in step.sources])
+    return tensors[step.source]
+
+
+def entering_shape(program: Program, step: Activation, batch: int) -> tuple[int, ...]:
+    if isinstance(step, Gate):
+        return (batch * sum(program.shapes[name].size for name in step.sources),)
+    return (batch, *program.shapes[step.source])
 
 
 def prepare_server(channel: Channel, ots: ServerOts, backend: Backend, layers: Layers) -> dict[str, Arrays]:
@@ -79,13 +108,11 @@ def run_client(channel: Channel, backend: Backend, layer: Layer, material: Array
         layer.client(channel, material, x, new_mask)
 
 
-def _by_kind(layers: Layers) -> tuple[list[ReluLayer], list[SquareLayer | FloorLayer]]:
+def _by_kind(layers: Layers) -> tuple[list[ReluLayer], list[OtherLayer]]:
     relus = [layer for layer in layers.values() if isinstance(layer, ReluLayer)]
     return relus, [layer for layer in layers.values() if not isinstance(layer, ReluLayer)]
 
 
-def _by_name(
-    relus: list[ReluLayer], others: list[SquareLayer | FloorLayer], materials: list[Arrays]
-) -> dict[str, Arrays]:
+def _by_name(relus: list[ReluLayer], others: list[OtherLayer], materials: list[Arrays]) -> dict[str, Arrays]:
     names = [layer.name for layer in (*relus, *others)]
     return dict(zip(names, materials, strict=True))

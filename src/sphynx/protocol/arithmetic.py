@@ -1,25 +1,27 @@
-"""Layers that are made of parts, each on shares that the client knows beforehand: squares and signed truncations.
+"""Layers that are made of parts, each on shares that the client knows beforehand: squares, signed truncations, gates.
 
-Offline is one round trip for all layers, every part in a message of its own. Online each kind of layer puts its parts
-together (square.py, floor.py).
+Offline is one round trip for all layers, every part in a message of its own; what gates need of the server before it
+is sent for all of them at the start. Online each kind of layer puts its parts
+together (square.py, floor.py, gate.py).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
-from sphynx.core import Prg
+from sphynx.core import Prg, ot
 from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.cross_product import Squaring, SquaringRequest, answer_squaring
+from sphynx.protocol.gating import Gating, GatingOffer, GatingRequest, accepted_offer
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.truncate import Truncation, TruncationRequest, answer_truncation
 
-Plan = Truncation | Squaring
+Plan = Truncation | Squaring | Gating
 
 
 class ArithmeticLayer(Protocol):
@@ -38,6 +40,11 @@ class ArithmeticLayer(Protocol):
 
 
 def prepare_server(channel: Channel, ots: ServerOts, layers: Sequence[ArithmeticLayer]) -> list[Arrays]:
+    offers: deque[GatingOffer] = deque()
+    for layer, gating in _gatings(layers):
+        with channel.section("offline", layer.name):
+            offers.append(GatingOffer(gating, ots))
+            channel.send(*offers[-1].message)
     materials = []
     for layer in layers:
         material: Arrays = {}
@@ -46,6 +53,8 @@ def prepare_server(channel: Channel, ots: ServerOts, layers: Sequence[Arithmetic
                 request = channel.receive(plan.request_bytes)
                 if isinstance(plan, Truncation):
                     answer, arrays = answer_truncation(plan, ots, request)
+                elif isinstance(plan, Gating):
+                    answer, arrays = offers.popleft().answer(ots, request)
                 else:
                     answer, arrays = answer_squaring(plan, ots, request)
                 channel.send(*answer)
@@ -58,12 +67,20 @@ def prepare_client(
     channel: Channel, ots: ClientOts, layers: Sequence[ArithmeticLayer], shares: Sequence[Words]
 ) -> list[Arrays]:
     materials = [layer.fresh_masks(ots.prg) for layer in layers]
-    requests: deque[TruncationRequest | SquaringRequest] = deque()  # sent, the oldest at the front
+    offered: deque[ot.PadPair] = deque()
+    for layer, gating in _gatings(layers):
+        with channel.section("offline", layer.name):
+            offered.append(accepted_offer(gating, ots, channel.receive(gating.offer_bytes)))
+    requests: deque[TruncationRequest | SquaringRequest | GatingRequest] = deque()  # sent, the oldest at the front
+
+    def request(plan: Plan, own: Words) -> TruncationRequest | SquaringRequest | GatingRequest:
+        if isinstance(plan, Gating):
+            return GatingRequest(plan, ots, own, offered.popleft())
+        return TruncationRequest(plan, ots, own) if isinstance(plan, Truncation) else SquaringRequest(plan, ots, own)
 
     def send(name: str, plan: Plan, own: Words) -> None:
         with channel.section("offline", name):
-            kind = TruncationRequest if isinstance(plan, Truncation) else SquaringRequest
-            requests.append(kind(plan, ots, own))  # type: ignore[arg-type]  # its own kind
+            requests.append(request(plan, own))
             channel.send(*requests[-1].message)
 
     def receive(name: str, plan: Plan, part: str, material: Arrays) -> None:
@@ -83,6 +100,10 @@ def prepare_client(
     for _received in answers_ahead(channel.ahead_bytes, asks):
         pass
     return materials
+
+
+def _gatings(layers: Sequence[ArithmeticLayer]) -> Iterator[tuple[ArithmeticLayer, Gating]]:
+    return ((layer, plan) for layer in layers for _, plan in layer.parts if isinstance(plan, Gating))
 
 
 def part_of(material: Arrays, part: str) -> Arrays:

@@ -33,8 +33,16 @@ from sphynx.core import Prg, rlwe
 from sphynx.core.bits import pack_ring, unpack_ring
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import Backend
-from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, PublicMap
-from sphynx.protocol.activations import activation_layers, prepare_client, prepare_server, run_client, run_server
+from sphynx.program.ir import INPUT, Combine, Curve, Linear, Pool, Program, PublicMap
+from sphynx.protocol.activations import (
+    activation_layers,
+    entering,
+    entering_shape,
+    prepare_client,
+    prepare_server,
+    run_client,
+    run_server,
+)
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel, Section
 from sphynx.protocol.linear import (
@@ -91,7 +99,8 @@ class InferenceServer:
                     if isinstance(step, Linear | Pool | Combine):
                         linears.finish(step)
                     else:
-                        x = tensors[step.source].astype(np.uint64).reshape(-1) & ring_mask(program)
+                        assert not isinstance(step, Curve)
+                        x = entering(step, tensors).astype(np.uint64).reshape(-1) & ring_mask(program)
                         material = bundle.part(_material_name(step.name))
                         summed = helper.begin(partial(linears.ahead, following[step.name]))
                         y = run_server(channel, bundle.backend, layers[step.name], material, x)
@@ -133,7 +142,7 @@ class InferenceClient:
         masks = {name: draw_mask(prg, program, name, batch) for name in _masked(program)}
         tensors = MaskedTensors(program, masks)
         upload_masks(channel, plan_program(program), keys, tensors, batch)
-        shares = {step.name: tensors[step.source] for step in program.activations}
+        shares = {step.name: entering(step, tensors) for step in program.activations}
         materials = prepare_client(channel, ots, backend, layers, shares, masks)
         bundle.arrays.update({_mask_name(name): mask for name, mask in masks.items()})
         bundle.arrays.update({_share_name(name): share for name, share in shares.items()})
@@ -149,9 +158,9 @@ class InferenceClient:
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
         masks = {name: bundle.array(_mask_name(name), shapes[name], np.uint64) for name in _masked(program)}
         layers = activation_layers(program, bundle.batch)
-        shares = {
-            name: bundle.array(_share_name(name), shapes[name], np.uint64) for name in (*layers, program.logits.name)
-        }
+        entered = {step.name: entering_shape(program, step, bundle.batch) for step in program.activations}
+        entered[program.logits.name] = shapes[program.logits.name]
+        shares = {name: bundle.array(_share_name(name), shape, np.uint64) for name, shape in entered.items()}
         with channel.section("online", INPUT):
             channel.send(_packed(program, pixels.astype(np.uint64) - masks[INPUT]))
         for name, layer in layers.items():

@@ -236,7 +236,7 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     ),
     "control flow": (branch(), r"network.onnx: If cannot be compiled \(node if2\)", "must not depend on the input"),
     "recurrent": (recurrent(), r"network.onnx: GRU cannot be compiled \(node gru1\)", "use convolutions"),
-    "gate": (gate(), "Mul multiplies two feature maps, as attention", "without them"),
+    "gate": (gate(), "Mul multiplies two feature maps, as attention", "without other products"),
     "open height": (plain_cnn(("n", 1, "height", 8)), r"input x is \['n', 1, 'height', 8\]", "only n may be open"),
     "batch of four": (plain_cnn((4, 1, 8, 8)), r"input x is \[4, 1, 8, 8\]", "or else 1"),
     "huge": (plain_cnn(("n", 1, 1 << 20, 1 << 20)), "there is no image of 1x1048576x1048576", "fixed channels"),

@@ -2,9 +2,9 @@
 
 HE: products and ciphertexts by the packing plan, each map planned by itself; a tensor that two maps read in one layout
 is uploaded once and counted where it is read first; the protocol plans the program as a whole and may differ a little.
-GC and GMW: ranges of w bits, a ring of k bits, truncation by f bits; squares open one masked number and reshare, signed
-truncations open carries. Pools and sums are public and cost nothing here. Online bytes are those of the messages,
-exactly; each message has a frame header of 8 bytes beside.
+GC and GMW: ranges of w bits, a ring of k bits, truncation by f bits; squares and gates open masked numbers and reshare,
+signed truncations open carries. Pools and sums are public and cost nothing here. Online bytes are exactly those of the
+messages; each message has a frame header of 8 bytes beside.
 MACs are those of the server's plaintext pass, zeros between taps included. No handshakes.
 """
 
@@ -19,7 +19,8 @@ from sphynx.core.conv_shape import ConvShape
 from sphynx.core.gmw import ReluShape, online_messages
 from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.core.packing_plan import plan_convolutions
-from sphynx.program.ir import Activation, Linear, Program, Relu, Square, Term
+from sphynx.program.ir import Gate, Linear, Program, Relu, Square, Term
+from sphynx.program.steps import Compared
 from sphynx.space.tally import Shape
 
 LABEL_BYTES, AND_BYTES = 16, 32
@@ -65,6 +66,12 @@ class LayerCost:
     truncation_correction_bytes: int = 0  # offline, of the server
     truncation_online_bytes: int = 0
     truncation_messages: int = 0
+    gates: int = 0  # products of an element with its channel's gate
+    gate_ots: int = 0
+    gate_down_ots: int = 0  # of them those whose message the server sends
+    gate_correction_bytes: int = 0  # offline, of either party
+    gate_online_bytes: int = 0
+    gate_messages: int = 0
 
     def __add__(self, other: LayerCost) -> LayerCost:
         return LayerCost(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
@@ -107,11 +114,15 @@ def activation_costs(
     for step in program.activations:
         if activations is not None and step.name not in activations:
             continue
-        count = batch * program.shapes[step.name].size
-        yield step.name, _activation_cost(step, count, program.ranges[step.source], program.ring_bits)
+        shape = program.shapes[step.name]
+        if isinstance(step, Gate):
+            yield step.name, gate_cost(batch * shape.channels, shape.height * shape.width, program.ring_bits)
+        else:
+            w = program.ranges[step.source]
+            yield step.name, _activation_cost(step, batch * shape.size, w, program.ring_bits)
 
 
-def _activation_cost(step: Activation, count: int, w: int, k: int) -> LayerCost:
+def _activation_cost(step: Compared, count: int, w: int, k: int) -> LayerCost:
     if isinstance(step, Square):
         return square_cost(count, k, step.truncate_before, step.truncate_after)
     if isinstance(step, Relu):
@@ -171,6 +182,19 @@ def truncation_cost(count: int, k: int, f: int) -> LayerCost:
         truncation_correction_bytes=packed_bytes(row * TRUNCATION_BITS, k),
         truncation_online_bytes=opened_bytes + packed_bytes(count, k),
         truncation_messages=3 + len(levels),
+    )
+
+
+def gate_cost(gates: int, length: int, k: int) -> LayerCost:
+    """Of gates that multiply this many elements each: offline k OTs for each of them either way, with long messages."""
+    row = PLANE_BITS * -(-gates // PLANE_BITS)
+    return LayerCost(
+        gates=gates * length,
+        gate_ots=2 * k * row,
+        gate_down_ots=k * row,
+        gate_correction_bytes=sum(packed_bytes(gates * length, k - bit) for bit in range(k)),
+        gate_online_bytes=2 * packed_bytes(gates * length, k) + packed_bytes(gates, k),
+        gate_messages=2,
     )
 
 

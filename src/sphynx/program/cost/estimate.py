@@ -158,6 +158,7 @@ def layer_times(
             _Step(_he_seconds(cost, he), cost.he_messages, cost.he_upload_bytes, cost.he_reply_bytes),
             _Step(relu_work, relu_messages, *_relu_offline_bytes(cost, rates, backend)),
             _truncation_step(cost, rates),
+            _gate_step(cost, rates),
         )
         offline = sum(step.seconds(rates, link, overlaps=name != first) for step in steps)
         offline += link.round_trip_s if name in program.links else 0.0
@@ -187,6 +188,13 @@ def _truncation_step(cost: LayerCost, rates: Rates) -> _Step:
     down_bytes = cost.truncation_down_ots * rates.ot_bytes + cost.truncation_correction_bytes
     up_bytes = (cost.truncation_ots - cost.truncation_down_ots) * rates.ot_bytes
     return _Step(cost.truncation_ots * rates.gmw.offline, 2 if cost.truncations else 0, up_bytes, down_bytes)
+
+
+def _gate_step(cost: LayerCost, rates: Rates) -> _Step:
+    """Of gates; the time that their long messages take is that of as many bytes."""
+    ot_bytes = cost.gate_ots / 2 * rates.ot_bytes
+    each_way = ot_bytes + cost.gate_correction_bytes
+    return _Step(cost.gate_ots * rates.gmw.offline, 3 if cost.gates else 0, each_way, each_way)
 
 
 def _ends(program: Program, rates: Rates, link: Link) -> LayerTime:
@@ -226,7 +234,7 @@ def _relu_offline_bytes(cost: LayerCost, rates: Rates, backend: Backend) -> tupl
 
 
 def _online_bytes(cost: LayerCost, backend: Backend) -> int:
-    others = cost.square_online_bytes + cost.truncation_online_bytes
+    others = cost.square_online_bytes + cost.truncation_online_bytes + cost.gate_online_bytes
     return others + (cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes)
 
 
@@ -245,5 +253,5 @@ def _nonlinear_online(cost: LayerCost, rates: Rates, link: Link, backend: Backen
 
 
 def _messages(cost: LayerCost, backend: Backend) -> int:
-    others = cost.square_messages + cost.truncation_messages
+    others = cost.square_messages + cost.truncation_messages + cost.gate_messages
     return others + (cost.gc_messages if backend == "gc" else cost.gmw_messages)

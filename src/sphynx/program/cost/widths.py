@@ -14,6 +14,7 @@ from sphynx.program.ir import (
     INPUT,
     MAX_RING_BITS,
     Combine,
+    Gate,
     Graph,
     Linear,
     Pool,
@@ -29,7 +30,7 @@ HEADROOM_AND_SIGN_BITS = 3
 
 def compared_tensors(graph: Graph) -> set[str]:
     """Those that a nonlinearity or the user reads. Of the others some are links of chains, some parts of sums."""
-    return {step.source for step in graph.activations} | {graph.logits.name}
+    return {step.source for step in graph.activations if not isinstance(step, Gate)} | {graph.logits.name}
 
 
 def guess_bits(graph: Graph, weight_bits: int, activation_bits: int, link_bits: int) -> dict[str, int]:
@@ -50,6 +51,8 @@ def guess_bits(graph: Graph, weight_bits: int, activation_bits: int, link_bits: 
         elif isinstance(step, Combine):
             # Shifted to one scale, the widest summand rules; a difference of two maps is hardly wider than either.
             bits[step.name] = max(bits[name] for name in step.sources)
+        elif isinstance(step, Gate):
+            bits[step.name] = bits[step.source] + bits[step.gate]
         elif isinstance(step, Relu) and step.comparison:
             bits[step.name] = bits[step.source]
         else:

@@ -23,7 +23,7 @@ from sphynx.program.fusion.kernel_axis import Sliding
 from sphynx.program.fusion.selection import Selection
 from sphynx.program.fusion.terms import Crop, merged_terms
 from sphynx.program.fusion.window_sums import Spans, SummedAxis, summed_axis, summed_taps
-from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Graph, Linear, Pool, Relu, Step, Truncate
+from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Gate, Graph, Linear, Pool, Relu, Step, Truncate
 from sphynx.program.steps import made_shape
 from sphynx.space.tally import Shape
 
@@ -168,12 +168,12 @@ class Fuser:
         return self._activated[id(node)][1]
 
     def is_wide(self, name: str) -> bool:
-        """Whether no truncation lies between the tensor and a linear map, or a sum with factors: as a source it would
-        widen the ring."""
+        """Whether no truncation lies between the tensor and a linear map, a gate or a sum with factors: as a source it
+        would widen the ring."""
         waiting = [name]
         while waiting:
             step = self._steps.get(waiting.pop())
-            if isinstance(step, Linear) or (isinstance(step, Combine) and step.factors):
+            if isinstance(step, Linear | Gate) or (isinstance(step, Combine) and step.factors):
                 return True
             if isinstance(step, Pool | Combine) or (isinstance(step, Relu) and step.comparison):
                 waiting += step.sources
@@ -190,7 +190,13 @@ class Fuser:
         """A smooth function, which is approximated when its range is known (approximate.py)."""
         return self.activate(Curve(name, self.compared(node, f"{name}.input"), function))
 
-    def activate(self, step: Relu | Truncate | Curve) -> Node:
+    def gated(self, node: Node, gate: Node, name: str) -> Node:
+        """Times one number for each channel; all three have as many bits as an activation has."""
+        source, by = (self.truncated(own, f"{name}.{word}") for own, word in ((node, "map"), (gate, "gate")))
+        product = self.activate(Gate(name, self.named(source, name), self.named(by, name)))
+        return self.truncated(product, f"{name}.truncated")
+
+    def activate(self, step: Relu | Truncate | Gate | Curve) -> Node:
         self._add(step)
         return self.tensor(step.name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -47,13 +48,22 @@ def negative(walker: Walker, op: Operation) -> Value:
 
 def multiply(walker: Walker, op: Operation) -> Value:
     if walker.has_value(op, 0) and walker.has_value(op, 1):
-        raise op.refusal(
-            "multiplies two feature maps, as attention and gates do",
-            "Products of two maps cannot be compiled: train the network without them.",
-        )
+        return _gated(walker, op)
     number = 1 if walker.has_value(op, 0) else 0
     value = walker.value(op, 1 - number)
     return _scaled(walker, op, value, walker.spread(op, number, value))
+
+
+def _gated(walker: Walker, op: Operation) -> Value:
+    """A map times one number for each of its channels, as squeeze and excitation has it."""
+    values = sorted((walker.value(op, number) for number in (0, 1)), key=lambda value: -prod(value.dims))
+    if not all(value.is_map for value in values) or values[1].dims != (values[0].dims[0], 1, 1):
+        raise op.refusal(
+            "multiplies two feature maps, as attention does",
+            "Only one number for each channel can be multiplied with a map: train it without other products.",
+        )
+    node, gate = (value.settled(walker.fuser, f"{op.name}.{n}").node for n, value in enumerate(values))
+    return Value.of_map(walker.fuser.gated(node, gate, f"{op.name}.product"))
 
 
 def divide(walker: Walker, op: Operation) -> Value:

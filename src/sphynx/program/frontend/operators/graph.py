@@ -7,7 +7,7 @@ that hand each other values without a nonlinearity in between. choose.py weighs 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,6 +135,11 @@ def _operations(calls: list[Call], opset: int, where: str) -> Iterator[Operation
         )
 
 
+def _is_nonlinear(call: Call, made: Container[str]) -> bool:
+    """A product of two values that calls make is a gate."""
+    return call.kind in NONLINEAR or (call.kind == "Mul" and all(name in made for name in call.inputs))
+
+
 def _parts(calls: list[Call]) -> list[int]:
     """The number of each call's part, in the order of their first calls."""
     makers = {name: number for number, call in enumerate(calls) for name in call.outputs}
@@ -147,7 +152,7 @@ def _parts(calls: list[Call]) -> list[int]:
 
     for number, call in enumerate(calls):
         for maker in (makers[name] for name in call.inputs if name in makers):
-            if calls[maker].kind not in NONLINEAR:
+            if not _is_nonlinear(calls[maker], makers):
                 first, second = sorted((root(maker), root(number)))
                 roots[second] = first
     numbers = {first: number for number, first in enumerate(dict.fromkeys(map(root, range(len(calls)))))}

@@ -1,0 +1,193 @@
+"""Products of shared maps with shared gates, one gate for each channel, both client shares known before the inference.
+
+    x g = x_s g_s + x_c g_c + x_s g_c + x_c g_s mod 2^k
+
+The two mixed products need correlations: random alpha (as long as x) and beta (as g) of the server's, and shares of
+alpha g_c + beta x_c. Gilboa's product has one OT for each bit of a gate, whose two messages are as long as the
+channel: OTs are counted by gates, bytes by elements. The pads are seeds of the long messages.
+
+    offline  server -> client   offer     OT extension, the bits of beta being its random choices
+             client -> server   request   OT extension, choices: the bits of g_c; corrections that carry x_c 2^i
+             server -> client   answer    corrections that carry alpha 2^i; for bit i they have k - i bits an element
+    online   server -> client   x_s - alpha, g_s - beta
+             client -> server   y_c less the new mask, y_c = (x_s - alpha) g_c + (g_s - beta) x_c + x_c g_c + its share
+
+Semi-honest: corrections are masked by the pad that the other did not choose, what is opened by the uniform alpha and
+beta, of which the client holds shares of products alone, and what the client returns by its new mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sphynx.core import ot
+from sphynx.core.bits import pack_ring, plane_words, slice_bits, unpack_ring, unslice_bits
+from sphynx.protocol.channel import Channel
+from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
+from sphynx.protocol.relu_layer import Arrays, Words
+from sphynx.protocol.transport import Buffer
+
+_BLOCK_BYTES = 16
+_ONE = np.uint64(1)
+
+
+@dataclass(frozen=True)
+class Gating:
+    """Public: the ring's width, how many gates, and how many elements each of them multiplies."""
+
+    k: int
+    gates: int
+    length: int
+
+    @property
+    def count(self) -> int:
+        return self.gates * self.length
+
+    @property
+    def row(self) -> int:
+        return 64 * plane_words(self.gates)
+
+    @property
+    def ots(self) -> int:
+        """One way; as many the other way."""
+        return self.k * self.row
+
+    @property
+    def offer_bytes(self) -> int:
+        return _BLOCK_BYTES * ot.message_blocks(SOFTSPOKEN_PARAMETER, self.ots, random_choices=True)
+
+    @property
+    def extension_bytes(self) -> int:
+        return _BLOCK_BYTES * ot.message_blocks(SOFTSPOKEN_PARAMETER, self.ots, random_choices=False)
+
+    @property
+    def correction_bytes(self) -> tuple[int, ...]:
+        """For each bit of a gate."""
+        return tuple((self.count * (self.k - bit) + 7) // 8 for bit in range(self.k))
+
+    @property
+    def request_bytes(self) -> int:
+        return self.extension_bytes + self.answer_bytes
+
+    @property
+    def answer_bytes(self) -> int:
+        return sum(self.correction_bytes)
+
+    @property
+    def opened_bytes(self) -> tuple[int, int]:
+        """Online: of the map and of the gates."""
+        return (self.count * self.k + 7) // 8, (self.gates * self.k + 7) // 8
+
+    @property
+    def ring_mask(self) -> np.uint64:
+        return np.uint64(2**self.k - 1)
+
+    def split(self, x: Words) -> tuple[Words, Words]:
+        """The map, (gates, length), and the gates, (gates, 1)."""
+        return x[: self.count].reshape(self.gates, self.length), x[self.count :].reshape(self.gates, 1)
+
+    def of_bit(self, bit: int) -> slice:
+        """Its OTs."""
+        return slice(bit * self.row, bit * self.row + self.gates)
+
+    def seeded(self, pads: Words, bit: int) -> Words:
+        """The long messages of one bit's OTs, (gates, length)."""
+        return ot.expanded_pads(pads[self.of_bit(bit)], self.length)
+
+    def unpacked(self, message: memoryview) -> Iterator[tuple[int, Words]]:
+        """Each bit's corrections."""
+        start = 0
+        for bit, size in enumerate(self.correction_bytes):
+            packed = np.frombuffer(message, np.uint8, size, start)
+            yield bit, unpack_ring(packed, self.k - bit, self.count).reshape(self.gates, self.length)
+            start += size
+
+
+class GatingOffer:
+    """The server's side of the preprocessing: send `message`, then `answer` the request."""
+
+    def __init__(self, plan: Gating, ots: ServerOts) -> None:
+        message, choices, t = ots.up.correlated_random(plan.ots)
+        self._plan, self._pads = plan, ots.up.pads(t)
+        self._beta = unslice_bits(choices.reshape(plan.k, -1), plan.gates).reshape(plan.gates, 1)
+        self.message: list[Buffer] = [message.data]
+
+    def answer(self, ots: ServerOts, request: bytearray) -> tuple[list[Buffer], Arrays]:
+        """(message to the client, the server's material)."""
+        plan, beta = self._plan, self._beta
+        extension = np.frombuffer(request, np.uint64, plan.extension_bytes // 8).reshape(-1, 2)
+        pads = ots.down.pads(ots.down.correlated(extension, plan.ots, random_choices=False))
+        alpha = np.empty((plan.gates, plan.length), np.uint64)
+        ots.prg.fill_words(alpha.reshape(-1))
+        alpha &= plan.ring_mask
+        corrections, share = _sent(plan, pads, alpha)
+        share += _received(plan, self._pads, beta, memoryview(request)[plan.extension_bytes :])
+        material = {"alpha": alpha.reshape(-1), "beta": beta.reshape(-1), "share": share.reshape(-1) & plan.ring_mask}
+        return corrections, material
+
+
+class GatingRequest:
+    """The client's side: send `message`, then `finish` with the answer. `offered` are the pads of its offer."""
+
+    def __init__(self, plan: Gating, ots: ClientOts, shares: Words, offered: ot.PadPair) -> None:
+        x, self._gates = plan.split(shares)
+        self._plan = plan
+        extension, t = ots.down.correlated(slice_bits(self._gates.reshape(-1), plan.k).reshape(-1), plan.ots)
+        self._pads = ots.down.pads(t)
+        corrections, self._share = _sent(plan, offered, x)
+        self.message: list[Buffer] = [extension.data, *corrections]
+
+    def finish(self, answer: bytearray) -> Arrays:
+        plan = self._plan
+        share = self._share + _received(plan, self._pads, self._gates, memoryview(answer))
+        return {"share": share.reshape(-1) & plan.ring_mask}
+
+
+def accepted_offer(plan: Gating, ots: ClientOts, offer: bytearray) -> ot.PadPair:
+    message = np.frombuffer(offer, np.uint64).reshape(-1, 2)
+    return ots.up.pads(ots.up.correlated(message, plan.ots, random_choices=True))
+
+
+def _sent(plan: Gating, pads: ot.PadPair, x: Words) -> tuple[list[Buffer], Words]:
+    """(corrections, share) of the party whose x is multiplied by the other's gates."""
+    share = np.zeros_like(x)
+    corrections: list[Buffer] = []
+    for bit in range(plan.k):
+        first = plan.seeded(pads.zeros, bit)
+        correction = x + first - plan.seeded(pads.ones, bit)
+        corrections.append(pack_ring(np.ascontiguousarray(correction.reshape(-1)), plan.k - bit).data)
+        share -= first << np.uint64(bit)
+    return corrections, share
+
+
+def _received(plan: Gating, pads: Words, gates: Words, corrections: memoryview) -> Words:
+    """The share of the party whose gates' bits were its choices."""
+    share = np.zeros((plan.gates, plan.length), np.uint64)
+    for bit, correction in plan.unpacked(corrections):
+        chosen = gates >> np.uint64(bit) & _ONE
+        share += plan.seeded(pads, bit) + chosen * correction << np.uint64(bit)
+    return share
+
+
+def gate_server(channel: Channel, plan: Gating, material: Arrays, shares: Words) -> Words:
+    """The server's share of x g, the client's being its new mask."""
+    x, gates = plan.split(shares)
+    alpha, beta = (material[name].reshape(plan.gates, -1) for name in ("alpha", "beta"))
+    opened = [pack_ring((own & plan.ring_mask).reshape(-1), plan.k).data for own in (x - alpha, gates - beta)]
+    channel.send(*opened)
+    reshared = unpack_ring(np.frombuffer(channel.receive(plan.opened_bytes[0]), np.uint8), plan.k, plan.count)
+    return ((x * gates).reshape(-1) + material["share"] + reshared) & plan.ring_mask
+
+
+def gate_client(channel: Channel, plan: Gating, material: Arrays, shares: Words, new_mask: Words) -> None:
+    x, gates = plan.split(shares)
+    map_bytes, gate_bytes = plan.opened_bytes
+    message = channel.receive(map_bytes + gate_bytes)
+    opened = unpack_ring(np.frombuffer(message, np.uint8, map_bytes), plan.k, plan.count)
+    opened_gates = unpack_ring(np.frombuffer(message, np.uint8, gate_bytes, map_bytes), plan.k, plan.gates)
+    y = (opened.reshape(x.shape) + x) * gates + opened_gates[:, None] * x
+    y = y.reshape(-1) + material["share"] - new_mask
+    channel.send(pack_ring(y & plan.ring_mask, plan.k).data)
