@@ -67,7 +67,7 @@ test-sanitize: $(INSTALLED)
 test-thread: $(INSTALLED)
 	$(CMAKE) -S . -B build/thread -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_THREAD_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	$(CMAKE) --build build/thread
-	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/thread --output-on-failure
+	TSAN_OPTIONS=die_after_fork=0 PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/thread --output-on-failure
 
 # No branch or address depends on a secret, as valgrind's memcheck sees it (needs valgrind and its headers). The last line
 # holds the check itself against a program that leaks.

@@ -3,6 +3,7 @@
 #include "cpu.h"
 #include "crypto/aes.h"
 #include "crypto/prg.h"
+#include "threads.h"
 
 namespace {
 
@@ -54,6 +55,8 @@ void expand(nb::bytes seed, std::uint64_t stream, std::uint64_t first_block, Wor
 void bind_crypto(nb::module_& module) {
     module.def("cpu_features", cpu_features);
     module.def("aes_path", aes_path_name);
+    module.def("available_cores", available_cores);
+    module.def("limit_cores", limit_cores, "most"_a);
     module.def("force_portable_for_tests", force_portable_for_tests, "on"_a);
     module.def("aes_encrypt", encrypt, "key"_a, "blocks"_a.noconvert(), "out"_a.noconvert());
     module.def("aes_counter_stream", counter_stream, "key"_a, "counter"_a, "out"_a.noconvert());

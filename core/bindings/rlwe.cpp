@@ -236,6 +236,20 @@ void bind_rlwe(nb::module_& parent) {
                 new (self) Weights(std::move(params), replies, inputs);
             },
             "params"_a, "replies"_a, "inputs"_a)
+        .def(
+            "__init__",
+            [](Weights* self, std::shared_ptr<Params> params, std::size_t replies, std::size_t inputs,
+               const Array<const std::int32_t>& shared) {
+                new (self) Weights(std::move(params), replies, inputs, sized(shared, shared.size(), "shared"),
+                                   shared.size());
+            },
+            "params"_a, "replies"_a, "inputs"_a, "shared"_a.noconvert(), nb::keep_alive<1, 5>())
+        .def(
+            "copy_to",
+            [](const Weights& weights, const Array<std::int32_t>& out) {
+                std::copy_n(weights.values(), weights.size(), sized(out, weights.size(), "out"));
+            },
+            "out"_a.noconvert())
         .def("set_reply", set_reply, "reply"_a, "polynomials"_a.noconvert(), "threads"_a = 0)
         .def_prop_ro("bytes", &Weights::bytes);
 

@@ -58,15 +58,30 @@ Ciphertexts::Ciphertexts(std::shared_ptr<const Params> params, std::span<const s
     });
 }
 
-Weights::Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs)
-    : params_(std::move(params)), replies_(replies), inputs_(inputs) {
+namespace {
+void require_counts(std::size_t replies, std::size_t inputs) {
     if (replies == 0 || inputs == 0 || replies > (std::size_t{1} << 20) || inputs > (std::size_t{1} << 20)) {
         throw std::invalid_argument("weights need 1 to 2^20 replies and inputs");
     }
-    values_.resize(params_->poly_size() * replies * inputs);
+}
+}  // namespace
+
+Weights::Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs)
+    : params_(std::move(params)), replies_(replies), inputs_(inputs) {
+    require_counts(replies, inputs);
+    own_.resize(size());
+    values_ = own_.data();
+}
+
+Weights::Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs,
+                 const std::int32_t* shared, std::size_t count)
+    : params_(std::move(params)), replies_(replies), inputs_(inputs), values_(shared) {
+    require_counts(replies, inputs);
+    if (count != size()) throw std::invalid_argument("shared weights have another size");
 }
 
 void Weights::set(std::size_t reply, std::size_t input, const std::int32_t* coefficients) {
+    if (own_.empty()) throw std::invalid_argument("shared weights cannot be set");
     if (reply >= replies_ || input >= inputs_) throw std::out_of_range("no such weight polynomial");
     const auto n = static_cast<std::size_t>(params_->n());
     for (std::size_t j = 0; j < n; ++j) {
@@ -82,15 +97,14 @@ void Weights::set(std::size_t reply, std::size_t input, const std::int32_t* coef
                 (((static_cast<std::size_t>(i) * params_->blocks() + b) * replies_ + reply) * inputs_ +
                  input) *
                 kBlock;
-            std::copy_n(transformed.data() + b * kBlock, kBlock, values_.data() + at);
+            std::copy_n(transformed.data() + b * kBlock, kBlock, own_.data() + at);
         }
     }
 }
 
 const std::int32_t* Weights::block(int prime, std::size_t block, std::size_t reply) const {
-    return values_.data() +
-           ((static_cast<std::size_t>(prime) * params_->blocks() + block) * replies_ + reply) * inputs_ *
-               kBlock;
+    return values_ + ((static_cast<std::size_t>(prime) * params_->blocks() + block) * replies_ + reply) *
+                         inputs_ * kBlock;
 }
 
 void product_sums(const Weights& weights, const std::vector<const std::int32_t*>& inputs, std::size_t tiles,

@@ -51,10 +51,17 @@ class Ciphertexts {
     std::vector<std::int32_t> values_;
 };
 
-// Plaintext polynomials, transformed once: [prime][block][reply][input][kBlock], read strictly in order.
+// Plaintext polynomials, transformed once: [prime][block][reply][input][kBlock], read strictly in order. Their
+// values may lie in memory that several processes share; such weights cannot be set.
 class Weights {
   public:
     Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs);
+
+    // shared: what values() of equal weights held, count integers that outlive this object.
+    Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs,
+            const std::int32_t* shared, std::size_t count);
+
+    Weights(Weights&&) = default;  // a vector that is moved keeps its place in memory
 
     // coefficients: n signed integers, each below 2^20 in size. Different (reply, input) may be set from
     // different threads.
@@ -63,13 +70,16 @@ class Weights {
     const Params& params() const { return *params_; }
     std::size_t replies() const { return replies_; }
     std::size_t inputs() const { return inputs_; }
-    std::size_t bytes() const { return values_.size() * sizeof(std::int32_t); }
+    std::size_t size() const { return params_->poly_size() * replies_ * inputs_; }
+    std::size_t bytes() const { return size() * sizeof(std::int32_t); }
+    const std::int32_t* values() const { return values_; }
     const std::int32_t* block(int prime, std::size_t block, std::size_t reply) const;
 
   private:
     std::shared_ptr<const Params> params_;
     std::size_t replies_, inputs_;
-    std::vector<std::int32_t> values_;
+    std::vector<std::int32_t> own_;  // empty where the values are shared
+    const std::int32_t* values_;
 };
 
 // Residues from one polynomial of a sum to the next. One cache line more than the polynomial has: polynomials

@@ -34,9 +34,10 @@ from sphynx.program.backends import Backend
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.service.admission import Limits
+from sphynx.service.admission import Admission, Limits
 from sphynx.service.client import Client
 from sphynx.service.events import EventLog, place_of
+from sphynx.service.listening import PortListener
 from sphynx.service.server import Server
 from sphynx.service.store import Store
 from tests.chaos.strike import Blow, Board, Moments, use_jumping_clock
@@ -146,8 +147,9 @@ def serve(
         )
         with Store(folder, quota_bytes=QUOTA_BYTES, shared=True, weights_hash="chaos") as store:
             log = EventLog(_PipedLog(tell))
-            server = Server(model, store, keys=keys, host="127.0.0.1", port=0, limits=limits, events=log)
-            tell(port=server.port)
+            listener = PortListener("127.0.0.1", 0)
+            server = Server(model, store, keys=keys, listener=listener, admission=Admission(limits), events=log)
+            tell(port=listener.port)
             server.serve()
 
     return run

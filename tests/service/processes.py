@@ -19,7 +19,8 @@ WAIT_S = 60.0  # for something that happens at once on an idle machine
 
 
 def environment(audit: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "SPHYNX_TEST_AUDIT": str(audit)}
+    paths = (ROOT / "src", ROOT, Path(__file__).parent / "in_workers")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "SPHYNX_TEST_AUDIT": str(audit)}
 
 
 def command(fault: str, *arguments: str | Path) -> list[str]:

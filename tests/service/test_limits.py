@@ -17,9 +17,10 @@ from sphynx.program.ir import Program
 from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.service import session
-from sphynx.service.admission import Limits
+from sphynx.service.admission import Admission, Limits
 from sphynx.service.client import Client
 from sphynx.service.events import EventLog
+from sphynx.service.listening import PortListener
 from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks
 from sphynx.service.server import Server
 from sphynx.service.session import Go, Infer, Prepare
@@ -43,13 +44,21 @@ def serving(
     program = program or tiny_program()
     model = ServerModel(program, random_weights(program))
     with Store(folder / "server", quota_bytes=limits.quota_bytes) as store:
-        where = {"keys": authority / "server", "host": "127.0.0.1", "port": 0}
-        server = Server(model, store, limits=limits, events=EventLog(log), proxies=proxies, **where)
+        listener = PortListener("127.0.0.1", 0)
+        server = Server(
+            model,
+            store,
+            keys=authority / "server",
+            listener=listener,
+            admission=Admission(limits),
+            events=EventLog(log),
+            proxies=proxies,
+        )
         thread = threading.Thread(target=server.serve)
         thread.start()
         try:
             alice = {"keys": authority / "alice", "state": folder / "client"}
-            yield Client("127.0.0.1", server.port, timeout_s=30, **alice), server
+            yield Client("127.0.0.1", listener.port, timeout_s=30, **alice), server
         finally:
             server.stop()
             thread.join()

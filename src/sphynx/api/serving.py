@@ -43,6 +43,7 @@ class Server:
         link: str | None = None,
         proxy_from: Sequence[str] = (),
         trust_state: bool = False,
+        processes: int = 1,
         log: TextIO | None = None,
     ) -> None:
         """`compiled` is a folder, a model's name, or what `compile` made; `keys` the folder that `sphynx keys issue
@@ -50,14 +51,15 @@ class Server:
 
         Bundles are kept in `state`: by default in the compiled folder, for a model in ./bundles/NAME, and for what has
         no folder in a temporary one. `limits` say who may do how much. With a `metrics_port` /metrics and /healthz are
-        on 127.0.0.1. `link` emulates a slower one; docs/serving.md explains `proxy_from` and `trust_state`. `log` gets
-        one JSON object per line.
+        on 127.0.0.1. `link` emulates a slower one; docs/serving.md explains `proxy_from` and `trust_state`. More
+        than one of `processes` use more cores (docs/growth.md); they log on stderr. `log` gets one JSON object a line.
         """
         self._compiled, self._keys, self._state = compiled, Path(keys), None if state is None else Path(state)
         self._host, self._port = parse_address(listen)
         self._limits, self._metrics_port = limits or Limits(), metrics_port
         self._link = None if link is None else parse_link(link)
         self._proxies = parse_networks(list(proxy_from))
+        self._processes = processes
         self._trust_state, self._events = trust_state, _NoEvents() if log is None else EventLog(log)
         self._open = ExitStack()
         self._hosted: Hosted | None = None
@@ -125,7 +127,7 @@ class Server:
                 state = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="sphynx-bundles-")))
             asked = Hosting(
                 self._keys, state, self._host, self._port, self._metrics_port, self._limits, self._link, self._proxies,
-                self._trust_state,
+                self._trust_state, self._processes, loaded.folder,
             )  # fmt: skip
             yield opened.enter_context(
                 open_server(

@@ -24,6 +24,9 @@ def serve(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Preparations, and inferences, at once (one per core).")
     ] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", min=1, max=256, help="That share the work of many cores, on one port.")
+    ] = 1,
     quota: Annotated[str, typer.Option("--quota", help="Disk for all bundles, e.g. 500M or 16G.")] = "16G",
     memory: Annotated[
         str, typer.Option("--memory", help="Memory for new bundles, so that they are not read back.")
@@ -65,6 +68,8 @@ def serve(
       sphynx serve sphynx-cifar100-25k --keys keys/server
 
       sphynx serve compiled/digits --keys keys/server --listen 0.0.0.0:7443 --workers 8 --quota 100G --pool 32
+
+      sphynx serve compiled/digits --keys keys/server --processes 8
     """
     from sphynx.api.serving import Server
     from sphynx.service.admission import Limits
@@ -93,6 +98,7 @@ def serve(
         link=link or None,
         proxy_from=proxy_from or (),
         trust_state=trust_state,
+        processes=processes,
         log=sys.stderr,
     ).serve()
 

@@ -21,9 +21,11 @@ except ImportError as error:
         remedy="install the package (pip install .) with a C++20 compiler on the path, e.g. g++ 12",
     ) from error
 
-__all__ = ["CpuFeatures", "Prg", "cpu_features", "random_bytes"]
+__all__ = ["CpuFeatures", "Prg", "available_cores", "cpu_features", "limit_cores", "random_bytes"]
 
 Prg = _native.Prg
+available_cores = _native.available_cores  # that the core's threads may use
+limit_cores = _native.limit_cores  # where several processes share the machine; 0: no limit
 
 
 def random_bytes(prg: Prg, count: int) -> bytes:

@@ -8,6 +8,7 @@ Several images go through one call, with a leading axis: to the core they are fu
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from sphynx.errors import InputError
 Params = _native.rlwe.Params
 Ciphertexts = _native.rlwe.Ciphertexts
 Words = NDArray[np.uint64]
+path = _native.rlwe.path  # of the kernels, by name
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,15 @@ class PreparedConv:
     """A plan's weights, packed and transformed once; `bytes` is what that costs in memory."""
 
     def __init__(
-        self, params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[np.int32]], threads: int = 0
+        self,
+        params: Params,
+        conv_plan: ConvPlan,
+        weights: Sequence[NDArray[np.int32]],
+        threads: int = 0,
+        *,
+        values: NDArray[np.int32] | None = None,
     ) -> None:
+        """`values` begins with what `copy_values` of an equal one wrote: it is used where it is, and kept alive."""
         for shape, weight in zip(conv_plan.shapes, weights, strict=True):
             expected = (shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width)
             if weight.shape != expected or weight.dtype != np.int32:
@@ -119,7 +128,12 @@ class PreparedConv:
                     remedy="pass the quantised weights of the layer the plan was made for",
                 )
         self.plan = conv_plan
-        self.blocks = _blocks(params, conv_plan)
+        self.blocks = _blocks(params, conv_plan, values)
+        if values is None:
+            self._prepare(weights, threads)
+
+    def _prepare(self, weights: Sequence[NDArray[np.int32]], threads: int) -> None:
+        conv_plan = self.plan
         for block in self.blocks:
             for number, reply in enumerate(block.replies):
                 polynomials = conv_plan.weight_polynomials(reply, tuple(weights))
@@ -135,6 +149,14 @@ class PreparedConv:
     def bytes(self) -> int:
         return sum(block.native.bytes for block in self.blocks)
 
+    def copy_values(self, memory: bytearray | mmap.mmap, at: int) -> int:
+        """Into `memory` from byte `at` on; returns where they end."""
+        for block in self.blocks:
+            count = block.native.bytes // 4
+            block.native.copy_to(np.frombuffer(memory, np.int32, count, at))
+            at += 4 * count
+        return at
+
 
 @dataclass(frozen=True)
 class _Block:
@@ -145,15 +167,21 @@ class _Block:
     native: _native.rlwe.Weights
 
 
-def _blocks(params: Params, conv_plan: ConvPlan) -> list[_Block]:
+def _blocks(params: Params, conv_plan: ConvPlan, values: NDArray[np.int32] | None) -> list[_Block]:
     """One where all channels are in one group."""
     replies: dict[tuple[int, ...], list[int]] = {}
     for reply in range(conv_plan.replies_per_tile):
         replies.setdefault(conv_plan.needed(reply), []).append(reply)
-    return [
-        _Block(tuple(own), inputs, _native.rlwe.Weights(params, len(own), len(inputs)))
-        for inputs, own in replies.items()
-    ]
+    blocks, at = [], 0
+    for inputs, own in replies.items():
+        if values is None:
+            native = _native.rlwe.Weights(params, len(own), len(inputs))
+        else:
+            count = len(params.primes) * params.n * len(own) * len(inputs)
+            native = _native.rlwe.Weights(params, len(own), len(inputs), values[at : at + count])
+            at += count
+        blocks.append(_Block(tuple(own), inputs, native))
+    return blocks
 
 
 class LinearServer:

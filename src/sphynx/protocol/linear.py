@@ -37,7 +37,15 @@ MAX_LOG2_OFF_BY_ONE = -36.0
 class ServerModel:
     """The server's weights in the two forms that it computes with. Read-only: all connections of a process share it."""
 
-    def __init__(self, program: Program, weights: Mapping[str, Array], *, threads: int = 0) -> None:
+    def __init__(
+        self,
+        program: Program,
+        weights: Mapping[str, Array],
+        *,
+        threads: int = 0,
+        prepared_values: NDArray[np.int32] | None = None,
+    ) -> None:
+        """`prepared_values` are those of an equal model, map after map (`shared_weights.py`): nothing is prepared."""
         self.program = program
         self.plan = plan_program(program)
         self.dtype = ring_dtype(program.ring_bits)
@@ -45,11 +53,14 @@ class ServerModel:
         self.prepared: dict[str, rlwe.PreparedConv] = {}
         self.biases: dict[str, Ring] = {}
         self._ring_convs: dict[str, list[RingConv]] = {}
+        at = 0
         for step in program.linears:
             conv = self.plan.convs[step.name]
             factors = [weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
             _check_noise(step, rlwe.noise_bound(self.plan.params, conv, factors))
-            self.prepared[step.name] = rlwe.PreparedConv(self.plan.params, conv, factors, threads)
+            values = None if prepared_values is None else prepared_values[at:]
+            self.prepared[step.name] = rlwe.PreparedConv(self.plan.params, conv, factors, threads, values=values)
+            at += self.prepared[step.name].bytes // 4
             self._ring_convs[step.name] = [
                 RingConv(shape, program.ring_bits, factor) for shape, factor in zip(conv.shapes, factors, strict=True)
             ]

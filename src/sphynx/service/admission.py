@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -70,12 +70,16 @@ class Places:
             self._held += Counter()  # forgets who holds none
             self._changed.notify_all()
 
-    @contextmanager
-    def taken_by(self, holder: str, wait_s: float) -> Iterator[None]:
+    def take(self, holder: str, wait_s: float) -> None:
+        """Waits for a place so long; raises if there is none then."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._has_place(holder), wait_s):
                 raise RefusedError("the server is busy", where="server", remedy="Try again in a while.")
             self._held[holder] += 1
+
+    @contextmanager
+    def taken_by(self, holder: str, wait_s: float) -> Iterator[None]:
+        self.take(holder, wait_s)
         try:
             yield
         finally:
@@ -86,10 +90,17 @@ class Places:
 
 
 class Admission:
-    def __init__(self, limits: Limits) -> None:
+    """Who may do how much at the same time. `places`, of another process, stand in for those of this one."""
+
+    def __init__(self, limits: Limits, places: Mapping[str, Places] | None = None) -> None:
         self.limits = limits
         self.handshakes = Handshakes(limits.handshakes)
-        self.connections = Places(limits.connections, limits.connections_per_client)
-        per_client = max(1, limits.workers - 1)  # one client alone cannot keep all others waiting
-        self.offline = Places(limits.workers, per_client)
-        self.online = Places(limits.workers, per_client)
+        if places is None:
+            per_client = max(1, limits.workers - 1)  # one client alone cannot keep all others waiting
+            places = {
+                "connections": Places(limits.connections, limits.connections_per_client),
+                "offline": Places(limits.workers, per_client),
+                "online": Places(limits.workers, per_client),
+            }
+        self.places = places
+        self.connections, self.offline, self.online = places["connections"], places["offline"], places["online"]

@@ -17,13 +17,14 @@ Scalar = str | int | float | bool
 
 
 class EventLog:
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, **always: Scalar) -> None:
+        """`always` is in every line."""
+        self._stream, self._always = stream, always
         self._lock = threading.Lock()
 
     def write(self, event: str, **fields: Scalar) -> None:
         line: dict[str, Scalar] = {"time": round(time.time(), 3), "event": event}
-        for name, value in fields.items():
+        for name, value in {**self._always, **fields}.items():
             if type(value) not in (str, int, float, bool):
                 raise TypeError(f"{name} is a {type(value).__name__}: only scalars are logged")
             line[name] = value[:MAX_TEXT] if isinstance(value, str) else value

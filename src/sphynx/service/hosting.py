@@ -6,25 +6,32 @@ with open_server(program, weights, Hosting(keys, state), events) as hosted:
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
+from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 from sphynx.program.cost.link import Link
 from sphynx.program.ir import Program
 from sphynx.program.weights import content_hash
 from sphynx.protocol.linear import ServerModel
-from sphynx.service.admission import Limits
-from sphynx.service.credentials import check_server_keys
+from sphynx.protocol.shared_weights import write_shared
+from sphynx.service.admission import Admission, Limits, available_cores
+from sphynx.service.credentials import FreshKeys, check_server_keys
 from sphynx.service.events import EventLog
+from sphynx.service.fleet import Fleet
+from sphynx.service.listening import PortListener
 from sphynx.service.monitor import Monitor
 from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks
 from sphynx.service.revocation import SEEN, SeenNumbers
 from sphynx.service.server import Server
 from sphynx.service.store import Store
+from sphynx.service.worker import WorkerOrder
 
 BUNDLES = "bundles"
 
@@ -42,11 +49,24 @@ class Hosting:
     link: Link | None = None  # emulated, for trials on one machine
     proxies: ProxyNetworks = NO_PROXIES
     trust_state: bool = False  # keep bundles after a restart of the machine or a move of their folder
+    processes: int = 1  # that lead conversations; more than one need `compiled`
+    compiled: Path | None = None  # the folder that the program and the weights are from
+
+
+class Serves(Protocol):
+    """A server that listens, in this process or in several."""
+
+    @property
+    def port(self) -> int: ...
+    @property
+    def wake_descriptor(self) -> int: ...
+    def serve(self) -> None: ...
+    def stop(self) -> None: ...
 
 
 @dataclass(frozen=True)
 class Hosted:
-    server: Server
+    server: Serves
     metrics_port: int | None
 
 
@@ -73,25 +93,31 @@ def open_server(
             Store(
                 asked.state,
                 quota_bytes=limits.quota_bytes,
-                memory_bytes=limits.memory_bytes,
+                memory_bytes=limits.memory_bytes if asked.processes == 1 else 0,
                 weights_hash=content_hash(weights),
                 shared=True,
                 trust=asked.trust_state,
                 tell=lambda why: events.write("discarded", why=why),
             )
         )
-        server = Server(
-            model,
-            store,
-            keys=asked.keys,
-            host=asked.host,
-            port=asked.port,
-            limits=limits,
-            events=events,
-            link=asked.link,
-            proxies=asked.proxies,
-            seen_lists=SeenNumbers(asked.state / SEEN),
-        )
+        listener = PortListener(asked.host, asked.port)
+        opened.callback(listener.close)
+        seen = SeenNumbers(asked.state / SEEN)
+        server: Server | Fleet
+        if asked.processes == 1:
+            admission = Admission(limits)
+            server = Server(
+                model, store, keys=asked.keys, listener=listener, admission=admission, events=events, link=asked.link,
+                proxies=asked.proxies, seen_lists=seen,
+            )  # fmt: skip
+        else:
+            shared = write_shared(model, weights)
+            opened.callback(os.close, shared)
+            del model  # the workers read the shared weights
+            keys = FreshKeys(asked.keys, seen, lambda why: events.write("revocation_list", why=why))
+            server = Fleet(_worker_order(asked, shared), asked.processes, store, listener, keys, events)
+            opened.callback(server.close)
+            server.start()
         hosted = Hosted(server, None)
         told: dict[str, int] = {}
         if asked.metrics_port is not None:
@@ -103,7 +129,7 @@ def open_server(
         events.write(
             "serving",
             host=asked.host,
-            port=server.port,
+            port=listener.port,
             **told,
             program=program.content_hash,
             name=name or program.name,
@@ -112,7 +138,26 @@ def open_server(
         yield hosted
 
 
-def _stop_by_signal(server: Server) -> None:
+def _worker_order(asked: Hosting, shared: int) -> WorkerOrder:
+    if asked.compiled is None:
+        raise InputError(
+            "several processes need a compiled folder to read", where="--processes", remedy="Save the program first."
+        )
+    return WorkerOrder(
+        number=0,
+        compiled=asked.compiled,
+        keys=asked.keys,
+        state=asked.state,
+        limits=asked.limits,
+        cores=max(1, available_cores() // asked.processes),
+        control=-1,
+        weights=shared,
+        link=asked.link,
+        proxies=tuple(map(str, asked.proxies.networks)),
+    )
+
+
+def _stop_by_signal(server: Serves) -> None:
     def stop(number: int, _frame: object) -> None:
         server.stop()
         signal.signal(number, signal.SIG_DFL)

@@ -16,6 +16,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +48,12 @@ class Ledger:
         self._file = LedgerFile(path)
         self._given_up: set[bytes] = set()  # discarded, but the disk did not take it
         self._confirmed: dict[tuple[str, str], int] = {}  # by owner and program: to be written with the next change
+
+    def on_behalf_of(self, holder: str) -> Ledger:
+        """The same file, for another process that asks this one (`owner.py`)."""
+        other = copy(self)
+        other._holder, other._given_up, other._confirmed = holder, set(), {}
+        return other
 
     def reserve(self, entry: Entry, *, most: int | None = None, hourly: int | None = None) -> None:
         """An identifier is taken once, whatever becomes of it. The owner may have `most` bundles, this one included,

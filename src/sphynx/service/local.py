@@ -84,15 +84,23 @@ class LocalServer:
 
 @contextlib.contextmanager
 def running_server(
-    compiled: Path, folder: Path, *, clients: int = 1, link: Link | None = None, limits: Limits | None = None
+    compiled: Path,
+    folder: Path,
+    *,
+    clients: int = 1,
+    link: Link | None = None,
+    limits: Limits | None = None,
+    processes: int = 1,
 ) -> Iterator[LocalServer]:
     """Starts a server of a compiled program with keys for so many clients, and stops it at the end.
 
-    `folder` takes keys, bundles and the server's log; a link is emulated by both ends.
+    `folder` takes keys, bundles and the server's log; a link is emulated by both ends. `processes` lead conversations.
     """
     authority = folder / "keys"
     keys.init(authority)
-    order = ServerOrder(compiled, _server_keys(authority), folder / "server-bundles", limits or Limits(), link)
+    order = ServerOrder(
+        compiled, _server_keys(authority), folder / "server-bundles", limits or Limits(), link, processes
+    )
     command = [sys.executable, "-m", "sphynx.service.process", order.to_text()]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         log = threading.Thread(target=_keep_log, args=(server, folder / "server.log"), daemon=True)

@@ -34,10 +34,24 @@ METRICS = {
 }
 
 
+Values = dict[tuple[str, Labels], float]
+
+
 class Metrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._values: dict[tuple[str, Labels], float] = {}
+        self._values: Values = {}
+        self._parts: dict[str, Values] = {}  # what other processes have counted so far
+
+    def values(self) -> Values:
+        """What this process has counted."""
+        with self._lock:
+            return dict(self._values)
+
+    def set_part(self, process: str, values: Values) -> None:
+        """What another one has: rendered together with this one's, also after it has ended."""
+        with self._lock:
+            self._parts[process] = values
 
     def add(self, name: str, value: float = 1, **labels: str) -> None:
         key = (name, tuple(sorted(labels.items())))
@@ -51,6 +65,9 @@ class Metrics:
     def render(self, gauges: Mapping[str, float]) -> str:
         with self._lock:
             values = dict(self._values)
+            for part in self._parts.values():
+                for key, value in part.items():
+                    values[key] = values.get(key, 0) + value
         values.update({(name, ()): value for name, value in gauges.items()})
         lines = []
         for name, (kind, text) in METRICS.items():

@@ -28,22 +28,32 @@ class ServerOrder:
     state: Path
     limits: Limits
     link: Link | None = None
+    processes: int = 1
 
     def to_text(self) -> str:
         paths = {name: str(getattr(self, name)) for name in ("compiled", "keys", "state")}
-        return json.dumps({**paths, "limits": asdict(self.limits), "link": self.link and asdict(self.link)})
+        link = self.link and asdict(self.link)
+        return json.dumps({**paths, "limits": asdict(self.limits), "link": link, "processes": self.processes})
 
     @classmethod
     def from_text(cls, text: str) -> ServerOrder:
         found = json.loads(text)
         compiled, keys, state = (Path(found[name]) for name in ("compiled", "keys", "state"))
-        return cls(compiled, keys, state, Limits(**found["limits"]), found["link"] and Link(**found["link"]))
+        link = found["link"] and Link(**found["link"])
+        return cls(compiled, keys, state, Limits(**found["limits"]), link, found["processes"])
 
 
 def main() -> None:
     order = ServerOrder.from_text(sys.argv[1])
     program = load_program(order.compiled)
-    hosting = Hosting(order.keys, order.state, limits=order.limits, link=order.link)
+    hosting = Hosting(
+        order.keys,
+        order.state,
+        limits=order.limits,
+        link=order.link,
+        processes=order.processes,
+        compiled=order.compiled,
+    )
     weights, events = load_weights(order.compiled, program), EventLog(sys.stderr)
     with open_server(program, weights, hosting, events, stops_by_signal=True) as hosted:
         hosted.server.serve()

@@ -17,10 +17,11 @@ from pathlib import Path
 from sphynx.errors import ConnectionLostError, DiskError, HandshakeError, InputError, SphynxError, StoreFullError
 from sphynx.program.cost.link import Link
 from sphynx.protocol.linear import ServerModel
-from sphynx.service.admission import Admission, Limits
+from sphynx.service.admission import Admission
 from sphynx.service.conversation import Conversation, Service
 from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog, FewLines, place_of
+from sphynx.service.listening import Listener
 from sphynx.service.monitor import Metrics
 from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks, read_proxy_header
 from sphynx.service.revocation import SeenNumbers
@@ -28,7 +29,6 @@ from sphynx.service.store import Store
 from sphynx.service.tls import TlsStream
 from sphynx.threads import Worker
 
-BACKLOG = 128
 ACCEPT_PAUSE_S = 0.1  # while the machine has no descriptor left
 ROOM_PAUSE_MS = 20  # while all places for handshakes are taken
 
@@ -40,9 +40,8 @@ class Server:
         store: Store,
         *,
         keys: Path,
-        host: str,
-        port: int,
-        limits: Limits,
+        listener: Listener,
+        admission: Admission,
         events: EventLog,
         link: Link | None = None,
         proxies: ProxyNetworks = NO_PROXIES,
@@ -52,7 +51,8 @@ class Server:
         `seen_lists` outlives the server: it does not go back to an older list of revoked keys."""
         self._link, self._proxies = link, proxies
         self._keys = FreshKeys(keys, seen_lists, lambda why: events.write("revocation_list", why=why))
-        self._admission = Admission(limits)
+        limits = admission.limits
+        self._admission, self._listener = admission, listener
         self.metrics = Metrics()
         self._stopping = threading.Event()
         self._service = Service(model, store, self._keys, self._admission, self.metrics, events, self._stopping)
@@ -63,20 +63,11 @@ class Server:
         self._changing = threading.Lock()
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_writer.setblocking(False)
-        try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            self._listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
-        except OSError as error:
-            raise InputError(
-                f"cannot listen there ({error.strerror or error})",
-                where=f"{host}:{port}",
-                remedy="Choose a free port and an address of this machine: --listen HOST:PORT.",
-            ) from None
-        self._listener.setblocking(False)
+        self.has_stopped = threading.Event()
 
     @property
     def port(self) -> int:
-        return int(self._listener.getsockname()[1])
+        return self._listener.port
 
     def is_healthy(self) -> bool:
         return not self._stopping.is_set()
@@ -133,7 +124,7 @@ class Server:
             self._events.write("accept_failed", why=error.strerror or str(error))
             time.sleep(ACCEPT_PAUSE_S)
             return False
-        self._admit(sock, str(address[0]))
+        self._admit(sock, address)
         return False
 
     def _admit(self, sock: socket.socket, address: str) -> None:
@@ -143,6 +134,7 @@ class Server:
         except (RuntimeError, MemoryError):
             self._admission.handshakes.leave(sock)
             sock.close()
+            self._listener.ended()
             self._fail_handshake(address, "this machine has no memory left for another thread")
 
     def _part(self) -> None:
@@ -162,6 +154,8 @@ class Server:
         except Exception as error:
             sock.close()
             self._events.write("internal_error", address=address, kind=type(error).__name__, place=place_of(error))
+        finally:
+            self._listener.ended()
 
     def _shake_hands(self, sock: socket.socket, address: str) -> tuple[TlsStream, str] | None:
         """The stream, and where the peer is: not where a proxy is that connects for it."""
@@ -259,6 +253,7 @@ class Server:
             worker.join(self._limits.handshake_s)
         self._failed_handshakes.tell_suppressed()
         self._events.write("stopped", aborted=len(late))
+        self.has_stopped.set()
 
 
 def _told(error: SphynxError) -> str:

@@ -50,9 +50,12 @@ class Store:
         trust: bool = False,
         tell: Callable[[str], None] = _log.warning,
         clock: Callable[[], float] = time.time,
+        owned_ledger: Callable[[str], Ledger] | None = None,
     ) -> None:
         """`weights_hash` is the server's; a client has no weights. A server's store is `shared` by its clients. `trust`
-        keeps the bundles of a folder that may have been restored; otherwise `tell` hears why they went."""
+        keeps the bundles of a folder that may have been restored; otherwise `tell` hears why they went.
+
+        `owned_ledger`, given this holder's name, is the ledger of another process, which has opened the folder."""
         self._folder, self._quota_bytes = folder, quota_bytes
         self._shared = shared
         self._at_hand = AtHand(memory_bytes, lambda name: self.ledger.state(name) in ("reserved", "ready"))
@@ -69,11 +72,14 @@ class Store:
                 opening.callback(self._holders.leave)
                 with self._holders.alone():
                     self._holders.enter()
-                    self.ledger = Ledger(folder / LEDGER, clock, self._holders.name)
-                    opening.callback(self.ledger.close)
-                    self._bind(weights_hash)
-                    self._settle(trust, tell)
-                    self._sweep()
+                    if owned_ledger is not None:
+                        self.ledger = owned_ledger(self._holders.name)
+                    else:
+                        self.ledger = Ledger(folder / LEDGER, clock, self._holders.name)
+                        opening.callback(self.ledger.close)
+                        self._bind(weights_hash)
+                        self._settle(trust, tell)
+                        self._sweep()
             except OSError as error:
                 raise InputError(
                     f"it cannot be used ({error.strerror})",

@@ -1,6 +1,7 @@
 """Types of the compiled RLWE. Wire arguments are hostile: wrong lengths and ranges raise ValueError."""
 
 from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,11 @@ class Ciphertexts:
     def count(self) -> int: ...
 
 class Weights:
+    @overload
     def __init__(self, params: Params, replies: int, inputs: int) -> None: ...
+    @overload
+    def __init__(self, params: Params, replies: int, inputs: int, shared: NDArray[np.int32]) -> None: ...
+    def copy_to(self, out: NDArray[np.int32]) -> None: ...
     def set_reply(self, reply: int, polynomials: NDArray[np.int32], threads: int = 0) -> None: ...
     @property
     def bytes(self) -> int: ...

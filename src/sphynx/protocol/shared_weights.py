@@ -1,0 +1,75 @@
+"""Prepared weights in memory that several processes share: a memfd that nobody can change any more.
+
+    64 bytes    magic, SHA-256 of what the values were made from, their number
+    int32 ...   the values of every prepared map, in the order of the program
+
+One process prepares and writes them; others map the same pages and read. The key covers the weights, the program, the
+parameters of the encryption and the path of the kernels, so that a file of other values is refused. Linux only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import mmap
+import os
+import struct
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.core import rlwe
+from sphynx.errors import SphynxError
+from sphynx.program.convolve import Array
+from sphynx.program.ir import Program
+from sphynx.program.weights import content_hash
+from sphynx.protocol.linear import ServerModel
+
+MAGIC = b"sphynxpw"
+HEADER = struct.Struct("<8s32sQ16x")  # 64 bytes: the values begin at a cache line
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+
+
+def write_shared(model: ServerModel, weights: Mapping[str, Array]) -> int:
+    """The descriptor of a sealed memfd with the model's prepared weights; the caller closes it."""
+    count = model.prepared_bytes // 4
+    descriptor = os.memfd_create("sphynx-weights", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(descriptor, HEADER.size + 4 * count)
+        with mmap.mmap(descriptor, 0) as memory:
+            HEADER.pack_into(memory, 0, MAGIC, _key(model, weights), count)
+            at = HEADER.size
+            for prepared in model.prepared.values():
+                at = prepared.copy_values(memory, at)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)  # refused while a writable mapping is left
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_shared(descriptor: int, program: Program, weights: Mapping[str, Array], *, threads: int = 0) -> ServerModel:
+    """A model whose prepared weights are those of the memfd, not copies."""
+    if fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _SEALS != _SEALS:
+        raise _unusable("it can still be changed")
+    memory = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)  # lives as long as the arrays of it
+    magic, key, count = HEADER.unpack_from(memory)
+    if magic != MAGIC or len(memory) != HEADER.size + 4 * count:
+        raise _unusable("it has another format")
+    values: NDArray[np.int32] = np.frombuffer(memory, np.int32, count, HEADER.size)
+    model = ServerModel(program, weights, threads=threads, prepared_values=values)
+    if key != _key(model, weights):
+        raise _unusable("it was made from other weights, or for another kind of CPU")
+    return model
+
+
+def _key(model: ServerModel, weights: Mapping[str, Array]) -> bytes:
+    params = model.plan.params
+    parts = [content_hash(weights), model.program.content_hash, params.n, params.ring_bits, params.primes, rlwe.path()]
+    return hashlib.sha256(json.dumps(parts).encode()).digest()
+
+
+def _unusable(why: str) -> SphynxError:
+    return SphynxError(f"the shared weights cannot be used: {why}", where="memfd", remedy="Start the server again.")

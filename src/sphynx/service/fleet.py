@@ -1,0 +1,244 @@
+"""One server on many cores: this process owns and accepts, worker processes shake hands and compute.
+
+The owner opens the folder of bundles, prepares the weights once (`protocol/shared_weights.py`), listens, and hands each
+connection to the worker with the fewest. It alone changes the ledger, and it counts who may do how much (`owner.py`),
+so all limits hold for the workers together. A worker that ends loses its conversations and is replaced; workers end
+when the owner does. They are started anew, not forked: SQLite and threads do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+
+from sphynx.errors import SphynxError
+from sphynx.service.admission import Admission, Limits
+from sphynx.service.credentials import FreshKeys
+from sphynx.service.events import EventLog
+from sphynx.service.listening import CALL, DONE, MAX_NOTE_BYTES, READY, PortListener
+from sphynx.service.monitor import Metrics
+from sphynx.service.owner import Owner
+from sphynx.service.store import Store
+from sphynx.service.worker import WorkerOrder
+
+START_S = 300.0  # for a worker to read its weights, on a busy machine
+REPLACE_PAUSE_S = 1.0  # so that a worker that cannot start does not take the machine
+PAUSE_MS = 20  # while no worker is ready
+END_S = 5.0  # beyond the grace for running work
+
+
+_Waited = socket.socket | PortListener
+
+
+@dataclass
+class _Worker:
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    is_ready: bool = False
+    connections: int = 0
+    started_s: float = field(default_factory=time.monotonic)
+
+
+class Fleet:
+    """Serves as `Server` does, with `count` workers."""
+
+    def __init__(
+        self, order: WorkerOrder, count: int, store: Store, listener: PortListener, keys: FreshKeys, events: EventLog
+    ) -> None:
+        """`order` is a worker's but for its number and control socket; its limits are those of all together."""
+        self._order, self._count, self._store, self._listener, self._keys = order, count, store, listener, keys
+        self._events, self._limits = events, order.limits
+        self.metrics = Metrics()
+        self._admission = Admission(order.limits)
+        self._owner = Owner(store.ledger, self._admission, self.metrics)
+        self._workers: dict[int, _Worker] = {}  # by number
+        self._stopping = threading.Event()
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_writer.setblocking(False)
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
+
+    @property
+    def pids(self) -> list[int]:
+        return [worker.process.pid for worker in self._workers.values()]
+
+    @property
+    def wake_descriptor(self) -> int:
+        return self._wake_writer.fileno()
+
+    def is_healthy(self) -> bool:
+        return not self._stopping.is_set() and any(worker.is_ready for worker in self._workers.values())
+
+    def render_metrics(self) -> str:
+        self._keys.context()  # read again where the folder has changed
+        places = self._admission.places
+        gauges = {
+            "connections": places["connections"].taken,
+            "offline_running": places["offline"].taken,
+            "online_running": places["online"].taken,
+            "bundles_ready": len(self._store.ready()),
+            "store_bytes": self._store.used_bytes,
+            "revocation_list_ends_soon": self._keys.list_ends_soon(),
+        }
+        return self.metrics.render(gauges)
+
+    def start(self) -> None:
+        """Returns when all workers serve."""
+        for number in range(self._count):
+            self._start(number)
+        deadline = time.monotonic() + START_S
+        while not all(worker.is_ready for worker in self._workers.values()):
+            self._hear(0.1)
+            if len(self._workers) < self._count or time.monotonic() > deadline:
+                self.close()
+                raise SphynxError(
+                    "a worker process did not start", where="server", remedy="Its reason is in the log above this."
+                )
+
+    def stop(self) -> None:
+        """May be called by a signal handler, as `Server.stop`."""
+        with contextlib.suppress(BlockingIOError):
+            self._wake_writer.send(b"x")
+
+    def serve(self) -> None:
+        """Until `stop`."""
+        while not self._is_asked_to_stop(0):
+            worker = self._least_busy()
+            waiting: list[_Waited] = [self._wake_reader, *(one.control for one in self._workers.values())]
+            waiting += [self._listener] if worker else []
+            ready = _readable(waiting, None if worker else PAUSE_MS)
+            self._hear(0.0)
+            if worker is not None and self._listener.fileno() in ready:
+                self._hand_over(worker)
+            self._replace()
+        self._shut_down()
+
+    def close(self) -> None:
+        """Whatever still runs ends now."""
+        for worker in self._workers.values():
+            worker.process.kill()
+            worker.process.wait()
+            worker.control.close()
+        self._workers.clear()
+        self._listener.close()
+
+    def _start(self, number: int) -> None:
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        here.setblocking(False)
+        with there:
+            order = replace(
+                self._order, number=number, limits=_part_of(self._limits, self._count), control=there.fileno()
+            )
+            command = [sys.executable, "-m", "sphynx.service.worker", order.to_text()]
+            process = subprocess.Popen(command, pass_fds=(there.fileno(), order.weights), stdin=subprocess.DEVNULL)
+        self._workers[number] = _Worker(process, here)
+
+    def _hear(self, wait_s: float) -> None:
+        """What the workers say, as far as it has come."""
+        controls = {worker.control.fileno(): number for number, worker in self._workers.items()}
+        for descriptor in _readable([worker.control for worker in self._workers.values()], 1000 * wait_s):
+            number = controls[descriptor]
+            worker = self._workers[number]
+            try:
+                while self._understand(worker):
+                    pass
+            except (EOFError, OSError):
+                self._lose(number)
+
+    def _understand(self, worker: _Worker) -> bool:
+        """One message; False if there is none."""
+        try:
+            note, descriptors, _flags, _address = socket.recv_fds(worker.control, MAX_NOTE_BYTES, 1)
+        except BlockingIOError:
+            return False
+        if note == READY:
+            worker.is_ready = True
+        elif note == CALL and descriptors:
+            calls = Connection(descriptors[0])
+            threading.Thread(target=self._owner.serve, args=(calls,), name="sphynx-owner", daemon=True).start()
+        elif note == DONE:
+            worker.connections -= 1
+        else:
+            raise EOFError
+        return True
+
+    def _lose(self, number: int) -> None:
+        worker = self._workers.pop(number)
+        worker.control.close()
+        code = _ended(worker.process)
+        if not self._stopping.is_set():
+            self._events.write("worker_lost", worker=number, exit_code=code, connections=worker.connections)
+
+    def _replace(self) -> None:
+        for number in set(range(self._count)) - set(self._workers):
+            self._start(number)
+            if self._is_asked_to_stop(REPLACE_PAUSE_S):
+                self.stop()  # heard here: the loop has to hear it, too
+                return
+
+    def _least_busy(self) -> _Worker | None:
+        ready = [worker for worker in self._workers.values() if worker.is_ready]
+        return min(ready, key=lambda worker: worker.connections, default=None)
+
+    def _hand_over(self, worker: _Worker) -> None:
+        try:
+            sock, address = self._listener.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:  # out of file descriptors, or the peer has left already
+            self._events.write("accept_failed", why=error.strerror or str(error))
+            self._is_asked_to_stop(PAUSE_MS / 1000)
+            return
+        with sock, contextlib.suppress(OSError):  # a worker that is gone: the client tries again
+            socket.send_fds(worker.control, [address.encode()], [sock.fileno()])
+            worker.connections += 1
+
+    def _is_asked_to_stop(self, wait_s: float) -> bool:
+        return bool(_readable([self._wake_reader], 1000 * wait_s)) and bool(self._wake_reader.recv(1))
+
+    def _shut_down(self) -> None:
+        self._stopping.set()
+        self._listener.close()
+        self._events.write("stopping", connections=self._admission.connections.taken)
+        for worker in self._workers.values():
+            worker.process.terminate()
+        deadline = time.monotonic() + self._limits.grace_s + self._limits.handshake_s + END_S
+        while self._workers and time.monotonic() < deadline:
+            self._hear(0.1)
+        late = len(self._workers)
+        self.close()
+        self._events.write("stopped", aborted=late)
+
+
+def _part_of(limits: Limits, count: int) -> Limits:
+    """What each worker has of the memory, and of the places for strangers; all else is the owner's to count."""
+    return replace(
+        limits,
+        memory_bytes=limits.memory_bytes // count,
+        unread_bytes=limits.unread_bytes // count,
+        handshakes=max(16, limits.handshakes // count),
+    )
+
+
+def _readable(waiting: Sequence[_Waited], wait_ms: float | None) -> list[int]:
+    poll = select.poll()
+    for one in waiting:
+        poll.register(one.fileno(), select.POLLIN)
+    return [descriptor for descriptor, _event in poll.poll(wait_ms)]
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.wait(END_S)
+    process.kill()
+    return process.wait()

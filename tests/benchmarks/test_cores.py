@@ -1,0 +1,23 @@
+"""The benchmark of many cores runs at its smallest."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.service.processes import ROOT
+from tests.service.tiny import save_tiny
+
+
+def test_the_benchmark_of_cores_at_its_smallest(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "compiled")
+    command = [sys.executable, "benchmarks/cores.py", str(tmp_path / "compiled"), "--cores", "1,1000"]
+    done = subprocess.run(
+        [*command, "--processes", "2", "--clients", "1", "--seconds", "0.2"],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]  # there are not 1,000 cores
+    assert row["equal_to_oracle"] and row["inferences"] >= 1 and row["server_cpu_s"] > 0
+    assert (row["cores"], row["processes"], row["clients"], row["speedup"]) == (1, 2, 1, 1.0)
