@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,11 @@ def test_a_module_and_its_file(tmp_path: Path) -> None:
     with torch.no_grad():
         expected = module().eval()(data.test.images[:20] / 255).numpy()
     assert (compiled.infer(pictures).argmax(1) == expected.argmax(1)).mean() >= 0.95
+    assert compiled.judged is not None and compiled.judged.by == "torch" and compiled.judged.error < 0.05
+    loaded = sphynx.Compiled.load(compiled.save(tmp_path / "compiled"))
+    judged = loaded.judge()
+    assert judged is not None and abs(judged.error - compiled.judged.error) < 1e-4
+    assert loaded.judge(replace(data, train=data.test)) is None  # these are other images
     torch.export.save(torch.export.export(module().eval(), (example,)), tmp_path / "mine.pt2")
     by_file = sphynx.compile(tmp_path / "mine.pt2", calibrate=data)
     assert by_file.name == "mine"

@@ -226,3 +226,18 @@ def test_smooth_activations_need_leave_and_are_reported(sphynx: Sphynx, tmp_path
     shown = sphynx("compile", *options)
     assert shown.code == 0 and "Approximated" in shown.out and "silu" in shown.out
     assert load_program(Path("out")).relu_count == found["knees"] * 108
+
+
+def test_a_ruined_compilation_is_told(sphynx: Sphynx, tmp_path: Path) -> None:
+    model = str(write(plain_cnn(), tmp_path / "mine.onnx"))
+    good = sphynx("compile", model, "-o", "good", "--calibrate", "digits", "--json")
+    judged = json.loads(good.out)["float_network"]
+    assert good.code == 0 and judged["same_class"] > 0.97 and judged["error"] < 0.05 and not judged["far_off"]
+    checked = sphynx("check", "good", "--images", "5", "--json")
+    again = json.loads(checked.out)["original"]
+    assert checked.code == 0 and abs(again["error"] - judged["error"]) < 1e-4 and again["images"] == 200
+    few = ("--weight-bits", "6", "--activation-bits", "4")
+    ruined = sphynx("compile", model, "-o", "ruined", "--calibrate", "digits", *few)
+    assert ruined.code == 1 and "off by" in ruined.err and "--weight-bits" in ruined.err
+    assert "same class as the float network" in " ".join(ruined.out.split())
+    assert sphynx("check", "ruined", "--images", "5").code == 1

@@ -27,6 +27,7 @@ from sphynx.program.files import load_program
 from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import Program
+from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original
 from sphynx.program.weights import load_weights
 from sphynx.service.prediction import Prediction, real_logits
 from sphynx.space.shipped import CARD, program_path
@@ -55,6 +56,8 @@ class Compiled:
     logit_error: float | None = None  # on the calibration images, relative to the logits' spread; known when compiled
     corrections: Mapping[str, NDArray[Any]] | None = field(default=None, repr=False)  # for `save(derivable=True)`
     folder: Path | None = None  # where it was loaded from
+    original: Original | None = field(default=None, repr=False)  # the float network's answers, where they were kept
+    judged: Judgement | None = None  # beside them, on the calibration images; known when compiled
     approximations: tuple[Approximation, ...] = ()  # of smooth functions, layer by layer; known when compiled
     approximation_error: float = 0.0  # of the logits, by those alone, relative to their spread
 
@@ -66,10 +69,12 @@ class Compiled:
         of_model = program_path(folder_or_name).parent / CARD
         source = recorded_source(folder / FILE) or recorded_source(of_model)
         name = program.name or Path(folder_or_name).resolve().name
-        return cls(program, load_weights(folder, program), name, source, folder=folder)
+        original = load_original(folder)
+        return cls(program, load_weights(folder, program), name, source, folder=folder, original=original)
 
     def save(self, folder: str | Path, *, derivable: bool = False) -> Path:
-        """program.json, weights.safetensors, and data.json, which says where the data were.
+        """program.json, weights.safetensors, original.safetensors (what the float network answers to the calibration
+        images), and data.json, which says where the data were.
 
         `derivable`, for a model that comes with Sphynx: corrections.safetensors in place of the weights, which follow
         from it and the model.
@@ -78,6 +83,7 @@ class Compiled:
         save_compiled(folder, self, derivable=derivable)
         if not derivable:  # a model's card says which data it knows
             save_source(folder, self.source)
+            save_original(folder, self.original)
         return folder
 
     @property
@@ -132,6 +138,21 @@ class Compiled:
         if trained is None:
             return check(self.program, self.weights, chosen)
         return check(self.program, self.weights, chosen, trained.module, (trained.mean, trained.std))
+
+    def judge(self, data: Data | StreamedData | str | Path | None = None) -> Judgement | None:
+        """Beside the float network's answers to the calibration images, which are taken from the data again; None where
+        no answers were kept, or where the images have changed. Needs torch."""
+        from sphynx.data.known import open_known
+        from sphynx.program.compile import calibration_set
+
+        if self.original is None:
+            return None
+        if data is None or isinstance(data, str | Path):
+            data = open_known(str(data or ""), None, None, self.source, where=self.name)
+        images = calibration_set(data.train, len(self.original.labels)).images.cpu().numpy()
+        if not self.original.is_of(images):
+            return None
+        return judge(self.original, self.infer(images).reshape(len(images), -1), self.program.final)
 
     def images(
         self, data: Data | StreamedData | str | Path | None = None, *, split: Split = "test", images: int = 0
@@ -264,8 +285,10 @@ def _compiled(
     if data is None or isinstance(data, str | Path):
         where = readable.name or "network"
         data = open_known(str(data or ""), image_size, stream, known, where=where, flag="--calibrate")
-    made = readable.compile(data, precision)
+    made, original = readable.compile(data, precision)
+    judged = judge(original, made.logits.reshape(original.answers.shape), readable.final)
     return Compiled(
         made.program, made.weights, made.program.name, data.source, made.logit_error, made.corrections,
+        original=original, judged=judged,
         approximations=made.approximations, approximation_error=made.approximation_error,
     )  # fmt: skip

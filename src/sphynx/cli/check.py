@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli import options as opt
+from sphynx.cli.judgement_lines import judgement_rows, require_close
 from sphynx.cli.output import count, nonlinear_text, print_json, print_table, range_text
 from sphynx.cli.output_files import figure_file
 from sphynx.errors import SphynxError
@@ -47,6 +48,8 @@ def check(
 ) -> None:
     """Evaluate a compiled program as private inference will: integer accuracy, agreement with float, range use.
 
+    Exits with 1 where the logits of the calibration images are off by more than a tenth of their spread.
+
     Examples:
 
       sphynx check compiled/digits
@@ -69,6 +72,9 @@ def check(
     opened = open_known(data, image_size, stream, loaded.source, where=compiled)
     chosen = loaded.images(opened, split=split, images=images)
     result = loaded.check(chosen, network=network)
+    judged = loaded.judge(opened)
+    if judged is None and loaded.original is not None:
+        voice.say("The calibration images have changed: no comparison with the float network's answers to them.")
     exams = _ask_privately(loaded, chosen, backends, quiet=quiet) if backends else []
     if figure is not None:
         from sphynx.report.verb_figures import draw_ranges
@@ -82,9 +88,12 @@ def check(
                 "split": split,
                 "environment": describe_environment(),
                 **result.to_json(),
+                "original": None if judged is None else judged.to_json(),
                 "private": [exam.to_json() for exam in exams],
             }
         )
+        _require_exact(exams, compiled)
+        require_close(judged, compiled)
         return
     rows = [["integer accuracy", f"{result.accuracy:.2%}"]]
     if result.float_network is not None:
@@ -94,6 +103,9 @@ def check(
             ["largest logit difference", f"{result.float_network.largest_difference:.3f}"],
         ]
     print_table(f"{compiled} on {count(result.images)} {split} images of {opened.name}", ["", ">"], rows)
+    if judged is not None:
+        title = f"Beside the float network ({judged.by}) on {count(judged.images)} calibration images"
+        print_table(title, ["", ">"], judgement_rows(judged))
     if exams:
         print_table(
             "Asked privately, over TLS between two processes",
@@ -125,6 +137,11 @@ def check(
             for layer in result.layers
         ),
     )
+    _require_exact(exams, compiled)
+    require_close(judged, compiled)
+
+
+def _require_exact(exams: Sequence[Exam], compiled: str) -> None:
     if any(exam.equal_to_oracle < exam.images for exam in exams):
         raise SphynxError("a private answer differs from the oracle", where=compiled, remedy="Please report it.")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli import options as opt
+from sphynx.cli.judgement_lines import judgement_line, require_close
 from sphynx.cli.output import count, nonlinear_text, print_json, print_table, range_text, short
 from sphynx.cli.output_files import out_folder
 from sphynx.errors import InputError
@@ -122,6 +123,7 @@ def compile_run(
                 "ring_bits": program.ring_bits,
                 "weight_bits": program.weight_bits,
                 "logit_error": compiled.logit_error,
+                "float_network": None if compiled.judged is None else compiled.judged.to_json(),
                 "approximations": [found.to_json() for found in compiled.approximations],
                 "approximation_error": compiled.approximation_error,
                 "relus": program.relu_count,
@@ -135,6 +137,7 @@ def compile_run(
                 },
             }
         )
+        require_close(compiled.judged, str(out))
         return
     costs = dict(layer_costs(program))
     print_table(
@@ -153,10 +156,12 @@ def compile_run(
             for step in linears
         ),
         note=f"ring of {program.ring_bits} bits, weights of {program.weight_bits}, {nonlinear_text(program)}; "
-        f"logits off by {compiled.logit_error or 0:.2%} of their spread; hash {program.content_hash[:16]}",
+        f"hash {program.content_hash[:16]}"
+        + ("" if compiled.judged is None else f"\n{judgement_line(compiled.judged)}"),
     )
     if compiled.approximations:
         _print_approximations(compiled)
+    require_close(compiled.judged, str(out))
 
 
 def _print_approximations(compiled: Compiled) -> None:

@@ -110,7 +110,7 @@ def compile_walk(
     if wanted is None:
         return made
     error = relative_error(measured.logits, wanted)
-    return replace(made, approximations=approximations, approximation_error=error)
+    return replace(made, float_logits=wanted, approximations=approximations, approximation_error=error)
 
 
 def coarsest_that_serves(attempt: Callable[[Precision], Quantised], allowed_error: float = LOGIT_ERROR) -> Quantised:
@@ -156,9 +156,13 @@ def automatic_precision(weight_bits: int) -> Precision:
 
 
 def calibration_images(images: ImageSet | StreamedSet, count: int = CALIBRATION_IMAGES) -> Array:
+    picked: Array = calibration_set(images, count).images.cpu().numpy()
+    return picked
+
+
+def calibration_set(images: ImageSet | StreamedSet, count: int = CALIBRATION_IMAGES) -> ImageSet:
     """Some of the images, spread over all of them, the same ones every time."""
     if isinstance(images, StreamedSet):
         images = images.sample(count)
     chosen = np.random.default_rng(_SEED).permutation(len(images))[:count]
-    picked: Array = images.images[torch.from_numpy(np.sort(chosen))].cpu().numpy()
-    return picked
+    return images.subset(torch.from_numpy(np.sort(chosen)))

@@ -84,6 +84,8 @@ class Quantised:
     weights: dict[str, Array]
     corrections: dict[str, Array]  # per linear map and channel: what its bias took up, and is in the weights already
     logit_error: float  # on the calibration images, by rounding alone: see `relative_error`
+    logits: Array  # of the calibration images, as the program gives them
+    float_logits: Array  # and before rounding and approximation
     approximations: tuple[Approximation, ...] = ()  # of smooth functions
     approximation_error: float = 0.0  # of the logits, by those alone
 
@@ -161,7 +163,7 @@ def quantise(
     program = Program(graph.image, steps, ring_bits, precision.weight_bits, class_names, name, picture_part, final)
     logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
     error = relative_error(logits, measured.logits)
-    return Quantised(program, quantiser.weights, quantiser.corrections, error)
+    return Quantised(program, quantiser.weights, quantiser.corrections, error, logits, measured.logits)
 
 
 def relative_error(found: Array, wanted: Array) -> float:

@@ -21,16 +21,20 @@ from sphynx.errors import InputError
 from sphynx.network.build import as_designed
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
-from sphynx.program.compile import Walk, calibration_images, compile_walk
+from sphynx.program.compile import Walk, calibration_set, compile_walk
 from sphynx.program.frontend.export.module import load_module, read_module
 from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.frontend.operators.network import OperatorNetwork
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.fit import DEFAULT_KNEES, require_knees
 from sphynx.program.ir import Final
+from sphynx.program.judgement import Original, finished, hash_of
+from sphynx.program.originals import BATCH, Judge, onnx_judge, torch_judge
 from sphynx.program.quantise import Precision, Quantised
 from sphynx.space.files import AnyDesign
 from sphynx.space.tally import Shape
+
+OURSELVES = "Sphynx, in float"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,28 +47,38 @@ class Readable:
     name: str
     design: AnyDesign | None = None  # of a network of ours: the data must fit it
     final: Final = ""
+    judge: Judge | None = None  # the float network; None where our own evaluation of it must do
     knees: int = DEFAULT_KNEES  # of its smooth functions, where they may be approximated
 
     def __post_init__(self) -> None:
         with torch.no_grad():
             self.walk(self.mean, self.std, outline=True)
 
-    def compile(self, data: Data | StreamedData, precision: Precision | None = None) -> Quantised:
+    def compile(self, data: Data | StreamedData, precision: Precision | None = None) -> tuple[Quantised, Original]:
+        """And what the float network answers to the calibration images."""
         if self.design is not None:
             require_fit(self.design, data, trained=True)
+        chosen = calibration_set(data.train)
+        images = chosen.images.cpu().numpy()
         with torch.no_grad():
-            return compile_walk(
-                self.walk, self.mean, self.std, calibration_images(data.train), precision,
+            made = compile_walk(
+                self.walk, self.mean, self.std, images, precision,
                 class_names=data.train.class_names, name=self.name, picture_part=data.picture_part, final=self.final,
                 knees=self.knees,
             )  # fmt: skip
+        if self.judge is None:
+            answers, by = finished(made.float_logits.reshape(len(images), -1), self.final), OURSELVES
+        else:
+            answers, by = self.judge.answer(images, self.mean, self.std), self.judge.by
+        return made, Original(answers, chosen.labels.cpu().numpy(), hash_of(images), by)
 
 
 def read_trained(trained: TrainedNetwork) -> Readable:
     """A run's program is called as its design, a model's as the model."""
     network = as_designed(trained.module)
     name = trained.name if trained.is_model else network.design.name
-    return Readable(partial(trace, network), trained.mean, trained.std, name, network.design)
+    judge = torch_judge(network, BATCH)
+    return Readable(partial(trace, network), trained.mean, trained.std, name, network.design, judge=judge)
 
 
 def read_onnx(
@@ -79,7 +93,7 @@ def read_onnx(
 
     `approximate` allows smooth activations, of so many knees.
     """
-    return _read_operators(read_network(path, approximate=approximate), mean, std, knees)
+    return _read_operators(read_network(path, approximate=approximate), mean, std, knees, onnx_judge(path))
 
 
 def read_exported(
@@ -93,7 +107,7 @@ def read_exported(
     """A file of torch.export.save, as an ONNX file is read."""
     module, image = load_module(path)
     network = read_module(module, image, where=str(path), name=path.stem, approximate=approximate)
-    return _read_operators(network, mean, std, knees)
+    return _read_operators(network, mean, std, knees, torch_judge(module))
 
 
 def read_torch(
@@ -106,18 +120,23 @@ def read_torch(
     knees: int = DEFAULT_KNEES,
 ) -> Readable:
     """Any module from images [n, channels, height, width] to logits [n, classes]."""
-    return _read_operators(read_module(module, image, approximate=approximate), mean, std, knees)
+    network = read_module(module, image, approximate=approximate)
+    return _read_operators(network, mean, std, knees, torch_judge(module))
 
 
 def _read_operators(
-    network: OperatorNetwork, mean: Sequence[float] | float, std: Sequence[float] | float, knees: int
+    network: OperatorNetwork,
+    mean: Sequence[float] | float,
+    std: Sequence[float] | float,
+    knees: int,
+    judge: Judge | None,
 ) -> Readable:
     require_knees(knees)
     channels = network.image.channels
     means, deviations = per_channel(mean, channels, "--mean"), per_channel(std, channels, "--std")
     if min(deviations) <= 0:
         raise InputError("a deviation is not positive", where="--std", remedy="Give what the network was trained with.")
-    return Readable(network.trace, means, deviations, network.name, final=network.final, knees=knees)
+    return Readable(network.trace, means, deviations, network.name, final=network.final, judge=judge, knees=knees)
 
 
 def per_channel(given: Sequence[float] | float, channels: int, flag: str) -> tuple[float, ...]:

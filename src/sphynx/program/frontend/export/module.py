@@ -46,7 +46,7 @@ def read_module(
     ]
     if len(required) > 1:
         raise InputError(f"it has {len(required)} inputs ({', '.join(required)})", where=where, remedy=_ONE_EACH)
-    with _evaluating(module):
+    with evaluating(module):
         program = _functional(_exported(module, image, where))
     _require_one_each(program, where)
     low = Lowering(WAYS)
@@ -88,7 +88,7 @@ def _image(value: object, where: str) -> Shape:
 
 
 @contextmanager
-def _evaluating(module: nn.Module) -> Iterator[None]:
+def evaluating(module: nn.Module) -> Iterator[None]:
     """An exported module cannot be switched, and need not be."""
     training = [each for each in module.modules() if each.training]
     for each in training:

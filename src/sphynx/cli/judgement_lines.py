@@ -1,0 +1,40 @@
+"""What verbs say of a program beside the float network that it was compiled from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sphynx.errors import SphynxError
+
+if TYPE_CHECKING:
+    from sphynx.program.judgement import Judgement
+
+
+def judgement_line(judged: Judgement) -> str:
+    line = (
+        f"same class as the float network ({judged.by}) for {judged.same_class:.1%} of {judged.images} calibration "
+        f"images, logits off by {judged.error:.2%} of their spread"
+    )
+    if judged.hardly_varies:
+        line += f"; the float network's hardly vary from image to image ({judged.variation:.2%} of their size)"
+    return line
+
+
+def judgement_rows(judged: Judgement) -> list[list[str]]:
+    rows = [
+        ["integer accuracy", f"{judged.accuracy:.2%}"],
+        ["float accuracy", f"{judged.float_accuracy:.2%}"],
+        ["same class", f"{judged.same_class:.2%}"],
+        ["logit error, of their spread", f"{judged.error:.2%}"],
+        ["largest logit difference", f"{judged.largest_difference:.3g}"],
+    ]
+    if judged.hardly_varies:
+        rows.append(["float logits hardly vary", f"{judged.variation:.2%} of their size"])
+    return rows
+
+
+def require_close(judged: Judgement | None, where: str) -> None:
+    """A program whose logits are far off ends the verb with exit code 1."""
+    if judged is not None and judged.fault is not None:
+        what, remedy = judged.fault
+        raise SphynxError(what, where=where, remedy=remedy)

@@ -1,0 +1,147 @@
+"""A program's logits beside those of the float network it was compiled from, on the calibration images. No torch.
+
+`original.safetensors` in a compiled folder keeps the float network's answers, the labels and a hash of the images; not
+the images. Where the network ended in a softmax or sigmoid, its answers are behind it, and ours are taken there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from sphynx.errors import DiskError, InputError
+from sphynx.program.convolve import Array
+from sphynx.program.steps import Final
+
+ORIGINAL = "original.safetensors"
+FAR_OFF = 0.1  # of the answers' spread from image to image: a compilation farther off than that has failed
+HARDLY_VARYING = 0.01  # of the answers' own size: from image to image they are as good as constant
+
+
+@dataclass(frozen=True, eq=False)
+class Original:
+    """What the float network answers to the calibration images."""
+
+    answers: Array  # [n, classes], floats
+    labels: Array  # [n]
+    images_hash: str
+    by: str  # who computed them
+
+    def is_of(self, images: Array) -> bool:
+        return hash_of(images) == self.images_hash
+
+
+@dataclass(frozen=True)
+class Judgement:
+    images: int
+    same_class: float  # the share of images for which program and float network name the same class
+    error: float  # of the answers, root mean square, relative to their spread from image to image
+    largest_difference: float
+    variation: float  # that spread, relative to the answers' own size
+    accuracy: float  # of the program, on these images
+    float_accuracy: float
+    by: str  # who computed the float network's answers
+
+    @property
+    def hardly_varies(self) -> bool:
+        return self.variation < HARDLY_VARYING
+
+    @property
+    def is_far_off(self) -> bool:
+        return self.error > FAR_OFF
+
+    @property
+    def fault(self) -> tuple[str, str] | None:
+        """What is wrong, and the remedy; None where nothing is."""
+        if not self.is_far_off:
+            return None
+        off = f"its logits are off by {self.error:.0%} of their spread from image to image, more than {FAR_OFF:.0%}"
+        if self.hardly_varies:
+            return (
+                f"{off}: the float network's hardly vary ({self.variation:.2%} of their size)",
+                "Bring trained weights, and images normalised as in training (--mean, --std).",
+            )
+        return (
+            off,
+            "Give more bits (--weight-bits, --activation-bits), or calibrate with images as it was trained on "
+            "(--calibrate, --mean, --std); where smooth activations are approximated, give more --knees.",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "hardly_varies": self.hardly_varies, "far_off": self.is_far_off}
+
+
+def hash_of(images: Array) -> str:
+    return hashlib.sha256(repr(images.shape).encode() + np.ascontiguousarray(images).tobytes()).hexdigest()
+
+
+def judge(original: Original, logits: Array, final: Final = "") -> Judgement:
+    """`logits` are the program's for the same images, as real numbers."""
+    found, wanted = finished(logits, final), original.answers.astype(np.float64)
+    spread = float(np.std(wanted - wanted.mean(axis=0)))
+    size = float(np.sqrt(np.square(wanted).mean()))
+    off = float(np.sqrt(np.square(found - wanted).mean()))
+    classes, float_classes = found.argmax(axis=1), wanted.argmax(axis=1)
+    return Judgement(
+        images=len(wanted),
+        same_class=float((classes == float_classes).mean()),
+        error=off / spread if spread else float(off > 0),
+        largest_difference=float(np.abs(found - wanted).max()),
+        variation=spread / size if size else 0.0,
+        accuracy=float((classes == original.labels).mean()),
+        float_accuracy=float((float_classes == original.labels).mean()),
+        by=original.by,
+    )
+
+
+def finished(logits: Array, final: Final) -> Array:
+    """As the network's own end makes of them."""
+    if final == "sigmoid":
+        found: Array = np.exp(-np.logaddexp(0, -logits))
+        return found
+    if final not in ("softmax", "log_softmax"):
+        return logits
+    logs: Array = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    return logs if final == "log_softmax" else np.exp(logs)
+
+
+def save_original(folder: Path, original: Original | None) -> None:
+    """None removes that of an earlier program."""
+    file = folder / ORIGINAL
+    try:
+        if original is None:
+            file.unlink(missing_ok=True)
+            return
+        arrays: dict[str, Array] = {
+            "answers": original.answers.astype(np.float32),
+            "labels": original.labels.astype(np.int64),
+        }
+        temporary = file.with_name(file.name + ".new")
+        temporary.touch(mode=0o600)  # what a network says of its training images is not for everybody
+        save_file(arrays, temporary, {"images": original.images_hash, "by": original.by})
+        temporary.chmod(0o600)
+        temporary.replace(file)
+    except (OSError, SafetensorError) as error:
+        raise DiskError(f"it cannot be written ({error})", where=str(file), remedy="Make room.") from error
+
+
+def load_original(folder: Path) -> Original | None:
+    """None where the folder has none: it is older, or a model's."""
+    file = folder / ORIGINAL
+    if not file.is_file():
+        return None
+    try:
+        with safe_open(file, framework="np") as opened:
+            told = opened.metadata() or {}
+            answers, labels = opened.get_tensor("answers"), opened.get_tensor("labels")
+        if answers.ndim != 2 or labels.shape != answers.shape[:1] or not len(labels):
+            raise ValueError("its shapes do not fit")
+        return Original(answers, labels, str(told["images"]), str(told["by"]))
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"it cannot be read ({error})", where=str(file), remedy="Compile the network again.") from None

@@ -1,0 +1,73 @@
+"""What is said of logits that are close, far off, or hardly vary; and the file of the float network's answers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sphynx.errors import InputError
+from sphynx.program.judgement import ORIGINAL, Original, hash_of, judge, load_original, save_original
+from sphynx.program.originals import torch_judge
+
+random = np.random.default_rng(0)
+IMAGES = random.integers(0, 256, (50, 1, 4, 4), np.uint8)
+LABELS = random.integers(0, 3, 50)
+
+
+def original(answers: np.ndarray) -> Original:  # type: ignore[type-arg]
+    return Original(answers, LABELS, hash_of(IMAGES), "torch")
+
+
+def test_error_is_relative_to_the_spread_from_image_to_image() -> None:
+    wanted = random.normal(size=(50, 3)) + np.array([100, 0, -100])
+    judged = judge(original(wanted), wanted + 0.05)
+    assert 0.04 < judged.error < 0.06 and judged.fault is None and judged.same_class == 1
+    assert abs(judged.largest_difference - 0.05) < 1e-9
+    assert judged.accuracy == judged.float_accuracy == (LABELS == 0).mean()
+    far = judge(original(wanted), wanted + 0.5)
+    assert far.is_far_off and far.fault is not None and "--weight-bits" in far.fault[1]
+
+
+def test_logits_that_hardly_vary_are_named() -> None:
+    wanted = 1e-3 * random.normal(size=(50, 3)) + np.array([1, 2, 3])
+    judged = judge(original(wanted), wanted + 0.01)
+    assert judged.hardly_varies and judged.same_class == 1
+    assert judged.fault is not None and "hardly vary" in judged.fault[0] and "trained weights" in judged.fault[1]
+    assert judge(original(wanted), wanted).hardly_varies and judge(original(wanted), wanted).fault is None
+    constant = np.ones((50, 3))
+    assert judge(original(constant), constant).fault is None
+    assert judge(original(constant), constant + 1).fault is not None
+
+
+@pytest.mark.parametrize("final", ["", "softmax", "log_softmax", "sigmoid"])
+def test_ours_are_taken_to_where_the_float_networks_end(final: str) -> None:
+    logits = torch.randn(50, 3, dtype=torch.float64)
+    ends = {"softmax": nn.Softmax(1), "log_softmax": nn.LogSoftmax(1), "sigmoid": nn.Sigmoid(), "": nn.Identity()}
+    judged = judge(original(ends[final](logits).numpy()), logits.numpy(), final)  # type: ignore[arg-type]
+    assert judged.error < 1e-9
+
+
+def test_a_module_answers_as_in_evaluation() -> None:
+    module = nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(16, 3))
+    answers = torch_judge(module).answer(IMAGES, (0.5,), (0.25,))
+    assert module.training
+    with torch.no_grad():
+        expected = module.eval()(torch.from_numpy((IMAGES / 255 - 0.5) / 0.25).float()).numpy()
+    assert np.abs(answers - expected).max() < 1e-5
+
+
+def test_the_file(tmp_path: Path) -> None:
+    assert load_original(tmp_path) is None
+    save_original(tmp_path, original(random.normal(size=(50, 3))))
+    found = load_original(tmp_path)
+    assert found is not None and found.by == "torch" and found.is_of(IMAGES) and not found.is_of(IMAGES[1:])
+    assert (tmp_path / ORIGINAL).stat().st_mode & 0o077 == 0
+    whole = (tmp_path / ORIGINAL).read_bytes()
+    for damaged in (b"", whole[:20], whole[: len(whole) // 2]):
+        (tmp_path / ORIGINAL).write_bytes(damaged)
+        with pytest.raises(InputError, match=r"original.safetensors: it cannot be read"):
+            load_original(tmp_path)
+    save_original(tmp_path, None)
+    assert load_original(tmp_path) is None
