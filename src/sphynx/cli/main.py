@@ -32,6 +32,7 @@ from sphynx.cli import (
     serve,
     show,
     train,
+    watch,
 )
 from sphynx.cli import app as app_verb
 from sphynx.errors import SphynxError
@@ -61,6 +62,7 @@ app.command("place")(place.place)
 app.command("locate", hidden=True)(place.place)  # the name of earlier versions
 app.command("allocate")(allocate.allocate)
 app.command("train")(train.train)
+app.command("watch")(watch.watch)
 app.command("eval")(eval.evaluate)
 app.command("compile")(compile.compile_run)
 app.command("check")(check.check)

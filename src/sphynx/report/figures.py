@@ -66,7 +66,7 @@ def _training_pair(data: str, runs: Sequence[TrainingRun], number: int, present:
 
     def loss(width: float) -> Drawing:
         series = [_curve(run, colour, "loss", 1.0, "loss") for run in runs]
-        return _over_epochs("Training loss", series, "training loss (logarithmic)", width, log=True)
+        return over_epochs("Training loss", series, "training loss (logarithmic)", width, log=True)
 
     def accuracy(width: float) -> Drawing:
         series = [_curve(run, colour, "train_accuracy", 100.0, "training accuracy, %") for run in runs]
@@ -81,7 +81,7 @@ def _training_pair(data: str, runs: Sequence[TrainingRun], number: int, present:
             ]
             if held_out:
                 series.append(Series("", held_out, role, marked=False, dashed=True, named=False))
-        return _over_epochs("Accuracy", series, "accuracy, %", width)
+        return over_epochs("Accuracy", series, "accuracy, %", width)
 
     yield Chart(
         f"training-loss-{number}", f"{data}: training loss",
@@ -111,7 +111,7 @@ def beta_drawing(
         named = rank < SERIES
         role = f"s{rank}" if named else "grid"
         series.append(Series(name, points, role, marked=len(points) < FEW_EPOCHS, named=named))
-    return _over_epochs("beta", series, "probability", width, note=note)
+    return over_epochs("beta", series, "probability", width, note=note)
 
 
 def placement_chart(run: PlacementRun, number: int, present: Mapping[str, Any]) -> Chart:
@@ -239,7 +239,7 @@ def _curve(run: TrainingRun, colour: Mapping[str, str], key: str, factor: float,
     return Series(run.name, points, colour[run.name], marked=False)
 
 
-def _over_epochs(
+def over_epochs(
     title: str, series: Sequence[Series], y_name: str, width: float, *, log: bool = False, note: str = ""
 ) -> Drawing:
     values = [point.y for s in series for point in s.points]

@@ -85,7 +85,9 @@ def make_report(
         _designs(sources, present),
         _training(sources, present),
         _searches(sources, present),
-        Section("comparison", "Beside published results", [_part(chart) for chart in pareto_charts(sources, present)]),
+        Section(
+            "comparison", "Beside published results", [chart_part(chart) for chart in pareto_charts(sources, present)]
+        ),
         _private(sources, present),
         Section(
             "networks",
@@ -114,7 +116,7 @@ def _summary(summary: NetworkSummary) -> Section:
                           "pictures": summary.pictures(), "missing": summary.missing})  # fmt: skip
     table, chart = summary.class_table(), summary.chart()
     section.parts += [table_part(table)] if table is not None else []
-    section.parts += [_part(chart)] if chart is not None else []
+    section.parts += [chart_part(chart)] if chart is not None else []
     return section
 
 
@@ -127,7 +129,7 @@ def _training(sources: Sources, present: Mapping[str, Any]) -> Section:
     section = Section("training", "Training")
     if sources.training:
         section.parts.append(table_part(cards.training_table(sources, present)))
-        section.parts += [_part(chart) for chart in training_charts(sources.training, present)]
+        section.parts += [chart_part(chart) for chart in training_charts(sources.training, present)]
     return section
 
 
@@ -135,7 +137,9 @@ def _searches(sources: Sources, present: Mapping[str, Any]) -> Section:
     section = Section("search", "Search and placement")
     if sources.searches:
         section.parts.append(table_part(cards.search_table(sources, present)))
-    section.parts += [_part(placement_chart(run, number, present)) for number, run in enumerate(sources.placements)]
+    section.parts += [
+        chart_part(placement_chart(run, number, present)) for number, run in enumerate(sources.placements)
+    ]
     return section
 
 
@@ -143,13 +147,13 @@ def _private(sources: Sources, present: Mapping[str, Any]) -> Section:
     section = Section("private", "Private inference")
     if sources.private:
         section.parts.append(table_part(private_table(sources, present)))
-    section.parts += [_part(chart) for chart in private_charts(sources, present)]
+    section.parts += [chart_part(chart) for chart in private_charts(sources, present)]
     if sources.throughput:
         section.parts.append(table_part(throughput_table(sources, present)))
     return section
 
 
-def _part(chart: Chart) -> dict[str, Any]:
+def chart_part(chart: Chart) -> dict[str, Any]:
     wide, narrow = _both(chart)
     return {"kind": "chart", "id": chart.id, "title": chart.title, "caption": chart.caption, "wide": wide,
             "narrow": narrow, "chart": chart}  # fmt: skip
@@ -184,7 +188,10 @@ def pictures_part(pictures: Sequence[Picture]) -> dict[str, Any]:
     return {"kind": "pictures", "pictures": pictures}
 
 
-def render(*, title: str, subtitle: str, tiles: Sequence[Tile], sections: Sequence[Section]) -> str:
+def render(
+    *, title: str, subtitle: str, tiles: Sequence[Tile], sections: Sequence[Section], refresh_s: float = 0.0
+) -> str:
+    """`refresh_s` makes the browser load the page again after so many seconds."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(
@@ -197,6 +204,7 @@ def render(*, title: str, subtitle: str, tiles: Sequence[Tile], sections: Sequen
         subtitle=subtitle,
         tiles=tiles,
         sections=sections,
+        refresh_s=refresh_s,
         version=__version__,
         colours=colour_rules(),
         css=folder.joinpath("report.css").read_text(),

@@ -34,7 +34,7 @@ def run_candidates(
             "beta_hat": beta_hat.tolist(),
         }, False
 
-    watch = Watch(folder, config, str(config["stage"]), COLUMNS, resume, voice)
+    watch = Watch(folder, {**config, "candidates": list(names)}, str(config["stage"]), COLUMNS, resume, voice)
     with fast_convolutions(halves.device):
         rows = run_epochs(search, halves, generator, watch, epochs=epochs, finish=finish)
         accuracies = tuple(held_out_accuracy(network, halves) for network in search.networks)

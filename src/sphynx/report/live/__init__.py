@@ -1,0 +1,1 @@
+"""Runs as they run: what `sphynx watch` shows in the terminal and on a page."""
