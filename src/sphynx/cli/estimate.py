@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sphynx.program.backends import Backend
     from sphynx.program.cost.estimate import Rates
     from sphynx.program.cost.link import Link
+    from sphynx.program.ir import Program
 
 Recalibrate = Annotated[bool, typer.Option("--recalibrate", help="Measure this machine again.")]
 
@@ -35,6 +36,12 @@ def estimate(
             callback=out_file,
         ),
     ] = None,
+    rate: Annotated[
+        str, typer.Option("--rate", help="Instead: what so many inferences cost, e.g. 100/s, 50/min, 1000/h.")
+    ] = "",
+    ahead: Annotated[
+        str, typer.Option("--ahead", help="With --rate: for how long ahead bundles are kept ready, e.g. 600s.")
+    ] = "600s",
     as_json: opt.Json = False,
 ) -> None:
     """Estimate offline and online time and traffic of one private inference, layer by layer.
@@ -48,6 +55,8 @@ def estimate(
       sphynx estimate compiled/digits --link 20ms,300Mbit --relu gc --json
 
       sphynx estimate stream.json --link lan --prices prices.json
+
+      sphynx estimate sphynx-cifar100-25k --rate 100/s
     """
     from sphynx.api.rates import machine_rates
     from sphynx.program.cost.estimate import estimate as estimate_program
@@ -61,6 +70,9 @@ def estimate(
         return
     program = load_program(program_path(compiled))
     rates = machine_rates(recalibrate=recalibrate)
+    if rate:
+        _print_capacity(program, rates, rate, ahead, backend, as_json)
+        return
     found = estimate_program(program, rates, parsed, backend)
     if as_json:
         counts = {"relus": program.relu_count, "comparisons": program.comparison_count}
@@ -82,6 +94,34 @@ def estimate(
         rows,
         note=f"{nonlinear_text(program)}; {_link_words(parsed)}, {rates.cores} cores for both parties. "
         "Set-up (TLS, base OT, keys) and frame headers are not counted.",
+    )
+
+
+def _print_capacity(
+    program: Program, rates: Rates, rate: str, ahead: str, backend: Backend | None, as_json: bool
+) -> None:  # fmt: skip
+    from sphynx.program.cost.link import parse_seconds
+    from sphynx.protocol.capacity import capacity, parse_rate
+
+    found = capacity(program, rates, parse_rate(rate), backend=backend, ahead_s=parse_seconds(ahead))
+    if as_json:
+        print_json(found.to_json())
+        return
+    bundles = f"bundles for {found.ahead_s:g} s ahead"
+    rows = [
+        ["cores of the server", f"{found.server_cores:.1f}", f"sphynx serve --processes {found.processes}"],
+        ["cores of all clients", f"{found.client_cores:.1f}", ""],
+        ["memory of the server", short(found.server_memory_bytes), "--memory for bundles beside"],
+        ["traffic, bit/s", short(found.bits_per_s), "both directions"],
+        ["disk of the server", short(found.server_disk_bytes), f"{bundles}, {short(found.server_bundle_bytes)} each"],
+        ["disk of all clients", short(found.client_disk_bytes), f"{bundles}, {short(found.client_bundle_bytes)} each"],
+        ["ledger of the server, a day", short(found.ledger_bytes_per_day), "spent rows go after 90 days"],
+    ]
+    print_table(
+        f"{rate}, ReLU by {found.backend}, cores as those of {rates.machine}",
+        ["what", ">how much", "by"],
+        rows,
+        note="Cores are busy all the time at this rate: plan for two thirds of it. How it is counted: docs/growth.md",
     )
 
 
