@@ -15,7 +15,8 @@ from typing import Any, Self
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-pipe",
+    "--disable-component-update", "--disable-sync", "--disable-quic", "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
 )  # fmt: skip
 DEADLINE_SECONDS = 120.0
 
@@ -23,13 +24,13 @@ DEADLINE_SECONDS = 120.0
 class Browser:
     """One page. `requests` and `complaints` (console errors, exceptions, refusals of the policy) are kept."""
 
-    def __init__(self, profile: Path) -> None:
+    def __init__(self, profile: Path, *flags: str) -> None:
         assert CHROMIUM is not None
         (there, self._write), (self._read, back) = os.pipe(), os.pipe()
         # The browser reads descriptor 3 and writes 4.
         command = 'exec "$@" 3<&"$IN" 4>&"$OUT"'
         self._process = subprocess.Popen(
-            ["bash", "-c", command, "-", CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            ["bash", "-c", command, "-", CHROMIUM, *FLAGS, *flags, f"--user-data-dir={profile}", "about:blank"],
             pass_fds=(there, back),
             env={**os.environ, "IN": str(there), "OUT": str(back)},
             stdout=subprocess.DEVNULL,
@@ -91,6 +92,12 @@ class Browser:
     def press(self, key: str, code: int) -> None:
         for kind in ("rawKeyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+    def paste(self) -> None:
+        """Ctrl-V, as a user types it: what the clipboard holds arrives as a paste event."""
+        key = {"key": "v", "code": "KeyV", "windowsVirtualKeyCode": 86, "modifiers": 2}
+        self.call("Input.dispatchKeyEvent", type="rawKeyDown", commands=["paste"], **key)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **key)
 
     def screenshot(self) -> bytes:
         """The whole page, as PNG."""

@@ -6,14 +6,17 @@ Skipped where there is no `chromium` on the PATH.
 from __future__ import annotations
 
 import base64
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from PIL import Image
 
 from sphynx.program.interpret import interpret
+from sphynx.service.pictures import pixels_of
 from tests.app.conftest import Scene, pixels
 from tests.app.devtools import CHROMIUM, Browser
 from tests.app.test_answers import png
@@ -96,3 +99,69 @@ def test_the_keyboard_reaches_everything_and_everything_has_a_name(scene: Scene,
     )
     assert browser.wait_for("document.getElementById('link-says').textContent.startsWith('Estimate over a WAN')")
     assert browser.complaints == []
+
+
+COPY = """
+(async () => {
+  const bytes = Uint8Array.from(atob("%s"), (letter) => letter.charCodeAt(0));
+  delete document.body.dataset.answer;
+  await navigator.clipboard.write([new ClipboardItem({ "image/png": new Blob([bytes], { type: "image/png" }) })]);
+})()
+"""
+
+
+def test_a_pasted_picture_is_answered_privately(scene: Scene, browser: Browser) -> None:
+    image = pixels(7)
+    browser.look(1280, 844, "light")
+    browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    browser.call("Page.navigate", url=scene.app.url)
+    browser.wait_for("document.querySelectorAll('#samples button').length")
+    browser.call("Page.bringToFront")
+    browser.evaluate(COPY % base64.b64encode(png(image)).decode())
+    browser.paste()
+    found = json.loads(browser.wait_for(ANSWER))
+    assert found["integer_logits"] == interpret(scene.compiled.program, scene.compiled.weights, image[None])[0].tolist()
+    browser.evaluate("navigator.clipboard.writeText('only words')")
+    browser.paste()
+    assert "holds no picture" in browser.wait_for("document.getElementById('trouble').textContent")
+    assert browser.complaints == []
+
+
+# Keeps what the page takes from the camera, beside asking about it.
+TAP = """
+HTMLCanvasElement.prototype.toBlob = new Proxy(HTMLCanvasElement.prototype.toBlob, {
+  apply(original, canvas, [done, kind]) {
+    original.call(canvas, async (blob) => {
+      window.taken = Array.from(new Uint8Array(await blob.arrayBuffer()));
+      done(blob);
+    }, kind);
+  },
+});
+"""
+
+
+def test_a_picture_from_the_camera_is_answered_privately(scene: Scene, tmp_path: Path) -> None:
+    """Chromium's own fake camera, which shows a moving pattern."""
+    flags = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+    with Browser(tmp_path / "profile", *flags) as browser:
+        browser.look(390, 844, "light")
+        browser.call("Page.navigate", url=scene.app.url)
+        browser.wait_for("document.querySelectorAll('#samples button').length")
+        browser.evaluate(TAP)
+        browser.evaluate("document.getElementById('camera').click()")
+        browser.wait_for("!document.getElementById('shoot').disabled")
+        assert browser.evaluate("document.activeElement.id") == "shoot"
+        browser.evaluate("document.getElementById('shoot').click()")
+        found = json.loads(browser.wait_for(ANSWER))
+        taken = Image.open(io.BytesIO(bytes(browser.evaluate("window.taken"))))
+        assert taken.size == (640, 480) and len(set(taken.convert("L").tobytes())) > 1
+        image = pixels_of(taken, scene.compiled.program)
+        expected = interpret(scene.compiled.program, scene.compiled.weights, image[None])[0].tolist()
+        assert found["integer_logits"] == expected
+        # The camera is off again, and can be used once more.
+        assert browser.evaluate("document.getElementById('camera-view').hidden")
+        browser.evaluate("document.getElementById('camera').click()")
+        browser.wait_for("!document.getElementById('shoot').disabled")
+        browser.evaluate("document.getElementById('camera-off').click()")
+        assert browser.evaluate("document.getElementById('shoot').disabled && document.activeElement.id === 'camera'")
+        assert browser.complaints == []

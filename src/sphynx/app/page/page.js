@@ -172,6 +172,11 @@ async function ask(picture) {
   }
 }
 
+function askFirst(files, how) {
+  if (files.length) ask(files[0]);
+  else showTrouble(`What was ${how} holds no picture file. Copy the picture itself, or save it and choose the file.`);
+}
+
 function showTrouble(text) {
   at("trouble").textContent = text;
   at("trouble").hidden = !text;
@@ -251,6 +256,7 @@ async function start() {
 function stopCamera() {
   camera?.getTracks().forEach((track) => track.stop());
   camera = null;
+  at("shoot").disabled = true;
   at("camera-view").hidden = true;
   at("camera").focus();
 }
@@ -264,16 +270,22 @@ at("relu").addEventListener("change", () => {
   if (at("link").hasAttribute("aria-valuetext")) showLink();
 });
 at("camera").addEventListener("click", async () => {
+  if (camera) return;
+  showTrouble("");
   try {
     camera = await navigator.mediaDevices.getUserMedia({ video: true });
     at("video").srcObject = camera;
     at("camera-view").hidden = false;
-    at("shoot").focus();
+    at("camera-off").focus();
   } catch (error) {
     showTrouble(`The camera cannot be used (${error.name}).`);
   }
 });
 at("camera-off").addEventListener("click", stopCamera);
+at("video").addEventListener("loadeddata", () => {
+  at("shoot").disabled = false; // before that there is no frame to take
+  at("shoot").focus();
+});
 at("shoot").addEventListener("click", () => {
   const still = document.createElement("canvas"), video = at("video");
   [still.width, still.height] = [video.videoWidth, video.videoHeight];
@@ -285,8 +297,8 @@ for (const kind of ["dragover", "dragleave", "drop"]) {
   document.addEventListener(kind, (event) => {
     event.preventDefault();
     at("drop").classList.toggle("over", kind === "dragover");
-    if (kind === "drop") ask(event.dataTransfer.files[0]);
+    if (kind === "drop") askFirst(event.dataTransfer.files, "dropped");
   });
 }
-document.addEventListener("paste", (event) => ask(event.clipboardData.files[0]));
+document.addEventListener("paste", (event) => askFirst(event.clipboardData.files, "pasted"));
 start().catch((error) => showTrouble(error.message));
