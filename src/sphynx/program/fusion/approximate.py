@@ -2,7 +2,8 @@
 
     x  --minus each knee, public-->  n times the channels  --ReLU, one layer-->  --factors, summed, public-->  truncated
 
-A curve's name becomes that of the truncated sum, so what reads it stays as it is.
+A curve's name becomes that of the truncated sum, so what reads it stays as it is. The constants of that sum take up the
+mean error of each channel, layer by layer, so that errors of one sign do not add up through the network.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from sphynx.program.curves import CURVES
 from sphynx.program.fusion.affine import Floats
 from sphynx.program.fusion.fit import Fit, fit
 from sphynx.program.fusion.fuse import Fused
-from sphynx.program.interpret import BATCH, evaluate
-from sphynx.program.ir import Combine, Curve, Graph, Relu, Step, Summand, Truncate
+from sphynx.program.interpret import BATCH, apply_step, evaluate
+from sphynx.program.ir import INPUT, Combine, Curve, Graph, Relu, Step, Summand, Truncate
 from sphynx.space.tally import Shape
 
 _SAMPLE = 1 << 14  # values of each batch, beside the smallest and the largest
@@ -54,7 +55,7 @@ def outlined(fused: Fused, knees: int) -> Fused:
 
 def approximated(fused: Fused, pixels: Array, knees: int) -> tuple[Fused, tuple[Approximation, ...], Array]:
     """The network with its curves replaced, what was replaced, and the logits that it has with the curves."""
-    samples, logits = _samples(fused, pixels)
+    samples, means, logits = _samples(fused, pixels)
     fits = {step.name: fit(CURVES[step.function], samples[step.source], knees) for step in curves(fused.graph)}
     graph = _expanded(fused.graph, {name: len(found.knees) for name, found in fits.items()})
     weights = dict(fused.weights)
@@ -66,13 +67,15 @@ def approximated(fused: Fused, pixels: Array, knees: int) -> tuple[Fused, tuple[
         )
         for step, found in ((step, fits[step.name]) for step in curves(fused.graph))
     )
+    _correct(graph, weights, means, pixels)
     return replace(fused, graph=graph, weights=weights), report, logits
 
 
-def _samples(fused: Fused, pixels: Array) -> tuple[dict[str, Floats], Array]:
-    """Of what each curve reads: some values of each batch, and the extremes."""
+def _samples(fused: Fused, pixels: Array) -> tuple[dict[str, Floats], dict[str, Floats], Array]:
+    """Of what each curve reads some values of each batch, and the extremes; the mean of each channel that it makes."""
     wanted = {step.source for step in curves(fused.graph)}
     found: dict[str, list[Floats]] = {name: [] for name in wanted}
+    means: dict[str, Floats] = {}
     random = np.random.default_rng(_SEED)
 
     def watch(step: Step, tensor: Array) -> None:
@@ -80,12 +83,32 @@ def _samples(fused: Fused, pixels: Array) -> tuple[dict[str, Floats], Array]:
             flat = tensor.reshape(-1)
             drawn = random.integers(0, flat.size, min(_SAMPLE, flat.size))
             found[step.name].append(np.concatenate([flat[drawn], [flat.min(), flat.max()]]))
+        if isinstance(step, Curve):
+            part = tensor.mean(axis=(2, 3)).sum(axis=0) / len(pixels)
+            means[step.name] = means[step.name] + part if step.name in means else part
 
     logits = [
         evaluate(fused.graph, fused.weights, pixels[start : start + BATCH].astype(np.float64), watch)
         for start in range(0, len(pixels), BATCH)
     ]
-    return {name: np.concatenate(parts) for name, parts in found.items()}, np.concatenate(logits)
+    return {name: np.concatenate(parts) for name, parts in found.items()}, means, np.concatenate(logits)
+
+
+def _correct(graph: Graph, weights: dict[str, Floats], means: Mapping[str, Floats], pixels: Array) -> None:
+    """Moves the constants of each sum so that the channels have these means, with all sums before it moved already."""
+    last_use = {source: number for number, step in enumerate(graph.steps) for source in step.sources}
+    tensors = {INPUT: pixels.astype(np.float64)}
+    sums = {f"{name}.sum": mean for name, mean in means.items()}
+    for number, step in enumerate(graph.steps):
+        tensor = apply_step(step, tensors, weights)
+        if step.name in sums:
+            moved = sums[step.name] - tensor.mean(axis=(0, 2, 3))
+            weights[f"{step.name}/constants"] = weights[f"{step.name}/constants"] + moved
+            tensor = tensor + moved[:, None, None]
+        tensors[step.name] = tensor
+        for source in set(step.sources):
+            if last_use[source] == number:
+                del tensors[source]
 
 
 def _expanded(graph: Graph, knees: Mapping[str, int]) -> Graph:
