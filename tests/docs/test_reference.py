@@ -13,7 +13,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
-    ("generator", "page"), [("make_reference.py", "reference.md"), ("make_paper_results.py", "results/paper.md")]
+    ("generator", "page"),
+    [
+        ("make_reference.py", "reference.md"),
+        ("make_paper_results.py", "results/paper.md"),
+        ("make_stream_results.py", "results/stream.md"),
+    ],
 )
 def test_a_page_is_what_its_generator_prints(generator: str, page: str) -> None:
     ran = subprocess.run([sys.executable, str(DOCS / generator)], capture_output=True, text=True, check=False)

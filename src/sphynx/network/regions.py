@@ -15,11 +15,12 @@ import torch
 from torch import nn
 
 from sphynx.network.cell import Cell
+from sphynx.network.inside_norm import InsideNorm
 from sphynx.network.micro import MicroCell
 from sphynx.network.reference import BasicBlock, WideBlock
 from sphynx.network.stream import StreamBlock
 
-BLOCKS = (Cell, MicroCell, BasicBlock, WideBlock, StreamBlock)
+BLOCKS = (Cell, MicroCell, BasicBlock, WideBlock, StreamBlock, InsideNorm)
 # Each structure and shape is one graph; torch's own limit (8) would be met by two networks with a teacher.
 GRAPHS_LIMIT = 256
 

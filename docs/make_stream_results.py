@@ -1,0 +1,112 @@
+"""Prints docs/results/stream.md: every kept training of a stream network, from results/stream.
+
+python docs/make_stream_results.py > docs/results/stream.md        (or: make docs)
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from sphynx.space.files import any_design_from_json
+from sphynx.space.stream import StreamDesign
+
+RESULTS = Path(__file__).parents[1] / "results" / "stream"
+
+HEADER = """# Stream networks: every run
+
+CIFAR-100, final epoch, one NVIDIA H200, bf16. `make docs` writes this page from `results/stream/`, one file per run.
+What the networks are and how they are trained: [stream.md](../stream.md). "Held out" is the accuracy on a tenth of the
+training images, averaged over the last three epochs: settings were chosen by it, and by no test accuracy. Each network
+was trained for as many epochs as fitted, not until it stopped gaining. Minutes are of runs that shared the GPU, five or
+seven at once, but for the teacher and `7x-250-seed3`, which had it alone.
+
+    sphynx show wide-resnet --channels 8 --depth 16 -o teacher.json
+    sphynx train teacher.json --data cifar100 --recipe teacher --epochs 85 --acceleration compile --out runs/teacher
+    sphynx show stream --stages "16:64:12 8:128:56x3 4:256:256x2,216" -o stream.json
+    sphynx train stream.json --data cifar100 --recipe frontier --epochs 250 --seed 3 --teacher runs/teacher \\
+        --view-epochs 80 --views runs/views.safetensors --acceleration compile --out runs/stream
+"""
+
+FINAL = """## Trained on all images
+
+| network | ReLUs | parameters | epochs | seed | test, % | minutes | file |
+|---|---|---|---|---|---|---|---|"""
+
+CHOSEN = """## Chosen between, a tenth of the training images held out
+
+All at about 25.5K ReLUs. A difference below one point is within what 5,000 images and one seed can tell.
+
+| network | parameters | epochs | distillation | held out, % | file |
+|---|---|---|---|---|---|"""
+
+TEACHERS = """## Teachers
+
+| network | parameters | epochs | test, % | minutes | file |
+|---|---|---|---|---|---|"""
+
+
+def page() -> str:
+    runs = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
+    designs = {name: any_design_from_json(run["config"]["design"], name) for name, run in runs.items()}
+    streams = {name: design for name, design in designs.items() if isinstance(design, StreamDesign)}
+    final = [name for name in streams if not runs[name]["config"]["recipe"]["held_out"]]
+    final.sort(key=lambda name: (streams[name].relus, runs[name]["result"]["epochs"], name))
+    tried = [name for name in streams if name not in final]
+    tried.sort(key=lambda name: -_held_out(runs[name]))
+    parts = [HEADER, FINAL, *(_final_row(name, runs[name]["result"], streams[name]) for name in final), ""]
+    parts += [
+        *_means(final, runs, streams),
+        "",
+        CHOSEN,
+        *(_tried_row(name, runs[name], streams[name]) for name in tried),
+    ]
+    parts += ["", TEACHERS]
+    for name in runs:
+        if name not in streams:
+            result = runs[name]["result"]
+            parts.append(
+                f"| {runs[name]['config']['design']['format'].partition('/')[0].removeprefix('sphynx-')} "
+                f"| {result['parameters'] / 1e6:.1f}M | {result['epochs']} | {100 * result['accuracy']:.2f} "
+                f"| {result['minutes']:.1f} | `{name}` |"
+            )
+    return "\n".join(parts)
+
+
+def _final_row(name: str, result: dict[str, Any], design: StreamDesign) -> str:
+    return (
+        f"| {design} | {design.relus:,} | {result['parameters'] / 1e6:.1f}M | {result['epochs']} | {result['seed']} "
+        f"| {100 * result['accuracy']:.2f} | {result['minutes']:.1f} | `{name}` |"
+    )
+
+
+def _means(names: list[str], runs: dict[str, Any], designs: dict[str, StreamDesign]) -> list[str]:
+    """Of seeds with equal settings."""
+    alike: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for name in names:
+        alike[str(designs[name]), runs[name]["result"]["epochs"]].append(100 * runs[name]["result"]["accuracy"])
+    return [
+        f"{stages} for {epochs} epochs: {mean(found):.2f} +- {stdev(found):.2f} over {len(found)} seeds."
+        for (stages, epochs), found in alike.items()
+        if len(found) > 1
+    ]
+
+
+def _tried_row(name: str, run: dict[str, Any], design: StreamDesign) -> str:
+    recipe = run["config"]["recipe"]
+    taught = f"{recipe['distillation']}, T = {recipe['distillation_temperature']:g}"
+    return (
+        f"| {design} | {run['result']['parameters'] / 1e6:.1f}M | {run['result']['epochs']} | {taught} "
+        f"| {100 * _held_out(run):.2f} | `{name}` |"
+    )
+
+
+def _held_out(run: dict[str, Any]) -> float:
+    return mean(row["held_out_accuracy"] for row in run["metrics"][-3:])
+
+
+if __name__ == "__main__":
+    print(page())
