@@ -36,13 +36,13 @@ from tests.service.authority import make_authority
 Ask = Callable[..., tuple[int, dict[str, Any]]]
 
 
-def small_program() -> Program:
+def small_program(name: str = "small", classes: tuple[str, ...] = ("cat", "dog", "bird")) -> Program:
     steps = (
         Linear("first", (Term(INPUT, 4, 4, 4),), sphynx.Shape(2, 4, 4), 4, 24),
         Relu("relu", "first", 3),
         Linear("logits", (Term("relu", 4, 4),), sphynx.Shape(3, 1, 1), 16, 32),
     )
-    return Program(sphynx.Shape(3, 16, 16), steps, 34, 8, ("cat", "dog", "bird"), "small")
+    return Program(sphynx.Shape(3, 16, 16), steps, 34, 8, classes, name)
 
 
 class ServersRecord:
@@ -121,7 +121,7 @@ def scene(compiled_folder: Path, authority: Path, tmp_path_factory: pytest.TempP
         client = opened.enter_context(sphynx.Client(server.address, keys=keys, state=state / "client", observer=watch))
         parties = Parties(client, server.address, compiled)
         desk = opened.enter_context(Desk(parties, watch, Bulletin(), lambda: REFERENCE, keep_ready=0))
-        app = App(desk)
+        app = App([desk])
         opened.callback(app.close)
         yield Scene(desk, app, compiled, record)
 

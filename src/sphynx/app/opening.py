@@ -6,8 +6,8 @@ import contextlib
 import signal
 import threading
 import webbrowser
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 
 from sphynx.api.rates import machine_rates
 from sphynx.app.bulletin import Bulletin
@@ -17,15 +17,23 @@ from sphynx.app.watch import Watch
 from sphynx.app.web import App
 from sphynx.program.backends import Backend
 
+Opens = Callable[[Watch], AbstractContextManager[Parties]]  # the parties of one network, watched
+
 
 def run_page(
-    opened: AbstractContextManager[Parties], watch: Watch, *, relu: Backend = "gmw", ready: int = 2, port: int = 0,
+    networks: Sequence[Opens], *, relu: Backend = "gmw", ready: int = 2, port: int = 0,
     in_browser: bool = False, tell_address: Callable[[str], None], tell: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Until Ctrl-C or SIGTERM: then the server here is stopped, and the keys made for it are deleted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with opened as parties, Desk(parties, watch, Bulletin(), machine_rates, relu=relu, keep_ready=ready) as desk:
-        page = App(desk, port)
+    with ExitStack() as opened:
+        desks = []
+        for opens in networks:
+            watch = Watch()
+            parties = opened.enter_context(opens(watch))
+            desk = Desk(parties, watch, Bulletin(), machine_rates, relu=relu, keep_ready=ready)
+            desks.append(opened.enter_context(desk))
+        page = App(desks, port)
         tell_address(page.url)
         if not (in_browser and webbrowser.open(page.url)):
             tell("Open this address in a browser on this machine.")

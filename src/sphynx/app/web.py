@@ -11,37 +11,28 @@ Below the token (access.py):
     POST  ask?relu=&clear=1              the same in the clear, where the weights are here
     POST  prefer?relu=                   which backend bundles are kept ready for
 
+Each but the first line takes model=N, the number of one of several networks; the first unless it does.
 A body is at most MOST_UPLOADED_BYTES long, says so beforehand, and no more of it is read.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import io
 import json
 import queue
 import threading
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import numpy as np
-from PIL.Image import Image
-
 from sphynx.app.access import HOST, Access
-from sphynx.app.desk import TOP, Desk, Pixels
-from sphynx.app.histogram import byte_counts
-from sphynx.data.picture import read_upright
-from sphynx.data.sample_pictures import sample_pictures
+from sphynx.app.desk import Desk
+from sphynx.app.network import Network, chosen_relu
 from sphynx.errors import InputError, SphynxError
-from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.interpret import interpret
-from sphynx.service.prediction import ranked
 
 MOST_UPLOADED_BYTES = 32 << 20
 MOST_STREAMS = 8  # pages open at once
@@ -65,8 +56,8 @@ HEADERS = {
 class App:
     """Serves until closed, in threads of its own."""
 
-    def __init__(self, desk: Desk, port: int = 0) -> None:
-        """Port 0 is any that is free."""
+    def __init__(self, desks: Sequence[Desk], port: int = 0) -> None:
+        """A desk for each network that the page offers. Port 0 is any that is free."""
         app = self
 
         class Handler(_Handler):
@@ -80,9 +71,7 @@ class App:
                 where=f"{HOST}:{port}",
                 remedy="Choose a free port: --port PORT, or 0 for any.",
             ) from None
-        self.desk, self.access = desk, Access(int(self._http.server_address[1]))
-        image = desk.parties.client.program.image
-        self.samples = sample_pictures(image.channels, image.height)
+        self.networks, self.access = [Network(desk) for desk in desks], Access(int(self._http.server_address[1]))
         self.streams = threading.Semaphore(MOST_STREAMS)
         self.is_closing = threading.Event()
         self._http.daemon_threads = True
@@ -99,62 +88,15 @@ class App:
         self._http.server_close()
         self._thread.join()
 
-    def about(self) -> dict[str, Any]:
-        parties, program = self.desk.parties, self.desk.parties.client.program
-        return {
-            "name": parties.name,
-            "server": parties.server,
-            "classes": len(program.class_names) or program.logits.shape.size,
-            "image": list(program.image),
-            "relus": program.relu_count,
-            "ring_bits": program.ring_bits,
-            "has_weights": parties.compiled is not None,
-            "relu": self.desk.relu,
-            "samples": list(self.samples),
-        }
+    def about(self, options: Mapping[str, str]) -> dict[str, Any]:
+        return {**self.network(options).about(), "models": [network.name for network in self.networks]}
 
-    def answer(self, picture: bytes, options: Mapping[str, str]) -> dict[str, Any]:
-        """`picture` is a file's content."""
-        pixels = self.desk.parties.client.pixels(read_upright(io.BytesIO(picture), "picture"))
-        found = self.in_the_clear(pixels) if options.get("clear") else self.desk.ask(pixels, _relu(options))
-        # Channels last, as a canvas wants them.
-        shown = pixels.transpose(1, 2, 0)
-        picture_part = {
-            "shape": list(shown.shape),
-            "bytes": base64.b64encode(shown.tobytes()).decode(),
-            "counts": byte_counts(shown.tobytes()).tolist(),
-        }
-        return {**found, "picture": picture_part}
-
-    def in_the_clear(self, pixels: Pixels) -> dict[str, Any]:
-        """The same integers without protection: whoever computes them sees the picture."""
-        compiled = self.desk.parties.compiled
-        if compiled is None:
-            raise InputError(
-                "the weights are the server's", where="in the clear", remedy="Start the page with --local MODEL."
-            )
-        start_s = time.monotonic()
-        logits: np.ndarray[Any, np.dtype[np.int64]] = interpret(compiled.program, compiled.weights, pixels[None])[0]
-        took_s = time.monotonic() - start_s
-        labels, probabilities = ranked(compiled.program, logits)
-        return {
-            "labels": labels[:TOP],
-            "probabilities": probabilities[:TOP],
-            "integer_logits": logits.tolist(),
-            "clear_seconds": took_s,
-        }
-
-    def sample(self, name: str) -> Image:
-        if name not in self.samples:
-            raise InputError(f"there is no sample {name!r}", remedy=f"Choose among {', '.join(self.samples)}.")
-        return self.samples[name]
-
-
-def _relu(options: Mapping[str, str]) -> Backend:
-    for backend in BACKENDS:
-        if options.get("relu") == backend:
-            return backend
-    raise InputError(f"{options.get('relu')!r} is not a ReLU backend", remedy=f"Choose among {', '.join(BACKENDS)}.")
+    def network(self, options: Mapping[str, str]) -> Network:
+        """The one that a request names by its number; the first unless it does."""
+        number = options.get("model", "0")
+        if not (number.isascii() and number.isdecimal() and len(number) < 4 and int(number) < len(self.networks)):
+            raise InputError(f"there is no model {number!r}", remedy=f"Choose one below {len(self.networks)}.")
+        return self.networks[int(number)]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -189,14 +131,14 @@ class _Handler(BaseHTTPRequestHandler):
             name, kind = PAGE[path]
             self._send(files("sphynx.app").joinpath("page", name).read_bytes(), f"{kind}; charset=utf-8")
         elif path == "about":
-            self._send_json(self.served.about())
+            self._send_json(self.served.about(options))
         elif path == "estimates":
-            self._send_json(self.served.desk.estimates(_relu(options)))
+            self._send_json(self.served.network(options).desk.estimates(chosen_relu(options)))
         elif path == "events":
-            self._send_events()
+            self._send_events(self.served.network(options).desk)
         elif path.startswith("samples/"):
             content = io.BytesIO()
-            self.served.sample(path.removeprefix("samples/")).save(content, "PNG")
+            self.served.network(options).sample(path.removeprefix("samples/")).save(content, "PNG")
             self._send(content.getvalue(), "image/png")
         else:
             self._refuse(HTTPStatus.NOT_FOUND, "not found")
@@ -206,9 +148,9 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None:
             return
         if path == "ask":
-            self._send_json(self.served.answer(body, options))
+            self._send_json(self.served.network(options).answer(body, options))
         elif path == "prefer":
-            self.served.desk.prefer(_relu(options))
+            self.served.network(options).desk.prefer(chosen_relu(options))
             self._send_json({})
         else:
             self._refuse(HTTPStatus.NOT_FOUND, "not found")
@@ -228,13 +170,13 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return body
 
-    def _send_events(self) -> None:
+    def _send_events(self, desk: Desk) -> None:
         app = self.served
         if not app.streams.acquire(blocking=False):
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open")
             return
         try:
-            with app.desk.bulletin.subscribed() as news:
+            with desk.bulletin.subscribed() as news:
                 self._start(HTTPStatus.OK, "text/event-stream")
                 self.end_headers()
                 while not app.is_closing.is_set():

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sphynx.errors import InputError
 from sphynx.program.backends import Backend
 
+if TYPE_CHECKING:
+    from sphynx.app.parties import Parties
+    from sphynx.app.watch import Watch
+
 USUAL_MODEL = "sphynx-cifar100-25k"
 
 
 def app(
     local: Annotated[
-        str, typer.Option("--local", metavar="MODEL", help=f"Both parties here: a folder or a model ({USUAL_MODEL}).")
-    ] = "",
+        list[str] | None,
+        typer.Option(
+            "--local", metavar="MODEL", help=f"Both parties here: a folder or a model ({USUAL_MODEL}). Repeatable."
+        ),
+    ] = None,
     server: Annotated[
         str, typer.Option("--server", metavar="HOST:PORT", help="A server elsewhere; needs --keys.")
     ] = "",
@@ -37,6 +47,8 @@ def app(
 
       sphynx app --open
 
+      sphynx app --local sphynx-cifar100-25k --local compiled/digits
+
       sphynx app --server inference.example:7443 --keys keys/alice
     """
     if bool(server) != (keys is not None) or (server and local):
@@ -46,14 +58,22 @@ def app(
             remedy="Give --server HOST:PORT with --keys DIR, or --local MODEL, or none of them.",
         )
     from sphynx.app.opening import run_page
-    from sphynx.app.parties import elsewhere, here
-    from sphynx.app.watch import Watch
 
     def tell(line: str) -> None:
         typer.echo(line, err=True)
 
-    watch = Watch()
-    opened = elsewhere(server, keys, state, watch) if keys else here(local or USUAL_MODEL, watch, tell)
-    run_page(
-        opened, watch, relu=relu, ready=ready, port=port, in_browser=in_browser, tell_address=typer.echo, tell=tell
-    )
+    models = local or [USUAL_MODEL]
+    networks = [partial(_elsewhere, server, keys, state)] if keys else [partial(_here, name, tell) for name in models]
+    run_page(networks, relu=relu, ready=ready, port=port, in_browser=in_browser, tell_address=typer.echo, tell=tell)
+
+
+def _elsewhere(server: str, keys: Path, state: Path | None, watch: Watch) -> AbstractContextManager[Parties]:
+    from sphynx.app.parties import elsewhere
+
+    return elsewhere(server, keys, state, watch)
+
+
+def _here(model: str, tell: Callable[[str], None], watch: Watch) -> AbstractContextManager[Parties]:
+    from sphynx.app.parties import here
+
+    return here(model, watch, tell)

@@ -70,22 +70,21 @@ def demo(
     if not all(scene.all_equal for scene in scenes):
         raise SphynxError("a private answer differs from the oracle", where="demo", remedy="Please report it.")
     if in_browser:
-        _open(page, SHIPPED_MODEL if has_shipped_scene() else network)
+        _open(page, [*([SHIPPED_MODEL] if has_shipped_scene() else []), str(network)])
 
 
-def _open(page: Path, network: str | Path) -> None:
+def _open(page: Path, networks: list[str]) -> None:
     import webbrowser
 
     from sphynx.app.opening import run_page
     from sphynx.app.parties import here
-    from sphynx.app.watch import Watch
 
     def tell(line: str) -> None:
         typer.echo(line, err=True)
 
     webbrowser.open(page.resolve().as_uri())
-    watch = Watch()
-    run_page(here(network, watch, tell), watch, in_browser=True, tell_address=typer.echo, tell=tell)
+    opens = [lambda watch, name=name: here(name, watch, tell) for name in networks]
+    run_page(opens, in_browser=True, tell_address=typer.echo, tell=tell)
 
 
 def _print(scene: Scene) -> None:

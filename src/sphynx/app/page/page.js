@@ -7,6 +7,8 @@ const LINK_NAMES = { loopback: "on this machine", lan: "over a LAN (0.5 ms, 1 Gb
 let current = null; // the picture asked about: a Blob
 let asking = false;
 let camera = null; // a MediaStream
+let model = 0; // which of the networks is asked
+let news = null; // its EventSource
 
 const relu = () => document.querySelector("input[name=relu]:checked").value;
 const percent = (part) => (100 * part).toFixed(part < 0.1 ? 1 : 0) + " %";
@@ -157,7 +159,7 @@ async function ask(picture) {
   at("status").textContent = "Asking…";
   try {
     const clear = at("clear").checked;
-    const found = await call(`ask?relu=${relu()}${clear ? "&clear=1" : ""}`, { method: "POST", body: picture });
+    const found = await call(`ask?model=${model}&relu=${relu()}${clear ? "&clear=1" : ""}`, { method: "POST", body: picture });
     showPicture(found.picture);
     showBars(found);
     (clear ? showClear : showPrivate)(found);
@@ -187,7 +189,7 @@ async function showLink() {
   at("link").setAttribute("aria-valuetext", LINK_NAMES[link]);
   at("link-says").textContent = "Estimating; the first time this machine is measured, which takes some seconds…";
   try {
-    const took = (await call(`estimates?relu=${relu()}`))[link];
+    const took = (await call(`estimates?model=${model}&relu=${relu()}`))[link];
     at("link-says").textContent =
       `Estimate ${LINK_NAMES[link]}: ${time(took.online_seconds)} online, ${time(took.offline_seconds)} offline before.`;
   } catch (error) {
@@ -217,7 +219,8 @@ function showWork(work) {
 }
 
 function listen() {
-  const news = new EventSource("events");
+  news?.close();
+  news = new EventSource(`events?model=${model}`);
   news.addEventListener("bundles", (event) => {
     const { ready, kept } = JSON.parse(event.data);
     at("bundles").textContent = `Bundles ready: ${ready.gmw} for GMW, ${ready.gc} for garbled circuits`;
@@ -231,21 +234,24 @@ function listen() {
 }
 
 async function start() {
-  const about = await call("about");
+  const about = await call(`about?model=${model}`);
   const [channels, height, width] = about.image;
   at("about").textContent =
     `${about.name}: ${about.classes} classes, ${about.relus.toLocaleString("en")} ReLUs, reads ${width} by ${height} ` +
     `${channels === 1 ? "grey" : "colour"} pixels. The server is ${about.server}.`;
   at("clear-row").hidden = !about.has_weights;
+  at("model-row").hidden = about.models.length < 2;
+  at("model").replaceChildren(...about.models.map((name, number) => new Option(name, number, false, number === model)));
   document.querySelector(`input[name=relu][value=${about.relu}]`).checked = true;
   at("samples").replaceChildren(
     ...about.samples.map((name) => {
       const row = element("li"), button = element("button"), image = element("img");
-      image.src = `samples/${name}`;
+      const from = `samples/${name}?model=${model}`;
+      image.src = from;
       image.alt = "";
       button.type = "button";
       button.append(image, element("span", name));
-      button.addEventListener("click", async () => ask(await (await fetch(`samples/${name}`)).blob()));
+      button.addEventListener("click", async () => ask(await (await fetch(from)).blob()));
       row.append(button);
       return row;
     }),
@@ -266,8 +272,19 @@ at("again").addEventListener("click", () => ask(current));
 at("link").addEventListener("input", showLink);
 at("clear").addEventListener("change", () => ask(current));
 at("relu").addEventListener("change", () => {
-  call(`prefer?relu=${relu()}`, { method: "POST" }).catch((error) => showTrouble(error.message));
+  call(`prefer?model=${model}&relu=${relu()}`, { method: "POST" }).catch((error) => showTrouble(error.message));
   if (at("link").hasAttribute("aria-valuetext")) showLink();
+});
+at("model").addEventListener("change", async () => {
+  model = Number(at("model").value);
+  at("clear").checked = false;
+  try {
+    await start();
+    at("model").focus();
+    ask(current); // the same picture, for comparison
+  } catch (error) {
+    showTrouble(error.message);
+  }
 });
 at("camera").addEventListener("click", async () => {
   if (camera) return;

@@ -1,0 +1,91 @@
+"""One of the networks that the page offers: what is said of it, its samples, its answers, private or in the clear."""
+
+from __future__ import annotations
+
+import base64
+import io
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sphynx.app.desk import TOP, Desk, Pixels
+from sphynx.app.histogram import byte_counts
+from sphynx.data.picture import read_upright
+from sphynx.data.sample_pictures import sample_pictures
+from sphynx.errors import InputError
+from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.interpret import interpret
+from sphynx.service.prediction import ranked
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+class Network:
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        image = desk.parties.client.program.image
+        self.samples = sample_pictures(image.channels, image.height)
+
+    @property
+    def name(self) -> str:
+        return self.desk.parties.name
+
+    def about(self) -> dict[str, Any]:
+        parties, program = self.desk.parties, self.desk.parties.client.program
+        return {
+            "name": self.name,
+            "server": parties.server,
+            "classes": len(program.class_names) or program.logits.shape.size,
+            "image": list(program.image),
+            "relus": program.relu_count,
+            "ring_bits": program.ring_bits,
+            "has_weights": parties.compiled is not None,
+            "relu": self.desk.relu,
+            "samples": list(self.samples),
+        }
+
+    def answer(self, picture: bytes, options: Mapping[str, str]) -> dict[str, Any]:
+        """`picture` is a file's content."""
+        pixels = self.desk.parties.client.pixels(read_upright(io.BytesIO(picture), "picture"))
+        found = self.in_the_clear(pixels) if options.get("clear") else self.desk.ask(pixels, chosen_relu(options))
+        # Channels last, as a canvas wants them.
+        shown = pixels.transpose(1, 2, 0)
+        picture_part = {
+            "shape": list(shown.shape),
+            "bytes": base64.b64encode(shown.tobytes()).decode(),
+            "counts": byte_counts(shown.tobytes()).tolist(),
+        }
+        return {**found, "picture": picture_part}
+
+    def in_the_clear(self, pixels: Pixels) -> dict[str, Any]:
+        """The same integers without protection: whoever computes them sees the picture."""
+        compiled = self.desk.parties.compiled
+        if compiled is None:
+            raise InputError(
+                "the weights are the server's", where="in the clear", remedy="Start the page with --local MODEL."
+            )
+        start_s = time.monotonic()
+        logits: np.ndarray[Any, np.dtype[np.int64]] = interpret(compiled.program, compiled.weights, pixels[None])[0]
+        took_s = time.monotonic() - start_s
+        labels, probabilities = ranked(compiled.program, logits)
+        return {
+            "labels": labels[:TOP],
+            "probabilities": probabilities[:TOP],
+            "integer_logits": logits.tolist(),
+            "clear_seconds": took_s,
+        }
+
+    def sample(self, name: str) -> Image:
+        if name not in self.samples:
+            raise InputError(f"there is no sample {name!r}", remedy=f"Choose among {', '.join(self.samples)}.")
+        return self.samples[name]
+
+
+def chosen_relu(options: Mapping[str, str]) -> Backend:
+    for backend in BACKENDS:
+        if options.get("relu") == backend:
+            return backend
+    raise InputError(f"{options.get('relu')!r} is not a ReLU backend", remedy=f"Choose among {', '.join(BACKENDS)}.")
