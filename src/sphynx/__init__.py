@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sphynx.api.compiling import Compiled, compile
     from sphynx.api.data import open_data
     from sphynx.api.designing import design_network, place_reduce_cells, search_cells, train_network
+    from sphynx.api.exporting import export
     from sphynx.api.networks import build, evaluate, load
     from sphynx.api.planning import LatencyPlan, plan, plan_for_latency, plan_stream
     from sphynx.api.serving import Server
@@ -81,6 +82,7 @@ __all__ = [
     "compile",
     "design_network",
     "evaluate",
+    "export",
     "find_cells",
     "load",
     "open_data",
@@ -116,6 +118,7 @@ _DEFINED_IN = {
     "compile": "sphynx.api.compiling",
     "design_network": "sphynx.api.designing",
     "evaluate": "sphynx.api.networks",
+    "export": "sphynx.api.exporting",
     "find_cells": "sphynx.space.published_cells",
     "load": "sphynx.api.networks",
     "open_data": "sphynx.api.data",

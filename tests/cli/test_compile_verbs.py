@@ -241,3 +241,12 @@ def test_a_ruined_compilation_is_told(sphynx: Sphynx, tmp_path: Path) -> None:
     assert ruined.code == 1 and "off by" in ruined.err and "--weight-bits" in ruined.err
     assert "same class as the float network" in " ".join(ruined.out.split())
     assert sphynx("check", "ruined", "--images", "5").code == 1
+
+
+def test_a_run_goes_out_as_onnx_and_comes_in_again(sphynx: Sphynx, run_folder: Path) -> None:
+    told = sphynx("export", str(run_folder), "-o", "out/model.onnx")
+    assert told.code == 0, told.err
+    assert "out/model.onnx" in told.out and Path("out/model.onnx").stat().st_size > 1000
+    made = sphynx("compile", "out/model.onnx", "-o", "compiled", "--calibrate", "digits", "--json")
+    assert made.code == 0 and json.loads(made.out)["relus"] == 8 * 8 * 2 * 2
+    assert sphynx("export", "nowhere", "-o", "model.onnx").code == 2

@@ -20,6 +20,7 @@ from sphynx.cli import (
     doctor,
     estimate,
     eval,
+    export,
     infer,
     keys,
     models,
@@ -66,6 +67,7 @@ app.command("watch")(watch.watch)
 app.command("eval")(eval.evaluate)
 app.command("compile")(compile.compile_run)
 app.command("check")(check.check)
+app.command("export")(export.export)
 app.add_typer(keys.app, name="keys")
 app.command("serve")(serve.serve)
 app.command("infer")(infer.infer)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.fx import Node
 
+from sphynx.program.convolve import Array
 from sphynx.program.frontend.export.lower import Lowering, Way
 
 Given = Mapping[str, Any]
@@ -118,7 +119,8 @@ def average_pool(low: Lowering, node: Node, given: Given) -> str:
 
 def adaptive_average(low: Lowering, node: Node, given: Given) -> str:
     sizes = [int(n) for n in given["output_size"]]
-    return low.call(node, "AdaptiveAveragePool", low.use(node, given["self"]), output_size=sizes)
+    shape = tuple(_shape(given["self"]))
+    return low.call(node, "AdaptiveAveragePool", low.use(node, given["self"]), output_size=sizes, shape=shape)
 
 
 def mean(low: Lowering, node: Node, given: Given) -> str:
@@ -201,6 +203,31 @@ def gelu(low: Lowering, node: Node, given: Given) -> str:
 
 def join(low: Lowering, node: Node, given: Given) -> str:
     return low.call(node, "Concat", *(low.use(node, each) for each in given["tensors"]), axis=int(given["dim"]))
+
+
+def put(low: Lowering, node: Node, given: Given) -> str:
+    """slice_scatter: a map whose slice is another one, as assignments to a part of it become."""
+    whole, axis, step = given["self"], int(given["dim"]), int(given["step"])
+    length = _shape(whole)[axis]
+    first, last, _ = slice(given["start"], given["end"]).indices(length)
+    if step != 1 or not low.is_map(whole):
+        return low.call(node, "Assignment to a part of a constant, or with steps,", low.use(node, given["src"]))
+    ends = (slice(0, first), slice(last, length))
+    before, after = ([_part(low, node, whole, axis, end)] if end.start < end.stop else [] for end in ends)
+    parts = [*before, low.use(node, given["src"]), *after]
+    return parts[0] if len(parts) == 1 else low.call(node, "Concat", *parts, axis=axis)
+
+
+def _part(low: Lowering, node: Node, whole: Node, axis: int, kept: slice) -> str:
+    def moved(numbers: Array) -> list[Array]:
+        return [numbers[(slice(None),) * axis + (kept,)]]
+
+    return low.rearrange(node, whole, moved)[0]
+
+
+def copied(low: Lowering, node: Node, given: Given) -> str:
+    same_shape = low.is_map(given["src"]) and _shape(given["src"]) == _shape(node)
+    return low.call(node, "Identity" if same_shape else "Copy of another shape", low.use(node, given["src"]))
 
 
 def pad(low: Lowering, node: Node, given: Given) -> str | tuple[str, ...]:
@@ -307,6 +334,8 @@ WAYS: dict[str, Way] = {
     "hardsigmoid": hard_sigmoid,
     "gelu": gelu,
     "cat": join,
+    "slice_scatter": put,
+    "copy": copied,
     **dict.fromkeys(("pad", "constant_pad_nd"), pad),
     "upsample_bilinear2d": bilinear,
 }

@@ -23,6 +23,7 @@ from sphynx.program.frontend.operators.graph import Call
 
 # A map's name, or the names of several; what it reads is bound to the names that ATen gives its arguments.
 Way = Callable[["Lowering", Node, Mapping[str, Any]], str | tuple[str, ...]]
+Moved = Callable[[Array], list[Array]]
 
 # They read a map's shape alone.
 _OF_SHAPE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "sym_size"}
@@ -110,7 +111,16 @@ class Lowering:
         value = node.meta["val"]
         count = 1 if isinstance(value, Tensor) else len(value)
         keeps_all = count == 1 and value.numel() == source.meta["val"].numel()
-        name = self.call(node, "Rearrange", self._names[source][0], outputs=count, moved=moved, keeps_all=keeps_all)
+        return self.rearrange(node, source, moved, count, keeps_all=keeps_all)
+
+    def rearrange(
+        self, node: Node, source: Node, moved: Moved, count: int = 1, *, keeps_all: bool = False
+    ) -> tuple[str, ...]:
+        """`moved` gives the numbers of elements for each of `count` outputs."""
+        shape = tuple(int(n) for n in source.meta["val"].shape)
+        name = self.call(
+            node, "Rearrange", self._names[source][0], outputs=count, moved=moved, keeps_all=keeps_all, shape=shape
+        )
         return (name, *(f"{name}.{number}" for number in range(1, count)))
 
 

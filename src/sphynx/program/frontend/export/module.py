@@ -26,7 +26,7 @@ from sphynx.program.frontend.operators.network import OperatorNetwork
 from sphynx.program.ir import MAX_TENSOR_SIZE
 from sphynx.space.tally import Shape
 
-OPSET = 18  # whose words we use
+OPSET = 17  # whose words we use
 _ONE_EACH = "Wrap it in a module from one image [n, channels, height, width] to logits [n, classes]."
 _FIXED = "Export it with fixed channels, height and width; only n may be open, or else 1."
 _CONTROL = "The way through the network must not depend on the input: write it without `if` and loops over values."

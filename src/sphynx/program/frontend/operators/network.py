@@ -28,14 +28,14 @@ class OperatorNetwork:
     def __init__(self, graph: OperatorGraph, *, approximate: bool = False) -> None:
         """Smooth activations are refused unless they may be approximated."""
         self.name, self.image, self.final = graph.name, graph.image, graph.final
-        self._graph = graph
+        self.graph = graph
         refuse_unknown(_of_maps(graph), WAYS if approximate else EXACT, graph.where)
 
     def trace(
         self, mean: tuple[float, ...], std: tuple[float, ...], *, cuts: Container[str] = (), outline: bool = False
     ) -> Fused:
         """What the network computes, from pixels 0 .. 255 to logits, in double precision."""
-        graph, fuser = self._graph, Fuser(self.image, mean, std, cuts=cuts, outline=outline)
+        graph, fuser = self.graph, Fuser(self.image, mean, std, cuts=cuts, outline=outline)
         walker = Walker(fuser, dict(graph.constants), graph.operations)
         walker.values[graph.input] = Value.of_map(fuser.input)
         joints = _joints(graph)

@@ -1,0 +1,24 @@
+"""Trained networks for other run times: `export` writes an ONNX file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphynx.network.trained import TrainedNetwork
+
+
+def export(network: TrainedNetwork | str | Path, file: str | Path) -> Path:
+    """Writes a trained network of Sphynx (a run folder, a model's name, or what `load` gave) as ONNX: from pixels / 255
+    [n, channels, height, width], which it normalises itself, to logits [n, classes]."""
+    from sphynx.api.networks import load
+    from sphynx.network.build import as_designed
+    from sphynx.program.frontend.export.module import read_module
+    from sphynx.program.frontend.onnx.write import write_onnx
+
+    trained = load(network) if isinstance(network, str | Path) else network
+    module = as_designed(trained.module)
+    read = read_module(module, module.design.image, name=trained.name if trained.is_model else module.design.name)
+    write_onnx(read.graph, Path(file), trained.mean, trained.std)
+    return Path(file)
