@@ -50,6 +50,7 @@ from sphynx.program.ir import (
 from sphynx.program.rounding import corrected, rounded, rounded_factors
 
 HEADROOM_BITS = 2
+SQUARE_GUARD_BITS = 3
 NEGLIGIBLE_BITS = 2  # rounding noise this many bits below the largest term's does no harm
 WEIGHT_BITS = range(6, 17)
 ACTIVATION_BITS = range(4, 25)
@@ -157,13 +158,24 @@ def quantise(
     quantiser = _Quantiser(measured.fused, measured.sizes, precision)
     steps, largest, integer_logits = _quantise_steps(graph, quantiser, measured.pixels)
     steps = _with_ranges(graph, steps, largest)
-    truncated = {step.source for step in steps if isinstance(step, Truncate)}
-    # A signed truncation takes a bit beyond its range.
-    ring_bits = max(s.range_bits + (s.name in truncated) for s in steps if isinstance(s, Linear | Combine))
-    program = Program(graph.image, steps, ring_bits, precision.weight_bits, class_names, name, picture_part, final)
+    program = Program(
+        graph.image, steps, _ring_bits(steps), precision.weight_bits, class_names, name, picture_part, final
+    )
     logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
     error = relative_error(logits, measured.logits)
     return Quantised(program, quantiser.weights, quantiser.corrections, error, logits, measured.logits)
+
+
+def _ring_bits(steps: tuple[Step, ...]) -> int:
+    """A signed truncation takes a bit beyond its range, a square twice what it leaves of it."""
+    ranges = {step.name: step.range_bits for step in steps if isinstance(step, Linear | Combine)}
+    needed = list(ranges.values())
+    for step in steps:
+        if isinstance(step, Truncate) or (isinstance(step, Square) and step.truncate_before):
+            needed.append(ranges[step.source] + 1)
+        if isinstance(step, Square):
+            needed.append(2 * (ranges[step.source] - step.truncate_before))
+    return max(needed)
 
 
 def relative_error(found: Array, wanted: Array) -> float:
@@ -197,9 +209,10 @@ class _Quantiser:
         if isinstance(step, Gate):
             self.scales[step.name] = scale + self.scales[step.gate]
             return step
-        if isinstance(step, Square | Curve):
-            kind = "square" if isinstance(step, Square) else "smooth function"
-            raise InputError(f"a {kind} cannot be quantised from real numbers", where=step.name, remedy="Use ReLU.")
+        if isinstance(step, Square):
+            return self.square(step)
+        if isinstance(step, Curve):
+            raise InputError("a smooth function was not approximated", where=step.name, remedy="Use ReLU.")
         if isinstance(step, Relu) and step.comparison:
             self.scales[step.name] = scale
             return step
@@ -225,6 +238,15 @@ class _Quantiser:
                 raise SphynxError("its constants do not fit the widest ring", where=step.name, remedy=_REMEDY)
             constants = tuple(half + unit * round(number / unit) for number in real.tolist())
         return replace(step, summands=summands, scale=scale, constants=constants, factors=factors)
+
+    def square(self, step: Square) -> Square:
+        """What it reads has as many bits as an activation; what it leaves a few more, since it is a part of a sum."""
+        scale, kept = self.scales[step.source], self.precision.activation_bits
+        before = max(0, bits_for(self.sizes[step.source].largest * 2.0**scale) - kept)
+        scale = 2 * (scale - before)
+        after = max(0, bits_for(self.sizes[step.name].largest * 2.0**scale) - kept - SQUARE_GUARD_BITS)
+        self.scales[step.name] = scale - after
+        return replace(step, truncate_before=before, truncate_after=after)
 
     def correct(self, step: Linear, tensor: Array) -> Array:
         """The tensor with each channel's mean moved to where real numbers have it; the bias takes up the same."""

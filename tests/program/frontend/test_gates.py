@@ -67,6 +67,7 @@ BLOCKS: dict[str, Callable[[], nn.Module]] = {
     "MobileNetV3": lambda: inverted(nn.Hardswish, nn.ReLU, nn.Hardsigmoid),
     "EfficientNet": lambda: inverted(nn.SiLU, nn.SiLU, nn.Sigmoid),
 }
+SMOOTH = ("RegNetY", "EfficientNet")  # in MobileNetV3 all is exact
 
 
 def network(block: str) -> nn.Module:
@@ -87,9 +88,9 @@ def pixels(count: int) -> NDArray[np.uint8]:
 def test_fused_they_equal_torch(block: str, by: str, tmp_path: Path) -> None:
     made = network(block)
     if by == "ONNX":
-        found = read_network(exported(made, tmp_path / "network.onnx"), approximate=True)
+        found = read_network(exported(made, tmp_path / "network.onnx"), approximate=block in SMOOTH)
     else:
-        found = read_module(made.double(), Shape(*IMAGE), approximate=True)
+        found = read_module(made.double(), Shape(*IMAGE), approximate=block in SMOOTH)
     with torch.no_grad():
         expected = made(torch.from_numpy(pixels(3) / 255)).numpy()
     for cuts in ((), found.trace(MEAN, STD, outline=True).joints):
@@ -98,12 +99,12 @@ def test_fused_they_equal_torch(block: str, by: str, tmp_path: Path) -> None:
         got = evaluate(fused.graph, fused.weights, pixels(3).astype(np.float64), lambda *_: None)
         assert np.abs(got - expected).max() < 1e-6
         assert sum(isinstance(step, Gate) for step in fused.graph.steps) == 1
-    assert any(isinstance(step, Curve) for step in fused.graph.steps)
+    assert any(isinstance(step, Curve) for step in fused.graph.steps) == (block in SMOOTH)
 
 
 def compiled(block: str, folder: Path) -> tuple[Quantised, nn.Module]:
     made = network(block)
-    found = read_network(exported(made, folder / "network.onnx"), approximate=True)
+    found = read_network(exported(made, folder / "network.onnx"), approximate=block in SMOOTH)
     return compile_walk(found.trace, MEAN, STD, pixels(40), Precision(12, 12, 11), name=block, knees=12), made
 
 

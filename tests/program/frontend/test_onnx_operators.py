@@ -148,7 +148,7 @@ def compiled(middle: nn.Module, tmp_path: Path) -> tuple[Program, float]:
     "case",
     [
         "max 2x2", "max 3x3/2 padded", "relu6", "hard tanh", "leaky", "prelu", "residual", "bilinear", "halves",
-        "bilinear by a fraction", "hard sigmoid of a map",
+        "bilinear by a fraction", "hard sigmoid of a map", "hard swish", "hard swish by a clip",
     ],
 )  # fmt: skip
 def test_as_integers_they_stay_close(case: str, tmp_path: Path) -> None:

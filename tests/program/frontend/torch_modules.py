@@ -86,6 +86,10 @@ CASES: dict[str, nn.Module] = {
     "bilinear by a fraction": nn.Upsample(size=(11, 7), mode="bilinear"),
     "bilinear to corners": nn.Upsample(size=(13, 4), mode="bilinear", align_corners=True),
     "hard sigmoid": nn.Hardsigmoid(),
+    "hard swish": nn.Sequential(nn.Conv2d(4, 4, 3), nn.Hardswish(), nn.MaxPool2d(2)),
+    "hard swish by a clip": nn.Sequential(
+        Call(lambda _, x: 9 * x - 2), Call(lambda _, x: x * torch.clamp(x + 3, 0, 6) / 6)
+    ),
     "hard sigmoid of a map": nn.Sequential(nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4), nn.Hardsigmoid(), nn.MaxPool2d(2)),
     "pixel shuffle": nn.Sequential(nn.PixelShuffle(2), nn.ReLU(), nn.PixelUnshuffle(2)),
     "shuffle": nn.Sequential(Call(shuffle), nn.Conv2d(4, 4, 3, groups=2)),

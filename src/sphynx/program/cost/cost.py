@@ -58,6 +58,8 @@ class LayerCost:
     gmw_online_bytes: int = 0
     gmw_messages: int = 0
     squares: int = 0
+    square_ots: int = 0
+    square_correction_bytes: int = 0  # offline, of the server
     square_online_bytes: int = 0
     square_messages: int = 0
     truncations: int = 0
@@ -161,13 +163,16 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
 
 def square_cost(squares: int, k: int, before: int, after: int) -> LayerCost:
     """The masked difference one way, the reshared product back; a truncation by f adds a carry tree of f bits."""
-    online_bytes, messages = 2 * packed_bytes(squares, k), 2
-    for f in (before, after):
-        if f:
-            truncation = truncation_cost(squares, k, f)
-            online_bytes += truncation.truncation_online_bytes
-            messages += truncation.truncation_messages
-    return LayerCost(squares=squares, square_online_bytes=online_bytes, square_messages=messages)
+    row = PLANE_BITS * -(-squares // PLANE_BITS)
+    cost = LayerCost(
+        squares=squares,
+        square_ots=k * row,
+        square_correction_bytes=sum(packed_bytes(squares, k - bit) for bit in range(k)),
+        square_online_bytes=2 * packed_bytes(squares, k),
+        square_messages=2,
+    )
+    truncations = (truncation_cost(squares, k, f) for f in (before, after) if f)
+    return replace(sum(truncations, cost), truncations=0)  # none that a step of its own makes
 
 
 def truncation_cost(count: int, k: int, f: int) -> LayerCost:

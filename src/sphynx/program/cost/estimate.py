@@ -158,6 +158,7 @@ def layer_times(
             _Step(_he_seconds(cost, he), cost.he_messages, cost.he_upload_bytes, cost.he_reply_bytes),
             _Step(relu_work, relu_messages, *_relu_offline_bytes(cost, rates, backend)),
             _truncation_step(cost, rates),
+            _square_step(cost, rates),
             _gate_step(cost, rates),
         )
         offline = sum(step.seconds(rates, link, overlaps=name != first) for step in steps)
@@ -188,6 +189,11 @@ def _truncation_step(cost: LayerCost, rates: Rates) -> _Step:
     down_bytes = cost.truncation_down_ots * rates.ot_bytes + cost.truncation_correction_bytes
     up_bytes = (cost.truncation_ots - cost.truncation_down_ots) * rates.ot_bytes
     return _Step(cost.truncation_ots * rates.gmw.offline, 2 if cost.truncations else 0, up_bytes, down_bytes)
+
+
+def _square_step(cost: LayerCost, rates: Rates) -> _Step:
+    up_bytes = cost.square_ots * rates.ot_bytes
+    return _Step(cost.square_ots * rates.gmw.offline, 2 if cost.squares else 0, up_bytes, cost.square_correction_bytes)
 
 
 def _gate_step(cost: LayerCost, rates: Rates) -> _Step:

@@ -20,6 +20,7 @@ from sphynx.program.ir import (
     Pool,
     Program,
     Relu,
+    Square,
     Step,
     Truncate,
 )
@@ -76,6 +77,8 @@ def guess_program(graph: Graph, bits: dict[str, int], weight_bits: int, ring_bit
             least = 1 if isinstance(step, Truncate) else 0
             is_exact = isinstance(step, Relu) and step.comparison
             step = replace(step, truncate=0 if is_exact else max(least, dropped))
+        elif isinstance(step, Square):
+            step = replace(step, truncate_after=max(0, 2 * bits[step.source] - bits[step.name]))
         steps.append(step)
     return Program(graph.image, tuple(steps), ring, weight_bits)
 

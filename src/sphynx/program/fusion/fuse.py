@@ -23,7 +23,7 @@ from sphynx.program.fusion.kernel_axis import Sliding
 from sphynx.program.fusion.selection import Selection
 from sphynx.program.fusion.terms import Crop, merged_terms
 from sphynx.program.fusion.window_sums import Spans, SummedAxis, summed_axis, summed_taps
-from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Gate, Graph, Linear, Pool, Relu, Step, Truncate
+from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Gate, Graph, Linear, Pool, Relu, Square, Step, Truncate
 from sphynx.program.steps import made_shape
 from sphynx.space.tally import Shape
 
@@ -196,7 +196,7 @@ class Fuser:
         product = self.activate(Gate(name, self.named(source, name), self.named(by, name)))
         return self.truncated(product, f"{name}.truncated")
 
-    def activate(self, step: Relu | Truncate | Gate | Curve) -> Node:
+    def activate(self, step: Relu | Square | Truncate | Gate | Curve) -> Node:
         self._add(step)
         return self.tensor(step.name)
 

@@ -1,8 +1,9 @@
-"""What networks have beside plain ReLUs, out of ReLUs and public sums: max pools, clips, leaky ReLUs.
+"""What networks have beside plain ReLUs, out of ReLUs, a square and public sums: max pools, clips, leaky ReLUs.
 
 max(a, b)          b + ReLU(a - b)                        a comparison, exact
 clip(x, low, high) low + ReLU(x - low) - ReLU(x - high)   both in one layer; a hard sigmoid is one
 leaky ReLU         (1 - slope) ReLU(x) + slope x          x truncated as the ReLU is
+hard swish         e^2 / 6 - a / 2 + 3 b / 2              a = ReLU(x + 3), b = ReLU(x - 3), e = a - b
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sphynx.program.cost.cost import relu_cost
 from sphynx.program.fusion.affine import Floats, Node
 from sphynx.program.fusion.fuse import Fuser
 from sphynx.program.fusion.selection import Index, Selection, pick
-from sphynx.program.ir import NOTHING, Relu, Truncate
+from sphynx.program.ir import NOTHING, Relu, Square, Truncate
 from sphynx.space.tally import Shape
 
 Run = tuple[int, ...]  # positions along an axis whose maximum is taken, ascending
@@ -101,17 +102,33 @@ def _halves(run: Run) -> tuple[Run, Run]:
 
 
 def clip(fuser: Fuser, node: Node, low: float, high: float, name: str) -> Node:
-    """Both ReLUs are one layer, of twice the channels: x - low, and behind it x - high. low < high."""
+    """low < high."""
+    lower, upper = _above(fuser, node, low, high, name, name)
+    clipped = fuser.tensor(fuser.combine(f"{name}.clipped", (lower, upper.negated())))
+    return fuser.shift(clipped, np.full((node.shape.channels, 1, 1), low)) if low else clipped
+
+
+def _above(fuser: Fuser, node: Node, low: float, high: float, name: str, relus: str) -> tuple[Selection, Selection]:
+    """ReLU(x - low) and ReLU(x - high) as one layer, of twice the channels."""
     channels = node.shape.channels
     whole = Selection.whole(fuser.named(node, f"{name}.input"), node.shape)
     double = whole.selected(tuple(range(channels)) * 2, None, None)
     bounds = -np.repeat([low, high], channels)
     both = fuser.combine(f"{name}.both", (double,), bounds)
-    parts = fuser.activate(Relu(name, both)).parts[0]
-    lower = parts.selected(tuple(range(channels)), None, None)
-    upper = parts.selected(tuple(range(channels, 2 * channels)), None, None)
-    clipped = fuser.tensor(fuser.combine(f"{name}.clipped", (lower, upper.negated())))
-    return fuser.shift(clipped, np.full((channels, 1, 1), low)) if low else clipped
+    parts = fuser.activate(Relu(relus, both)).parts[0]
+    return (
+        parts.selected(tuple(range(channels)), None, None),
+        parts.selected(tuple(range(channels, 2 * channels)), None, None),
+    )
+
+
+def hard_swish(fuser: Fuser, node: Node, name: str) -> Node:
+    """x clip(x + 3, 0, 6) / 6: a square between -3 and 3, a line beyond."""
+    lower, upper = _above(fuser, node, -3.0, 3.0, name, f"{name}.relus")
+    clipped = fuser.combine(f"{name}.clipped", (lower, upper.negated()))
+    square = fuser.activate(Square(f"{name}.square", clipped)).parts[0]
+    summed = fuser.combine(f"{name}.sum", (square, lower, upper), factors=(1 / 6, -1 / 2, 3 / 2))
+    return fuser.truncated(fuser.tensor(summed), name)
 
 
 def hard_sigmoid(fuser: Fuser, node: Node, slope: float, offset: float, name: str) -> Node:

@@ -20,8 +20,8 @@ from sphynx.space.tally import Shape
 LOGITS = "logits"
 # Behind the logits: the client's part, which the program names.
 FINALS: dict[str, Final] = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
-SMOOTH = ("Sigmoid", "Tanh", "Swish", "HardSwish", "Gelu", "Mish", "Softplus", "Elu")
-NONLINEAR = ("Relu", "Clip", "HardSigmoid", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool", *SMOOTH)
+SMOOTH = ("Sigmoid", "Tanh", "Swish", "Gelu", "Mish", "Softplus", "Elu")
+NONLINEAR = ("Relu", "Clip", "HardSigmoid", "HardSwish", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool", *SMOOTH)
 
 # What a call on constants alone gives, by name.
 Fold = Callable[["Operation", Mapping[str, Array]], dict[str, Array]]

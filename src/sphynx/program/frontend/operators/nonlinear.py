@@ -12,7 +12,7 @@ from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Way, Ways
 from sphynx.program.frontend.operators.windows import kernel_shape, runs, slides
 from sphynx.program.fusion.affine import Node
-from sphynx.program.fusion.nonlinear import Run, clip, hard_sigmoid, leaky_relu, maximum, pools_first
+from sphynx.program.fusion.nonlinear import Run, clip, hard_sigmoid, hard_swish, leaky_relu, maximum, pools_first
 from sphynx.program.fusion.select import negated
 
 Runs = tuple[list[Run], list[Run]]
@@ -103,6 +103,13 @@ def _meant(attribute: float) -> float:
     return float(fraction) if np.float32(float(fraction)) == np.float32(attribute) else float(attribute)
 
 
+def swished(walker: Walker, op: Operation) -> Value:
+    """HardSwish."""
+    value = _of_elements(walker, op)
+    node = hard_swish(walker.fuser, value.node, f"{op.name}.activation")
+    return replace(value, node=node, unpadded=None)
+
+
 def leaky(walker: Walker, op: Operation) -> Value:
     value = _of_elements(walker, op)
     if op.kind == "PRelu":
@@ -156,6 +163,7 @@ WAYS: Ways = {
     "Relu": relu,
     "Clip": clipped,
     "HardSigmoid": clipped_line,
+    "HardSwish": swished,
     "LeakyRelu": leaky,
     "PRelu": leaky,
     "MaxPool": max_pool,

@@ -8,11 +8,9 @@ from sphynx.program.frontend.operators.graph import SMOOTH, Operation
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 
-_OTHER_NAMES = {"Swish": "silu", "HardSwish": "hard_swish"}
-
 
 def smooth(walker: Walker, op: Operation) -> Value:
-    function = _OTHER_NAMES.get(op.kind, op.kind.lower())
+    function = "silu" if op.kind == "Swish" else op.kind.lower()
     if float(op.attributes.get("alpha", 1)) != 1:
         raise op.refusal(f"has alpha {op.attributes['alpha']:g}", "Only alpha = 1 can be compiled.")
     if op.kind == "Gelu" and bytes(op.attributes.get("approximate", b"none")) == b"tanh":
