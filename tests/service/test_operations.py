@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from sphynx import threads
 from sphynx.errors import InputError, RefusedError
 from sphynx.service.admission import Places
 from sphynx.service.events import LINES_PER_S, MAX_TEXT, EventLog, FewLines, place_of
@@ -83,10 +84,19 @@ def test_what_strangers_can_bring_about_is_written_a_few_times_and_then_counted(
 def test_the_count_is_told_by_itself() -> None:
     log = AwaitedLog('"suppressed"')
     few = FewLines(EventLog(log), "handshake_failed", second_s=0.2)
-    deadline = time.monotonic() + 30
-    while not log.written.is_set() and time.monotonic() < deadline:
+    while not few._suppressed:
         few.write()
-    assert log.written.is_set()
+    assert log.written.wait(30)
+
+
+def test_without_a_thread_the_next_line_tells_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "start_new_thread", lambda *_: 0)  # it dies before it begins
+    stream = io.StringIO()
+    few = FewLines(EventLog(stream), "handshake_failed", second_s=0.05)
+    deadline = time.monotonic() + 30
+    while "more in this second" not in stream.getvalue() and time.monotonic() < deadline:
+        few.write()
+    assert "more in this second" in stream.getvalue()
 
 
 def test_a_log_that_is_gone_is_no_failure() -> None:

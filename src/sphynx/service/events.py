@@ -9,7 +9,10 @@ import json
 import threading
 import time
 import traceback
+from functools import partial
 from typing import TextIO
+
+from sphynx.threads import Worker
 
 MAX_TEXT = 300
 LINES_PER_S = 10
@@ -44,16 +47,17 @@ class FewLines:
         self._written = self._suppressed = 0
 
     def write(self, **fields: Scalar) -> None:
+        if time.monotonic() >= self._second_ends_s:
+            self.tell_suppressed()  # where there was no memory for a thread that does
         with self._lock:
             now_s = time.monotonic()
-            if now_s >= self._second_ends_s and not self._suppressed:
+            if now_s >= self._second_ends_s:
                 self._second_ends_s, self._written = now_s + self._second_s, 0
             if self._written == LINES_PER_S:
                 self._suppressed += 1
                 if self._suppressed == 1:
-                    ending = threading.Timer(max(0.0, self._second_ends_s - now_s), self.tell_suppressed)
-                    ending.daemon = True
-                    ending.start()
+                    with contextlib.suppress(RuntimeError, MemoryError):
+                        Worker(partial(self._tell_later, self._second_ends_s - now_s))
                 return
             self._written += 1
         self._log.write(self._event, **fields)
@@ -64,6 +68,10 @@ class FewLines:
             suppressed, self._suppressed = self._suppressed, 0
         if suppressed:
             self._log.write(self._event, why=f"{suppressed} more in this second", suppressed=suppressed)
+
+    def _tell_later(self, wait_s: float) -> None:
+        time.sleep(wait_s)
+        self.tell_suppressed()
 
 
 def place_of(error: BaseException) -> str:
