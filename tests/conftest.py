@@ -1,11 +1,23 @@
 """Test-wide settings: no hypothesis deadlines, because correctness must not depend on how busy the machine is."""
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests.warm_process import Warm
 
 # Before torch is loaded: on a busy machine its threads should sleep while they wait, not spin.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 settings.register_profile("sphynx", deadline=None)
 settings.load_profile("sphynx")
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    """Where commands start without importing torch each time."""
+    opened = Warm(tmp_path_factory.mktemp("warm"))
+    yield opened
+    opened.close()

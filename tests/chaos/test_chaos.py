@@ -10,8 +10,12 @@ import sys
 
 import pytest
 
+from sphynx.errors import DiskError, PeerGaveUpError
+from sphynx.service.ledger_file import _START_ANEW
+from sphynx.service.server import _told
 from tests.chaos.proxy import NETWORK_FAULTS
 from tests.chaos.strike import PROCESS_FAULTS
+from tests.chaos.world import whose_is_damaged
 from tests.service.processes import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, prctl and prlimit")
@@ -23,6 +27,16 @@ def run(*arguments: str) -> str:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_a_damage_found_late_is_remedied_as_the_error_says() -> None:
+    ours = DiskError("it is damaged (database disk image is malformed)", where="ledger", remedy=_START_ANEW)
+    for error, whose in (
+        (ours, "client"),
+        (PeerGaveUpError(_told(ours), where="peer", remedy="See the peer's log."), "server"),
+        (PeerGaveUpError("the server is busy", where="peer", remedy="See the peer's log."), ""),
+    ):
+        assert whose_is_damaged([{"used": "client 1"}, {"what": error.what, "remedy": error.remedy}]) == whose
 
 
 def test_one_point_of_every_fault() -> None:

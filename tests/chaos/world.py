@@ -3,6 +3,9 @@
 A world has one server's and one client's folder of bundles, which all its points share: a bundle that comes back to
 life points later is found too. After the fault the client asks again, as a user would, without a fault. The server is
 started again only if it died, if its ledger was damaged, or if it refuses and has short timeouts.
+
+A damaged page of a ledger may be read for the first time many points later. Then the user does what the error says, as
+right after the damage. An error that speaks of a damage where there was none is not survived.
 """
 
 from __future__ import annotations
@@ -21,12 +24,13 @@ from numpy.typing import NDArray
 from sphynx.program.backends import Backend
 from sphynx.program.interpret import interpret
 from sphynx.protocol.linear import ServerModel
-from tests.chaos.parties import PATIENT, QUICK, Child, Question, fork, listening, serve
+from tests.chaos.parties import PATIENT, QUICK, Child, Question, Told, fork, listening, serve
 from tests.chaos.proxy import DIRECTIONS, RecordBlow, relay, slot_of
 from tests.chaos.strike import PHASES, Blow, Board, set_writable
 from tests.program.programs import random_weights
 from tests.service.tiny import tiny_program
 
+DAMAGE = "damaged ledger"
 ATTEMPTS = 3  # to get an answer after a fault
 PATIENCE_S = 30.0  # for anything; what takes longer hangs
 LOOK_S = 0.002
@@ -57,6 +61,16 @@ class Outcome:
     why: list[str]  # what stood in the way afterwards
 
 
+def whose_is_damaged(said: Sequence[Told]) -> str:
+    """By what a client said: its own folder has to be moved away, or the server's, whose log says more; or nobody's."""
+    for line in said:
+        if "Move the whole folder away" in line.get("remedy", ""):
+            return "client"
+        if "disk is full, damaged" in line.get("what", ""):
+            return "server"
+    return ""
+
+
 class World:
     def __init__(self, folder: Path, authority: Path, backend: Backend) -> None:
         self.backend = backend
@@ -67,6 +81,7 @@ class World:
         self._model = ServerModel(program, self._weights, threads=1)
         self.used: Counter[str] = Counter()
         self._moved = 0
+        self._damaged: set[Path] = set()  # folders whose ledger was damaged since they were made
 
     @property
     def reused(self) -> int:
@@ -125,6 +140,8 @@ class World:
             if any(child.status is None for child in asking):
                 outcome.unforeseen.append("a client hangs")
         outcome.is_struck = board.is_struck
+        if outcome.is_struck and point.blow.fault == DAMAGE:
+            self._damaged.add(self._server_folder if is_server else self._client_folder)
         self._end(*asking, *others[1:])
         self._recover(point, server, outcome)
         return outcome
@@ -138,7 +155,7 @@ class World:
         if server.status is None:
             for limit in (RLIMIT_FSIZE, RLIMIT_AS):
                 prlimit(server.pid, limit, getrlimit(limit))
-        is_damaged = point.blow.fault == "damaged ledger"
+        is_damaged = point.blow.fault == DAMAGE
         for attempt in range(1, ATTEMPTS + 1):
             server.look()
             is_refused = attempt > 1 and point.blow.fault in SLOW
@@ -158,18 +175,13 @@ class World:
                 outcome.attempts = attempt
                 break
             outcome.why += [f"{line}" for line in (*client.said, *server.said[-4:])] + [f"server {server.status}"]
-            if is_damaged:
-                self._follow_remedy(client, server, outcome)
+            whose = whose_is_damaged(client.said) or ("server" if is_damaged and client.told("error") else "")
+            folder = {"client": self._client_folder, "server": self._server_folder}.get(whose)
+            if folder in self._damaged:
+                self._end(server)
+                self._move_away(folder, outcome)
         self._end(server)
         self._judge_server(server, outcome)
-
-    def _follow_remedy(self, client: Child, server: Child, outcome: Outcome) -> None:
-        """A folder whose ledger is damaged has to be moved away: the error says so, or the server's log does."""
-        if "Move the whole folder away" in "".join(client.told("remedy")):
-            self._move_away(self._client_folder, outcome)
-        elif client.told("error"):
-            self._end(server)
-            self._move_away(self._server_folder, outcome)
 
     def _restart(self, outcome: Outcome) -> Child:
         outcome.restarts += 1
@@ -183,6 +195,7 @@ class World:
     def _move_away(self, folder: Path, outcome: Outcome) -> None:
         outcome.moved_away += 1
         self._moved += 1
+        self._damaged.discard(folder)
         folder.rename(folder.with_name(f"{folder.name}-{self._moved}"))
 
     def _judge(self, client: Child, pixels: NDArray[np.uint8], outcome: Outcome) -> None:

@@ -1,23 +1,26 @@
-"""The command line as a user meets it: a real process, its exit code, its two streams."""
+"""The command line as a user meets it: a process of its own, its exit code, its two streams."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
+from tests.warm_process import Warm
+
+Sphynx = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def sphynx(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "sphynx.cli.main", *arguments], capture_output=True, text=True, cwd=cwd, check=False
-    )
+@pytest.fixture
+def sphynx(warm: Warm) -> Sphynx:
+    return warm.sphynx
 
 
-def test_help_and_version() -> None:
+def test_help_and_version(sphynx: Sphynx) -> None:
     shown = sphynx("--help")
     assert shown.returncode == 0
     for verb in ("plan", "show", "reproduce", "doctor"):
@@ -48,20 +51,20 @@ def test_the_base_install_needs_no_torch(verb: list[str], tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("group", ["models", "data", "recipes"])
-def test_a_group_by_itself_lists_what_it_has(group: str) -> None:
+def test_a_group_by_itself_lists_what_it_has(sphynx: Sphynx, group: str) -> None:
     listed = sphynx(group)
     assert listed.returncode == 0, listed.stderr
     assert listed.stdout == sphynx(group, "ls").stdout != ""
 
 
-def test_python_and_the_verb_make_one_network() -> None:
+def test_python_and_the_verb_make_one_network(sphynx: Sphynx) -> None:
     """What neither names has one default."""
     shown = sphynx("show", "sphynx", "--channels", "5", "--depth", "5", "--reduce-at", "0,1", "--json")
     made = json.loads(shown.stdout)["design"]
     assert {**made, "name": ""} == Design(SPHYNX, channels=5, depth=5, reduce_positions=(0, 1)).to_json()
 
 
-def test_plan_to_show(tmp_path: Path) -> None:
+def test_plan_to_show(sphynx: Sphynx, tmp_path: Path) -> None:
     planned = sphynx("plan", "--relu-budget", "50k", "--json", "-o", "design.json", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
     plans = json.loads(planned.stdout)
@@ -76,7 +79,7 @@ def test_plan_to_show(tmp_path: Path) -> None:
     assert "->" in sphynx("plan", "--relu-budget", "50k", cwd=tmp_path).stdout
 
 
-def test_plan_to_show_of_a_stream(tmp_path: Path) -> None:
+def test_plan_to_show_of_a_stream(sphynx: Sphynx, tmp_path: Path) -> None:
     planned = sphynx(
         "plan", "--family", "stream", "--relu-budget", "25.6k", "--json", "-o", "design.json", cwd=tmp_path
     )
@@ -92,7 +95,7 @@ def test_plan_to_show_of_a_stream(tmp_path: Path) -> None:
     assert chosen["stages"] in sphynx("show", "design.json", cwd=tmp_path).stdout
 
 
-def test_a_long_list_of_plans_is_shown_by_the_nearest_of_each_depth(tmp_path: Path) -> None:
+def test_a_long_list_of_plans_is_shown_by_the_nearest_of_each_depth(sphynx: Sphynx, tmp_path: Path) -> None:
     planned = sphynx("plan", "--relu-budget", "4M", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
     rows = [line.split("│") for line in planned.stdout.splitlines() if line.startswith("│")]
@@ -101,7 +104,7 @@ def test_a_long_list_of_plans_is_shown_by_the_nearest_of_each_depth(tmp_path: Pa
     assert "of 1,083" in planned.stdout and len(rows) == 38
 
 
-def test_show_takes_names_and_flags() -> None:
+def test_show_takes_names_and_flags(sphynx: Sphynx) -> None:
     shown = sphynx("show", "pc-darts", "-C", "4", "-D", "6", "--reduce-at", "0,1", "--conv-stack", "pad_once", "--json")
     assert shown.returncode == 0, shown.stderr
     data = json.loads(shown.stdout)
@@ -109,7 +112,7 @@ def test_show_takes_names_and_flags() -> None:
     assert data["design"]["genotype"]["name"] == "pc-darts-in-sphynx"
 
 
-def test_reference_networks_get_pools_that_compile_unless_asked(tmp_path: Path) -> None:
+def test_reference_networks_get_pools_that_compile_unless_asked(sphynx: Sphynx, tmp_path: Path) -> None:
     for flags, pool, comparisons in (((), "average", False), (("--pool", "max"), "max", True)):
         shown = sphynx("show", "vgg11", "-C", "2", "--classes", "10", *flags, "--json", cwd=tmp_path)
         assert shown.returncode == 0, shown.stderr
@@ -118,7 +121,7 @@ def test_reference_networks_get_pools_that_compile_unless_asked(tmp_path: Path) 
     assert "'median' is not one of 'max', 'average'" in sphynx("show", "resnet18", "--pool", "median").stderr
 
 
-def test_designs_and_pictures_go_into_new_folders(tmp_path: Path) -> None:
+def test_designs_and_pictures_go_into_new_folders(sphynx: Sphynx, tmp_path: Path) -> None:
     odd = ("--image-size", "33", "--tolerance", "0.05")
     planned = sphynx("plan", "--relu-budget", "5k", *odd, "-o", "new/plan/design.json", cwd=tmp_path)
     assert planned.returncode == 0 and "within 5% of 5,000" in planned.stdout, planned.stderr
@@ -127,7 +130,7 @@ def test_designs_and_pictures_go_into_new_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("table", "rows"), [("relu-counts", 61), ("parameters", 6)])
-def test_reproduce(table: str, rows: int, tmp_path: Path) -> None:
+def test_reproduce(sphynx: Sphynx, table: str, rows: int, tmp_path: Path) -> None:
     printed = json.loads(sphynx("reproduce", table, "--json", "-o", "counts", cwd=tmp_path).stdout)
     assert len(printed) == rows
     assert json.loads((tmp_path / "counts" / f"{table}.json").read_text()) == printed
@@ -137,13 +140,13 @@ def test_reproduce(table: str, rows: int, tmp_path: Path) -> None:
     assert f"of {rows} rows agree" in shown.stdout
 
 
-def test_estimated_latencies_are_printed_and_written(tmp_path: Path) -> None:
+def test_estimated_latencies_are_printed_and_written(sphynx: Sphynx, tmp_path: Path) -> None:
     printed = json.loads(sphynx("reproduce", "latency-estimates", "--json", "-o", "kept", cwd=tmp_path).stdout)
     assert set(printed) == {"imagenet", "cifar100"}
     assert json.loads((tmp_path / "kept" / "latency-estimates.json").read_text()) == printed
 
 
-def test_doctor() -> None:
+def test_doctor(sphynx: Sphynx) -> None:
     found = json.loads(sphynx("doctor", "--json").stdout)
     assert found["core"]["built"] is True
     assert found["core"]["aes_path"]
@@ -151,7 +154,7 @@ def test_doctor() -> None:
     assert "aes_path" in sphynx("doctor").stdout
 
 
-def test_bench_core() -> None:
+def test_bench_core(sphynx: Sphynx) -> None:
     ran = sphynx("bench", "core", "--json", "--repeats", "1", "--threads", "1")
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
@@ -205,7 +208,9 @@ def bad_genotype(**change: object) -> str:
         (["fly"], "fly"),
     ],
 )
-def test_bad_input_is_one_clear_error_and_exit_code_2(tmp_path: Path, arguments: list[str], fault: str) -> None:
+def test_bad_input_is_one_clear_error_and_exit_code_2(
+    sphynx: Sphynx, tmp_path: Path, arguments: list[str], fault: str
+) -> None:
     (tmp_path / "unknown.json").write_text(bad_genotype(normal={"2": [["fly", 0], ["skip", 1]]}))
     (tmp_path / "cycle.json").write_text(bad_genotype(normal={"2": [["skip", 2], ["skip", 1]]}))
     (tmp_path / "missing.json").write_text(bad_genotype(normal={"2": [["skip", 0]]}))

@@ -7,10 +7,8 @@ says that it serves, as a reader would, and `kill %1` ends it.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from sphynx.program.interpret import interpret
 from sphynx.program.weights import load_weights
 from sphynx.service.pictures import read_picture
 from sphynx.service.prediction import ranked
+from tests.warm_process import Warm
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "getting-started.md"
@@ -35,19 +34,8 @@ SMALLER = {
 class Shell:
     """One folder, and at most one server in the background."""
 
-    def __init__(self, folder: Path) -> None:
-        programs = folder / "bin"
-        programs.mkdir()
-        for name, command in (("python", ""), ("sphynx", "-m sphynx.cli.main")):
-            (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {command} "$@"\n')
-            (programs / name).chmod(0o755)
-        self.folder = folder
-        self.environment = {
-            **os.environ,
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT / "src"),
-            "OMP_NUM_THREADS": "1",
-        }
+    def __init__(self, folder: Path, warm: Warm) -> None:
+        self.folder, self.environment = folder, warm.environment
         self.address = ADDRESS
         self.server: subprocess.Popen[str] | None = None
         self.said: list[tuple[str, subprocess.CompletedProcess[str]]] = []
@@ -87,8 +75,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    opened = Shell(tmp_path)
+def shell(tmp_path: Path, warm: Warm) -> Iterator[Shell]:
+    opened = Shell(tmp_path, warm)
     yield opened
     opened.stop()
 

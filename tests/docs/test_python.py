@@ -5,27 +5,15 @@ Two things are smaller than on the page: trainings have one or two epochs, and s
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
-import pytest
+from tests.warm_process import Warm
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(python|sh)( test)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "sphynx").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sphynx.cli.main "$@"\n')
-    (programs / "sphynx").chmod(0o755)
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
@@ -34,16 +22,16 @@ def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
     return ran.stdout
 
 
-def test_the_page_from_top_to_bottom(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_the_page_from_top_to_bottom(tmp_path: Path, warm: Warm) -> None:
     blocks = [(kind, text) for kind, mark, text in BLOCK.findall((ROOT / "docs" / "python.md").read_text()) if mark]
     assert [kind for kind, _ in blocks].count("python") == 5
     for text in (text for kind, text in blocks if kind == "sh"):
-        run(["bash", "-e", "-c", text], tmp_path, environment)
+        run(["bash", "-e", "-c", text], tmp_path, warm.environment)
     script = "\n".join(text for kind, text in blocks if kind == "python")
-    assert run([sys.executable, "-c", script], tmp_path, environment).count("steps") == 2
+    assert run([str(warm.programs / "python"), "-c", script], tmp_path, warm.environment).count("steps") == 2
 
 
-def test_the_readme(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_the_readme(tmp_path: Path, warm: Warm) -> None:
     shell, python = (text for _, _, text in BLOCK.findall((ROOT / "README.md").read_text()))
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -51,9 +39,11 @@ def test_the_readme(tmp_path: Path, environment: dict[str, str]) -> None:
     shell = shell.replace("-o runs/digits ", "-o runs/digits --set training.epochs=1 ")
     shell = shell.replace("sphynx serve", f"sphynx serve --listen {address} --metrics-port 0")
     shell = shell.replace("sphynx infer", f"sphynx infer --server {address}")
-    shown = run(["bash", "-e", "-c", f"trap 'kill %1' EXIT\n{shell}"], tmp_path, environment)
+    shown = run(["bash", "-e", "-c", f"trap 'kill %1' EXIT\n{shell}"], tmp_path, warm.environment)
     assert re.search(r"digit\.png\W+\d\W+\d+\.\d\d%", shown)
     python = python.replace('compare="none")', 'compare="none", settings={"training.epochs": 1})')
-    relus, accuracy, label, probability, seconds = run([sys.executable, "-c", python], tmp_path, environment).split()
+    relus, accuracy, label, probability, seconds = run(
+        [str(warm.programs / "python"), "-c", python], tmp_path, warm.environment
+    ).split()
     assert int(relus) == 512 and 0 < float(accuracy) <= 1 and label.isdigit()
     assert 0 < float(probability) <= 1 and float(seconds) > 0
