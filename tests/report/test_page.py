@@ -13,6 +13,8 @@ from sphynx.errors import InputError
 from sphynx.report.page import Report, make_report
 from sphynx.report.provenance import made_elsewhere
 from sphynx.report.sources import read_sources
+from sphynx.report.svg.charts import NARROW, WIDE
+from sphynx.report.svg.drawing import Text, text_width
 from sphynx.run.environment import describe_environment
 from sphynx.space.shipped import load_card
 from tests.design.test_pipeline import pipeline
@@ -47,6 +49,28 @@ def test_every_chart_is_there_once(whole: Report) -> None:
         assert whole.html.count(f'<figure id="{chart}">') == 1
     # Two cells each: published ones, those found here, those of three kept CIFAR-100 searches, two of the same name.
     assert whole.html.count('class="cell"') == len(whole.cells) == 10
+
+
+@pytest.mark.parametrize("width", [NARROW - 24, WIDE])
+def test_no_text_of_a_chart_covers_another_or_sticks_out(whole: Report, width: float) -> None:
+    for chart in whole.charts:
+        texts = [shape for shape in chart.draw(width).shapes if isinstance(shape, Text) and shape.text]
+        areas = [(text.text, *_area(text)) for text in texts]
+        for text, left, top, right, bottom in areas:
+            assert left >= -1 and right <= width + 1, (chart.id, text)
+            for other, *(a, b, c, d) in areas:
+                apart = min(right, c) - max(left, a) <= 1 or min(bottom, d) - max(top, b) <= 1
+                assert apart or (other, a, b) == (text, left, top), (chart.id, text, other)
+
+
+def _area(text: Text) -> tuple[float, float, float, float]:
+    """Left, top, right, bottom."""
+    wide = text_width(text.text, text.size)
+    if text.turned:  # around its middle, or upwards from its start
+        up = wide / 2 if text.anchor == "middle" else wide
+        return text.x - 0.8 * text.size, text.y - up, text.x + 0.2 * text.size, text.y + wide - up
+    left = text.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[text.anchor] * wide
+    return left, text.y - 0.75 * text.size, left + wide, text.y + 0.2 * text.size
 
 
 def test_cells_of_any_name_are_drawn_into_the_folder(tmp_path: Path) -> None:

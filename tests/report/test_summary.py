@@ -1,6 +1,7 @@
 """The user's network leads the page; others are named as comparisons; benchmarks beside a run are found."""
 
 import re
+import shutil
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +40,14 @@ def test_one_network_leads_and_others_are_for_comparison(runs: Path) -> None:
     summary = known_summary(sources)
     assert summary is not None and summary.judged is not None and summary.relus == sources.training[0].relus
     assert f"{100 * summary.judged.accuracy:.2f} %" in html
+
+
+def test_roles_follow_from_the_place_below_what_is_given(runs: Path, tmp_path: Path) -> None:
+    for place in ("training/seed-0", "comparison/random/seed-0", "training/seed-0/teacher"):
+        (tmp_path / "comparison" / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(runs / "first", tmp_path / "comparison" / place)
+    found = {run.name: run.role for run in read_sources([tmp_path / "comparison"]).training}
+    assert list(found.values()) == ["own", "comparison", "teacher"] and "comparison/training/seed-0" in found
 
 
 def test_many_networks_have_no_leader() -> None:

@@ -242,15 +242,14 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
     elif config.get("scored_on", "test") == "test":  # else its accuracy is of a ranking, not of test images
         design = any_design_from_json(config["design"], where=str(folder / CONFIG))
         score = None if result is None else Score.from_json(result, where=str(folder / RESULT))
-        role = _role(folder)
+        role = _role(name)
         found.training.append(TrainingRun(name, design, config, run.read_metrics(), environment, score, role))
 
 
-def _role(folder: Path) -> Role:
-    """By its place in a run of several networks."""
-    if folder.name == "teacher":
-        return "teacher"
-    return "comparison" if "comparison" in folder.parts[-3:-1] else "own"
+def _role(name: str) -> Role:
+    """By its place below the folder that was given."""
+    below = name.split("/")[1:]
+    return "teacher" if "teacher" in below[-1:] else "comparison" if "comparison" in below else "own"
 
 
 def _read_file(path: Path, data: Any, found: Sources) -> None:

@@ -125,6 +125,10 @@ function showPrivate(found) {
     at("other-says").textContent =
       `Two uniformly random messages differ at least this much in ${percent(found.other.probability)} of all cases (chi-square). ` +
       "Every mask is uniformly random, so the bytes say nothing about the picture.";
+  } else {
+    at("other").width = at("other").height = 32; // which empties it: another network's may be there
+    at("other-histogram").width = 512;
+    at("other-says").textContent = "Ask about two pictures to compare what the server received of each.";
   }
   showCosts([
     [found.prepared_now ? "offline, just now" : "offline, before", `${time(found.offline_seconds)}, ${size(found.offline_bytes)}`],
