@@ -55,7 +55,10 @@ def test_offline_bytes_are_the_costs() -> None:
     program, cost = small_program(), total_cost(small_program())
     found = estimate(program, REFERENCE, FREE, "gc").total
     ot_bytes = REFERENCE.ot_bytes * cost.gc_ots
-    assert found.offline_bytes == cost.he_upload_bytes + cost.he_reply_bytes + cost.gc_table_bytes + ot_bytes
+    squares = REFERENCE.ot_bytes * (cost.square_ots + cost.truncation_ots) + cost.square_correction_bytes
+    squares += cost.truncation_correction_bytes
+    he_bytes = cost.he_upload_bytes + cost.he_reply_bytes
+    assert found.offline_bytes == he_bytes + cost.gc_table_bytes + ot_bytes + squares
     assert cost.squares == 12 and found.online_bytes > cost.gc_online_bytes + cost.square_online_bytes
 
 
