@@ -7,6 +7,7 @@ import numpy as np
 from sphynx.data.open import open_data
 from sphynx.network.model import load_model, load_normalisation, save_model, save_normalisation
 from sphynx.program.compile import compile_network
+from sphynx.program.cost.deployment import Deployment
 from sphynx.program.folder import save_compiled
 from sphynx.program.quantise import Precision, Quantised
 from sphynx.space.choices import ConvStack
@@ -23,9 +24,9 @@ def save_random_model(folder: Path, stack: ConvStack = "single", *, depth: int =
     save_normalisation(folder, open_data("digits"))
 
 
-def compile_model(folder: Path, precision: Precision = Precision()) -> Quantised:
+def compile_model(folder: Path, precision: Precision = Precision(), deployment: Deployment = Deployment()) -> Quantised:
     network, (mean, std) = load_model(folder), load_normalisation(folder)
     images = np.random.default_rng(0).integers(0, 256, (16, *network.design.image)).astype(np.uint8)
-    made = compile_network(network, mean, std, images, precision)
+    made = compile_network(network, mean, std, images, precision, deployment=deployment)
     save_compiled(folder / "program", made, derivable=True)
     return made

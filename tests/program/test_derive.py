@@ -6,22 +6,37 @@ import numpy as np
 import pytest
 
 from sphynx.errors import InputError
+from sphynx.program.cost.deployment import Deployment
+from sphynx.program.cost.link import LINKS, Link
 from sphynx.program.derive import derive_weights
 from sphynx.program.files import load_program
+from sphynx.program.ir import Truncate
 from sphynx.program.quantise import Precision
 from sphynx.program.weights import CORRECTIONS, WEIGHTS
 from sphynx.space.choices import ConvStack
 from tests.program.models import compile_model, save_random_model
 
+FAR = Link(10.0, 1e12, "far")  # a link of a chain is a round trip
 
-@pytest.mark.parametrize("precision", [Precision(), Precision(12, 10, 11)], ids=["int8", "int16"])
-@pytest.mark.parametrize("stack", ["single", "paper"])
-def test_derived_weights_are_the_compiled_ones(stack: ConvStack, precision: Precision, tmp_path: Path) -> None:
+
+@pytest.mark.parametrize(
+    ("stack", "precision", "link"),
+    [
+        ("single", Precision(), LINKS["lan"]),
+        ("single", Precision(12, 10, 11), FAR),
+        ("paper", Precision(), FAR),
+    ],
+    ids=["single-cut", "single-fused", "paper-fused"],
+)
+def test_derived_weights_are_the_compiled_ones(
+    stack: ConvStack, precision: Precision, link: Link, tmp_path: Path
+) -> None:
     save_random_model(tmp_path, stack)
-    made = compile_model(tmp_path, precision)
+    made = compile_model(tmp_path, precision, Deployment(link=link))
     program = load_program(tmp_path / "program")
     has_chains = any(not step.range_bits for step in program.linears)
-    assert has_chains == (precision == Precision())  # both kinds are derived here: coarse weights make chains cheap
+    is_truncated = any(isinstance(step, Truncate) for step in program.steps)
+    assert (has_chains or is_truncated) == (link.name == "lan")
     assert {file.name for file in (tmp_path / "program").iterdir()} == {"program.json", CORRECTIONS}
     derived = derive_weights(tmp_path, tmp_path / "program", program)
     assert derived.keys() == made.weights.keys() == program.weight_shapes.keys()
@@ -56,3 +71,13 @@ def test_damaged_corrections_are_refused(tmp_path: Path) -> None:
     file.write_bytes(content)
     with pytest.raises(InputError, match="does not match its hash"):
         derive_weights(tmp_path, tmp_path / "program", load_program(tmp_path / "program"))
+
+
+def test_truncated_joints_are_derived(tmp_path: Path) -> None:
+    """Narrow links make the ring's width expensive; a truncation keeps it."""
+    save_random_model(tmp_path, "paper")
+    made = compile_model(tmp_path, Precision(12, 10, 11), Deployment("gc", Link(0.0, 1e5, "narrow")))
+    program = load_program(tmp_path / "program")
+    assert any(isinstance(step, Truncate) for step in program.steps)
+    derived = derive_weights(tmp_path, tmp_path / "program", program)
+    assert all(np.array_equal(derived[name], array) for name, array in made.weights.items())

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sphynx.cli.main import app
-from sphynx.cli.serve import parse_bytes
+from sphynx.cli.options import parse_bytes
 from sphynx.errors import InputError
 from sphynx.service.prediction import ranked
 from sphynx.service.replicas import parse_address

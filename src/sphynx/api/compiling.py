@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sphynx.data.source import FILE, DataSource, Split, recorded_source, save_source
 from sphynx.errors import InputError
 from sphynx.program.by_name import compiled_folder
+from sphynx.program.cost.deployment import Deployment
 from sphynx.program.cost.estimate import Estimate
 from sphynx.program.cost.estimate import estimate as estimate_program
 from sphynx.program.cost.link import Link, parse_link
@@ -193,6 +194,7 @@ def compile(
     stream: bool | None = None,
     approximate: bool = False,
     knees: int = 8,
+    deployment: Deployment | None = None,
 ) -> Compiled:
     """Folds, fuses and quantises a trained network: a run folder, a model's name, what `load` gave, an ONNX file, a
     .pt2 file of torch.export.save, or a torch module, of Sphynx or your own.
@@ -203,10 +205,11 @@ def compile(
     itself: of a file (default 0 and 1) and of a torch module (default: as `calibrate` is). Without a `precision` the
     weights get as few bits as keep the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...), which
     become piecewise linear, with so many `knees`, fitted to these images: `Compiled.approximations` says how far off.
+    The `deployment` says what the network is cut for: its ReLUs' protocol, link, bundles at once, memory for weights.
     """
     if isinstance(network, str | Path) and is_foreign(network):
         readable = _read_file(Path(network), mean, std, approximate, knees)
-        return _compiled(readable, calibrate, precision, image_size, stream)
+        return _compiled(readable, calibrate, precision, image_size, stream, deployment=deployment)
     if isinstance(network, str | Path):
         from sphynx.api.networks import load
 
@@ -221,10 +224,11 @@ def compile(
                 where="--mean, --std",
                 remedy="Leave them out: they are for networks from elsewhere.",
             )
-        return _compiled(read_trained(network), calibrate, precision, image_size, stream, network.source)
+        return _compiled(read_trained(network), calibrate, precision, image_size, stream, network.source, deployment)
     data = _opened(network, calibrate, image_size, stream)
     means, deviations = data.mean if mean is None else mean, data.std if std is None else std
-    return _compiled(_read_module(network, example, data, means, deviations, approximate, knees), data, precision)
+    readable = _read_module(network, example, data, means, deviations, approximate, knees)
+    return _compiled(readable, data, precision, deployment=deployment)
 
 
 def is_foreign(network: str | Path) -> bool:
@@ -279,13 +283,14 @@ def _read_file(
 def _compiled(
     readable: Readable, data: Data | StreamedData | str | Path | None, precision: Precision | None,
     image_size: int | None = None, stream: bool | None = None, known: DataSource | None = None,
+    deployment: Deployment | None = None,
 ) -> Compiled:  # fmt: skip
     from sphynx.data.known import open_known
 
     if data is None or isinstance(data, str | Path):
         where = readable.name or "network"
         data = open_known(str(data or ""), image_size, stream, known, where=where, flag="--calibrate")
-    made, original = readable.compile(data, precision)
+    made, original = readable.compile(data, precision, deployment or Deployment())
     judged = judge(original, made.logits.reshape(original.answers.shape), readable.final)
     return Compiled(
         made.program, made.weights, made.program.name, data.source, made.logit_error, made.corrections,

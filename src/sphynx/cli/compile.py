@@ -12,6 +12,7 @@ from sphynx.cli.judgement_lines import judgement_line, require_close
 from sphynx.cli.output import count, nonlinear_text, print_json, print_table, range_text, short
 from sphynx.cli.output_files import out_folder
 from sphynx.errors import InputError
+from sphynx.program.backends import BackendChoice
 
 if TYPE_CHECKING:
     from sphynx.api.compiling import Compiled
@@ -68,6 +69,14 @@ def compile_run(
             "derived from it and the model when they are needed.",
         ),
     ] = False,
+    relu: Annotated[
+        BackendChoice, typer.Option("--relu", help="The network is cut for this one; auto: the cheaper.")
+    ] = "auto",
+    link: opt.LinkOption = "lan",
+    bundles: Annotated[
+        int, typer.Option("--bundles", min=1, help="Cut for so many bundles prepared at once: they share messages.")
+    ] = 1,
+    weight_memory: opt.WeightMemory = "",
     image_size: opt.DataSize = None,
     stream: opt.KnownStream = None,
     as_json: opt.Json = False,
@@ -91,6 +100,8 @@ def compile_run(
     from sphynx.api.compiling import compile as compile_network
     from sphynx.api.compiling import is_foreign
     from sphynx.program.cost.cost import layer_costs
+    from sphynx.program.cost.deployment import Deployment
+    from sphynx.program.cost.link import parse_link
     from sphynx.program.quantise import Precision
     from sphynx.space.shipped import PROGRAM, model_path
 
@@ -111,6 +122,9 @@ def compile_run(
         stream=stream,
         approximate=approximate,
         knees=knees,
+        deployment=Deployment(
+            opt.backend_for(relu), parse_link(link), bundles, opt.parse_memory(weight_memory, "--weight-memory")
+        ),
     )
     compiled.save(out, derivable=derivable)
     program = compiled.program

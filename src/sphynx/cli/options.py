@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sphynx.run.progress import Voice
     from sphynx.space.design import Design
 
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
 # Which network.
 CellsOption = Annotated[
     str, typer.Option("--cells", help="A published genotype's name (sphynx, darts-v2, pc-darts, ...) or a file.")
@@ -98,6 +100,14 @@ LinkOption = Annotated[
         help="loopback, lan (0.5 ms, 1 Gbit/s), wan (40 ms, 100 Mbit/s), or such as 20ms,300Mbit.",
     ),
 ]
+WeightMemory = Annotated[
+    str,
+    typer.Option(
+        "--weight-memory",
+        help="Memory for prepared weights, such as 8G; those beyond it are transformed when they are needed. "
+        "[default: all of them are held]",
+    ),
+]
 ReluOption = Annotated[BackendChoice, typer.Option("--relu", help="How ReLUs run; auto: the faster one online.")]
 
 
@@ -127,6 +137,20 @@ def say_left_out(data: Data | StreamedData, voice: Voice) -> None:
 def backend_for(choice: BackendChoice) -> Backend | None:
     """None: whichever is faster."""
     return None if choice == "auto" else choice
+
+
+def parse_bytes(text: str, flag: str) -> int:
+    """`500M`, `16G`, `16GB` or a number of bytes."""
+    size = text.removesuffix("B")
+    number, unit = (size[:-1], _UNITS[size[-1]]) if size[-1:] in _UNITS else (size, 1)
+    if not number.isdecimal():
+        raise InputError(f"{text!r} is not a size", where=flag, remedy="Write it as 500M or 16G.")
+    return int(number) * unit
+
+
+def parse_memory(text: str, flag: str) -> int | None:
+    """None: as much as it takes."""
+    return parse_bytes(text, flag) if text else None
 
 
 def parse_backends(text: str, flag: str) -> list[Backend]:

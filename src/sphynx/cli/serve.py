@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sphynx.errors import InputError
-
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+from sphynx.cli import options as opt
 
 
 def serve(
@@ -77,8 +75,8 @@ def serve(
     defaults = Limits()
     limits = Limits(
         workers=workers or defaults.workers,
-        quota_bytes=parse_bytes(quota, "--quota"),
-        memory_bytes=parse_bytes(memory, "--memory"),
+        quota_bytes=opt.parse_bytes(quota, "--quota"),
+        memory_bytes=opt.parse_bytes(memory, "--memory"),
         bundles_per_client=pool,
         images_per_hour=hourly,
         connections=connections,
@@ -101,10 +99,3 @@ def serve(
         processes=processes,
         log=sys.stderr,
     ).serve()
-
-
-def parse_bytes(text: str, flag: str) -> int:
-    number, unit = (text[:-1], UNITS[text[-1]]) if text[-1:] in UNITS else (text, 1)
-    if not number.isdecimal():
-        raise InputError(f"{text!r} is not a size", where=flag, remedy="Write it as 500M or 16G.")
-    return int(number) * unit

@@ -16,6 +16,7 @@ from sphynx.data.streamed import StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import AnyNetwork, as_designed
 from sphynx.program.convolve import Array
+from sphynx.program.cost.deployment import Deployment
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.approximate import Approximation, approximated, curves, outlined
 from sphynx.program.fusion.choose import choose_cuts
@@ -55,13 +56,14 @@ def compile_network(
     class_names: tuple[str, ...] = (),
     name: str = "",
     picture_part: float = 1.0,
+    deployment: Deployment = Deployment(),
 ) -> Quantised:
     """Named as its design unless a name is given."""
     name = name or network.design.name
     with torch.no_grad():
         return compile_walk(
             partial(trace, as_designed(network)), mean, std, calibration, precision,
-            class_names=class_names, name=name, picture_part=picture_part,
+            class_names=class_names, name=name, picture_part=picture_part, deployment=deployment,
         )  # fmt: skip
 
 
@@ -77,11 +79,12 @@ def compile_walk(
     picture_part: float = 1.0,
     final: Final = "",
     knees: int = DEFAULT_KNEES,
+    deployment: Deployment = Deployment(),
 ) -> Quantised:
     """`calibration` are uint8 images like those that will be asked about. Without a precision it is found.
 
     `picture_part` is that of the data which the network knows (`DataFace.picture_part`): clients cut theirs alike.
-    `knees` are how many ReLUs a smooth function may take for each element.
+    `knees` are how many ReLUs a smooth function may take for each element. The network is cut for the `deployment`.
     """
     require_knees(knees)
 
@@ -95,7 +98,7 @@ def compile_walk(
             where="calibration data",
             remedy="Give the data that the network was trained on.",
         )
-    cuts = choose_cuts(outline, precision or FIRST_TRY)
+    cuts = choose_cuts(outline, precision or FIRST_TRY, deployment)
     fused = walk(mean, std, cuts=cuts)
     approximations: tuple[Approximation, ...] = ()
     wanted: Array | None = None

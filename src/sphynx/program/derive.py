@@ -27,8 +27,8 @@ def derive_weights(model: Path, folder: Path, program: Program) -> dict[str, Arr
     corrections = load_corrections(folder, program)
     network = load_model(model)  # at its design's own widths
     with torch.no_grad():
-        # A cut joint is a linear map of its name; no other map has a joint's name.
-        fused = trace(network, *load_normalisation(model), cuts={step.name for step in program.linears})
+        # A cut joint is a step of its name; no other step has a joint's name.
+        fused = trace(network, *load_normalisation(model), cuts={step.name for step in program.steps})
     if _structure(fused.graph) != _structure(program):
         raise InputError(
             "it was compiled from another network than the model beside it",

@@ -92,7 +92,7 @@ def _combine_faults(step: Combine, shapes: Mapping[str, Shape]) -> Iterator[str]
         ):
             if len(index or range(length)) != outputs:
                 yield f"{step.name}: {len(index or range(length))} {axis}s of {summand.source} where {outputs} are made"
-            elif any(not NOTHING <= at < length for at in index):
+            elif index and (min(index) < NOTHING or max(index) >= length):
                 yield f"{step.name}: a {axis} of {summand.source} is outside 0 .. {length - 1}"
     if len(step.constants) not in (0, step.shape.channels):
         yield f"{step.name}: {len(step.constants)} constants for {step.shape.channels} channels"
@@ -144,5 +144,5 @@ def _affine_faults(step: Affine, ring_bits: int) -> Iterator[str]:
         yield f"{step.name}: its scale of {step.scale} is beyond {MAX_SCALE}"
     elif not 0 <= step.range_bits <= ring_bits:
         yield f"{step.name}: its range of {step.range_bits} bits does not fit the ring of {ring_bits} bits"
-    elif isinstance(step, Combine) and any(abs(number) >> (MAX_RING_BITS - 1) for number in step.constants):
+    elif isinstance(step, Combine) and step.constants and max(map(abs, step.constants)) >> (MAX_RING_BITS - 1):
         yield f"{step.name}: a constant does not fit {MAX_RING_BITS} bits"

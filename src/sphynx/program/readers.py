@@ -22,6 +22,7 @@ from sphynx.network.build import as_designed
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
 from sphynx.program.compile import Walk, calibration_set, compile_walk
+from sphynx.program.cost.deployment import Deployment
 from sphynx.program.frontend.export.module import load_module, read_module
 from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.frontend.operators.network import OperatorNetwork
@@ -54,7 +55,12 @@ class Readable:
         with torch.no_grad():
             self.walk(self.mean, self.std, outline=True)
 
-    def compile(self, data: Data | StreamedData, precision: Precision | None = None) -> tuple[Quantised, Original]:
+    def compile(
+        self,
+        data: Data | StreamedData,
+        precision: Precision | None = None,
+        deployment: Deployment = Deployment(),
+    ) -> tuple[Quantised, Original]:
         """And what the float network answers to the calibration images."""
         if self.design is not None:
             require_fit(self.design, data, trained=True)
@@ -64,7 +70,7 @@ class Readable:
             made = compile_walk(
                 self.walk, self.mean, self.std, images, precision,
                 class_names=data.train.class_names, name=self.name, picture_part=data.picture_part, final=self.final,
-                knees=self.knees,
+                knees=self.knees, deployment=deployment,
             )  # fmt: skip
         if self.judge is None:
             answers, by = finished(made.float_logits.reshape(len(images), -1), self.final), OURSELVES

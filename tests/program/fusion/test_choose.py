@@ -1,15 +1,21 @@
 """Cuts by cost: whole cells where that is cheap, chains where borders would cost more than they save."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import torch
 
 from sphynx.program.cost.cost import total_cost
+from sphynx.program.cost.deployment import Deployment
+from sphynx.program.cost.link import LINKS
 from sphynx.program.cost.widths import compared_tensors, guess_bits, guess_program
 from sphynx.program.frontend.torch_network import trace
+from sphynx.program.fusion.affine import Window
 from sphynx.program.fusion.choose import choose_cuts
-from sphynx.program.fusion.fuse import Fused
+from sphynx.program.fusion.fuse import Fused, Fuser, truncated_joint
+from sphynx.program.quantise import Precision
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
@@ -46,3 +52,44 @@ def test_padded_stacks_stay_chains_of_two() -> None:
     ring_bits, products = ring_and_products(outline, cuts)
     assert ring_bits < ring_and_products(outline, joints)[0]
     assert products < ring_and_products(outline, ())[1] / 2
+
+
+def inverted_residuals(widths: tuple[int, ...]) -> Callable[[Collection[str]], Fused]:
+    """MobileNetV2's blocks: thin maps that nothing rectifies, each expanded, convolved channel by channel, reduced."""
+
+    def outline(cuts: Collection[str]) -> Fused:
+        fuser = Fuser(Shape(3, 16, 16), MEAN, STD, cuts=cuts, outline=True)
+        size, wide = Window(1, 1, 16, 16), 96
+        node = fuser.relu(fuser.convolve(fuser.input, np.ones((16, 3, 3, 3)), Window(3, 3, 16, 16, top=1, left=1)), "0")
+        channels = 16
+        for number, width in enumerate(widths):
+            x = fuser.relu(fuser.convolve(node, np.ones((wide, channels, 1, 1)), size), f"{number}.expanded")
+            x = fuser.convolve(x, np.ones((wide, 1, 3, 3)), Window(3, 3, 16, 16, top=1, left=1), groups=wide)
+            x = fuser.convolve(fuser.relu(x, f"{number}.activation"), np.ones((width, wide, 1, 1)), size)
+            node = fuser.joint(x + node if width == channels else x, f"{number}.joint")
+            channels = width
+        return fuser.finish(fuser.convolve(node, np.ones((10, channels, 16, 16)), Window(16, 16, 1, 1)), "logits")
+
+    return outline
+
+
+def test_thin_maps_of_inverted_residuals_are_truncated_instead_of_expanded_again_and_again() -> None:
+    outline = inverted_residuals((16, 16, 16, 16))
+    cuts = choose_cuts(outline, Precision(12, 10, 11))
+    assert {truncated_joint(joint) for joint in outline(()).joints[:-1]} <= cuts
+    whole, cut = (guess_program(g, guess_bits(g, 12, 10, 11), 12) for g in (outline(()).graph, outline(cuts).graph))
+    assert total_cost(cut).he_products < total_cost(whole).he_products
+    assert cut.ring_bits <= whole.ring_bits + 1
+
+
+def test_memory_and_bundles_set_the_price() -> None:
+    """Weights that memory does not hold are transformed for each preparation: then fewer of them are better."""
+    outline = inverted_residuals((32, 32, 32))
+
+    def weights(deployment: Deployment) -> int:
+        graph = outline(choose_cuts(outline, Precision(12, 10, 11), deployment)).graph
+        return total_cost(guess_program(graph, guess_bits(graph, 12, 10, 11), 12)).he_weights
+
+    held, tight = (Deployment("gmw", LINKS["wan"], 1, memory) for memory in (None, 0))
+    assert weights(tight) <= weights(held)
+    assert weights(replace(tight, bundles=1000)) >= weights(tight)

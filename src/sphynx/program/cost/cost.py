@@ -38,6 +38,7 @@ class LayerCost:
     ring_macs: int = 0  # of them those that the ring convolution makes: none of padding
     convolutions: int = 0
     he_products: int = 0
+    he_weights: int = 0  # polynomials that are prepared: tiles of an image share theirs
     he_uploads: int = 0
     he_replies: int = 0
     he_upload_bytes: int = 0
@@ -240,6 +241,7 @@ def _linear_cost(
         ring_macs=sum(shape.multiplications for shape in shapes),
         convolutions=len(shapes),
         he_products=plan.products,
+        he_weights=plan.products // plan.tiles,
         he_uploads=uploads,
         he_replies=plan.replies,
         he_upload_bytes=uploads * params.upload_bytes,

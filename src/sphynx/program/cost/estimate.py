@@ -145,9 +145,9 @@ def faster_backend(program: Program, rates: Rates, link: Link, batch: int = 1) -
 
 
 def layer_times(
-    program: Program, costs: Mapping[str, LayerCost], rates: Rates, link: Link, backend: Backend
+    program: Program, costs: Mapping[str, LayerCost], rates: Rates, link: Link, backend: Backend, bundles: int = 1
 ) -> Iterator[LayerTime]:
-    """Of those linear maps whose costs are given."""
+    """Of those linear maps whose costs are given. Bundles that are prepared at once share their messages."""
     limbs = -(-program.ring_bits // 8)
     first = next(program.linears).name
     he = rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large
@@ -161,8 +161,8 @@ def layer_times(
             _square_step(cost, rates),
             _gate_step(cost, rates),
         )
-        offline = sum(step.seconds(rates, link, overlaps=name != first) for step in steps)
-        offline += link.round_trip_s if name in program.links else 0.0
+        offline = sum(step.seconds(rates, link, bundles, overlaps=name != first) for step in steps)
+        offline += link.round_trip_s / bundles if name in program.links else 0.0
         online = cost.ring_macs * limbs / rates.limb_macs_per_s / rates.cores + cost.convolutions * rates.step_s
         online += _nonlinear_online(cost, rates, link, backend)
         offline_bytes = sum(step.up_bytes + step.down_bytes for step in steps)
@@ -178,8 +178,9 @@ class _Step:
     up_bytes: float
     down_bytes: float
 
-    def seconds(self, rates: Rates, link: Link, *, overlaps: bool) -> float:
-        work = self.work + self.messages * rates.message_s + (self.up_bytes + self.down_bytes) * rates.byte_s
+    def seconds(self, rates: Rates, link: Link, bundles: int, *, overlaps: bool) -> float:
+        messages = self.messages / bundles
+        work = self.work + messages * rates.message_s + (self.up_bytes + self.down_bytes) * rates.byte_s
         parts = (work / rates.cores, link.transfer_s(self.up_bytes), link.transfer_s(self.down_bytes))
         return max(parts) if overlaps else sum(parts)
 

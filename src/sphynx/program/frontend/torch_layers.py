@@ -5,8 +5,21 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
-from sphynx.program.fusion.affine import Floats
+from sphynx.program.fusion.affine import Floats, used_taps
+from sphynx.program.fusion.fuse import Fuser
+
+_patterns = WeakIdKeyDictionary()  # by tensor: its version, and where it is not zero
+
+
+def kernel_of(fuser: Fuser, tensor: Tensor) -> Floats:
+    """A convolution's weights; in an outline, of which a choice of cuts makes hundreds, ones where a tap is used."""
+    if not fuser.is_outline:
+        return array_of(tensor)
+    if tensor not in _patterns or _patterns[tensor][0] != tensor._version:
+        _patterns[tensor] = tensor._version, used_taps(array_of(tensor))
+    return np.broadcast_to(_patterns[tensor][1], tuple(tensor.shape))
 
 
 def array_of(tensor: Tensor) -> Floats:

@@ -15,7 +15,7 @@ from sphynx.network.micro import MicroNetwork
 from sphynx.network.operations import FactorizedReduction
 from sphynx.network.reference import BasicBlock, ResNet18, WideResNet
 from sphynx.network.stream import StreamNetwork
-from sphynx.program.frontend.torch_layers import array_of, fixed_norm
+from sphynx.program.frontend.torch_layers import array_of, fixed_norm, kernel_of
 from sphynx.program.frontend.torch_stream import walk_stream
 from sphynx.program.fusion.affine import Node, Window
 from sphynx.program.fusion.fuse import Fused, Fuser, adaptive_spans, sliding_spans
@@ -157,7 +157,7 @@ class _Walker:
         height = windows(x.shape.height, rows, stride, top, dilation)
         width = windows(x.shape.width, columns, stride, left, dilation)
         window = Window(rows, columns, height, width, stride, dilation, top, left)
-        y = self.fuser.convolve(x, array_of(layer.weight), window, layer.groups)
+        y = self.fuser.convolve(x, kernel_of(self.fuser, layer.weight), window, layer.groups)
         return y if layer.bias is None else self.fuser.scale(y, np.ones(layer.out_channels), array_of(layer.bias))
 
     def reduction(self, layer: FactorizedReduction, x: Node) -> Node:

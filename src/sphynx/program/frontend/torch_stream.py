@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from sphynx.network.stream import StreamBlock, StreamNetwork
-from sphynx.program.frontend.torch_layers import array_of, fixed_norm
+from sphynx.program.frontend.torch_layers import array_of, fixed_norm, kernel_of
 from sphynx.program.fusion.affine import Node, Window
 from sphynx.program.fusion.fuse import Fuser
 from sphynx.space.stream import KERNEL
@@ -33,7 +33,7 @@ def walk_stream(fuser: Fuser, network: StreamNetwork) -> Node:
         size, padding = convolution.kernel_size[0], int(convolution.padding[0])
         height, width = (length + 2 * halo for length in inside[1:])
         window = Window(size, size, height, width, convolution.stride[0], top=padding, left=padding)
-        stream = fuser.scale(fuser.convolve(stream, array_of(convolution.weight), window), *fixed_norm(norm))
+        stream = fuser.scale(fuser.convolve(stream, kernel_of(fuser, convolution.weight), window), *fixed_norm(norm))
         for place, block in enumerate(stage.children()):
             assert isinstance(block, StreamBlock)
             stream = _joint(fuser, stream, halo, f"stages.{number}.{place}.stream")
@@ -63,11 +63,13 @@ def _block(fuser: Fuser, block: StreamBlock, stream: Node, inside: Shape, halo: 
     assert isinstance(first, nn.Conv2d) and isinstance(second, nn.Conv2d)
     # Output 0 of the first convolution reads the stream from position -1 on, which lies halo - 1 into its map.
     window = Window(KERNEL, KERNEL, inside.height, inside.width, top=1 - halo, left=1 - halo)
-    z = fuser.scale(fuser.convolve(stream, array_of(first.weight), window), *fixed_norm(first_norm))
+    z = fuser.scale(fuser.convolve(stream, kernel_of(fuser, first.weight), window), *fixed_norm(first_norm))
     rectified = fuser.relu(z, f"{name}.activation")
     window = Window(KERNEL, KERNEL, stream.shape.height, stream.shape.width, top=halo + 1, left=halo + 1)
     factor, shift = fixed_norm(second_norm)
-    added = fuser.scale(fuser.convolve(rectified, array_of(second.weight), window), factor, np.zeros(len(shift)))
+    added = fuser.scale(
+        fuser.convolve(rectified, kernel_of(fuser, second.weight), window), factor, np.zeros(len(shift))
+    )
     # Beyond the core the block adds nothing: not its batch norm's shift either.
     ring = max(0, halo - 1)
     constant = np.zeros((len(shift), *stream.shape[1:]))

@@ -151,6 +151,14 @@ def _taps(rows: Places, columns: Places) -> tuple[slice, slice, Places, Places]:
     return every, every, rows[:, None], columns
 
 
+def used_taps(weights: Floats) -> Floats:
+    """1 where any channel has a weight, as a kernel of one channel."""
+    if weights.strides[:2] == (0, 0):  # all channels are alike
+        weights = weights[:1, :1]
+    used: Floats = np.any(weights, axis=(0, 1), keepdims=True).astype(np.float64)
+    return used
+
+
 def ungrouped(weights: Floats, groups: int) -> Floats:
     """A grouped convolution's kernels as dense ones."""
     if groups == 1:

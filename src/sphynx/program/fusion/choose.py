@@ -1,124 +1,183 @@
 """Where a network is cut into chains of linear maps: by cost.
 
-Fusing two convolutions saves a hop and ring bits; it costs a wider kernel and, where the outer one reads padding, terms
-for the border. Every joint (fuse.py) can be cut instead. What a cut costs its cell depends on other cells only through
-the ring's width, so for each of a few widths every cell takes its cheapest cuts that the width allows, and then the
-cheapest width is taken. The price is the estimated time of one inference, offline and online: one core, a LAN, garbled
-circuits, widths guessed from shapes, and a share of preparing the weights, which also stands for the memory they take.
+Fusing two convolutions saves a hop and ring bits; it costs a wider kernel, terms for the border where the outer one
+reads padding, and in a residual stream one convolution for each earlier block. Every joint (fuse.py) can be cut
+instead: into a chain, which widens the ring, or into a chain with a truncation, which takes messages.
+
+Joints that a linear map may read together are an island; what a cut costs depends on other islands only through the
+ring's width. So for each of a few widths every island takes its cheapest cuts that the width allows, and then the
+cheapest width is taken. Widths are guessed from shapes; cost/deployment.py says what the price is for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations
+from itertools import product
 
-from sphynx.program.cost.cost import layer_costs
+from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.cost.cost import LayerCost, layer_costs
+from sphynx.program.cost.deployment import Deployment
 from sphynx.program.cost.estimate import REFERENCE, layer_times
-from sphynx.program.cost.link import LINKS
-from sphynx.program.cost.widths import compared_tensors, guess_bits, guess_program
-from sphynx.program.fusion.fuse import Fused
-from sphynx.program.ir import MAX_RING_BITS, Program
+from sphynx.program.cost.widths import guess_bits, guess_program, guess_ring
+from sphynx.program.fusion.fuse import Fused, truncated_joint
+from sphynx.program.fusion.islands import Islands, find_islands
+from sphynx.program.ir import MAX_RING_BITS, Graph, Program
 from sphynx.program.quantise import Precision
 
 Cuts = frozenset[str]
+States = tuple[int, ...]  # of joints: 0 fused, 1 cut, 2 cut and truncated
 Outline = Callable[[Collection[str]], Fused]
 
 RING_BITS = (*range(28, 48, 4), 48, 56, MAX_RING_BITS)
-PREPARED_PRODUCT_SECONDS = 10e-6  # a weight polynomial's transform takes ten times that, and serves many inferences
-_FEW_JOINTS = 3  # all their subsets are tried
+_FEW_JOINTS = 2  # all their states are tried
+_PATIENCE = 4  # a link of a chain takes a dozen bits: so many widths
 
 
-def choose_cuts(outline: Outline, precision: Precision = Precision()) -> Cuts:
+def choose_cuts(outline: Outline, precision: Precision = Precision(), deployment: Deployment = Deployment()) -> Cuts:
     """`outline` makes the network's outline with these cuts."""
     joints = outline(()).joints
-    cells = {
-        cell: Cuts(joint for joint in joints if _cell(joint) == cell) for cell in dict.fromkeys(map(_cell, joints))
-    }
-    search = _Search(outline, precision, cells)
-    return min((search.best(ring_bits) for ring_bits in RING_BITS), key=lambda found: found[0])[1]
+    if not joints:
+        return Cuts()
+    search = _Search(outline, precision, deployment, find_islands(outline, joints))
+    backend = deployment.backend or search.cheaper_backend()
+    held = (True,) if deployment.memory_bytes is None else (True, False)
+    best: tuple[float, Cuts] = (float("inf"), Cuts())
+    dearer = 0  # widths in a row that made nothing cheaper
+    for ring_bits in RING_BITS:
+        found = min((search.plan(ring_bits, backend, held=h) for h in held), key=lambda plan: plan[0])
+        dearer = 0 if found[0] < best[0] else dearer + (best[0] < float("inf"))
+        best = min(best, found, key=lambda plan: plan[0])
+        if dearer == _PATIENCE or all(form.ring_bits <= ring_bits for form in search.forms.values()):
+            break  # a wider ring pays no more, or allows no more
+    return best[1]
 
 
 @dataclass(frozen=True)
 class _Form:
-    """A cell with some cuts: its linear maps, the bits that their widest range needs, the program in a ring."""
+    """An island with some cuts: its linear maps, the ring that it needs, the program in a ring."""
 
     layers: tuple[str, ...]
-    bits: int
+    ring_bits: int
     program: Callable[[int], Program]
+
+
+@dataclass(frozen=True)
+class _Pricing:
+    ring_bits: int
+    backend: Backend
+    held: bool  # whether weights are held in memory or transformed for each preparation
 
 
 @dataclass
 class _Search:
     outline: Outline
     precision: Precision
-    cells: dict[str, Cuts]
-    forms: dict[tuple[str, Cuts], _Form] = field(default_factory=dict)
-    prices: dict[tuple[str, Cuts, int], float] = field(default_factory=dict)
+    deployment: Deployment
+    islands: Islands
+    forms: dict[tuple[int, Cuts], _Form] = field(default_factory=dict)
+    costs: dict[tuple[int, Cuts, int], dict[str, LayerCost]] = field(default_factory=dict)
+    prices: dict[tuple[int, Cuts, _Pricing], float] = field(default_factory=dict)
+    last: dict[int, States] = field(default_factory=dict)  # of each island, what was best before
 
-    def best(self, most_bits: int) -> tuple[float, Cuts]:
-        """The price of all cells and their cuts in the narrowest ring; infinite where some cell needs more bits."""
-        chosen = {cell: self.best_cuts(cell, most_bits) for cell in self.cells}
-        parts = [*chosen.items(), ("", Cuts())]
-        ring_bits = min(most_bits, max(self.form(cell, cuts).bits for cell, cuts in parts))
-        return sum(self.seconds(cell, cuts, ring_bits) for cell, cuts in parts), Cuts().union(*chosen.values())
+    def plan(self, most_bits: int, backend: Backend, *, held: bool) -> tuple[float, Cuts]:
+        """The price of all islands and their cuts in the narrowest ring; infinite where one needs more bits."""
+        pricing = _Pricing(most_bits, backend, held)
+        chosen = [self.best_cuts(island, pricing) for island in range(len(self.islands.joints))]
+        parts = [(self.islands.rest, Cuts()), *enumerate(chosen)]
+        ring_bits = max(self.form(island, cuts).ring_bits for island, cuts in parts)
+        if ring_bits > most_bits:
+            return float("inf"), Cuts()
+        pricing = _Pricing(ring_bits, backend, True)
+        seconds = sum(self.seconds(island, cuts, pricing) for island, cuts in parts)
+        weights = sum(c.he_weights for island, cuts in parts for c in self.cost(island, cuts, ring_bits).values())
+        beyond = max(0.0, weights - self.deployment.held_weights(ring_bits))
+        return seconds + beyond * self.deployment.weight_seconds(held=False), Cuts().union(*chosen)
 
-    def best_cuts(self, cell: str, ring_bits: int) -> Cuts:
-        """Ties go to fewer cuts. Of many joints the one whose flip helps most is flipped until none helps."""
-        joints = sorted(self.cells[cell])
+    def cheaper_backend(self) -> Backend:
+        """With every joint truncated: cuts change little of what ReLUs cost."""
+        parts = [(self.islands.rest, Cuts())]
+        parts += [(n, _cuts(own, (2,) * len(own))) for n, own in enumerate(self.islands.joints)]
+        ring_bits = max(self.form(island, cuts).ring_bits for island, cuts in parts)
+
+        def seconds(backend: Backend) -> float:
+            return sum(self.seconds(island, cuts, _Pricing(ring_bits, backend, True)) for island, cuts in parts)
+
+        return min(BACKENDS, key=seconds)
+
+    def best_cuts(self, island: int, pricing: _Pricing) -> Cuts:
+        """Ties go to fewer cuts. Of many joints one after the other takes its best state, until none changes."""
+        joints = self.islands.joints[island]
 
         def price(cuts: Cuts) -> float:
-            return self.seconds(cell, cuts, ring_bits)
+            return self.seconds(island, cuts, pricing)
 
         if len(joints) <= _FEW_JOINTS:
-            sizes = range(len(joints) + 1)
-            return min(map(Cuts, chain.from_iterable(combinations(joints, size) for size in sizes)), key=price)
-        found = Cuts()
-        for start in (Cuts(), Cuts(joints)):
-            best, before = start, None
-            while best != before:
-                before = best
-                best = min((best, *(best ^ {joint} for joint in joints)), key=price)
-            found = min((found, best), key=price)
-        return found
+            return min((_cuts(joints, states) for states in product(range(3), repeat=len(joints))), key=price)
+        fused = (0,) * len(joints)
+        found = [_descended(joints, start, price) for start in (fused, self.last.get(island, (2,) * len(joints)))]
+        self.last[island] = min(found, key=lambda states: price(_cuts(joints, states)))
+        return _cuts(joints, self.last[island])
 
-    def seconds(self, cell: str, cuts: Cuts, ring_bits: int) -> float:
-        """Of the cell alone; of all that belongs to no cell with joints where its name is empty."""
-        key = (cell, cuts, ring_bits)
+    def seconds(self, island: int, cuts: Cuts, pricing: _Pricing) -> float:
+        """Of the island alone, or of all that belongs to none."""
+        key = (island, cuts, pricing)
         if key not in self.prices:
-            self.prices[key] = self.price(cell, cuts, ring_bits)
+            self.prices[key] = self.price(island, cuts, pricing)
         return self.prices[key]
 
-    def price(self, cell: str, cuts: Cuts, ring_bits: int) -> float:
-        form = self.form(cell, cuts)
-        if form.bits > ring_bits:
+    def price(self, island: int, cuts: Cuts, pricing: _Pricing) -> float:
+        form, deployment = self.form(island, cuts), self.deployment
+        if form.ring_bits > pricing.ring_bits:
             return float("inf")
-        program = form.program(ring_bits)
-        costs = dict(layer_costs(program, form.layers))
-        times = layer_times(program, costs, REFERENCE, LINKS["lan"], "gc")
+        costs = self.cost(island, cuts, pricing.ring_bits)
+        program = form.program(pricing.ring_bits)
+        times = layer_times(program, costs, REFERENCE, deployment.link, pricing.backend, deployment.bundles)
+        weights = sum(cost.he_weights for cost in costs.values())
         seconds = sum(time.offline_seconds + time.online_seconds for time in times)
-        return seconds + sum(cost.he_products for cost in costs.values()) * PREPARED_PRODUCT_SECONDS
+        return seconds + weights * deployment.weight_seconds(held=pricing.held)
 
-    def form(self, cell: str, cuts: Cuts) -> _Form:
-        """All other cells are cut everywhere: their outlines are made fastest then."""
-        if (cell, cuts) not in self.forms:
-            others = (joints for name, joints in self.cells.items() if name != cell)
-            graph = self.outline(cuts.union(*others)).graph
-            precision = self.precision
-            bits = guess_bits(graph, precision.weight_bits, precision.activation_bits, precision.link_bits)
-            own = tuple(step.name for step in graph.linears if self.owner(step.name) == cell)
-            compared = [name for name in compared_tensors(graph) if self.owner(name) == cell]
-            self.forms[cell, cuts] = _Form(
-                own,
-                max((bits[name] for name in compared), default=0),
-                lambda ring_bits: guess_program(graph, bits, precision.weight_bits, ring_bits),
-            )
-        return self.forms[cell, cuts]
+    def cost(self, island: int, cuts: Cuts, ring_bits: int) -> dict[str, LayerCost]:
+        key = (island, cuts, ring_bits)
+        if key not in self.costs:
+            form = self.form(island, cuts)
+            self.costs[key] = dict(layer_costs(form.program(ring_bits), form.layers))
+        return self.costs[key]
 
-    def owner(self, layer: str) -> str:
-        cell = _cell(layer)
-        return cell if cell in self.cells else ""
+    def form(self, island: int, cuts: Cuts) -> _Form:
+        """All other islands are truncated everywhere: their rings are narrowest then, and their outlines fast."""
+        key = (island, cuts)
+        if key not in self.forms:
+            others = (truncated_joint(joint) for joint in self.islands.others(island))
+            graph = self.outline(cuts.union(others)).graph
+            self.forms[key] = self._form(island, graph)
+        return self.forms[key]
+
+    def _form(self, island: int, graph: Graph) -> _Form:
+        precision = self.precision
+        bits = guess_bits(graph, precision.weight_bits, precision.activation_bits, precision.link_bits)
+        programs: dict[int, Program] = {}
+
+        def program(ring_bits: int) -> Program:
+            if ring_bits not in programs:
+                programs[ring_bits] = guess_program(graph, bits, precision.weight_bits, ring_bits)
+            return programs[ring_bits]
+
+        own = tuple(step.name for step in graph.linears if self.islands.owner(step.name, island) == island)
+        return _Form(own, guess_ring(graph, bits), program)
 
 
-def _cell(name: str) -> str:
-    return ".".join(name.split(".")[:2])
+def _descended(joints: Sequence[str], states: States, price: Callable[[Cuts], float]) -> States:
+    best, before = price(_cuts(joints, states)), None
+    while best != before:
+        before = best
+        for number in range(len(joints)):
+            tried = [(*states[:number], state, *states[number + 1 :]) for state in range(3)]
+            states = min(tried, key=lambda chosen: price(_cuts(joints, chosen)))
+        best = price(_cuts(joints, states))
+    return states
+
+
+def _cuts(joints: Sequence[str], states: States) -> Cuts:
+    both = zip(joints, states, strict=True)
+    return Cuts(joint if state == 1 else truncated_joint(joint) for joint, state in both if state)

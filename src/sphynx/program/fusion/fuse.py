@@ -1,8 +1,8 @@
 """Builds the fused graph: nodes stay symbolic (affine.py) until a nonlinearity, or a cut, needs their values.
 
 `convolve`, `scale`, `shift`, `average` and `joint` are what a network's walker calls (frontend/).
-`cuts` names joints whose node becomes a tensor of its own all the same, which makes a chain of two maps: where that is
-cheaper (choose.py).
+`cuts` names joints whose node becomes a tensor of its own all the same, which makes a chain of two maps, where that is
+cheaper (choose.py). A chain widens the ring; `truncated_joint` of a name in `cuts` truncates the tensor too.
 
 What a node takes of tensors as it is becomes a public sum, beside the linear map of the rest.
 
@@ -18,7 +18,7 @@ from math import lcm, prod
 
 import numpy as np
 
-from sphynx.program.fusion.affine import Floats, Node, Reads, Window, compose, consolidated, ungrouped
+from sphynx.program.fusion.affine import Floats, Node, Reads, Window, compose, consolidated, ungrouped, used_taps
 from sphynx.program.fusion.kernel_axis import Sliding
 from sphynx.program.fusion.selection import Selection
 from sphynx.program.fusion.terms import Crop, merged_terms
@@ -27,6 +27,7 @@ from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Gate, Graph, Linea
 from sphynx.program.steps import made_shape
 from sphynx.space.tally import Shape
 
+SUM_SUFFIX = ".map"  # of the linear map beside what a node takes of tensors as it is
 BOTTLENECK = 2  # as many times fewer channels than its source has: then the source costs more to read
 
 
@@ -73,14 +74,14 @@ class Fuser:
         if not is_bottleneck and all(reads.is_pointwise(node.shape) for reads in node.kernels):
             return node
         self._joints.append(name)
+        truncated = truncated_joint(name)
+        if truncated in self._cuts:
+            return self.activate(Truncate(truncated, self.compared(node, name), 0))
         return self.as_tensor(node, name) if name in self._cuts else node
 
     def convolve(self, node: Node, weights: Floats, window: Window, groups: int = 1) -> Node:
         channels = len(weights)
-        if self.is_outline:
-            weights = np.any(weights != 0, axis=(0, 1))[None, None].astype(np.float64)
-        else:
-            weights = ungrouped(weights, groups)
+        weights = used_taps(weights) if self.is_outline else ungrouped(weights, groups)
         return compose(self.settled(node), weights, window, channels, groups)
 
     def scale(self, node: Node, factor: Floats, shift: Floats) -> Node:
@@ -289,8 +290,8 @@ class Fuser:
         if not apart:
             self._append(linear, name)
             return
-        self._append(linear, f"{name}.map")
-        self.combine(name, (Selection.whole(f"{name}.map", node.shape), *apart))
+        self._append(linear, f"{name}{SUM_SUFFIX}")
+        self.combine(name, (Selection.whole(f"{name}{SUM_SUFFIX}", node.shape), *apart))
 
     def _append(self, node: Node, name: str) -> None:
         terms, weights = [], []
@@ -318,6 +319,11 @@ class Fuser:
             spans = [tuple((n, n + 1) for n in range(*run)) for run in (rows, columns)]
             self._add(Pool(name, crop.source, spans[0], (1,) * len(spans[0]), spans[1], (1,) * len(spans[1])))
         return name
+
+
+def truncated_joint(name: str) -> str:
+    """The tensor of a joint with as many bits as an activation has: its name, and the cut that makes it."""
+    return f"{name}.truncated"
 
 
 def _is_dense(reads: Reads) -> bool:

@@ -7,6 +7,7 @@ nothing (`Combine`), and selections of selections are selections.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sphynx.program.fusion.kernel_axis import Sliding
 from sphynx.program.ir import NOTHING, Summand
@@ -59,6 +60,7 @@ class Selection:
         return (rows, columns) if rows and columns and rows.stride == columns.stride else None
 
 
+@lru_cache(maxsize=4096)
 def _through(inner: Index, outer: Index | None) -> Index:
     return inner if outer is None else tuple(NOTHING if at == NOTHING else inner[at] for at in outer)
 

@@ -1,0 +1,121 @@
+"""Unmodified torchvision networks, compiled and asked privately: one JSON file for each below results/zoo.
+
+    python benchmarks/zoo.py [NAME ...] [--out results/zoo] [--weight-memory 8G] [--budget 24G]       (or: make zoo)
+
+Each runs in a process of its own, so that its peak memory is known: both parties, weights and compiler together.
+`python docs/make_zoo.py > docs/results/zoo.md` makes the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from zoo_networks import MEAN, STD, ZOO, Entry, answers, as_data, export, network
+
+from sphynx.api.both_parties import ask_privately
+from sphynx.api.compiling import compile as compile_network
+from sphynx.cli.options import parse_memory
+from sphynx.errors import SphynxError
+from sphynx.program.backends import Backend
+from sphynx.program.cost.cost import total_cost
+from sphynx.program.cost.deployment import Deployment
+from sphynx.program.interpret import interpret
+from sphynx.record import Record
+
+RESULTS = Path(__file__).parents[1] / "results/zoo"
+
+
+@dataclass(frozen=True)
+class Row(Record):
+    """What one network gave. Seconds and bytes are of one private inference, both parties on this machine."""
+
+    network: str
+    size: int
+    parameters: int
+    relus: int
+    comparisons: int
+    truncations: int
+    he_products: int
+    ring_bits: int
+    weight_bits: int
+    logit_error: float
+    images: int
+    same_class: int  # of the integer program as of the float network
+    float_correct: int
+    backend: str
+    exact: bool  # private logits equal to the integer oracle's, bit for bit
+    offline_seconds: float
+    online_seconds: float
+    offline_bytes: int
+    online_bytes: int
+    compile_seconds: float
+    peak_bytes: int
+    weight_memory_bytes: int | None
+    machine: str
+
+
+def measure(entry: Entry, backend: Backend, memory_bytes: int | None) -> Row:
+    data = as_data(entry.size)
+    module = network(entry, data)
+    real = answers(module, data.test.images).argmax(1)
+    started = time.perf_counter()
+    deployment = Deployment(backend, memory_bytes=memory_bytes)
+    with tempfile.TemporaryDirectory() as folder:
+        file = export(module, entry, Path(folder))
+        compiled = compile_network(file, calibrate=data, mean=MEAN, std=STD, deployment=deployment)
+    compile_seconds = time.perf_counter() - started
+    images = data.test.images.numpy()
+    oracle = interpret(compiled.program, compiled.weights, images)
+    (answer,) = ask_privately(compiled.program, compiled.weights, images[:1], backend)
+    cost = total_cost(compiled.program)
+    return Row(
+        entry.network, entry.size, sum(parameter.numel() for parameter in module.parameters()),
+        cost.relus, cost.comparisons, cost.truncations, cost.he_products,
+        compiled.program.ring_bits, compiled.program.weight_bits, compiled.logit_error or 0.0,
+        len(images), int((torch.from_numpy(oracle).argmax(1) == real).sum()), int((real == data.test.labels).sum()),
+        backend, bool(np.array_equal(answer.integer_logits, oracle[0])),
+        answer.offline_seconds, answer.online_seconds, answer.offline_bytes, answer.online_bytes,
+        compile_seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, memory_bytes,
+        f"{os.cpu_count()} cores, {platform.machine()}",
+    )  # fmt: skip
+
+
+def main() -> None:
+    known = {entry.name: entry for entry in ZOO}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*known, []], help="all of them unless given")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--relu", choices=("gc", "gmw"), default="gmw")
+    parser.add_argument("--weight-memory", default="", help="for prepared weights, such as 8G")
+    parser.add_argument("--here", action="store_true", help="in this process, not in one for each")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    failed = False
+    for name in options.names or known:
+        if not options.here:
+            print(name, file=sys.stderr, flush=True)
+            words = [sys.executable, __file__, name, "--here", "--out", str(options.out), "--relu", options.relu]
+            failed |= subprocess.run([*words, "--weight-memory", options.weight_memory], check=False).returncode != 0
+            continue
+        try:
+            row = measure(known[name], options.relu, parse_memory(options.weight_memory, "--weight-memory"))
+        except SphynxError as error:
+            sys.exit(str(error))
+        (options.out / f"{name}.json").write_text(json.dumps(row.to_json(), indent=1) + "\n")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""What a program is compiled for: the protocol for ReLUs, the link, bundles at once, memory. That sets its price.
+
+The price is the estimated time of one inference, offline and online, on one core of the reference machine, and a share
+of preparing the weights, which also stands for the memory that they take. Weights for which the memory is too small are
+transformed again for every preparation of bundles (protocol/linear.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sphynx.core import rlwe
+from sphynx.errors import InputError
+from sphynx.program.backends import Backend
+from sphynx.program.cost.link import LINKS, Link
+
+RESIDUE_BYTES = 4
+TRANSFORM_SECONDS = 100e-6  # of one weight polynomial
+INFERENCES = 10  # that share a weight which is prepared once, at least
+
+
+@dataclass(frozen=True)
+class Deployment:
+    backend: Backend | None = None  # None: whichever is cheaper
+    link: Link = LINKS["lan"]
+    bundles: int = 1  # prepared at once: they share messages, and transforms of weights that are not held
+    memory_bytes: int | None = None  # of prepared weights; None: all of them are held
+
+    def __post_init__(self) -> None:
+        if self.bundles < 1:
+            raise InputError(f"{self.bundles} bundles at once are not possible", remedy="Prepare at least one.")
+
+    def held_weights(self, ring_bits: int) -> float:
+        """As many polynomials as the memory holds."""
+        if self.memory_bytes is None:
+            return float("inf")
+        params = rlwe.Params.for_ring(ring_bits)
+        return self.memory_bytes / (RESIDUE_BYTES * params.n * len(params.primes))
+
+    def weight_seconds(self, *, held: bool) -> float:
+        """Of transforming one polynomial, for one inference."""
+        return TRANSFORM_SECONDS / (INFERENCES if held else self.bundles)
