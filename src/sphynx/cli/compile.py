@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sphynx.cli import options as opt
+from sphynx.cli.compile_table import cost_line, print_program, program_json
 from sphynx.cli.judgement_lines import judgement_line, require_close
-from sphynx.cli.output import count, nonlinear_text, print_json, print_table, range_text, short
+from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_folder
 from sphynx.errors import InputError
 from sphynx.program.backends import BackendChoice
 
 if TYPE_CHECKING:
     from sphynx.api.compiling import Compiled
-    from sphynx.program.ir import Linear, Program
 
 
 def compile_run(
@@ -99,7 +99,6 @@ def compile_run(
     """
     from sphynx.api.compiling import compile as compile_network
     from sphynx.api.compiling import is_foreign
-    from sphynx.program.cost.cost import layer_costs
     from sphynx.program.cost.deployment import Deployment
     from sphynx.program.cost.link import parse_link
     from sphynx.program.quantise import Precision
@@ -112,6 +111,9 @@ def compile_run(
             where="--derivable",
             remedy=f"Leave it out.{place}",
         )
+    deployment = Deployment(
+        opt.backend_for(relu), parse_link(link), bundles, opt.parse_memory(weight_memory, "--weight-memory")
+    )
     compiled = compile_network(
         run,
         calibrate=calibrate or None,
@@ -122,57 +124,24 @@ def compile_run(
         stream=stream,
         approximate=approximate,
         knees=knees,
-        deployment=Deployment(
-            opt.backend_for(relu), parse_link(link), bundles, opt.parse_memory(weight_memory, "--weight-memory")
-        ),
+        deployment=deployment,
     )
     compiled.save(out, derivable=derivable)
-    program = compiled.program
-    linears = list(program.linears)
     if as_json:
         print_json(
             {
                 "out": str(out),
-                "content_hash": program.content_hash,
-                "ring_bits": program.ring_bits,
-                "weight_bits": program.weight_bits,
+                **program_json(compiled.program, deployment),
                 "logit_error": compiled.logit_error,
                 "float_network": None if compiled.judged is None else compiled.judged.to_json(),
                 "approximations": [found.to_json() for found in compiled.approximations],
                 "approximation_error": compiled.approximation_error,
-                "relus": program.relu_count,
-                "comparisons": program.comparison_count,
-                "layers": {
-                    step.name: step.range_bits for step in program.affines if step.range_bits or step in linears
-                },
-                "chains": [step.name for step in linears if step.name in program.links and not step.range_bits],
-                "border_terms": {
-                    step.name: sum(program.is_crop(term.source) for term in step.terms) for step in linears
-                },
             }
         )
         require_close(compiled.judged, str(out))
         return
-    costs = dict(layer_costs(program))
-    print_table(
-        f"Compiled: {out}",
-        ["linear map", "shape", "convolutions", ">MACs", ">HE products", ">scale", ">range bits"],
-        (
-            [
-                step.name,
-                str(step.shape),
-                _convolutions(program, step),
-                short(costs[step.name].macs),
-                count(costs[step.name].he_products),
-                str(step.scale),
-                range_text(program, step.name, step.range_bits),
-            ]
-            for step in linears
-        ),
-        note=f"ring of {program.ring_bits} bits, weights of {program.weight_bits}, {nonlinear_text(program)}; "
-        f"hash {program.content_hash[:16]}"
-        + ("" if compiled.judged is None else f"\n{judgement_line(compiled.judged)}"),
-    )
+    judged = [] if compiled.judged is None else [judgement_line(compiled.judged)]
+    print_program(compiled.program, f"Compiled: {out}", [cost_line(compiled.program, deployment), *judged])
     if compiled.approximations:
         _print_approximations(compiled)
     require_close(compiled.judged, str(out))
@@ -210,17 +179,3 @@ def _numbers(text: str, flag: str) -> tuple[float, ...] | None:
             where=flag,
             remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
         ) from None
-
-
-def _convolutions(program: Program, step: Linear) -> str:
-    """The terms that read whole tensors, and how many read single rows, columns or corners of a border."""
-    borders = sum(program.is_crop(term.source) for term in step.terms)
-    shown = [
-        f"{term.kernel_height}x{term.kernel_width}"
-        + (f"/{term.stride}" if term.stride > 1 else "")
-        + (f" dilated {term.dilation}" if term.dilation > 1 else "")
-        + f" of {term.source}"
-        for term in step.terms
-        if not program.is_crop(term.source)
-    ]
-    return ", ".join([*shown, *([f"{borders} for borders"] if borders else [])])

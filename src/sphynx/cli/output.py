@@ -17,9 +17,12 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2) + "\n")  # at once: json.dump would write it in millions of pieces
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "") -> None:
-    """A table on stdout. A column whose name starts with '>' is aligned to the right. Texts are printed as they are:
-    names may come from a server or from files, and rich would take '[dog]' for a style and '[link=...]' for a link."""
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "", width: int | None = None
+) -> None:
+    """A table on stdout, no wider than `width` where that is given. A column whose name begins with '>' is aligned to
+    the right. Texts are printed as they are: names may come from a server or files, and rich would take '[dog]' for a
+    style and '[link=...]' for a link."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -32,12 +35,12 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     for number, column in enumerate(columns):
         right = column.startswith(">")
         justify: Literal["left", "right"] = "right" if right else "left"
-        width = 0 if number else whole
-        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold", min_width=width)
+        least = 0 if number else whole
+        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold", min_width=least)
     for row in rows:
         table.add_row(*map(Text, row))
     # Piped output keeps its lines whole: a program or a pager reads it, not a narrow screen.
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    Console(width=width or (None if sys.stdout.isatty() else 160)).print(table)
 
 
 def count(value: int) -> str:
