@@ -141,7 +141,8 @@ def _mean_and_deviation(names: list[str]) -> str:
 
 
 def _run(name: str) -> dict[str, Any]:
-    return json.loads((ROOT / f"results/cifar100/{name}.json").read_text())
+    (path,) = (path for kind in ("cifar100", "stream") if (path := ROOT / f"results/{kind}/{name}.json").is_file())
+    return json.loads(path.read_text())
 
 
 def _shown_label(label: str) -> str:

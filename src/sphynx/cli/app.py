@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sphynx.app.parties import Parties
     from sphynx.app.watch import Watch
 
-USUAL_MODEL = "sphynx-cifar100-25k"
+USUAL_MODEL = "stream-cifar100-25k"
 
 
 def app(

@@ -44,7 +44,7 @@ from sphynx.train.recipe import load_recipe
 RELU_BUDGET = 1000
 BACKENDS: tuple[Backend, ...] = ("gmw", "gc")
 PLAINTEXT_REPEATS = 20
-SHIPPED_MODEL = "sphynx-cifar100-25k"
+SHIPPED_MODEL = "stream-cifar100-25k"
 
 Pixels = NDArray[np.uint8]
 
