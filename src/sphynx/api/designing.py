@@ -1,7 +1,8 @@
 """From data and a ReLU budget to a trained network, in one call or stage by stage.
 
 Each call keeps its work in a folder and continues what an interrupted one left there with `resume=True`. `progress`
-hears of every epoch (`Update`); without it nothing is said.
+hears of every epoch (`Update`); without it nothing is said. With `ray`, "local" or a cluster's address, what is
+independent (seeds, cells of a ranking, placements that are trained by themselves) runs there, with the same results.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sphynx.errors import InputError
 from sphynx.network.trained import TrainedNetwork
 from sphynx.run.progress import Update, Voice
 from sphynx.run.resuming import refuse_old_run
+from sphynx.run.sweep import HERE, Sweep, open_sweep
 from sphynx.search.choices import Candidates, StrategyName
 from sphynx.search.objective import Objective
 from sphynx.search.placement.candidates import placements, placements_within
@@ -80,6 +82,7 @@ def design_network(
     progress: Hears = None,
     started: Callable[[Pipeline, Sequence[str]], None] = lambda _pipeline, _notes: None,
     resume_command: str = AGAIN,
+    ray: str = HERE,
 ) -> DesignResult:
     """The whole method: plan, cells, places of the reduce cells, training, and a comparison. `load(out)` is the result.
 
@@ -97,12 +100,14 @@ def design_network(
         search_recipe_name=search_recipe, placement_recipe_name=placement_recipe, settings=settings, seed=seed,
         seeds=seeds, time_budget=time_budget, stem=stem, conv_stack=conv_stack,
     )  # fmt: skip
-    pipeline = Pipeline(
-        asked.request, images, folder, device=chosen_device, resume=resume, resume_command=resume_command,
-        voice=_voice(progress),
-    )  # fmt: skip
-    started(pipeline, asked.notes)
-    return pipeline.run()
+    voice = _voice(progress)
+    with open_sweep(ray, voice, resume_command) as sweep:
+        pipeline = Pipeline(
+            asked.request, images, folder, device=chosen_device, resume=resume, resume_command=resume_command,
+            voice=voice, sweep=sweep,
+        )  # fmt: skip
+        started(pipeline, asked.notes)
+        return pipeline.run()
 
 
 def search_cells(
@@ -123,6 +128,7 @@ def search_cells(
     device: str = AUTO,
     progress: Hears = None,
     resume_command: str = AGAIN,
+    ray: str = HERE,
 ) -> SearchSummary:
     """Normal and reduce cells for a data set: `.chosen`, with every seed's `.results` and their `.spread`.
 
@@ -145,18 +151,17 @@ def search_cells(
             resume=resume_command, voice=voice,
         )  # fmt: skip
 
-    ranking = None
-    if rank_recipe:
-        trained_by = load_recipe(rank_recipe)
-        train = retrainer(
-            images, trained_by, folder / "rank", seed=seed, device=chosen_device, voice=voice,
-            resume_command=resume_command,
-        )  # fmt: skip
-        ranking = _ranking(images, chosen, trained_by, train)
-    return search_seeds(
-        one, folder, range(seed, seed + seeds), rank=ranking, beside=named, drawn=drawn,
-        drawn_may_win=strategy == "random",
+    trained_by = load_recipe(rank_recipe) if rank_recipe else None
+    train = None if trained_by is None else retrainer(
+        images, trained_by, folder / "rank", seed=seed, device=chosen_device, voice=voice,
+        resume_command=resume_command,
     )  # fmt: skip
+    with open_sweep(ray, voice, resume_command) as sweep:
+        ranking = _ranking(images, chosen, trained_by, train, sweep) if trained_by and train else None
+        return search_seeds(
+            one, folder, range(seed, seed + seeds), rank=ranking, beside=named, drawn=drawn,
+            drawn_may_win=strategy == "random", sweep=sweep,
+        )  # fmt: skip
 
 
 def place_reduce_cells(
@@ -174,6 +179,7 @@ def place_reduce_cells(
     device: str = AUTO,
     progress: Hears = None,
     resume_command: str = AGAIN,
+    ray: str = HERE,
 ) -> PlacementResult:
     """Where the reduce cells of a design go (Algorithm 1): `.best`; the design that has them there is in the folder.
 
@@ -200,7 +206,8 @@ def place_reduce_cells(
         images, trained_by, folder / "exhaustive", seed=seed, device=chosen_device, voice=voice,
         resume_command=resume_command,
     )  # fmt: skip
-    return with_exhaustive(result, start, lambda placed: retrain(placed, trained_by.epochs), folder)
+    with open_sweep(ray, voice, resume_command) as sweep:
+        return with_exhaustive(result, start, lambda placed: retrain(placed, trained_by.epochs), folder, sweep)
 
 
 def train_network(
@@ -221,6 +228,7 @@ def train_network(
     started: Callable[[str, Recipe], None] = lambda _name, _recipe: None,
     processes: Processes | None = None,
     resume_command: str = AGAIN,
+    ray: str = HERE,
 ) -> TrainSummary:
     """Trains a design: `.accuracy` is that of the final epoch on test images, which are not looked at before.
 
@@ -233,8 +241,10 @@ def train_network(
             return train_network(
                 design, data, out, recipe=recipe, settings=settings, seed=seed, seeds=seeds, teacher=teacher,
                 views=views, resume=resume, device=device, tensorboard=tensorboard, progress=progress, started=started,
-                processes=joined, resume_command=resume_command,
+                processes=joined, resume_command=resume_command, ray=ray,
             )  # fmt: skip
+    if ray != HERE and processes.world > 1:
+        raise InputError("torchrun and Ray at once", where="--ray", remedy="Use one of them.")
     folder, kept_views = Path(out), None if views is None else Path(views)
     described = read_design(Path(design)) if isinstance(design, str | Path) else design
     refuse_old_run(folder, "auto" if resume else "never")
@@ -253,7 +263,8 @@ def train_network(
     if teacher is not None:
         taught_by = teacher.module if isinstance(teacher, TrainedNetwork) else teacher_for(str(teacher), job)
         job = job.taught_by(taught_by)
-    return train_seeds(job, seeds)
+    with open_sweep(ray, _voice(progress), resume_command) as sweep:
+        return train_seeds(job, seeds, sweep)
 
 
 def _voice(progress: Hears) -> Voice:
@@ -290,7 +301,7 @@ def _named_cells(choices: Sequence[str | Path], nodes: int) -> dict[str, Genotyp
 
 
 def _ranking(
-    data: Data, recipe: SearchRecipe, trained_by: Recipe, train: Callable[[Design, int], float]
+    data: Data, recipe: SearchRecipe, trained_by: Recipe, train: Callable[[Design, int], float], sweep: Sweep
 ) -> Callable[[Mapping[str, Genotype], Mapping[str, Genotype]], tuple[Ranked, ...]]:
     """Networks as deep and wide as the supernet, which reduce where it does."""
 
@@ -302,6 +313,6 @@ def _ranking(
         return train(design, epochs)
 
     def ranked(known: Mapping[str, Genotype], drawn: Mapping[str, Genotype]) -> tuple[Ranked, ...]:
-        return rank(known, drawn, retrain, trained_by.epochs)
+        return rank(known, drawn, retrain, trained_by.epochs, sweep=sweep)
 
     return ranked

@@ -62,6 +62,7 @@ def design(
     stem: opt.StemOption = "auto",
     conv_stack: opt.ConvStackOption = "single",
     resume: opt.ResumeOption = "never",
+    ray: opt.RayOption = "",
     device: opt.DeviceOption = AUTO,
     image_size: opt.DataSize = None,
     skip_bad: opt.SkipBad = False,
@@ -113,7 +114,7 @@ def design(
         reduce_cells=reduce_cells, candidates=candidates, recipe=recipe, compare=compare, search_recipe=search_recipe,
         placement_recipe=placement_recipe, settings=opt.parse_settings(settings), seed=seed, seeds=seeds,
         time_budget=time_budget or None, stem=stem, conv_stack=conv_stack, resume=resume == "auto", device=device,
-        progress=voice, started=started, resume_command=opt.resume_command(),
+        progress=voice, started=started, resume_command=opt.resume_command(), ray=ray,
     )  # fmt: skip
     if as_json:
         print_json({"out": str(out), **began, **result.to_json()})

@@ -86,6 +86,12 @@ SetOption = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The first seed.")]
 Seeds = Annotated[int, typer.Option("--seeds", min=1, help="How many seeds: mean and spread are given.")]
+RayOption = Annotated[
+    str,
+    typer.Option(
+        "--ray", metavar="ADDRESS", help="Run what is independent on Ray: local, auto (a cluster here) or HOST:PORT."
+    ),
+]
 ResumeOption = Annotated[Resume, typer.Option("--resume", help="auto continues what the folder holds.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

@@ -32,6 +32,7 @@ def place(
     fixed: Annotated[bool, typer.Option("--fixed", help="No search: D/3 and 2D/3.")] = False,
     seed: opt.Seed = 0,
     resume: opt.ResumeOption = "never",
+    ray: opt.RayOption = "",
     device: opt.DeviceOption = "auto",
     image_size: opt.DataSize = None,
     skip_bad: opt.SkipBad = False,
@@ -72,7 +73,7 @@ def place(
     result = place_reduce_cells(
         start, opt.open_images(data, image_size, skip_bad, voice), out, recipe=recipe, candidates=candidates,
         reduce_cells=reduce_cells, settings=values, exhaustive=exhaustive, seed=seed, resume=resume == "auto",
-        device=device, progress=voice, resume_command=opt.resume_command(),
+        device=device, progress=voice, resume_command=opt.resume_command(), ray=ray,
     )  # fmt: skip
     draw_placement(result, out / "figures" / "placement.svg")
     if as_json:

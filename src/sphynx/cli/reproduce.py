@@ -34,6 +34,7 @@ def reproduce(
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Default: 3 at full scale, else 1.")] = None,
     run: Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what is finished, run nothing.")] = True,
     device: opt.DeviceOption = "auto",
+    ray: opt.RayOption = "",
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
@@ -74,17 +75,19 @@ def reproduce(
     from sphynx.report.paper.reproduction_figure import draw_outcomes
     from sphynx.report.paper.scales import scale_named
     from sphynx.run.folder import RunFolder
+    from sphynx.run.sweep import open_sweep
     from sphynx.train.processes import join_processes
 
     chosen, voice = scale_named(scale), opt.voice_for(verbose, quiet, as_json)
     kept = read_kept(results or [])
     made: list[dict[str, Any]] = []
-    with join_processes(device) as processes:
+    command = opt.resume_command().removesuffix(" --resume auto")
+    with join_processes(device) as processes, open_sweep(ray, voice, command) as sweep:
         if name == ALL and processes.leads:
             made += [{"name": counted, "rows": _counted(counted, out, quiet=as_json)} for counted in COUNTED]
         reproduction = Reproduction(
             chosen, DataSets(_data_sets(data or []), chosen), out, processes=processes, seeds=seeds, kept=kept, run=run,
-            voice=voice, resume_command=opt.resume_command().removesuffix(" --resume auto"),
+            voice=voice, resume_command=command, sweep=sweep,
         )  # fmt: skip
         for experiment in EXPERIMENTS.values() if name == ALL else [experiment_named(name)]:
             try:

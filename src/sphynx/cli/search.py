@@ -44,6 +44,7 @@ def search(
     ] = None,
     cost_weight: Annotated[float, typer.Option("--cost-weight", help="How much the prices count.")] = 0.0,
     resume: opt.ResumeOption = "never",
+    ray: opt.RayOption = "",
     device: opt.DeviceOption = "auto",
     image_size: opt.DataSize = None,
     skip_bad: opt.SkipBad = False,
@@ -84,7 +85,7 @@ def search(
         images, out, strategy=strategy, recipe=recipe, settings=values, seed=seed,
         seeds=seeds, rank_recipe=rank, random_cells=random_cells, beside=beside or (), prices=prices,
         price_weight=cost_weight, resume=resume == "auto", device=device,
-        progress=voice, resume_command=opt.resume_command(),
+        progress=voice, resume_command=opt.resume_command(), ray=ray,
     )  # fmt: skip
     if as_json:
         print_json(summary.to_json())

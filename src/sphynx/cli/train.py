@@ -39,6 +39,7 @@ def train(
         ),
     ] = None,
     resume: opt.ResumeOption = "never",
+    ray: opt.RayOption = "",
     device: opt.DeviceOption = "auto",
     image_size: opt.DataSize = None,
     skip_bad: opt.SkipBad = False,
@@ -88,7 +89,7 @@ def train(
         result = train_network(
             described, images, out, recipe=recipe, settings=overrides, seed=seed, seeds=seeds, teacher=teacher or None,
             views=views, resume=resume == "auto", device=device, tensorboard=tensorboard, progress=voice,
-            started=started, processes=processes, resume_command=opt.resume_command(),
+            started=started, processes=processes, resume_command=opt.resume_command(), ray=ray,
         )  # fmt: skip
         if processes.leads:
             _print(result, as_json, out)

@@ -32,6 +32,7 @@ from sphynx.network.model import NORMALISATION
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import NORMAL, Voice, duration
 from sphynx.run.stages import Stages
+from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.search.placement.place import PlacementResult, place
 from sphynx.search.ranking import random_cells, rank
 from sphynx.search.search import SearchResult, search_cells
@@ -47,7 +48,7 @@ from sphynx.train.loop import Job
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 from sphynx.train.results import RESULT, TrainSummary
-from sphynx.train.runs import train_unless_finished
+from sphynx.train.runs import train_all
 
 RANDOM, PUBLISHED = "random cells", "published cells"
 
@@ -57,8 +58,10 @@ class Pipeline:
 
     def __init__(
         self, request: Request, data: Data, out: Path, *, device: torch.device, resume: bool = False,
-        resume_command: str = "the same command with --resume auto", voice: Voice = NORMAL,
+        resume_command: str = "the same command with --resume auto", voice: Voice = NORMAL, sweep: Sweep = IN_TURN,
     ) -> None:  # fmt: skip
+        """`sweep` runs what is independent: seeds, and the cells of a ranking's round."""
+        self.sweep = sweep
         self.request, self.data, self.out, self.device = request, data, out, device
         self.resume_command, self.voice = resume_command, voice
         self.outline = Outline(request, Shape(*data.train.shape), data.classes)
@@ -140,12 +143,13 @@ class Pipeline:
         )  # fmt: skip
         known, drawn = self._known(genotype), self._rivals(genotype)
         labels = {cells: label for label, cells in (known | drawn).items()}
+        designs, voice = {cells: self._ranked(cells) for cells in labels}, self.voice
 
-        def accuracy(cells: Genotype, length: int) -> float:
-            self._say(f"ranking, {labels[cells]}, {length} epochs")
-            return train(self._ranked(cells), length)
+        def accuracy(cells: Genotype, length: int) -> float:  # may run elsewhere: it needs nothing else of this object
+            voice.say(f"ranking, {labels[cells]}, {length} epochs", stage="design")
+            return train(designs[cells], length)
 
-        return Ranking(rank(known, drawn, accuracy, planned.epochs, planned.least_epochs))
+        return Ranking(rank(known, drawn, accuracy, planned.epochs, planned.least_epochs, self.sweep))
 
     def _known(self, found: Genotype) -> dict[str, Genotype]:
         return {self._own_label(): found, PUBLISHED: SPHYNX}
@@ -173,11 +177,11 @@ class Pipeline:
 
     def _train(self, designs: Sequence[Design], recipe: Recipe, folder: str) -> TrainSummary:
         """One seed per design."""
-        results = []
-        for seed, design in enumerate(designs, self.request.seed):
-            self._say(f"{folder}, seed {seed}")
-            results.append(train_unless_finished(self._job(design, recipe, folder, seed)))
-        return TrainSummary(tuple(results))
+        jobs = {
+            f"{folder}, seed {seed}": self._job(design, recipe, folder, seed)
+            for seed, design in enumerate(designs, self.request.seed)
+        }
+        return TrainSummary(train_all(jobs, self.sweep, tell=self._say))
 
     def _job(self, design: Design, recipe: Recipe, folder: str, seed: int) -> Job:
         return Job(

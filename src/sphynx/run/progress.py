@@ -48,11 +48,29 @@ class Voice:
     def say(self, text: str, *, stage: str = "") -> None:
         """A line between stages."""
         self.listener(Update(stage, note=text))
+        self.write(text)
+
+    def write(self, text: str) -> None:
+        """On stderr alone."""
         if self.level != "quiet":
             print(text, file=sys.stderr, flush=True)
 
+    def __reduce__(self) -> tuple[Callable[[], Voice], tuple[()]]:
+        """A voice that travels to another process is that process's own: who listens here cannot hear it there."""
+        return _own_voice, ()
+
 
 NORMAL, QUIET = Voice(), Voice("quiet")
+_own = [QUIET]
+
+
+def speak_with(voice: Voice) -> None:
+    """In a process that does another's work: the voice that arrives with it is this one."""
+    _own[0] = voice
+
+
+def _own_voice() -> Voice:
+    return _own[0]
 
 
 class Progress:

@@ -22,11 +22,13 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from statistics import fmean, stdev
 from typing import Any
 
 from sphynx.record import Record
+from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.search.supernet.cellspace import CellSpace, agreement
 from sphynx.space.genotype import Genotype
 
@@ -80,7 +82,7 @@ class Ranked(Record):
 
 def rank(
     cells: Mapping[str, Genotype], drawn: Mapping[str, Genotype], retrain: Retrain, epochs: int,
-    least_epochs: int = LEAST_EPOCHS,
+    least_epochs: int = LEAST_EPOCHS, sweep: Sweep = IN_TURN,
 ) -> tuple[Ranked, ...]:  # fmt: skip
     """Best first: those of the last round, then those that the round before it beat, and so on.
 
@@ -93,12 +95,15 @@ def rank(
     for one in rounds(len(drawn), len(cells), epochs, least_epochs):
         if one.epochs == epochs:
             order = [*cells, *order]
-        accuracies: dict[Genotype, float] = {}
+        labels: dict[Genotype, str] = {}
         for label in order[: one.runs]:
-            genotype = every[label]
-            if genotype not in accuracies:
-                accuracies[genotype] = retrain(genotype, one.epochs)
-            trainings[label].append(Training(one.epochs, accuracies[genotype]))
+            labels.setdefault(every[label], label)
+        pieces = {
+            f"{label}, {one.epochs} epochs": partial(retrain, cells, one.epochs) for cells, label in labels.items()
+        }
+        accuracies = dict(zip(labels, sweep.map(pieces), strict=True))
+        for label in order[: one.runs]:
+            trainings[label].append(Training(one.epochs, accuracies[every[label]]))
         order[: one.runs] = sorted(order[: one.runs], key=lambda label: -trainings[label][-1].accuracy)
     return tuple(Ranked(label, every[label], tuple(trainings[label])) for label in order)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 from sphynx.record import Record
 from sphynx.run.folder import RunFolder
+from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.search.ranking import Ranked, Spread, spread
 from sphynx.search.search import SearchResult
 from sphynx.space.genotype import Genotype
@@ -38,13 +40,15 @@ def search_seeds(
     beside: Mapping[str, Genotype] = NO_CELLS,
     drawn: Mapping[str, Genotype] = NO_CELLS,
     drawn_may_win: bool = False,
+    sweep: Sweep = IN_TURN,
 ) -> SearchSummary:
     """`search(seed, folder)` runs one. The winner is the found cell that `rank` puts first, else the supernet's best.
 
     Those `beside` and those `drawn` at random are ranked with it for comparison. Where drawn ones may win, this is a
     random search by retraining (no shared weights).
     """
-    results = tuple(search(seed, out if len(seeds) == 1 else out / f"seed-{seed}") for seed in seeds)
+    folders = {seed: out if len(seeds) == 1 else out / f"seed-{seed}" for seed in seeds}
+    results = tuple(sweep.map({f"seed {seed}": partial(search, seed, folders[seed]) for seed in seeds}))
     ranking: tuple[Ranked, ...] = ()
     if rank is not None:
         found = {f"{result.strategy}, seed {result.seed}": result.genotype for result in results}

@@ -8,12 +8,15 @@ out/views.safetensors   a teacher's logits, where the recipe keeps them
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
 from sphynx.network.fit import require_fit
 from sphynx.network.model import load_model
 from sphynx.run.folder import RunFolder
+from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.space.artifact import MODEL
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, save_design
@@ -25,20 +28,37 @@ from sphynx.train.views import VIEWS
 AUTO_TEACHER = "auto"
 
 
-def train_seeds(job: Job, seeds: int = 1) -> TrainSummary:
+def train_seeds(job: Job, seeds: int = 1, sweep: Sweep = IN_TURN) -> TrainSummary:
     """The seeds job.seed, job.seed + 1, ...; a resumed call skips those that are finished."""
     if seeds == 1:
-        return TrainSummary((train_unless_finished(job),))
+        return TrainSummary(train_all({f"seed {job.seed}": job}, sweep))
     views = job.views or job.out / VIEWS  # one file for all seeds
-    jobs = (
-        dataclasses.replace(job, seed=seed, out=job.out / f"seed-{seed}", views=views)
+    jobs = {
+        f"seed {seed}": dataclasses.replace(job, seed=seed, out=job.out / f"seed-{seed}", views=views)
         for seed in range(job.seed, job.seed + seeds)
-    )
-    summary = TrainSummary(tuple(train_unless_finished(one) for one in jobs))
+    }
+    first = dict([next(iter(jobs.items()))]) if job.recipe.view_epochs and not views.is_file() else {}
+    results = train_all(first, sweep)  # it makes the views, which the others read
+    summary = TrainSummary(results + train_all({name: jobs[name] for name in jobs if name not in first}, sweep))
     if job.processes.leads:
         RunFolder(job.out).write_json(RESULT, summary.to_json())
         save_design(job.design, job.out / "design.json")
     return summary
+
+
+def train_all(
+    jobs: Mapping[str, Job], sweep: Sweep = IN_TURN, tell: Callable[[str], None] = lambda _name: None
+) -> tuple[TrainResult, ...]:
+    """Independent trainings, by their names; `tell` hears of each that begins here. One that is cut off and called
+    again continues."""
+    if sweep.may_repeat:
+        again = {name: dataclasses.replace(job, resume=True) for name, job in jobs.items()}
+        return tuple(sweep.map({name: partial(train_unless_finished, job) for name, job in again.items()}))
+    results = []
+    for name, job in jobs.items():
+        tell(name)
+        results.append(train_unless_finished(job))
+    return tuple(results)
 
 
 def train_unless_finished(job: Job) -> TrainResult:

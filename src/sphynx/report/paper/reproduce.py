@@ -28,6 +28,7 @@ from sphynx.report.provenance import joined, provenance
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import NORMAL, Voice
+from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
 from sphynx.search.search import search_cells
@@ -39,7 +40,7 @@ from sphynx.space.tally import Shape
 from sphynx.train.loop import Job
 from sphynx.train.processes import Processes
 from sphynx.train.results import RESULT, TrainResult, TrainSummary
-from sphynx.train.runs import train_unless_finished
+from sphynx.train.runs import train_all, train_unless_finished
 
 STREAMED = "imagenet"
 ENVIRONMENT, BETA, GENOTYPE = "environment.json", "beta.json", "genotype.json"
@@ -76,7 +77,9 @@ class Reproduction:
     def __init__(
         self, scale: Scale, data: DataSets, out: Path, *, processes: Processes, seeds: int | None = None,
         kept: list[KeptResult] | None = None, run: bool = True, voice: Voice = NORMAL, resume_command: str = "",
+        sweep: Sweep = IN_TURN,
     ) -> None:  # fmt: skip
+        self.sweep = sweep
         self.scale, self.data, self.out, self.processes = scale, data, out, processes
         self.seeds = seeds or scale.seeds
         self.kept, self.run_missing, self.voice = kept or [], run, voice
@@ -113,7 +116,11 @@ class Reproduction:
             raise _LeftOutError(reason)
         design = self._design(row, data)
         jobs = [self._job(row, design, data, seed, experiment) for seed in range(self.seeds)]
-        summary = TrainSummary(tuple(self._trained(job) for job in jobs))
+        for job in jobs:
+            self._require_finished(job)
+        summary = TrainSummary(
+            train_all({f"{row.series} {row.label}, seed {job.seed}": job for job in jobs}, self.sweep)
+        )
         if not self.processes.leads:
             raise _LeftOutError("another process has the result")
         spread = summary.accuracy_std
@@ -154,9 +161,13 @@ class Reproduction:
         return dataclasses.replace(job, out=self.out / "runs" / f"{'-'.join(words)}-{job.belongs_to()[:10]}")
 
     def _trained(self, job: Job) -> TrainResult:
+        self._require_finished(job)
+        return train_unless_finished(job)
+
+    def _require_finished(self, job: Job) -> None:
+        """Where nothing is run."""
         if not self.run_missing and not ((job.out / RESULT).is_file() and (job.out / MODEL).is_file()):
             raise NotFinishedError
-        return train_unless_finished(job)
 
     def _searched(self, row: Row, data: Data | StreamedData) -> Genotype:
         """Cells with N nodes, searched on this data as the paper searched its own: by DARTS."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sphynx.network.widen import widened
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import NORMAL, Voice
+from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.search.epochs import Halves
 from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch
 from sphynx.search.placement.candidate_run import run_candidates
@@ -115,10 +117,12 @@ def prepare_placement(
 
 
 def with_exhaustive(
-    result: PlacementResult, design: Design, train_design: Callable[[Design], float], out: Path
-) -> PlacementResult:
+    result: PlacementResult, design: Design, train_design: Callable[[Design], float], out: Path,
+    sweep: Sweep = IN_TURN,
+) -> PlacementResult:  # fmt: skip
     """The paper's grid search: every placement trained by itself with the trainer that is passed in."""
-    accuracy = tuple(train_design(replace(design, reduce_positions=p, name="")) for p in result.placements)
+    placed = {f"reduce at {p}": replace(design, reduce_positions=p, name="") for p in result.placements}
+    accuracy = tuple(sweep.map({name: partial(train_design, one) for name, one in placed.items()}))
     result = replace(result, accuracy=accuracy)
     RunFolder(out).write_json("beta.json", result.to_json())
     return result
