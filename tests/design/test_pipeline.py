@@ -21,6 +21,7 @@ from sphynx.space.design import Design
 from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published_cells import SPHYNX
+from sphynx.train import runs
 from sphynx.train.loop import Job
 from sphynx.train.results import TrainResult
 from tests.design.requests import TRAINING, pipeline
@@ -66,8 +67,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("cells", module, "search_cells", 1),
         ("ranking", retraining, "train_unless_finished", 2),  # after that of the found cells
         ("placement", module, "place", 1),
-        ("training", module, "train_unless_finished", 1),
-        ("comparison", module, "train_unless_finished", 2),  # after the network's own training
+        ("training", runs, "train_unless_finished", 1),
+        ("comparison", runs, "train_unless_finished", 2),  # after the network's own training
     ],
 )
 def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
