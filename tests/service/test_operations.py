@@ -84,7 +84,8 @@ def test_what_strangers_can_bring_about_is_written_a_few_times_and_then_counted(
 def test_the_count_is_told_by_itself() -> None:
     log = AwaitedLog('"suppressed"')
     few = FewLines(EventLog(log), "handshake_failed", second_s=0.2)
-    while not few._suppressed:
+    deadline = time.monotonic() + 30
+    while not few._suppressed and time.monotonic() < deadline:
         few.write()
     assert log.written.wait(30)
 
