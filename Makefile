@@ -1,6 +1,6 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
 # `make test`. Each installs what it needs into .venv first.
-.PHONY: demo test docs reproduce-smoke chaos soak check lint types layers test-python test-core test-sanitize test-thread \
+.PHONY: demo test docs zoo reproduce-smoke chaos soak check lint types layers test-python test-core test-sanitize test-thread \
   test-constant-time fuzz format clean
 
 VENV := .venv
@@ -33,6 +33,14 @@ docs: $(INSTALLED)
 	mv docs/reference.md.new docs/reference.md
 	$(BIN)/python docs/make_paper_results.py > docs/results/paper.md.new
 	mv docs/results/paper.md.new docs/results/paper.md
+	$(BIN)/python docs/make_zoo.py > docs/results/zoo.md.new
+	mv docs/results/zoo.md.new docs/results/zoo.md
+
+# torchvision's networks, compiled and asked privately: hours, and up to 24 GB for the largest.
+zoo: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/zoo.py
+	$(BIN)/python docs/make_zoo.py > docs/results/zoo.md.new
+	mv docs/results/zoo.md.new docs/results/zoo.md
 	$(BIN)/python docs/make_stream_results.py > docs/results/stream.md.new
 	mv docs/results/stream.md.new docs/results/stream.md
 

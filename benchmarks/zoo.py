@@ -1,6 +1,6 @@
 """Unmodified torchvision networks, compiled and asked privately: one JSON file for each below results/zoo.
 
-    python benchmarks/zoo.py [NAME ...] [--out results/zoo] [--weight-memory 8G] [--budget 24G]       (or: make zoo)
+    python benchmarks/zoo.py [NAME ...] [--out results/zoo] [--weight-memory 8G]       (or: make zoo)
 
 Each runs in a process of its own, so that its peak memory is known: both parties, weights and compiler together.
 `python docs/make_zoo.py > docs/results/zoo.md` makes the table.
@@ -15,14 +15,13 @@ import platform
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from zoo_networks import MEAN, STD, ZOO, Entry, answers, as_data, export, network
+from zoo_networks import MEAN, STD, ZOO, Entry, answers, as_data, network
 
 from sphynx.api.both_parties import ask_privately
 from sphynx.api.compiling import compile as compile_network
@@ -53,7 +52,6 @@ class Row(Record):
     logit_error: float
     images: int
     same_class: int  # of the integer program as of the float network
-    float_correct: int
     backend: str
     exact: bool  # private logits equal to the integer oracle's, bit for bit
     offline_seconds: float
@@ -72,19 +70,17 @@ def measure(entry: Entry, backend: Backend, memory_bytes: int | None) -> Row:
     real = answers(module, data.test.images).argmax(1)
     started = time.perf_counter()
     deployment = Deployment(backend, memory_bytes=memory_bytes)
-    with tempfile.TemporaryDirectory() as folder:
-        file = export(module, entry, Path(folder))
-        compiled = compile_network(file, calibrate=data, mean=MEAN, std=STD, deployment=deployment)
+    compiled = compile_network(module, calibrate=data, mean=MEAN, std=STD, deployment=deployment)
     compile_seconds = time.perf_counter() - started
     images = data.test.images.numpy()
     oracle = interpret(compiled.program, compiled.weights, images)
-    (answer,) = ask_privately(compiled.program, compiled.weights, images[:1], backend)
+    (answer,) = ask_privately(compiled.program, compiled.weights, images[:1], backend, memory_bytes)
     cost = total_cost(compiled.program)
     return Row(
         entry.network, entry.size, sum(parameter.numel() for parameter in module.parameters()),
         cost.relus, cost.comparisons, cost.truncations, cost.he_products,
         compiled.program.ring_bits, compiled.program.weight_bits, compiled.logit_error or 0.0,
-        len(images), int((torch.from_numpy(oracle).argmax(1) == real).sum()), int((real == data.test.labels).sum()),
+        len(images), int((torch.from_numpy(oracle).argmax(1) == real).sum()),
         backend, bool(np.array_equal(answer.integer_logits, oracle[0])),
         answer.offline_seconds, answer.online_seconds, answer.offline_bytes, answer.online_bytes,
         compile_seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, memory_bytes,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ CLASSES = 10
 MEAN, STD = 0.5, 0.25
 FITTED = 400  # pictures
 BATCH = 50
-RIDGE = 1e-2  # of the mean square of a feature
+RIDGE = 1.0  # of the mean square of a feature
 _SEED = 0
 
 
@@ -96,13 +95,6 @@ def normalised(images: Tensor) -> Tensor:
 def answers(module: nn.Module, images: Tensor) -> Tensor:
     with torch.no_grad():
         return torch.cat([module(normalised(part)) for part in images.split(BATCH)])
-
-
-def export(module: nn.Module, entry: Entry, folder: Path) -> Path:
-    """By torch's classic exporter, which writes one file."""
-    file = folder / f"{entry.name}.onnx"
-    torch.onnx.export(module, (torch.zeros(1, 3, entry.size, entry.size),), file, dynamo=False, verbose=False)
-    return file
 
 
 def _estimate_norms(module: nn.Module, images: Tensor) -> None:

@@ -17,6 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     [
         ("make_reference.py", "reference.md"),
         ("make_paper_results.py", "results/paper.md"),
+        ("make_zoo.py", "results/zoo.md"),
         ("make_stream_results.py", "results/stream.md"),
     ],
 )

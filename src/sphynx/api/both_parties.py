@@ -28,7 +28,11 @@ TIMEOUT_S = 600.0  # a large layer on a slow machine
 
 
 def ask_privately(
-    program: Program, weights: Mapping[str, NDArray[Any]], images: NDArray[np.uint8], backend: Backend
+    program: Program,
+    weights: Mapping[str, NDArray[Any]],
+    images: NDArray[np.uint8],
+    backend: Backend,
+    weight_memory_bytes: int | None = None,
 ) -> list[Prediction]:
     """uint8 [n, channels, height, width], one inference for each."""
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1:] != tuple(program.image):
@@ -40,7 +44,8 @@ def ask_privately(
     server_end, client_end = local_pair(timeout_s=TIMEOUT_S)
     identifiers = [os.urandom(ID_BYTES) for _ in images]
     with ThreadPoolExecutor(1, "sphynx-server") as pool:
-        served = pool.submit(_serve, ServerModel(program, dict(weights)), server_end, identifiers, backend)
+        model = ServerModel(program, dict(weights), memory_bytes=weight_memory_bytes)
+        served = pool.submit(_serve, model, server_end, identifiers, backend)
         try:
             found = list(_ask(program, client_end, images, identifiers, backend))
         except ConnectionLostError:

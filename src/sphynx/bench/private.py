@@ -29,6 +29,7 @@ def measure_private(
     open_channel: OpenChannel = plain_channel,
     transport: str = "plain",
     progress: Callable[[str], None] = lambda _: None,
+    weight_memory_bytes: int | None = None,
 ) -> tuple[BenchRow, ...]:
     """A row for each model, backend and link. `transport` names the channel; `progress` is told what comes next."""
     rows = []
@@ -39,7 +40,7 @@ def measure_private(
                 progress(f"{model.name}, {backend}, {link_name}")
                 # Beside every row: the machine may be busier than a row ago.
                 plaintext = plaintext_time(model.design, batch) if model.design else None
-                job = Job(model.folder, backend, batch, repeats, link, open_channel)
+                job = Job(model.folder, backend, batch, repeats, link, open_channel, weight_memory_bytes)
                 server, client = run_parties(job, pixels, expected)
                 rows.append(_row(model.name, link_name, transport, plaintext, job, server, client))
     return tuple(rows)

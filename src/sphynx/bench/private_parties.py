@@ -53,6 +53,7 @@ class Job:
     repeats: int
     link: Link | None
     open_channel: OpenChannel = plain_channel
+    weight_memory_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,8 @@ def connected(told: Connection, open_channel: OpenChannel, link: Link | None) ->
 def _serve(told: Connection, job: Job) -> Measured:
     program = load_program(job.folder)
     started = time.monotonic()
-    model = ServerModel(program, load_weights(job.folder, program))
+    weights = load_weights(job.folder, program)
+    model = ServerModel(program, weights, memory_bytes=job.weight_memory_bytes)
     details = {"model_s": time.monotonic() - started, "prepared_bytes": model.prepared_bytes}
     channel = accepted(told, job.open_channel, job.link)
     party = InferenceServer(model, channel)

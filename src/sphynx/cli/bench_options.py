@@ -102,6 +102,7 @@ def measured(
     *,
     batch: int = 1,
     plain: bool = False,
+    weight_memory_bytes: int | None = None,
 ) -> BenchRun:
     backends, links = parse_backends(relu, "--relu"), links_for(link)
     made = describe_run()
@@ -115,6 +116,7 @@ def measured(
     rows = measure_private(
         models, backends, links, repeats=repeat, batch=batch, open_channel=open_channel,
         transport="plain" if plain else "TLS 1.3", progress=voice.say,
+        weight_memory_bytes=weight_memory_bytes,
     )  # fmt: skip
     return BenchRun(*made, rows)
 

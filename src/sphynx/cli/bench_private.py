@@ -27,6 +27,7 @@ def private(
     batch: Annotated[int, typer.Option("--batch", min=1, help="Images per inference.")] = 1,
     conv_stack: bench.UntrainedStack = "single",
     plain: Plain = False,
+    weight_memory: opt.WeightMemory = "",
     out: Out = None,
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
@@ -47,8 +48,9 @@ def private(
     voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
         run = bench.measured(
-            programs, untrained, relu, link, repeat, conv_stack, Path(temporary), voice, batch=batch, plain=plain
-        )
+            programs, untrained, relu, link, repeat, conv_stack, Path(temporary), voice, batch=batch, plain=plain,
+            weight_memory_bytes=opt.parse_memory(weight_memory, "--weight-memory"),
+        )  # fmt: skip
     bench.hand_out(run.to_json(), as_json, out)
     if not as_json:
         bench.print_rows("sphynx bench private", run)

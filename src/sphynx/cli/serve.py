@@ -29,6 +29,7 @@ def serve(
     memory: Annotated[
         str, typer.Option("--memory", help="Memory for new bundles, so that they are not read back.")
     ] = "512M",
+    weight_memory: opt.WeightMemory = "",
     pool: Annotated[int, typer.Option("--pool", min=1, max=256, help="Bundles that a client may keep ready.")] = 16,
     hourly: Annotated[
         int, typer.Option("--hourly", min=1, help="Images per hour and client: prepared for, and inferred.")
@@ -77,6 +78,7 @@ def serve(
         workers=workers or defaults.workers,
         quota_bytes=opt.parse_bytes(quota, "--quota"),
         memory_bytes=opt.parse_bytes(memory, "--memory"),
+        weight_memory_bytes=opt.parse_memory(weight_memory, "--weight-memory"),
         bundles_per_client=pool,
         images_per_hour=hourly,
         connections=connections,

@@ -12,6 +12,7 @@ import mmap
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ Params = _native.rlwe.Params
 Ciphertexts = _native.rlwe.Ciphertexts
 Words = NDArray[np.uint64]
 path = _native.rlwe.path  # of the kernels, by name
+PASSING_POLYNOMIALS = 256  # transformed at a time where weights are not held: 16 MB
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ class LinearClient:
 
 
 class PreparedConv:
-    """A plan's weights, packed and transformed once; `bytes` is what that costs in memory."""
+    """A plan's weights, packed and transformed: once, or, where they are not `held`, a part of them at a time whenever
+    they are needed. `bytes` is what is held in memory."""
 
     def __init__(
         self,
@@ -117,6 +120,7 @@ class PreparedConv:
         threads: int = 0,
         *,
         values: NDArray[np.int32] | None = None,
+        held: bool = True,
     ) -> None:
         """`values` begins with what `copy_values` of an equal one wrote: it is used where it is, and kept alive."""
         for shape, weight in zip(conv_plan.shapes, weights, strict=True):
@@ -128,34 +132,56 @@ class PreparedConv:
                     remedy="pass the quantised weights of the layer the plan was made for",
                 )
         self.plan = conv_plan
-        self.blocks = _blocks(params, conv_plan, values)
-        if values is None:
-            self._prepare(weights, threads)
+        self._params, self._threads = params, threads
+        self._weights = None if held else tuple(_narrowed(weight) for weight in weights)
+        self.blocks = _blocks(conv_plan, most=None if held else PASSING_POLYNOMIALS)
+        self._natives: list[_native.rlwe.Weights] = []
+        if held and values is not None:
+            self._natives = _views(params, self.blocks, values)
+        elif held:
+            self._natives = [self._transformed(block, tuple(weights)) for block in self.blocks]
 
-    def _prepare(self, weights: Sequence[NDArray[np.int32]], threads: int) -> None:
-        conv_plan = self.plan
-        for block in self.blocks:
-            for number, reply in enumerate(block.replies):
-                polynomials = conv_plan.weight_polynomials(reply, tuple(weights))
-                if polynomials.any() and np.delete(polynomials, block.inputs, axis=0).any():
-                    raise InputError(
-                        "weights between channels of two groups are not zero",
-                        where=str(conv_plan.shapes[0]),
-                        remedy="pass the quantised weights of the layer the plan was made for",
-                    )
-                block.native.set_reply(number, np.ascontiguousarray(polynomials[list(block.inputs)]), threads)
+    def native(self, number: int) -> _native.rlwe.Weights:
+        """Of a block, transformed now where they are not held."""
+        if self._weights is None:
+            return self._natives[number]
+        return self._transformed(self.blocks[number], self._weights)
+
+    def _transformed(self, block: _Block, weights: tuple[NDArray[Any], ...]) -> _native.rlwe.Weights:
+        native = _native.rlwe.Weights(self._params, len(block.replies), len(block.inputs))
+        for number, reply in enumerate(block.replies):
+            polynomials = self.plan.weight_polynomials(reply, weights)
+            if polynomials.any() and np.delete(polynomials, block.inputs, axis=0).any():
+                raise InputError(
+                    "weights between channels of two groups are not zero",
+                    where=str(self.plan.shapes[0]),
+                    remedy="pass the quantised weights of the layer the plan was made for",
+                )
+            native.set_reply(number, np.ascontiguousarray(polynomials[list(block.inputs)]), self._threads)
+        return native
 
     @property
     def bytes(self) -> int:
-        return sum(block.native.bytes for block in self.blocks)
+        return sum(native.bytes for native in self._natives)
 
     def copy_values(self, memory: bytearray | mmap.mmap, at: int) -> int:
         """Into `memory` from byte `at` on; returns where they end."""
-        for block in self.blocks:
-            count = block.native.bytes // 4
-            block.native.copy_to(np.frombuffer(memory, np.int32, count, at))
+        for native in self._natives:
+            count = native.bytes // 4
+            native.copy_to(np.frombuffer(memory, np.int32, count, at))
             at += 4 * count
         return at
+
+
+def prepared_bytes(params: Params, conv_plan: ConvPlan) -> int:
+    """Of a plan's weights, where they are held."""
+    return 4 * params.n * len(params.primes) * conv_plan.products // conv_plan.tiles
+
+
+def _narrowed(weights: NDArray[np.int32]) -> NDArray[Any]:
+    """In half the memory where they fit."""
+    fits = weights.min(initial=0) > -(1 << 15) and weights.max(initial=0) < 1 << 15
+    return weights.astype(np.int16) if fits else weights
 
 
 @dataclass(frozen=True)
@@ -164,24 +190,28 @@ class _Block:
 
     replies: tuple[int, ...]
     inputs: tuple[int, ...]
-    native: _native.rlwe.Weights
 
 
-def _blocks(params: Params, conv_plan: ConvPlan, values: NDArray[np.int32] | None) -> list[_Block]:
-    """One where all channels are in one group."""
+def _blocks(conv_plan: ConvPlan, most: int | None) -> list[_Block]:
+    """One where all channels are in one group; with at most so many products each, and at least one reply."""
     replies: dict[tuple[int, ...], list[int]] = {}
     for reply in range(conv_plan.replies_per_tile):
         replies.setdefault(conv_plan.needed(reply), []).append(reply)
-    blocks, at = [], 0
+    blocks = []
     for inputs, own in replies.items():
-        if values is None:
-            native = _native.rlwe.Weights(params, len(own), len(inputs))
-        else:
-            count = len(params.primes) * params.n * len(own) * len(inputs)
-            native = _native.rlwe.Weights(params, len(own), len(inputs), values[at : at + count])
-            at += count
-        blocks.append(_Block(tuple(own), inputs, native))
+        each = len(own) if most is None else max(1, most // len(inputs))
+        blocks += [_Block(tuple(own[first : first + each]), inputs) for first in range(0, len(own), each)]
     return blocks
+
+
+def _views(params: Params, blocks: Sequence[_Block], values: NDArray[np.int32]) -> list[_native.rlwe.Weights]:
+    natives, at = [], 0
+    for block in blocks:
+        count = len(params.primes) * params.n * len(block.replies) * len(block.inputs)
+        shape = len(block.replies), len(block.inputs)
+        natives.append(_native.rlwe.Weights(params, *shape, values[at : at + count]))
+        at += count
+    return natives
 
 
 class LinearServer:
@@ -216,13 +246,14 @@ class LinearServer:
         `inputs` are what `parse` gave, input after input, or where the convolution is grouped `parse_apart`.
         """
         tiles = conv.plan.tiles * (images or 1)
-        if not conv.plan.is_grouped:
-            wire, share = self._answer(conv.plan, conv.blocks[0], inputs, tiles)
+        if len(conv.blocks) == 1 and not conv.plan.is_grouped:
+            wire, share = self._answer(conv, 0, inputs, tiles)
             return wire, conv.plan.unpack(share, images)
         wires: dict[int, NDArray[np.uint8]] = {}
         shares: dict[int, Words] = {}
-        for block in conv.blocks:
-            wire, share = self._answer(conv.plan, block, [inputs[number] for number in block.inputs], tiles)
+        for number, block in enumerate(conv.blocks):
+            own_inputs = [inputs[at] for at in block.inputs] if conv.plan.is_grouped else inputs
+            wire, share = self._answer(conv, number, own_inputs, tiles)
             counts = [conv.plan.used_counts[reply] for reply in block.replies]
             cuts = np.cumsum([self.params.reply_bytes(count) for count in counts])[:-1]
             parts = np.split(np.frombuffer(wire, np.uint8).reshape(tiles, -1), cuts, axis=1)
@@ -233,18 +264,16 @@ class LinearServer:
         whole = np.concatenate([shares[reply] for reply in order], axis=1).reshape(-1)
         return np.concatenate([wires[reply] for reply in order], axis=1).tobytes(), conv.plan.unpack(whole, images)
 
-    def _answer(
-        self, conv_plan: ConvPlan, block: _Block, inputs: Sequence[Ciphertexts], tiles: int
-    ) -> tuple[bytes, Words]:
+    def _answer(self, conv: PreparedConv, block: int, inputs: Sequence[Ciphertexts], tiles: int) -> tuple[bytes, Words]:
         """Of one block, tile after tile."""
-        counts = [conv_plan.used_counts[reply] for reply in block.replies]
+        counts = [conv.plan.used_counts[reply] for reply in conv.blocks[block].replies]
         share = np.empty(tiles * sum(counts), np.uint64)
         wire = _native.rlwe.reply(
             self._key,
-            block.native,
+            conv.native(block),
             list(inputs),
             tiles,
-            conv_plan.used_index,
+            conv.plan.used_index,
             counts,
             self._prg,
             share,

@@ -44,8 +44,13 @@ class ServerModel:
         *,
         threads: int = 0,
         prepared_values: NDArray[np.int32] | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
-        """`prepared_values` are those of an equal model, map after map (`shared_weights.py`): nothing is prepared."""
+        """`prepared_values` are those of an equal model, map after map (`shared_weights.py`): nothing is prepared.
+
+        Prepared weights take up to `memory_bytes`, the maps in order as far as they fit; those of the other maps are
+        transformed whenever they are needed, 16 MB at a time.
+        """
         self.program = program
         self.plan = plan_program(program)
         self.dtype = ring_dtype(program.ring_bits)
@@ -59,7 +64,10 @@ class ServerModel:
             factors = [weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
             _check_noise(step, rlwe.noise_bound(self.plan.params, conv, factors))
             values = None if prepared_values is None else prepared_values[at:]
-            self.prepared[step.name] = rlwe.PreparedConv(self.plan.params, conv, factors, threads, values=values)
+            held = memory_bytes is None or 4 * at + rlwe.prepared_bytes(self.plan.params, conv) <= memory_bytes
+            self.prepared[step.name] = rlwe.PreparedConv(
+                self.plan.params, conv, factors, threads, values=values, held=held
+            )
             at += self.prepared[step.name].bytes // 4
             self._ring_convs[step.name] = [
                 RingConv(shape, program.ring_bits, factor) for shape, factor in zip(conv.shapes, factors, strict=True)

@@ -50,8 +50,15 @@ def write_shared(model: ServerModel, weights: Mapping[str, Array]) -> int:
     return descriptor
 
 
-def read_shared(descriptor: int, program: Program, weights: Mapping[str, Array], *, threads: int = 0) -> ServerModel:
-    """A model whose prepared weights are those of the memfd, not copies."""
+def read_shared(
+    descriptor: int,
+    program: Program,
+    weights: Mapping[str, Array],
+    *,
+    threads: int = 0,
+    memory_bytes: int | None = None,
+) -> ServerModel:
+    """A model whose prepared weights are those of the memfd, not copies; it has as much memory for them."""
     if fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _SEALS != _SEALS:
         raise _unusable("it can still be changed")
     memory = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)  # lives as long as the arrays of it
@@ -59,7 +66,7 @@ def read_shared(descriptor: int, program: Program, weights: Mapping[str, Array],
     if magic != MAGIC or len(memory) != HEADER.size + 4 * count:
         raise _unusable("it has another format")
     values: NDArray[np.int32] = np.frombuffer(memory, np.int32, count, HEADER.size)
-    model = ServerModel(program, weights, threads=threads, prepared_values=values)
+    model = ServerModel(program, weights, threads=threads, prepared_values=values, memory_bytes=memory_bytes)
     if key != _key(model, weights):
         raise _unusable("it was made from other weights, or for another kind of CPU")
     return model

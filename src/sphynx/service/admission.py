@@ -33,6 +33,7 @@ class Limits:
     batch: int = 16
     quota_bytes: int = 16 << 30
     memory_bytes: int = 512 << 20  # for bundles, beside their files; a server's half has some 90 bytes for each ReLU
+    weight_memory_bytes: int | None = None  # of prepared weights; None: all of them are held
     unread_bytes: int = 1 << 30  # of answers, in memory, over all connections
     bundle_lifetime_s: float = 7 * 86_400.0
     handshake_s: float = 10.0

@@ -87,7 +87,7 @@ def open_server(
     """
     check_server_keys(asked.keys)
     limits = asked.limits
-    model = ServerModel(program, dict(weights))
+    model = ServerModel(program, dict(weights), memory_bytes=limits.weight_memory_bytes)
     with ExitStack() as opened:
         store = opened.enter_context(
             Store(

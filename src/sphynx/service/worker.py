@@ -70,7 +70,8 @@ def work(order: WorkerOrder) -> None:
     control = socket.socket(fileno=order.control)
     link = OwnerLink(control, _leave)
     program = load_program(order.compiled)
-    model = read_shared(order.weights, program, load_weights(order.compiled, program))
+    weights, memory_bytes = load_weights(order.compiled, program), order.limits.weight_memory_bytes
+    model = read_shared(order.weights, program, weights, memory_bytes=memory_bytes)
     events = EventLog(sys.stderr, worker=order.number)
     with Store(
         order.state,

@@ -1,0 +1,58 @@
+"""Prints docs/results/zoo.md: torchvision's networks, compiled and asked privately, from results/zoo.
+
+python docs/make_zoo.py > docs/results/zoo.md        (or: make docs)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "benchmarks"))
+
+from zoo import RESULTS, Row  # noqa: E402
+from zoo_networks import ZOO  # noqa: E402
+
+HEADER = """# The zoo
+
+torchvision's networks as they come, compiled and asked privately. `make zoo` runs them and writes this page
+(`benchmarks/zoo.py`; it needs `pip install --no-deps torchvision==0.28.0`); each row is a file in `results/zoo`.
+
+Weights are random: batch norms are estimated on pictures of gratings, and the last layer, of ten classes, is fitted to
+them. So *same class* says how often the integer program answers as the float network does, on 100 further pictures;
+accuracies would mean nothing. *Exact*: the private logits of one picture equal the integer oracle's, bit for bit.
+Seconds and bytes are of that one inference, both parties in one process, and *peak* is all of its memory, compiler and
+float network included. **The machine was shared with other heavy work, so times are upper bounds**: compare counts.
+
+| network | size | ReLUs | comparisons | truncations | HE products | ring | weights | logit error | same class | \
+exact | ReLUs by | offline s | online s | offline MB | online MB | peak GB |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    lines = []
+    for entry in ZOO:
+        file = RESULTS / f"{entry.name}.json"
+        if file.is_file():
+            lines.append(_line(Row.from_json(json.loads(file.read_text()), str(file))))
+        else:
+            lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 14)
+    return HEADER + "\n".join(lines) + "\n"
+
+
+def _line(row: Row) -> str:
+    cells = (
+        row.network, row.size, f"{row.relus:,}", f"{row.comparisons:,}", f"{row.truncations:,}", f"{row.he_products:,}",
+        f"{row.ring_bits} bits", f"{row.weight_bits} bits", f"{row.logit_error:.1%}",
+        f"{row.same_class} of {row.images}", "yes" if row.exact else "**no**", row.backend,
+        f"{row.offline_seconds:.1f}", f"{row.online_seconds:.2f}",
+        f"{row.offline_bytes / 1e6:,.0f}", f"{row.online_bytes / 1e6:,.1f}", f"{row.peak_bytes / 1e9:.1f}",
+    )  # fmt: skip
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
