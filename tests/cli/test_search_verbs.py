@@ -105,10 +105,11 @@ def test_many_cells_are_ranked_in_rounds(tmp_path: Path) -> None:
         assert len(list((out / "rank" / f"{epochs}-epochs").glob("*/result.json"))) == runs
 
 
-def test_the_supernet_reduces_where_it_is_told(tmp_path: Path) -> None:
+def test_the_supernet_is_built_as_it_is_told(tmp_path: Path) -> None:
     words = ["search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY]
-    run(*words, "--reduce-at", "1", "-o", str(tmp_path / "cells"))
-    assert json.loads((tmp_path / "cells" / "config.json").read_text())["recipe"]["reduce_at"] == [1]
+    run(*words, "--reduce-at", "1", "--supernet", "released", "-o", str(tmp_path / "cells"))
+    recipe = json.loads((tmp_path / "cells" / "config.json").read_text())["recipe"]
+    assert recipe["reduce_at"] == [1] and recipe["supernet"] == "released"
     with pytest.raises(InputError, match=r"reduce_at = \[1, 0\]: ascending positions"):
         run(*words, "--reduce-at", "1,0", "-o", str(tmp_path / "other"))
     assert not (tmp_path / "other").exists()
@@ -118,10 +119,11 @@ def test_place_chooses_a_placement(tmp_path: Path, design: Path) -> None:
     out = tmp_path / "place"
     shown = run(
         "place", str(design), "--data", "digits", "--recipe", "smoke", "--set", "epochs=1", "--set",
-        "batch_size=256", "-o", str(out), "--json",
+        "batch_size=256", "--estimator", "losses", "-o", str(out), "--json",
     )  # fmt: skip
     found = json.loads(shown)
     assert len(found["placements"]) == 3
+    assert json.loads((out / "config.json").read_text())["recipe"]["estimator"] == "losses"
     assert list(load_design(out / "design.json").reduce_positions) == found["best"]
     assert (out / "figures" / "placement.svg").exists()
 

@@ -29,6 +29,17 @@ def test_any_design_trains_and_infers(design: Design) -> None:
     assert network.forward_with_auxiliary(x)[1] is None
 
 
+def test_imagenets_auxiliary_head_has_one_batch_norm_less() -> None:
+    """As DARTS has it, and so the paper's code."""
+    norms = {}
+    for stem, size in (("small", 32), ("imagenet", 128)):
+        design = Design(SPHYNX, 4, 5, (1, 3), image=Shape(3, size, size), classes=10, stem=stem)
+        head = SphynxNetwork(design, auxiliary=True).auxiliary
+        assert head is not None
+        norms[stem] = sum(isinstance(module, nn.BatchNorm2d) for module in head.modules())
+    assert norms == {"small": 2, "imagenet": 1}
+
+
 @settings(max_examples=25)
 @given(designs())
 def test_a_cell_is_affine_up_to_its_one_relu(design: Design) -> None:

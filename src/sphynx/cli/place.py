@@ -11,6 +11,7 @@ import typer
 from sphynx.cli import options as opt
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import InputError
+from sphynx.search.choices import Estimator
 from sphynx.train.recipe import AUTO
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ def place(
     recipe: opt.RecipeOption = AUTO,
     candidates: opt.CandidatesOption = "paper",
     reduce_cells: Annotated[int, typer.Option("--reduce-cells", min=1, help="n: how many reduce cells.")] = 2,
+    estimator: Annotated[
+        Estimator | None,
+        typer.Option("--estimator", help="How the distribution learns: as printed, as released, or from the losses."),
+    ] = None,
     settings: opt.SetOption = None,
     exhaustive: Annotated[
         str, typer.Option("--exhaustive", help="Also train every placement with this training recipe.")
@@ -67,6 +72,8 @@ def place(
     if not data:
         raise InputError("a placement search needs data", remedy="Give --data, or --fixed for D/3 and 2D/3.")
     values = opt.parse_settings(settings)
+    if estimator is not None:
+        values["estimator"] = estimator
     if recipe != AUTO:
         load_placement_recipe(recipe, values)  # its faults are told before the data are read, which can take long
     voice = opt.voice_for(verbose, quiet, as_json)

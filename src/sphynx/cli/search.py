@@ -11,6 +11,7 @@ from sphynx.cli import options as opt
 from sphynx.cli.output import print_json, print_table
 from sphynx.cli.ranking_table import print_ranking
 from sphynx.errors import InputError
+from sphynx.search.choices import SupernetForm
 from sphynx.train.recipe import AUTO
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ def search(
     nodes: Annotated[int | None, typer.Option("--nodes", help="N: 7 has four intermediate nodes, 5 has two.")] = None,
     reduce_at: Annotated[
         str | None, typer.Option("--reduce-at", help="Reduce positions of the supernet, as 0,1. Default: the recipe's.")
+    ] = None,
+    supernet: Annotated[
+        SupernetForm | None,
+        typer.Option("--supernet", help="As the paper's text has it, or its code. Default: the recipe's."),
     ] = None,
     settings: opt.SetOption = None,
     seed: opt.Seed = 0,
@@ -73,6 +78,8 @@ def search(
         values["nodes"] = nodes
     if reduce_at is not None:
         values["reduce_at"] = opt.parse_positions(reduce_at)
+    if supernet is not None:
+        values["supernet"] = supernet
     # What is wrong with these is told before the data are read, which can take long.
     if recipe != AUTO:
         load_recipe(recipe, values)

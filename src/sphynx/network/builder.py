@@ -43,6 +43,7 @@ class SphynxNetwork(nn.Module):
                 round_up(design.cell_channels(self.auxiliary_position), channel_multiple),
                 design.classes,
                 self._auxiliary_size(),
+                last_norm=design.stem != "imagenet",
             )
             if auxiliary
             else None
@@ -114,7 +115,9 @@ class ImageNetStem(nn.Module):
 
 
 class AuxiliaryHead(nn.Module):
-    def __init__(self, channels: int, classes: int, size: tuple[int, int]) -> None:
+    """`last_norm`: DARTS has batch norm behind the last convolution for small images, and none for ImageNet's."""
+
+    def __init__(self, channels: int, classes: int, size: tuple[int, int], *, last_norm: bool) -> None:
         super().__init__()
         stride = AUXILIARY_POOL_STRIDE.get(size[0]) if size[0] == size[1] else None
         narrow, wide = AUXILIARY_CHANNELS
@@ -124,7 +127,7 @@ class AuxiliaryHead(nn.Module):
             batch_norm(narrow, affine=True),
             nn.ReLU(),
             nn.Conv2d(narrow, wide, 2, bias=False),
-            batch_norm(wide, affine=True),
+            *([batch_norm(wide, affine=True)] if last_norm else []),
             nn.ReLU(),
         )
         self.classifier = nn.Linear(wide, classes)

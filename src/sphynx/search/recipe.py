@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from sphynx.config import Fault, Shelf
+from sphynx.search.choices import SupernetForm
 from sphynx.search.weight_settings import WeightSettings
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import default_reduce_positions
 
 Selection = Literal["strength", "perturbation"]
-SupernetForm = Literal["text", "released"]
 Ranking = Literal["softmax", "alpha"]
 Epoch = Literal["last", "best"]
 

@@ -32,12 +32,12 @@ from torch.nn import functional
 
 from sphynx.config import Fault, Shelf
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
+from sphynx.search.choices import Estimator
 from sphynx.search.gumbel import gumbel_max, gumbel_top, linear
 from sphynx.search.objective import Batch
 from sphynx.search.placement.running_losses import RunningLosses
 from sphynx.search.weight_settings import WeightSettings, give_gradients
 
-Estimator = Literal["paper", "released", "losses"]
 METHODS: dict[Estimator, str] = {
     "paper": "Algorithm 1",
     "released": "Algorithm 1 as released",

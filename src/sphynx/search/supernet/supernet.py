@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from sphynx.network.builder import build_stem, round_up
 from sphynx.network.cell import build_inputs
 from sphynx.network.operations import pointwise
-from sphynx.search.recipe import SupernetForm
+from sphynx.search.choices import SupernetForm
 from sphynx.search.supernet.cellspace import CellSpace, Kind
 from sphynx.search.supernet.fan import Fan
 from sphynx.search.supernet.lanes import Part, start
