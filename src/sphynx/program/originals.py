@@ -36,14 +36,15 @@ def torch_judge(module: nn.Module, batch: int = 1) -> Judge:
 
 
 def onnx_judge(path: Path) -> Judge | None:
-    """None where ONNX Runtime is not installed."""
+    """None where ONNX Runtime is not installed, or too old for the file."""
     try:
         import onnxruntime
-    except ImportError:
+
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception:  # its own kinds of errors cannot be named where it is not installed
         return None
 
     def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
-        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         (source,) = session.get_inputs()
         kind = {"tensor(double)": np.float64, "tensor(float16)": np.float16}.get(source.type, np.float32)
         batches = _normalised(images, mean, std).astype(kind)

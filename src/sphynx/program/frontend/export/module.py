@@ -10,6 +10,7 @@ import inspect
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 
 import torch
@@ -46,6 +47,8 @@ def read_module(
     ]
     if len(required) > 1:
         raise InputError(f"it has {len(required)} inputs ({', '.join(required)})", where=where, remedy=_ONE_EACH)
+    if any(kept.device.type != "cpu" for kept in module.parameters()):
+        module = deepcopy(module).cpu()  # constants are computed on the way, all of them here
     with evaluating(module):
         program = _functional(_exported(module, image, where))
     _require_one_each(program, where)
@@ -103,7 +106,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 def _exported(module: nn.Module, image: Shape, where: str) -> ExportedProgram:
     kept = next(module.parameters(), next(module.buffers(), torch.zeros(())))
     dtype = kept.dtype if kept.dtype.is_floating_point else torch.float32
-    example = torch.zeros(1, *image, dtype=dtype, device=kept.device)
+    example = torch.zeros(1, *image, dtype=dtype)
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
