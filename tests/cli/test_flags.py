@@ -53,7 +53,7 @@ def test_a_flag_means_the_same_everywhere(flag: str, verb_count: int) -> None:
 def test_words_to_choose_from_are_choices() -> None:
     """Where the library has a list of words, the flag refuses all others by itself."""
     words = ("--stem", "--balancing", "--conv-stack", "--convolution", "--borders", "--family", "--strategy")
-    for flag in (*words, "--candidates", "--resume", "--split", "--stage", "--threads"):
+    for flag in (*words, "--candidates", "--resume", "--split", "--stage", "--threads", "--supernet", "--estimator"):
         assert options(flag), flag
         assert not [verb for verb, command, option in options(flag) if not choices_of(command, option)], flag
 
@@ -66,7 +66,7 @@ def test_the_strategies_are_those_that_there_are() -> None:
 
 def test_long_work_says_more_or_nothing() -> None:
     long = {"demo", "design", "search", "place", "train", "reproduce", "check", "bench core", "bench private"}
-    long |= {"bench throughput", "bench scaling", "allocate"}
+    long |= {"bench throughput", "bench scaling", "allocate", "report"}
     for flag in ("-v", "-q"):
         assert {verb.removeprefix("sphynx ") for verb, _ in named(flag)} - {"locate"} == long
 
