@@ -62,6 +62,7 @@ class Row(Record):
     peak_bytes: int
     weight_memory_bytes: int | None
     machine: str
+    note: str = ""  # where a row was made in another way than this file makes it
 
 
 def measure(entry: Entry, backend: Backend, memory_bytes: int | None) -> Row:

@@ -27,8 +27,8 @@ Seconds and bytes are of that one inference, both parties in one process, and *p
 float network included. **The machine was shared with other heavy work, so times are upper bounds**: compare counts.
 
 | network | size | ReLUs | comparisons | truncations | HE products | ring | weights | logit error | same class | \
-exact | ReLUs by | offline s | online s | offline MB | online MB | peak GB |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+exact | ReLUs by | offline s | online s | offline MB | online MB | peak GB | note |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -39,7 +39,7 @@ def page() -> str:
         if file.is_file():
             lines.append(_line(Row.from_json(json.loads(file.read_text()), str(file))))
         else:
-            lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 14)
+            lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 15)
     return HEADER + "\n".join(lines) + "\n"
 
 
@@ -49,7 +49,7 @@ def _line(row: Row) -> str:
         f"{row.ring_bits} bits", f"{row.weight_bits} bits", f"{row.logit_error:.1%}",
         f"{row.same_class} of {row.images}", "yes" if row.exact else "**no**", row.backend,
         f"{row.offline_seconds:.1f}", f"{row.online_seconds:.2f}",
-        f"{row.offline_bytes / 1e6:,.0f}", f"{row.online_bytes / 1e6:,.1f}", f"{row.peak_bytes / 1e9:.1f}",
+        f"{row.offline_bytes / 1e6:,.0f}", f"{row.online_bytes / 1e6:,.1f}", f"{row.peak_bytes / 1e9:.1f}", row.note,
     )  # fmt: skip
     return "| " + " | ".join(map(str, cells)) + " |"
 

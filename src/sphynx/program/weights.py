@@ -1,6 +1,7 @@
 """weights.safetensors: the server's secret. It names the program it belongs to and the hash of its own content.
 
 Weights are int8 or int16, bias maps int64. Reading checks names, kinds and shapes against the program before use.
+Of grouped convolutions the weights inside a group are stored; files that hold all pairs of channels are read as well.
 corrections.safetensors is a file of the same kind, in place of the weights where they can be derived (derive.py).
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,8 @@ _REMEDY = "Keep the files of one compiled folder together, or compile the networ
 
 
 def save_weights(folder: Path, program: Program, weights: Mapping[str, Array]) -> None:
-    _save(folder / WEIGHTS, program, weights)
+    groups = _groups(program)
+    _save(folder / WEIGHTS, program, {name: inside_groups(a, groups.get(name, 1)) for name, a in weights.items()})
 
 
 def load_weights(path: Path, program: Program) -> dict[str, Array]:
@@ -37,7 +40,44 @@ def load_weights(path: Path, program: Program) -> dict[str, Array]:
         name: (("int64",) if name.endswith("/bias") else ("int8", "int16"), shape)
         for name, shape in program.weight_shapes.items()
     }
-    return _load(path / WEIGHTS if path.is_dir() else path, program, wanted)
+    groups = _groups(program)
+    found = _load(path / WEIGHTS if path.is_dir() else path, program, wanted, groups)
+    for name, count in groups.items():
+        if found[name].shape != program.weight_shapes[name]:
+            found[name] = ungrouped(found[name], count)
+    return found
+
+
+def inside_groups(weights: Array, groups: int) -> Array:
+    """Of kernels for all pairs of channels those of pairs that share a group: [outputs, inputs of a group, ...]."""
+    if groups == 1:
+        return weights
+    outputs, inputs = (length // groups for length in weights.shape[:2])
+    parts = [weights[n * outputs : (n + 1) * outputs, n * inputs : (n + 1) * inputs] for n in range(groups)]
+    inside: Array = np.concatenate(parts)
+    return inside
+
+
+def ungrouped(weights: Array, groups: int) -> Array:
+    """A grouped convolution's kernels for all pairs of channels: zeros between groups."""
+    if groups == 1:
+        return weights
+    outputs, inputs = weights.shape[0] // groups, weights.shape[1]
+    whole = np.zeros((len(weights), groups * inputs, *weights.shape[2:]), weights.dtype)
+    for group in range(groups):
+        rows = slice(group * outputs, (group + 1) * outputs)
+        whole[rows, group * inputs : (group + 1) * inputs] = weights[rows]
+    return whole
+
+
+def _groups(program: Program) -> dict[str, int]:
+    """Of the weights whose channels are in groups."""
+    return {
+        step.weight_name(number): term.groups
+        for step in program.linears
+        for number, term in enumerate(step.terms)
+        if term.groups > 1
+    }
 
 
 def save_corrections(folder: Path, program: Program, corrections: Mapping[str, Array]) -> None:
@@ -63,7 +103,12 @@ def _save(file: Path, program: Program, arrays: Mapping[str, Array]) -> None:
         ) from error
 
 
-def _load(file: Path, program: Program, wanted: Mapping[str, tuple[Kinds, tuple[int, ...]]]) -> dict[str, Array]:
+def _load(
+    file: Path,
+    program: Program,
+    wanted: Mapping[str, tuple[Kinds, tuple[int, ...]]],
+    groups: Mapping[str, int] = MappingProxyType({}),
+) -> dict[str, Array]:
     if not file.is_file():
         raise InputError("there is no such file", where=str(file), remedy="Compile the network: sphynx compile --help.")
     metadata, arrays = read_arrays(file, _REMEDY)
@@ -71,7 +116,8 @@ def _load(file: Path, program: Program, wanted: Mapping[str, tuple[Kinds, tuple[
         raise InputError("it belongs to another program", where=str(file), remedy=_REMEDY)
     for name, (kinds, shape) in wanted.items():
         found = arrays.get(name)
-        if found is None or found.shape != shape or str(found.dtype) not in kinds:
+        shapes = {shape} if name not in groups else {shape, (shape[0], shape[1] // groups[name], *shape[2:])}
+        if found is None or found.shape not in shapes or str(found.dtype) not in kinds:
             raise InputError(f"{name} is missing or not {' or '.join(kinds)} {shape}", where=str(file), remedy=_REMEDY)
     if metadata.get("content") != content_hash(arrays):
         raise InputError("its content does not match its hash: it was damaged", where=str(file), remedy=_REMEDY)

@@ -26,6 +26,7 @@ from sphynx.program.ir import Term
 from sphynx.space.tally import Shape
 
 Floats = NDArray[np.float64]
+_GROUPED_CHANNELS = 32  # at once
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def compose(node: Node, weights: Floats, window: Window, channels: int, groups: 
             taps = np.ascontiguousarray(weights[:, :, y, x])  # strided, the product would not be BLAS's
             if not taps.any():
                 continue  # half of a factorized reduction
-            part = (taps @ flat).reshape(len(weights), *kernel.shape[1:])
+            part = _grouped_product(taps, flat, groups).reshape(len(weights), *kernel.shape[1:])
             for row, column in product(rows, columns):
                 (from_rows, to_rows), (from_columns, to_columns) = row.moves[y], column.moves[x]
                 target = composed[Reads(reads.source, reads.channels, row.axis, column.axis, gcd(reads.groups, groups))]
@@ -117,8 +118,22 @@ def compose(node: Node, weights: Floats, window: Window, channels: int, groups: 
                 else:
                     target[_taps(to_rows, to_columns)] -= moved
     size = (window.height, window.width)
-    bias = convolve(node.bias[None], weights, window.term(""), size)[0]
+    is_dense = len(weights) == channels  # not an outline
+    bias = convolve(node.bias[None], weights, replace(window.term(""), groups=groups if is_dense else 1), size)[0]
     return Node(Shape(channels, *size), composed, bias)
+
+
+def _grouped_product(taps: Floats, flat: Floats, groups: int) -> Floats:
+    """Some groups at a time: between two of them the taps are zero. An outline has one channel, in no group."""
+    outputs, inputs = (length // groups for length in taps.shape)
+    if groups == 1 or not outputs or not inputs:
+        return taps @ flat
+    together = max(1, _GROUPED_CHANNELS // max(outputs, inputs))
+    parts = []
+    for first in range(0, groups, together):
+        columns = slice(first * inputs, (first + together) * inputs)
+        parts.append(taps[first * outputs : (first + together) * outputs, columns] @ flat[columns])
+    return np.concatenate(parts)
 
 
 def consolidated(kernels: dict[Reads, Floats]) -> dict[Reads, Floats]:
@@ -157,15 +172,3 @@ def used_taps(weights: Floats) -> Floats:
         weights = weights[:1, :1]
     used: Floats = np.any(weights, axis=(0, 1), keepdims=True).astype(np.float64)
     return used
-
-
-def ungrouped(weights: Floats, groups: int) -> Floats:
-    """A grouped convolution's kernels as dense ones."""
-    if groups == 1:
-        return weights
-    outputs, inputs = weights.shape[0] // groups, weights.shape[1]
-    whole = np.zeros((len(weights), groups * inputs, *weights.shape[2:]))
-    for group in range(groups):
-        rows = slice(group * outputs, (group + 1) * outputs)
-        whole[rows, group * inputs : (group + 1) * inputs] = weights[rows]
-    return whole

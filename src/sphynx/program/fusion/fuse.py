@@ -18,13 +18,14 @@ from math import lcm, prod
 
 import numpy as np
 
-from sphynx.program.fusion.affine import Floats, Node, Reads, Window, compose, consolidated, ungrouped, used_taps
+from sphynx.program.fusion.affine import Floats, Node, Reads, Window, compose, consolidated, used_taps
 from sphynx.program.fusion.kernel_axis import Sliding
 from sphynx.program.fusion.selection import Selection
 from sphynx.program.fusion.terms import Crop, merged_terms
 from sphynx.program.fusion.window_sums import Spans, SummedAxis, summed_axis, summed_taps
 from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Gate, Graph, Linear, Pool, Relu, Square, Step, Truncate
 from sphynx.program.steps import made_shape
+from sphynx.program.weights import ungrouped
 from sphynx.space.tally import Shape
 
 SUM_SUFFIX = ".map"  # of the linear map beside what a node takes of tensors as it is
