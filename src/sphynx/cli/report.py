@@ -36,6 +36,7 @@ def report(
         bool,
         typer.Option("--examine/--no-examine", help="Evaluate and ask your network for the page; it takes its data."),
     ] = True,
+    verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -60,7 +61,7 @@ def report(
     from sphynx.run.environment import describe_environment
     from sphynx.train.processes import pick_device
 
-    voice = opt.voice_for(False, quiet, as_json)
+    voice = opt.voice_for(verbose, quiet, as_json)
     sources = read_sources(runs)
     for file in add_beside(runs, sources):
         voice.say(f"found {file}", stage="report")
