@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import pickle
@@ -16,6 +17,7 @@ import torch
 from safetensors.torch import load_file
 
 import sphynx
+from sphynx.api import designing
 from sphynx.errors import DivergedError, InputError, MissingPartError
 from sphynx.run.progress import QUIET, Update, Voice, speak_with
 from sphynx.run.sweep import IN_TURN, Sweep, open_sweep
@@ -151,3 +153,22 @@ def test_seeds_are_those_of_one_process_though_a_worker_is_killed(cluster: str, 
         assert here.keys() == away.keys() and all(torch.equal(here[name], away[name]) for name in here)
     assert api.accuracies[:2] == expected.accuracies and len(api.runs) == 3
     assert any(update.stage == "train" and update.total for update in heard)  # the third seed's epochs, heard here
+
+
+def test_seeds_and_cells_of_a_search_can_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every piece is pickled as Ray does it, and run from the copy."""
+    ray = pytest.importorskip("ray")
+    names: list[list[str]] = []
+
+    class Travelling:
+        may_repeat = True
+
+        def map(self, work: dict[str, Any]) -> list[Any]:
+            names.append(list(work))
+            return [piece() for piece in ray.cloudpickle.loads(ray.cloudpickle.dumps(list(work.values())))]
+
+    monkeypatch.setattr(designing, "open_sweep", lambda *_: contextlib.nullcontext(Travelling()))
+    sphynx.search_cells(
+        "digits", tmp_path, strategy="darts", recipe="smoke", seeds=2, rank_recipe="smoke", random_cells=1, device="cpu"
+    )
+    assert names[0] == ["seed 0", "seed 1"] and len(names) == 2 and len(names[1]) >= 2
