@@ -62,8 +62,10 @@ class Warm:
     def __init__(self, folder: Path) -> None:
         self.programs = folder / "bin"
         self.programs.mkdir()
-        sockets = Path(tempfile.mkdtemp(prefix="sphynx-warm-"))  # the address of a socket has 100 characters at most
-        address = str(sockets / "commands")
+        self._sockets = tempfile.TemporaryDirectory(
+            prefix="sphynx-warm-"
+        )  # a socket's address has 100 characters at most
+        address = str(Path(self._sockets.name) / "commands")
         for name, words in (("python", []), ("sphynx", ["-m", "sphynx.cli.main"])):
             text = PROGRAM.format(python=sys.executable, address=address, words=words)
             (self.programs / name).write_text(text)
@@ -86,6 +88,7 @@ class Warm:
 
     def close(self) -> None:
         self._parent.communicate()  # it ends when its input does
+        self._sockets.cleanup()
 
 
 def main(descriptor: int) -> None:
