@@ -99,7 +99,7 @@ def test_a_loss_that_is_not_finite_names_its_step_and_keeps_the_last_good_checkp
     monkeypatch.setattr(loop, "learning_rate", rate)
     with pytest.raises(SphynxError, match=r"epoch 2, step 4: the loss or its gradient is not a finite") as caught:
         train(job(tmp_path))
-    assert "checkpoint of epoch 1 is kept" in caught.value.remedy
+    assert "The last checkpoint is kept" in caught.value.remedy
     state = RunFolder(tmp_path, belongs_to=job(tmp_path).belongs_to()).load_checkpoint()
     assert state is not None and state["batches"]["epoch"] == 1
     assert all(bool(torch.isfinite(t).all()) for t in state["network"].values())

@@ -1,4 +1,4 @@
-"""Trained networks for other run times: `export` writes an ONNX file."""
+"""Trained networks for other runtimes: `export` writes an ONNX file."""
 
 from __future__ import annotations
 

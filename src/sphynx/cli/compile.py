@@ -70,7 +70,7 @@ def compile_run(
         ),
     ] = False,
     relu: Annotated[
-        BackendChoice, typer.Option("--relu", help="The network is cut for this one; auto: the cheaper.")
+        BackendChoice, typer.Option("--relu", help="The ReLU protocol to cut the network for; auto: the cheaper one.")
     ] = "auto",
     link: opt.LinkOption = "lan",
     bundles: Annotated[

@@ -37,7 +37,7 @@ def estimate(
         ),
     ] = None,
     rate: Annotated[
-        str, typer.Option("--rate", help="Instead: what so many inferences cost, e.g. 100/s, 50/min, 1000/h.")
+        str, typer.Option("--rate", help="Estimate what this rate of inferences takes instead: 100/s, 50/min, 1000/h.")
     ] = "",
     ahead: Annotated[
         str, typer.Option("--ahead", help="With --rate: for how long ahead bundles are kept ready, e.g. 600s.")

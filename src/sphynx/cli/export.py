@@ -17,7 +17,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write: model.onnx.", callback=out_file)],
     as_json: opt.Json = False,
 ) -> None:
-    """Write a trained network as ONNX, for other run times. It reads pixels / 255, and normalises them itself.
+    """Write a trained network as ONNX, for other runtimes. It reads pixels / 255, and normalises them itself.
 
     Examples:
 

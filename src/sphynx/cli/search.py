@@ -31,7 +31,9 @@ def search(
     ] = None,
     supernet: Annotated[
         SupernetForm | None,
-        typer.Option("--supernet", help="As the paper's text has it, or its code. Default: the recipe's."),
+        typer.Option(
+            "--supernet", help="The supernet of the paper's text, or of its released code. Default: the recipe's."
+        ),
     ] = None,
     settings: opt.SetOption = None,
     seed: opt.Seed = 0,

@@ -23,7 +23,10 @@ def serve(
         int | None, typer.Option("--workers", min=1, help="Preparations, and inferences, at once (one per core).")
     ] = None,
     processes: Annotated[
-        int, typer.Option("--processes", min=1, max=256, help="That share the work of many cores, on one port.")
+        int,
+        typer.Option(
+            "--processes", min=1, max=256, help="Worker processes that share one port and the machine's cores."
+        ),
     ] = 1,
     quota: Annotated[str, typer.Option("--quota", help="Disk for all bundles, e.g. 500M or 16G.")] = "16G",
     memory: Annotated[

@@ -289,7 +289,7 @@ def _restore(state: dict[str, Any], network: nn.Module, step: Step, batches: Epo
 
 def _not_a_number(epoch: int, bad_step: int | None, folder: RunFolder, job: Job) -> DivergedError:
     step = "" if bad_step is None else f", step {bad_step + 1}"
-    kept = f"The checkpoint of epoch {epoch} is kept in {folder.path}. " if epoch else ""
+    kept = f"The last checkpoint is kept in {folder.path}. " if epoch else ""
     return DivergedError(
         "the loss or its gradient is not a finite number",
         where=f"epoch {epoch + 1}{step}",

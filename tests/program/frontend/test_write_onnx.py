@@ -1,4 +1,4 @@
-"""Trained networks as ONNX files: other run times and our own reader compute what torch computes."""
+"""Trained networks as ONNX files: other runtimes and our own reader compute what torch computes."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""A graph of operators as an ONNX file: what a torch module computes, for every other run time. No torch.
+"""A graph of operators as an ONNX file: what a torch module computes, for every other runtime. No torch.
 
 The operators are ONNX's own but for two: a rearrangement becomes a Reshape, with a Gather of all elements where their
 order changes, and an adaptive pool a plain one, or products with constants where its windows differ. Numbers are of
@@ -21,7 +21,7 @@ from sphynx.program.fusion.fuse import adaptive_spans
 from sphynx.version import __version__
 
 OPSET = 17
-IR_VERSION = 8  # of that opset's time: newer ones are refused by older run times
+IR_VERSION = 8  # of that opset's time: newer ones are refused by older runtimes
 INPUT, OUTPUT = "image", "logits"
 _WRITTEN = (
     "Conv", "ConvTranspose", "AveragePool", "GlobalAveragePool", "MaxPool", "GlobalMaxPool", "ReduceMean", "Gemm",
