@@ -28,6 +28,8 @@ def test_error_is_relative_to_the_spread_from_image_to_image() -> None:
     assert judged.accuracy == judged.float_accuracy == (LABELS == 0).mean()
     far = judge(original(wanted), wanted + 0.5)
     assert far.is_far_off and far.fault is not None and "--weight-bits" in far.fault[1]
+    nothing = judge(original(wanted), wanted * np.nan)
+    assert nothing.is_far_off and nothing.fault is not None
 
 
 def test_logits_that_hardly_vary_are_named() -> None:

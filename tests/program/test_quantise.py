@@ -30,7 +30,8 @@ from sphynx.program.convolve import Array
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Relu, Step
-from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised, measure, quantise
+from sphynx.program.measure import measure
+from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised, quantise
 from sphynx.space.cell import cell
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype

@@ -23,7 +23,8 @@ from sphynx.program.fusion.choose import choose_cuts
 from sphynx.program.fusion.fit import DEFAULT_KNEES, require_knees
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.ir import Final
-from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, measure, quantise, relative_error
+from sphynx.program.measure import measure
+from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, quantise, relative_error
 
 CALIBRATION_IMAGES = 200
 LOGIT_ERROR = 0.01  # what automatic precision allows, relative to the logits' own spread

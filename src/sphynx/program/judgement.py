@@ -54,7 +54,7 @@ class Judgement:
 
     @property
     def is_far_off(self) -> bool:
-        return self.error > FAR_OFF
+        return not self.error <= FAR_OFF  # also where it is not a number
 
     @property
     def fault(self) -> tuple[str, str] | None:

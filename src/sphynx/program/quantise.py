@@ -16,7 +16,6 @@ Each range is the largest value seen and two bits more, and the ring is as wide 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import floor, log2, sqrt
 
@@ -27,7 +26,7 @@ from sphynx.program.convolve import Array, magnitude
 from sphynx.program.cost.widths import compared_tensors
 from sphynx.program.fusion.approximate import Approximation
 from sphynx.program.fusion.fuse import Fused
-from sphynx.program.interpret import BATCH, apply_step, evaluate
+from sphynx.program.interpret import apply_step
 from sphynx.program.ir import (
     INPUT,
     MAX_RING_BITS,
@@ -47,6 +46,7 @@ from sphynx.program.ir import (
     Summand,
     Truncate,
 )
+from sphynx.program.measure import Measured, Size
 from sphynx.program.rounding import corrected, rounded, rounded_factors
 
 HEADROOM_BITS = 2
@@ -91,60 +91,6 @@ class Quantised:
     approximation_error: float = 0.0  # of the logits, by those alone
 
 
-@dataclass
-class _Size:
-    """Of one tensor in real numbers, over all calibration images."""
-
-    largest: float = 0.0
-    squares: float = 0.0
-    count: int = 0
-    images: int = 0
-    channel_sums: Array | float = 0.0  # of the mean over positions, over the images
-
-    @property
-    def rms(self) -> float:
-        return sqrt(self.squares / self.count)
-
-    def add(self, tensor: Array) -> None:
-        self.largest = max(self.largest, float(np.abs(tensor).max()))
-        self.squares += float(np.square(tensor).sum())
-        self.count += tensor.size
-        self.images += len(tensor)
-        self.channel_sums = self.channel_sums + tensor.mean(axis=(2, 3)).sum(axis=0)
-
-    @property
-    def channel_means(self) -> Array:
-        means: Array = np.asarray(self.channel_sums) / self.images
-        return means
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """What the fused network makes of the calibration images, in real numbers."""
-
-    fused: Fused
-    pixels: Array
-    sizes: dict[str, _Size]
-    logits: Array
-
-
-def measure(fused: Fused, pixels: Array) -> Measured:
-    """`pixels` are the calibration images, uint8."""
-    _check_calibration(fused.graph, pixels)
-    sizes = {name: _Size() for name in fused.graph.shapes}
-
-    def watch(step: Step, tensor: Array) -> None:
-        sizes[step.name].add(tensor)
-
-    logits = []
-    for batch in _batches(pixels):
-        sizes[INPUT].add(batch.astype(np.float64))
-        logits.append(evaluate(fused.graph, fused.weights, batch.astype(np.float64), watch))
-        if not np.isfinite(logits[-1]).all():
-            raise InputError("it gives logits that are not numbers", where="network", remedy="Train it again.")
-    return Measured(fused, pixels, sizes, np.concatenate(logits))
-
-
 def quantise(
     measured: Measured,
     precision: Precision = Precision(),
@@ -185,7 +131,7 @@ def relative_error(found: Array, wanted: Array) -> float:
 
 
 class _Quantiser:
-    def __init__(self, fused: Fused, sizes: dict[str, _Size], precision: Precision) -> None:
+    def __init__(self, fused: Fused, sizes: dict[str, Size], precision: Precision) -> None:
         self.fused, self.sizes, self.precision = fused, sizes, precision
         self.graph = fused.graph
         self.links = fused.graph.links - compared_tensors(fused.graph)
@@ -380,16 +326,3 @@ def _with_ranges(graph: Graph, steps: tuple[Step, ...], largest: dict[str, int])
             step = replace(step, range_bits=bits)
         ranged.append(step)
     return tuple(ranged)
-
-
-def _batches(pixels: Array) -> Iterator[Array]:
-    return (pixels[start : start + BATCH] for start in range(0, len(pixels), BATCH))
-
-
-def _check_calibration(graph: Graph, pixels: Array) -> None:
-    if pixels.dtype != np.uint8 or pixels.shape[1:] != tuple(graph.image) or not len(pixels):
-        raise InputError(
-            f"there are {len(pixels)} images of {'x'.join(map(str, pixels.shape[1:]))} ({pixels.dtype})",
-            where="calibration data",
-            remedy=f"Give uint8 images of {graph.image}, as the network was trained on.",
-        )

@@ -12,11 +12,13 @@ from torch import nn
 from sphynx.errors import InputError
 from sphynx.program.compile import compile_walk
 from sphynx.program.curves import CURVES
+from sphynx.program.frontend.export.module import read_module
 from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.fusion.fit import fit
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Curve, Relu, Truncate
 from sphynx.program.quantise import Precision, Quantised
+from sphynx.space.tally import Shape
 from tests.program.frontend.onnx_models import Maker, write
 from tests.program.frontend.test_onnx_operators import exported
 from tests.program.frontend.torch_modules import IMAGE, Body, Call
@@ -100,6 +102,15 @@ def test_knees_beyond_reason_are_refused(tmp_path: Path) -> None:
         compiled(nn.SiLU(), tmp_path, 0)
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_activations_that_are_not_numbers_are_refused(number: float) -> None:
+    network = Body(nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.SiLU()))
+    nn.init.constant_(network.middle[0].bias, number)
+    found = read_module(network, Shape(*IMAGE), approximate=True)
+    with pytest.raises(InputError, match="it gives activations that are not numbers"):
+        compile_walk(found.trace, MEAN, STD, pixels(2))
+
+
 @settings(max_examples=30)
 @given(
     function=st.sampled_from(sorted(CURVES)),
@@ -134,3 +145,27 @@ def test_without_leave_the_error_names_operator_count_and_flag(tmp_path: Path) -
         read_network(path)
     assert "Tanh cannot be compiled exactly (node tanh" in str(e.value) and str(path) in str(e.value)
     read_network(path, approximate=True)
+
+
+def test_a_gelu_that_a_torch_module_spells_out() -> None:
+    by_tanh = Call(lambda _, x: 0.5 * x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3))))
+    network = Body(nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), by_tanh))
+    fused = read_module(network, Shape(*IMAGE), approximate=True).trace(MEAN, STD)
+    assert [step.function for step in fused.graph.steps if isinstance(step, Curve)] == ["gelu_tanh"]
+    with pytest.raises(InputError, match=r"Gelu cannot be compiled exactly.*--approximate"):
+        read_module(network, Shape(*IMAGE))
+
+
+@pytest.mark.parametrize(("bounds", "taken"), [((0.3, None), False), ((None, 0.7), False), ((0.0, None), True)])
+def test_a_clip_with_one_bound_within_a_product_counts(
+    bounds: tuple[float | None, float | None], taken: bool, tmp_path: Path
+) -> None:
+    make = Maker()
+    x = make.conv("x", 1, 2)
+    inputs = ("" if n is None else make.constant(np.array(n, np.float32)) for n in bounds)
+    clipped = make.node("Clip", make.node("Sigmoid", x), *inputs)
+    x = make.node("Flatten", make.node("Mul", x, clipped))
+    path = write(make.model(make.dense(x, 72, 4)), tmp_path / "network.onnx")
+    with pytest.raises(InputError, match="cannot be compiled exactly") as raised:
+        read_network(path)
+    assert ("Swish" in str(raised.value)) == taken

@@ -21,6 +21,7 @@ from sphynx.program.fusion.fit import Fit, fit
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.interpret import BATCH, apply_step, evaluate
 from sphynx.program.ir import INPUT, Combine, Curve, Graph, Relu, Step, Summand, Truncate
+from sphynx.program.measure import require_numbers
 from sphynx.space.tally import Shape
 
 _SAMPLE = 1 << 14  # values of each batch, beside the smallest and the largest
@@ -82,7 +83,9 @@ def _samples(fused: Fused, pixels: Array) -> tuple[dict[str, Floats], dict[str, 
         if step.name in wanted:
             flat = tensor.reshape(-1)
             drawn = random.integers(0, flat.size, min(_SAMPLE, flat.size))
-            found[step.name].append(np.concatenate([flat[drawn], [flat.min(), flat.max()]]))
+            extremes = np.array([flat.min(), flat.max()])  # not numbers where any value is not one
+            require_numbers(extremes, "activations")
+            found[step.name].append(np.concatenate([flat[drawn], extremes]))
         if isinstance(step, Curve):
             part = tensor.mean(axis=(2, 3)).sum(axis=0) / len(pixels)
             means[step.name] = means[step.name] + part if step.name in means else part

@@ -162,6 +162,10 @@ def _arithmetic(kind: str, *, reverses: bool = False) -> Way:
     return way
 
 
+def power(low: Lowering, node: Node, given: Given) -> str:
+    return low.call(node, "Pow", low.use(node, given["self"]), low.use(node, given["exponent"]))
+
+
 def clipped(low: Lowering, node: Node, given: Given) -> str:
     bounds = [given.get(key, given.get(f"{key}_val")) for key in ("min", "max")]
     if any(isinstance(bound, Node) for bound in bounds):
@@ -207,8 +211,10 @@ def join(low: Lowering, node: Node, given: Given) -> str:
 
 def put(low: Lowering, node: Node, given: Given) -> str:
     """slice_scatter: a map whose slice is another one, as assignments to a part of it become."""
-    whole, axis, step = given["self"], int(given["dim"]), int(given["step"])
-    length = _shape(whole)[axis]
+    whole, step = given["self"], int(given["step"])
+    shape = _shape(whole)
+    axis = int(given["dim"]) % len(shape)
+    length = shape[axis]
     first, last, _ = slice(given["start"], given["end"]).indices(length)
     if step != 1 or not low.is_map(whole):
         return low.call(node, "Assignment to a part of a constant, or with steps,", low.use(node, given["src"]))
@@ -301,7 +307,7 @@ _NAMED = {
     "native_layer_norm": "LayerNormalization", "group_norm": "GroupNormalization",
     "instance_norm": "InstanceNormalization", "lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN",
     "scaled_dot_product_attention": "Attention", "einsum": "Einsum", "where": "Where", "topk": "TopK",
-    "nonzero": "NonZero", "gt": "Greater", "lt": "Less", "maximum": "Max", "minimum": "Min", "pow": "Pow",
+    "nonzero": "NonZero", "gt": "Greater", "lt": "Less", "maximum": "Max", "minimum": "Min",
     "cond": "If", "while_loop": "Loop", "scan": "Scan", "conv1d": "Conv over one axis",
     "conv3d": "Conv over three axes",
 }  # fmt: skip
@@ -326,6 +332,7 @@ WAYS: dict[str, Way] = {
     "rsub": _arithmetic("Sub", reverses=True),
     "mul": _arithmetic("Mul"),
     "div": _arithmetic("Div"),
+    "pow": power,
     **dict.fromkeys(("clamp", "clamp_min", "clamp_max", "hardtanh"), clipped),
     "leaky_relu": leaky,
     **dict.fromkeys(("prelu", "_prelu_kernel"), prelu),

@@ -89,7 +89,7 @@ class _Region:
                 try:
                     with np.errstate(all="ignore"):
                         values = self.value(last.outputs[0], base, inner)
-                except KeyError:  # something else enters
+                except (KeyError, TypeError):  # something else enters, or a call lacks an input
                     break
                 for function in _KINDS:
                     if np.allclose(values, CURVES[function](_GRID), rtol=0, atol=_SAME):
@@ -127,15 +127,22 @@ class _Region:
         inner.add(id(call))
         if not self.is_elementwise(call) or len(inner) > _MOST_CALLS:
             raise KeyError(name)
+        if call.kind == "Clip":
+            return np.clip(self.value(call.inputs[0], base, inner), *self.bounds(call, base, inner))
         values = [self.value(own, base, inner) for own in call.inputs if own]
         if call.kind == "HardSigmoid":
             slope, offset = (float(call.attributes.get(key, n)) for key, n in (("alpha", 0.2), ("beta", 0.5)))
             return np.clip(slope * values[0] + offset, 0, 1)
-        if call.kind == "Clip":
-            low, high = (float(call.attributes.get(key, n)) for key, n in (("min", -np.inf), ("max", np.inf)))
-            bounds = values[1:] if len(values) == 3 else (low, high)
-            return np.clip(values[0], *bounds)
         return _ELEMENTWISE[call.kind](*values)
+
+    def bounds(self, clip: Call, base: str, inner: set[int]) -> list[Array]:
+        """Its second and third input, or attributes as in old files; either may be left out."""
+        names = [*clip.inputs[1:], "", ""]
+        defaults = (("min", -np.inf), ("max", np.inf))
+        return [
+            self.value(name, base, inner) if name else np.array(float(clip.attributes.get(key, infinite)))
+            for name, (key, infinite) in zip(names, defaults, strict=False)
+        ]
 
 
 def _is_scalar(array: Array) -> bool:
