@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sphynx.threads import Worker
 
-PATIENCE_S = 5
+PATIENCE_S = 60  # a busy machine is slow, too
 SIZES_BYTES = (1 << 20, 1 << 16, 4096, 1024, 512, 256, 128, 64, 32, 16)
 ENDINGS = ("ran", "died", "refused", "hangs")
 

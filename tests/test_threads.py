@@ -80,6 +80,6 @@ def test_without_memory_a_thread_dies_and_nobody_hangs() -> None:
     """Where `threading.Thread.start` does hang: `python tests/exhausted_memory.py thread`."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, ROOT / "tests" / "exhausted_memory.py", "worker"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=True)
     endings = done.stdout.split()
     assert len(endings) == 8 and "hangs" not in endings, endings

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import pickle
 import signal
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -72,12 +73,14 @@ def sweep(cluster: str) -> Iterator[Sweep]:
         yield sweep
 
 
-def node_of(number: int) -> tuple[int, str]:
-    import time
-
+def node_of(number: int, marks: Path) -> tuple[int, str]:
+    """Waits for another piece to begin, so that one node alone cannot have all."""
     import ray
 
-    time.sleep(1.0)  # so that one node alone does not have both
+    (marks / str(number)).touch()
+    latest_s = time.monotonic() + 60
+    while len(list(marks.iterdir())) < 2 and time.monotonic() < latest_s:
+        time.sleep(0.02)
     return number, ray.get_runtime_context().get_node_id()
 
 
@@ -92,8 +95,8 @@ def fail(kind: type[Any]) -> None:
     raise kind("it cannot be", where="here", remedy="Do something else.")
 
 
-def test_both_nodes_work_and_results_keep_their_order(sweep: Sweep) -> None:
-    found = sweep.map({str(number): partial(node_of, number) for number in range(4)})
+def test_both_nodes_work_and_results_keep_their_order(sweep: Sweep, tmp_path: Path) -> None:
+    found = sweep.map({str(number): partial(node_of, number, tmp_path) for number in range(4)})
     assert [number for number, _ in found] == [0, 1, 2, 3]
     assert len({node for _, node in found}) == 2
 

@@ -111,8 +111,9 @@ def test_nothing_is_sent_before_the_owner_has_burned(fleet: Scene) -> None:
     """The owner does not answer, and then it is gone: the worker has not begun, and the bundle is never used."""
     owner = fleet.server.process
     assert owner is not None
+    with fleet.client() as patient:
+        patient.prepare(1, relu="gmw")
     with fleet.client(timeout_s=3.0) as client:
-        client.prepare(1, relu="gmw")
         os.kill(owner.pid, signal.SIGSTOP)
         with pytest.raises(ConnectionLostError, match="did not answer in time"):
             client.infer(fleet.pixels)

@@ -81,6 +81,8 @@ def test_an_inference_goes_on_past_a_bad_picture(scene: Scene, tmp_path: Path) -
     assert all(row["labels"][0] == scene.expected[0] for row in answers["predictions"])
     failed = {Path(row["image"]).name: row["error"] for row in answers["failed"]}
     assert set(failed) == {"bad.png", "absent.png", "empty"} and "cannot be read" in failed["bad.png"]
+    assert "3 of 5 could not be asked about" in done.stderr
+    assert "1 of 1 could not be asked about" in scene.infer(tmp_path / "empty").stderr
     assert "passed over 1 .heic" in done.stderr and "absent.png: there is no such file" in done.stderr
     assert scene.server.stop() == 0
 

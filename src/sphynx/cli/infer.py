@@ -118,7 +118,7 @@ def infer(
         _print(predictions, top)
         typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
     if failed:
-        _tell_failed(failed, len(files))
+        _tell_failed(failed, len({*files, *failed}))  # a folder without images is not among the files
         raise typer.Exit(1)
 
 

@@ -58,6 +58,19 @@ def test_the_time_left_follows_from_the_last_epochs(runs: Path, tmp_path: Path) 
     assert '<meta http-equiv="refresh" content="2.0">' in page and 'id="loss"' in page and "16.0s" in page
 
 
+def test_numbers_that_are_not_finite_are_left_out(runs: Path, tmp_path: Path) -> None:
+    run = grown(runs / "first", tmp_path / "run", 3, 10)
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    for row, loss, beta in zip(rows, (2.5, float("nan"), float("inf")), (0.25, 0.5, float("nan")), strict=True):
+        row.update(loss=loss, tau=float("nan"), beta_hat=[beta, 0.125])
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    live = read_live(run)
+    curves = live.current.curves()
+    assert curves["loss"] == [2.5] and "tau" not in curves
+    assert list(live.current.probabilities().values()) == [[0.25, 0.5], [0.125, 0.125]]
+    assert "2.5" in shown(live) and 'id="beta"' in live_page(live, 2.0)
+
+
 def test_a_run_that_has_not_begun_is_waited_for_and_a_finished_one_ends(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing runs or ran there"):
         read_live(tmp_path)

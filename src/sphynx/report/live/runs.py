@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +47,19 @@ class LiveRun:
         return max(0.0, left - self.news_s)
 
     def curves(self) -> dict[str, list[float]]:
-        """By name, a value for each epoch; names in a fixed order."""
+        """By name, a value for each epoch that has a finite one; names in a fixed order."""
         found = {name: [row[name] for row in self.rows if isinstance(row.get(name), int | float)] for name in CURVES}
-        return {name: [float(value) for value in values] for name, values in found.items() if values}
+        finite = {name: [float(value) for value in values if isfinite(value)] for name, values in found.items()}
+        return {name: values for name, values in finite.items() if values}
 
     def cells(self) -> list[Genotype]:
         """Those that a search would have chosen after each epoch."""
         return [genotype_from_json(row["genotype"], where=self.name) for row in self.rows if "genotype" in row]
 
     def probabilities(self) -> dict[str, list[float]]:
-        """Of each candidate after each epoch, the likeliest first."""
-        beta = [list(map(float, row["beta_hat"])) for row in self.rows if isinstance(row.get("beta_hat"), list)]
+        """Of each candidate after each epoch whose probabilities are all finite, the likeliest first."""
+        given = (list(map(float, row["beta_hat"])) for row in self.rows if isinstance(row.get("beta_hat"), list))
+        beta = [probabilities for probabilities in given if all(map(isfinite, probabilities))]
         if not beta:
             return {}
         known = len(self.candidates) == len(beta[-1])
