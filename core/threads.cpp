@@ -4,12 +4,13 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
+#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace sphynx {
 
@@ -31,8 +32,8 @@ class Pool {
         const unsigned cores = available_cores();
         std::unique_lock lock(mutex_);
         cores_ = cores;
+        jobs_.push_back(&job);  // may throw: nothing is counted yet
         ++busy_;
-        jobs_.push_back(&job);
         const std::size_t wanted = std::min<std::size_t>(cores - 1, job.count - 1);
         while (helpers_ < wanted && start_helper()) {
         }
@@ -50,7 +51,8 @@ class Pool {
     }
 
   private:
-    // Whether another one runs now. Where the machine has no thread left, the callers do the work themselves.
+    // Whether another one runs now. Where the machine has no thread or memory left, the callers do the work
+    // themselves.
     bool start_helper() {
         sigset_t all, before;
         sigfillset(&all);
@@ -59,7 +61,7 @@ class Pool {
         try {
             std::thread([this] { help(); }).detach();
             ++helpers_;
-        } catch (const std::system_error&) {
+        } catch (const std::exception&) {
             started = false;
         }
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -86,12 +88,11 @@ class Pool {
         }
     }
 
-    // One that has ranges left; callers take turns.
+    // One that has ranges left; callers take turns. Allocates nothing: helpers have nobody to tell.
     Job* next_job() {
         for (std::size_t i = 0; i < jobs_.size(); ++i) {
-            Job* job = jobs_.front();
-            jobs_.pop_front();
-            jobs_.push_back(job);
+            std::rotate(jobs_.begin(), jobs_.begin() + 1, jobs_.end());
+            Job* job = jobs_.back();
             if (job->next < job->count) return job;
         }
         return nullptr;
@@ -99,7 +100,7 @@ class Pool {
 
     std::mutex mutex_;
     std::condition_variable wake_, done_;
-    std::deque<Job*> jobs_;
+    std::vector<Job*> jobs_;
     std::size_t helpers_ = 0;
     unsigned busy_ = 0;  // threads at work: callers and helpers
     unsigned cores_ = 1;

@@ -63,6 +63,17 @@ def test_what_was_discarded_on_a_full_disk_is_not_ready(tmp_path: Path) -> None:
         assert store.ledger.state(entry.bundle_id) == "discarded"
 
 
+def test_what_a_worker_discarded_on_a_full_disk_outlives_its_connection(tmp_path: Path) -> None:
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        entry = some_entry()
+        put(store, entry)
+        with full_disk():
+            store.ledger.on_behalf_of("a worker").discard(entry.bundle_id)
+            assert not store.ledger.on_behalf_of("another").ready() and not store.ready()
+        store.reserve(some_entry())
+        assert store.ledger.state(entry.bundle_id) == "discarded"
+
+
 def test_a_bundle_that_cannot_be_burned_is_not_used(tmp_path: Path) -> None:
     with Store(tmp_path, quota_bytes=QUOTA) as store:
         entry = some_entry()

@@ -61,6 +61,12 @@ def test_servers_as_they_may_be_written() -> None:
         parse_servers([])
 
 
+def test_every_address_of_a_name_counts_as_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sphynx.service.replicas.resolve_addresses", lambda _host, _port: ["192.0.2.1", "192.0.2.2"])
+    assert sphynx.Client("a.example:1", keys=tmp_path).server_count == 2
+    assert sphynx.Client("a.example:1,b.example:1", keys=tmp_path).server_count == 4
+
+
 def test_a_clients_order_stays_and_clients_spread(tmp_path: Path) -> None:
     orders = [replicas(tmp_path, number).places() for number in range(300)]
     assert orders[7] == replicas(tmp_path, 7).places()

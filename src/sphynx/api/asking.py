@@ -126,8 +126,8 @@ class Client:
 
     @property
     def server_count(self) -> int:
-        """How many were listed."""
-        return len(self._replicas)
+        """How many were listed; a name with several addresses counts as many times."""
+        return len(self._replicas.places())
 
     def close(self) -> None:
         """Says goodbye. Bundles are kept; a later call connects again."""

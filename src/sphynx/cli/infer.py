@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -150,11 +149,15 @@ def _ask(client: Client, pixels: NDArray[np.uint8]) -> Prediction:
 
 
 def _go_on(client: Client, work: Callable[[], Done]) -> Done:
-    """Where a server is lost and others are listed, the work is done again there: a question with another bundle."""
-    for _other in range(client.server_count - 1):
-        with contextlib.suppress(ConnectionLostError, PeerGaveUpError):
+    """Where a server is lost and there are others, the work is done again there: a question with another bundle."""
+    failures = 0
+    while True:
+        try:
             return work()
-    return work()
+        except (ConnectionLostError, PeerGaveUpError):
+            failures += 1
+            if failures >= client.server_count:
+                raise
 
 
 def _make_ready(client: Client, bundles: int, relu: BackendChoice) -> None:

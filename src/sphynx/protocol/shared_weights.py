@@ -61,7 +61,8 @@ def read_shared(
     """A model whose prepared weights are those of the memfd, not copies; it has as much memory for them."""
     if fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _SEALS != _SEALS:
         raise _unusable("it can still be changed")
-    memory = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)  # lives as long as the arrays of it
+    # Private, because Linux before 6.7 refuses shared mappings of what is sealed. Nobody writes: the pages stay shared.
+    memory = mmap.mmap(descriptor, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)  # lives as long as the arrays of it
     magic, key, count = HEADER.unpack_from(memory)
     if magic != MAGIC or len(memory) != HEADER.size + 4 * count:
         raise _unusable("it has another format")

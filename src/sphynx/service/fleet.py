@@ -16,7 +16,8 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection
 
 from sphynx.errors import SphynxError
@@ -28,10 +29,11 @@ from sphynx.service.monitor import Metrics
 from sphynx.service.owner import Owner
 from sphynx.service.store import Store
 from sphynx.service.worker import WorkerOrder
+from sphynx.threads import Worker
 
 START_S = 300.0  # for a worker to read its weights, on a busy machine
-REPLACE_PAUSE_S = 1.0  # so that a worker that cannot start does not take the machine
-PAUSE_MS = 20  # while no worker is ready
+REPLACE_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0  # so that a worker that cannot start does not take the machine
+PAUSE_MS = 20  # while a worker is missing, or none is ready
 END_S = 5.0  # beyond the grace for running work
 
 
@@ -44,7 +46,25 @@ class _Worker:
     control: socket.socket
     is_ready: bool = False
     connections: int = 0
-    started_s: float = field(default_factory=time.monotonic)
+
+
+class _Turn:
+    """When the next process may be started for one worker: later each time, until one is ready."""
+
+    def __init__(self) -> None:
+        self._pause_s, self._not_before_s = REPLACE_PAUSE_S, 0.0
+
+    @property
+    def has_come(self) -> bool:
+        return time.monotonic() >= self._not_before_s
+
+    def put_off(self) -> None:
+        self._not_before_s = time.monotonic() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, MOST_PAUSE_S)
+
+    def reset(self) -> None:
+        self._pause_s = REPLACE_PAUSE_S
+        self._not_before_s = time.monotonic() + self._pause_s
 
 
 class Fleet:
@@ -60,6 +80,7 @@ class Fleet:
         self._admission = Admission(order.limits)
         self._owner = Owner(store.ledger, self._admission, self.metrics)
         self._workers: dict[int, _Worker] = {}  # by number
+        self._turns = [_Turn() for _ in range(count)]
         self._stopping = threading.Event()
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_writer.setblocking(False)
@@ -70,14 +91,14 @@ class Fleet:
 
     @property
     def pids(self) -> list[int]:
-        return [worker.process.pid for worker in self._workers.values()]
+        return [worker.process.pid for worker in [*self._workers.values()]]  # a copy: other threads ask, too
 
     @property
     def wake_descriptor(self) -> int:
         return self._wake_writer.fileno()
 
     def is_healthy(self) -> bool:
-        return not self._stopping.is_set() and any(worker.is_ready for worker in self._workers.values())
+        return not self._stopping.is_set() and any(worker.is_ready for worker in [*self._workers.values()])
 
     def render_metrics(self) -> str:
         self._keys.context()  # read again where the folder has changed
@@ -97,7 +118,7 @@ class Fleet:
         for number in range(self._count):
             self._start(number)
         deadline = time.monotonic() + START_S
-        while not all(worker.is_ready for worker in self._workers.values()):
+        while sum(worker.is_ready for worker in self._workers.values()) < self._count:
             self._hear(0.1)
             if len(self._workers) < self._count or time.monotonic() > deadline:
                 self.close()
@@ -116,7 +137,8 @@ class Fleet:
             worker = self._least_busy()
             waiting: list[_Waited] = [self._wake_reader, *(one.control for one in self._workers.values())]
             waiting += [self._listener] if worker else []
-            ready = _readable(waiting, None if worker else PAUSE_MS)
+            is_complete = worker is not None and len(self._workers) == self._count
+            ready = _readable(waiting, None if is_complete else PAUSE_MS)
             self._hear(0.0)
             if worker is not None and self._listener.fileno() in ready:
                 self._hand_over(worker)
@@ -133,15 +155,25 @@ class Fleet:
         self._listener.close()
 
     def _start(self, number: int) -> None:
+        """Unless the machine has no process, descriptor or memory left for it now."""
+        self._turns[number].put_off()
+        try:
+            self._workers[number] = self._started(number)
+        except (OSError, MemoryError) as error:
+            self._events.write("worker_not_started", worker=number, why=str(error) or type(error).__name__)
+
+    def _started(self, number: int) -> _Worker:
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         here.setblocking(False)
-        with there:
+        with there, contextlib.ExitStack() as unless_started:
+            unless_started.enter_context(here)
             order = replace(
                 self._order, number=number, limits=_part_of(self._limits, self._count), control=there.fileno()
             )
             command = [sys.executable, "-m", "sphynx.service.worker", order.to_text()]
             process = subprocess.Popen(command, pass_fds=(there.fileno(), order.weights), stdin=subprocess.DEVNULL)
-        self._workers[number] = _Worker(process, here)
+            unless_started.pop_all()
+        return _Worker(process, here)
 
     def _hear(self, wait_s: float) -> None:
         """What the workers say, as far as it has come."""
@@ -150,12 +182,12 @@ class Fleet:
             number = controls[descriptor]
             worker = self._workers[number]
             try:
-                while self._understand(worker):
+                while self._understand(number, worker):
                     pass
             except (EOFError, OSError):
                 self._lose(number)
 
-    def _understand(self, worker: _Worker) -> bool:
+    def _understand(self, number: int, worker: _Worker) -> bool:
         """One message; False if there is none."""
         try:
             note, descriptors, _flags, _address = socket.recv_fds(worker.control, MAX_NOTE_BYTES, 1)
@@ -163,14 +195,21 @@ class Fleet:
             return False
         if note == READY:
             worker.is_ready = True
-        elif note == CALL and descriptors:
-            calls = Connection(descriptors[0])
-            threading.Thread(target=self._owner.serve, args=(calls,), name="sphynx-owner", daemon=True).start()
+            self._turns[number].reset()
+        elif note == CALL:
+            if descriptors:  # otherwise this process has none left, and the kernel has closed it: that call fails
+                self._answer_calls(Connection(descriptors[0]))
         elif note == DONE:
             worker.connections -= 1
         else:
             raise EOFError
         return True
+
+    def _answer_calls(self, calls: Connection) -> None:
+        try:
+            Worker(partial(self._owner.serve, calls))
+        except (RuntimeError, MemoryError):
+            calls.close()
 
     def _lose(self, number: int) -> None:
         worker = self._workers.pop(number)
@@ -181,10 +220,8 @@ class Fleet:
 
     def _replace(self) -> None:
         for number in set(range(self._count)) - set(self._workers):
-            self._start(number)
-            if self._is_asked_to_stop(REPLACE_PAUSE_S):
-                self.stop()  # heard here: the loop has to hear it, too
-                return
+            if self._turns[number].has_come:
+                self._start(number)
 
     def _least_busy(self) -> _Worker | None:
         ready = [worker for worker in self._workers.values() if worker.is_ready]
@@ -197,7 +234,8 @@ class Fleet:
             return
         except OSError as error:  # out of file descriptors, or the peer has left already
             self._events.write("accept_failed", why=error.strerror or str(error))
-            self._is_asked_to_stop(PAUSE_MS / 1000)
+            if self._is_asked_to_stop(PAUSE_MS / 1000):
+                self.stop()  # heard here: the loop has to hear it, too
             return
         with sock, contextlib.suppress(OSError):  # a worker that is gone: the client tries again
             socket.send_fds(worker.control, [address.encode()], [sock.fileno()])

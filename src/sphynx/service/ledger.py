@@ -50,9 +50,10 @@ class Ledger:
         self._confirmed: dict[tuple[str, str], int] = {}  # by owner and program: to be written with the next change
 
     def on_behalf_of(self, holder: str) -> Ledger:
-        """The same file, for another process that asks this one (`owner.py`)."""
+        """The same file, for another process that asks this one (`owner.py`), and the same changes still to be written:
+        they outlive whoever asked for them."""
         other = copy(self)
-        other._holder, other._given_up, other._confirmed = holder, set(), {}
+        other._holder = holder
         return other
 
     def reserve(self, entry: Entry, *, most: int | None = None, hourly: int | None = None) -> None:
@@ -275,7 +276,7 @@ class Ledger:
         self._given_up.difference_update(given_up)
         for key, number in confirmed.items():
             if self._confirmed.get(key) == number:
-                del self._confirmed[key]
+                self._confirmed.pop(key, None)  # another thread may have written it, too
 
     def _held(self, base: sqlite3.Connection, entry: Entry) -> int:
         """Bundles of the same owner and program that are ready or in the making."""

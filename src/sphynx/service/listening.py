@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import socket
 from collections.abc import Callable
 from typing import Protocol
@@ -25,7 +27,7 @@ class Listener(Protocol):
         ...
 
     def ended(self) -> None:
-        """One that was accepted is over; called by the thread that led it."""
+        """One that was accepted is over; called by the thread that led it, or for one that no thread could lead."""
         ...
 
     def close(self) -> None: ...
@@ -80,9 +82,12 @@ class HandedOver:
 
     def accept(self) -> tuple[socket.socket, str]:
         note, descriptors, _flags, _address = socket.recv_fds(self._control, MAX_NOTE_BYTES, 1)
-        if not descriptors:
+        if not note:
             self._lost()
             raise ConnectionResetError("the owner is gone")
+        if not descriptors:  # this process has none left for it: the kernel has closed the connection
+            self.ended()
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return socket.socket(fileno=descriptors[0]), note.decode()
 
     def ended(self) -> None:

@@ -5,8 +5,8 @@
 
 One connection for each thread of a worker, one call at a time on it, answered in order by a thread of the owner. A
 `burn` is answered when it is on the disk, and the worker sends nothing that depends on the bundle before. Nothing is
-asked twice: whoever gets no answer gives up the conversation, and if the owner is gone, the worker ends. A worker that
-ends gives back the places it held, and others give up what it was preparing (`holders.py`).
+asked twice: whoever gets no answer, or an error, gives up the conversation, and if the owner is gone, the worker ends.
+A worker that ends gives back the places it held, and others give up what it was preparing (`holders.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ LEDGER_CALLS = frozenset(
         "usual_bytes", "kept_bytes", "state", "preparing", "give_up",
     )
 )  # fmt: skip
+AGAIN = "Try again in a while."
 PLACE_CALLS = frozenset(("try_take", "take", "give_back", "taken"))
 
 
@@ -82,6 +83,9 @@ class Owner:
             raise ValueError(f"there is no call {called}")
         except SphynxError as error:
             return False, type(error).__name__, error.what, error.where, error.remedy
+        except Exception as error:  # ends the conversation that asked, not the worker with all of its others
+            what = f"the process that owns the ledger failed ({type(error).__name__})"
+            return False, SphynxError.__name__, what, "server", AGAIN
 
     def _place(self, held: Counter[tuple[str, str]], which: str, name: str, arguments: tuple[Any, ...]) -> object:
         places = self._admission.places[which]
@@ -111,6 +115,9 @@ class OwnerLink:
     def call(self, called: str, *arguments: object, **named: object) -> Any:
         try:
             connection = self._connection()
+        except (EOFError, OSError):  # no descriptor or thread left; if the owner is gone, the control socket says so
+            raise SphynxError("the ledger cannot be asked now", where="server", remedy=AGAIN) from None
+        try:
             connection.send((called, arguments, named))
             is_done, *answer = connection.recv()
         except (EOFError, OSError):
@@ -139,9 +146,13 @@ class OwnerLink:
                 with self._sending:
                     socket.send_fds(self._control, [b"call"], [there.fileno()])
                 connection = Connection(here.detach())
+            try:
+                connection.send(("hello", (self._holder,), {}))
+                connection.recv()
+            except BaseException:
+                connection.close()
+                raise
             self._of_thread.connection = connection
-            connection.send(("hello", (self._holder,), {}))
-            connection.recv()
         return connection
 
 

@@ -74,9 +74,6 @@ class Replicas:
         self._resolve, self._clock = resolve or resolve_addresses, clock
         self._failed_at: dict[Place, float] = {}
 
-    def __len__(self) -> int:
-        return len(self._servers)
-
     def connect(self, open_at: Callable[[Place], Connected]) -> tuple[Place, Connected]:
         """The first server that lets this client in; if none does, the error of the one that comes first."""
         deadline = self._clock() + self._wait_s

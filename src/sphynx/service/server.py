@@ -144,6 +144,8 @@ class Server:
                 del self._workers[worker]
                 self._admission.handshakes.leave(sock)
                 sock.close()
+                if not worker.has_begun:
+                    self._listener.ended()  # otherwise its thread has said so
 
     def _receive(self, sock: socket.socket, address: str) -> None:
         """One connection, from its handshake to its end."""
