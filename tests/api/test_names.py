@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,8 @@ def test_importing_the_package_loads_neither_torch_nor_numpy() -> None:
 def test_every_name_is_what_it_was_after_every_submodule_is_imported() -> None:
     before = {name: getattr(sphynx, name) for name in sphynx.__all__}
     for module in submodules():
-        importlib.import_module(module)
+        if module != "sphynx.run.ray_sweep" or find_spec("ray") is not None:  # an extra that tests do without
+            importlib.import_module(module)
     assert len(submodules()) > 200
     assert {name: getattr(sphynx, name) for name in sphynx.__all__} == before
     assert not {module.split(".")[1] for module in submodules()} & set(sphynx.__all__)

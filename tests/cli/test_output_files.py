@@ -38,7 +38,7 @@ def test_a_folder_that_cannot_be_made_is_named_before_the_run_is_read(tmp_path: 
 
 @pytest.mark.parametrize("full", ["/dev/full", "/proc/no-such-folder/page.html"])
 def test_a_failure_of_the_disk_is_one_line_and_a_remedy(full: str, tmp_path: Path) -> None:
-    run = ("report", "sphynx-cifar100-25k", "-o", full)
+    run = ("report", "sphynx-cifar100-25k", "--no-examine", "-q", "-o", full)
     done = subprocess.run(
         [sys.executable, "-m", "sphynx.cli.main", *run], capture_output=True, text=True, cwd=tmp_path, check=False
     )

@@ -242,6 +242,11 @@ def linear(made: Objects) -> list[Binding]:
         ),
         binding("rlwe.Weights", rlwe.Weights, params=made.params, replies=1, inputs=2),
         binding(
+            "rlwe.Weights.copy_to", made.weights.copy_to, writes="out",
+            out=np.zeros(made.weights.bytes // 4, np.int32),
+        ),
+        binding("limit_cores", _native.limit_cores, free="most", most=_native.available_cores()),
+        binding(
             "rlwe.Weights.set_reply", made.weights.set_reply, free="reply threads",
             reply=0, polynomials=polynomials, threads=1,
         ),

@@ -20,7 +20,9 @@ from sphynx.core import _native
 from tests.core.hostile_table import COUNT, KEY, Binding, Objects, bindings, delta
 
 REFUSED = (TypeError, ValueError, IndexError, MemoryError)
-NO_ARGUMENTS = {"cpu_features", "aes_path", "Prg", "Circuit.aes128", "Circuit.write_bristol", "rlwe.path"}
+NO_ARGUMENTS = {
+    "cpu_features", "aes_path", "available_cores", "Prg", "Circuit.aes128", "Circuit.write_bristol", "rlwe.path",
+}  # fmt: skip
 NOT_CONSTRUCTIBLE = {"Circuit", "rlwe.Params"}  # made by their static methods only
 
 Bad = tuple[str, Any]

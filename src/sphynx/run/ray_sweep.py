@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import ray
 import torch
@@ -20,7 +20,8 @@ from ray.exceptions import RayError
 from sphynx import errors
 from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 from sphynx.run.progress import Update, Voice, speak_with
-from sphynx.run.sweep import Result
+
+Result = TypeVar("Result")
 
 RETRIES = 3
 REACH_S = 10.0

@@ -66,7 +66,7 @@ def fit(function: Function, sample: Floats, count: int) -> Fit:
     if not kept.any():
         kept[0] = True
     offset, knees = _moved(x, wanted, root, knees[kept], rounded[kept])
-    fine = np.concatenate([drawn, np.linspace(low, high, 16 * _GRID)])
+    fine = np.concatenate([drawn, np.linspace(low, high, 16 * _GRID), knees])  # errors peak at knees
     wrong = np.abs(offset + _hinges(fine, knees) @ rounded[kept] - function(fine))
     rms = float(np.sqrt(np.square(wrong[:_GRID]).mean()))
     return Fit(offset, knees, rounded[kept], low, high, rms, float(wrong.max()))
