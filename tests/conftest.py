@@ -11,7 +11,9 @@ from tests.warm_process import Warm
 # Before torch is loaded: on a busy machine its threads should sleep while they wait, not spin.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-settings.register_profile("sphynx", deadline=None)
+# Everybody runs the same examples; `pytest --hypothesis-profile explore` draws new ones.
+settings.register_profile("sphynx", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
 settings.load_profile("sphynx")
 
 

@@ -193,9 +193,9 @@ def test_precision_is_found_where_none_is_given() -> None:
 @cache
 def digits_at(precision: Precision) -> Quantised:
     """One fused network at any precision: compile itself would choose other cuts for another one."""
-    data = digits()
+    data, network = digits(), learned()
     with torch.no_grad():
-        return quantise(measure(trace(learned(), data.mean, data.std), calibration_images(data.train, 40)), precision)
+        return quantise(measure(trace(network, data.mean, data.std), calibration_images(data.train, 40)), precision)
 
 
 @given(allowed_error=st.floats(2e-4, 0.05))

@@ -93,8 +93,8 @@ class _Builder:
         self.shapes[name] = out
         factors = tuple(self.rng.integers(-5, 6, len(sources)).tolist()) if self.draw(0, 1) else ()
         self.steps.append(Combine(name, summands, out, 0, 0, constants, factors))
-        if is_ranged:
-            self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
+        if is_ranged:  # a sum whose factors are all zero has a bit to truncate, too
+            self.steps[-1] = replace(self.steps[-1], range_bits=max(2, self.bits() + 1))  # type: ignore[call-arg]
 
     def index(self, length: int, outputs: int) -> tuple[int, ...]:
         kind = self.draw(0, 3)

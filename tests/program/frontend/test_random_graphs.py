@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
@@ -120,7 +120,16 @@ def logits(network: OperatorNetwork, pixels: np.ndarray) -> np.ndarray:  # type:
     return evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None).reshape(len(pixels), -1)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+PADDING_ALONE = nn.Sequential(  # the convolution's outputs read nothing else
+    nn.AdaptiveAvgPool2d(1),
+    nn.Conv2d(IMAGE[0], 1, 1, stride=(1, 2), padding=(0, 1), bias=False),
+    nn.Flatten(),
+    nn.Linear(2, 3),
+).double()
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@example(network=PADDING_ALONE)
 @given(network=networks())
 def test_both_readers_equal_torch(network: nn.Module, tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (2, *IMAGE))
