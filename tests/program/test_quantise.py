@@ -226,8 +226,9 @@ def test_bias_takes_up_the_mean_error_of_rounded_weights() -> None:
     """At six bits the sums of positive numbers would drift; each channel's mean stays where real numbers have it."""
     data = digits()
     pixels = calibration_images(data.train)
+    network = learned()
     with torch.no_grad():
-        fused = trace(learned(), data.mean, data.std)
+        fused = trace(network, data.mean, data.std)
     made = quantise(measure(fused, pixels), Precision(6, 10, 6))
     seen: dict[str, list[np.ndarray]] = {}
 
