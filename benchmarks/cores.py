@@ -3,7 +3,7 @@
 
     PYTHONPATH=src python benchmarks/cores.py compiled/digits --cores 1,2,4,8,16 --seconds 20 -o cores.json
 
-Server and clients are held to the first so many cores. The server has a worker process for each (`sphynx serve
+Server and clients run on the first N cores only. The server has a worker process for each (`sphynx serve
 --processes`, one process on one core), the clients are twice as many processes of one thread each; each prepares a
 bundle, uses it, holds the logits against the integer oracle's, and begins again. Then one client alone: the online
 latency of a server that is not busy. No torch is needed; the folder is one of `sphynx compile`.

@@ -12,8 +12,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
 
-from zoo import RESULTS, Row  # noqa: E402
-from zoo_networks import ZOO  # noqa: E402
+from zoo import RESULTS, Row  # noqa: E402 - on the path since the line above
+from zoo_networks import ZOO  # noqa: E402 - the same
 
 HEADER = """# The zoo
 

@@ -204,7 +204,7 @@ def compile(
     those that a run was trained on. `mean` and `std` say how inputs were normalised, where the network does not say it
     itself: of a file (default 0 and 1) and of a torch module (default: as `calibrate` is). Without a `precision` the
     weights get as few bits as keep the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...), which
-    become piecewise linear, with so many `knees`, fitted to these images: `Compiled.approximations` says how far off.
+    become piecewise linear with at most `knees` knees, fitted to these images; errors are in `Compiled.approximations`.
     The `deployment` says what the network is cut for: its ReLUs' protocol, link, bundles at once, memory for weights.
     """
     if isinstance(network, str | Path) and is_foreign(network):

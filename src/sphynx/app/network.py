@@ -80,7 +80,7 @@ class Network:
 
     def sample(self, name: str) -> Image:
         if name not in self.samples:
-            raise InputError(f"there is no sample {name!r}", remedy=f"Choose among {', '.join(self.samples)}.")
+            raise InputError(f"{name!r} is not a sample", remedy=f"Choose one of: {', '.join(self.samples)}.")
         return self.samples[name]
 
 
@@ -88,4 +88,4 @@ def chosen_relu(options: Mapping[str, str]) -> Backend:
     for backend in BACKENDS:
         if options.get("relu") == backend:
             return backend
-    raise InputError(f"{options.get('relu')!r} is not a ReLU backend", remedy=f"Choose among {', '.join(BACKENDS)}.")
+    raise InputError(f"{options.get('relu')!r} is not a ReLU backend", remedy=f"Choose one of: {', '.join(BACKENDS)}.")

@@ -95,7 +95,7 @@ class App:
         """The one that a request names by its number; the first unless it does."""
         number = options.get("model", "0")
         if not (number.isascii() and number.isdecimal() and len(number) < 4 and int(number) < len(self.networks)):
-            raise InputError(f"there is no model {number!r}", remedy=f"Choose one below {len(self.networks)}.")
+            raise InputError(f"{number!r} is not the number of a model", remedy=f"Give 0 to {len(self.networks) - 1}.")
         return self.networks[int(number)]
 
 

@@ -74,7 +74,7 @@ def compile_run(
     ] = "auto",
     link: opt.LinkOption = "lan",
     bundles: Annotated[
-        int, typer.Option("--bundles", min=1, help="Cut for so many bundles prepared at once: they share messages.")
+        int, typer.Option("--bundles", min=1, help="How many bundles will be prepared at once: they share messages.")
     ] = 1,
     weight_memory: opt.WeightMemory = "",
     image_size: opt.DataSize = None,

@@ -97,7 +97,7 @@ def read_onnx(
 ) -> Readable:
     """`mean` is subtracted from pixel / 255, which is then divided by `std`: a number, or one for each channel.
 
-    `approximate` allows smooth activations, of so many knees.
+    `approximate` allows smooth activations, with at most `knees` knees.
     """
     return _read_operators(read_network(path, approximate=approximate), mean, std, knees, onnx_judge(path))
 

@@ -1,8 +1,7 @@
 """Layers that are made of parts, each on shares that the client knows beforehand: squares, signed truncations, gates.
 
 Offline is one round trip for all layers, every part in a message of its own; what gates need of the server before it
-is sent for all of them at the start. Online each kind of layer puts its parts
-together (square.py, floor.py, gate.py).
+is sent for all of them at the start. Online each kind of layer puts its parts together (square.py, floor.py, gate.py).
 """
 
 from __future__ import annotations
@@ -37,6 +36,16 @@ class ArithmeticLayer(Protocol):
 
     def entering(self, part: str, material: Arrays, x: Words) -> Words:
         """The client's share that a part reads; x is that of the layer."""
+
+
+class OnePart:
+    """A layer of one part: what enters it enters the part, and there is nothing to mask between parts."""
+
+    def fresh_masks(self, prg: Prg) -> Arrays:  # noqa: ARG002 - see ArithmeticLayer
+        return {}
+
+    def entering(self, part: str, material: Arrays, x: Words) -> Words:  # noqa: ARG002 - the same
+        return x
 
 
 def prepare_server(channel: Channel, ots: ServerOts, layers: Sequence[ArithmeticLayer]) -> list[Arrays]:

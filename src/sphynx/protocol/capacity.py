@@ -1,4 +1,4 @@
-"""What so many inferences a second cost: cores, memory, traffic, and disk for bundles and the ledger. No torch.
+"""What a rate of inferences costs: cores, memory, traffic, and disk for bundles and the ledger. No torch.
 
     cores      rate x CPU seconds of one inference, offline and online: `estimate` for one core and no link. Bundles are
                made at the rate at which they are used, so both phases count. HE is each party's own part, the ring

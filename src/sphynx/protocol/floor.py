@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sphynx.core import Prg
 from sphynx.errors import InputError
-from sphynx.protocol.arithmetic import Plan, part_of
+from sphynx.protocol.arithmetic import OnePart, Plan, part_of
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.truncate import Truncation, truncate_client, truncate_server
@@ -22,7 +21,7 @@ _PART = "truncation"
 
 
 @dataclass(frozen=True)
-class FloorLayer:
+class FloorLayer(OnePart):
     """Public. w: -2^(w-1) <= x < 2^(w-1), k: the ring's width, f: the bits that a program's Truncate step drops."""
 
     name: str
@@ -47,12 +46,6 @@ class FloorLayer:
     @property
     def parts(self) -> list[tuple[str, Plan]]:
         return [(_PART, self.truncation)]
-
-    def fresh_masks(self, prg: Prg) -> Arrays:  # noqa: ARG002 - there is nothing between parts
-        return {}
-
-    def entering(self, part: str, material: Arrays, x: Words) -> Words:  # noqa: ARG002 - there is one part
-        return x
 
     def server(self, channel: Channel, material: Arrays, x: Words) -> Words:
         """The server's shares of x >> f, from its shares of x; both of shape (count,)."""

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sphynx.core import Prg
 from sphynx.errors import InputError
-from sphynx.protocol.arithmetic import Plan, part_of
+from sphynx.protocol.arithmetic import OnePart, Plan, part_of
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gating import Gating, gate_client, gate_server
 from sphynx.protocol.relu_layer import Arrays, Words
@@ -18,7 +17,7 @@ _PART = "gating"
 
 
 @dataclass(frozen=True)
-class GateLayer:
+class GateLayer(OnePart):
     """Public. k: the ring's width; a batch's images have gates of their own."""
 
     name: str
@@ -41,12 +40,6 @@ class GateLayer:
     @property
     def parts(self) -> list[tuple[str, Plan]]:
         return [(_PART, self.gating)]
-
-    def fresh_masks(self, prg: Prg) -> Arrays:  # noqa: ARG002 - there is nothing between parts
-        return {}
-
-    def entering(self, part: str, material: Arrays, x: Words) -> Words:  # noqa: ARG002 - there is one part
-        return x
 
     def server(self, channel: Channel, material: Arrays, x: Words) -> Words:
         """The server's shares of the product, (gates * length,), from its shares of both factors."""

@@ -51,7 +51,7 @@ def require_knees(count: int) -> None:
 
 
 def fit(function: Function, sample: Floats, count: int) -> Fit:
-    """With at most so many knees; `sample` are values that the function reads, the smallest and the largest among
+    """With at most `count` knees; `sample` are values that the function reads, the smallest and the largest among
     them."""
     low, high = float(sample.min()), float(sample.max())
     even = np.linspace(low, high, _GRID)
