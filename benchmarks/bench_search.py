@@ -177,8 +177,10 @@ def check_graphs(
     torch.backends.cudnn.benchmark = torch.backends.cudnn.allow_tf32 = False
     found = {}
     for strategy in CAPTURED:
-        recipe = load_recipe("paper", {"depth": design.depth, "batch_size": 16, "pc_warmup": 0.0, "epochs": 2,
-                                       "autocast": False, **settings})  # fmt: skip
+        recipe = load_recipe(
+            "paper",
+            {"depth": design.depth, "batch_size": 16, "pc_warmup": 0.0, "epochs": 2, "autocast": False, **settings},
+        )
 
         def make_search(graphs: bool, strategy: str = strategy, recipe: SearchRecipe = recipe) -> Any:
             captured = dataclasses.replace(recipe, cuda_graphs=graphs)

@@ -35,9 +35,14 @@ SEARCHES = ["darts", "pc-darts", "gdas"]
 
 
 def training_row(
-    what: str, design: AnyDesign, data: Data, overrides: dict[str, Any], device: torch.device, effort: measure.Effort,
+    what: str,
+    design: AnyDesign,
+    data: Data,
+    overrides: dict[str, Any],
+    device: torch.device,
+    effort: measure.Effort,
     ceilings: measure.Ceilings,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     recipe = load_recipe("paper-cifar100", overrides)
     job = Job(design, data, recipe, Path(), processes=Processes(device))
     batches = make_batches(data.train, job)

@@ -154,13 +154,21 @@ def print_rows(rows: Sequence[dict[str, Any]], ceilings: Ceilings, device: torch
         ["what", "how", ">batch", ">s/epoch", ">ms/step", ">floor FLOPs s", ">floor bytes s", ">times floor"],
         (
             [row["what"], row["how"], str(row["batch"])]
-            + [f"{row[name]:.4g}" for name in ("epoch_seconds", "step_milliseconds", "floor_flops_seconds",
-                                               "floor_bytes_seconds", "times_floor")]
+            + [
+                f"{row[name]:.4g}"
+                for name in (
+                    "epoch_seconds",
+                    "step_milliseconds",
+                    "floor_flops_seconds",
+                    "floor_bytes_seconds",
+                    "times_floor",
+                )
+            ]
             for row in rows
         ),
         note=f"ceilings measured in this run: {ceilings.flops_per_second:.3g} FLOP/s, "
         f"{ceilings.bytes_per_second:.3g} bytes/s",
-    )  # fmt: skip
+    )
 
 
 def argument_parser(doc: str | None) -> argparse.ArgumentParser:

@@ -78,15 +78,29 @@ def measure(entry: Entry, backend: Backend, memory_bytes: int | None) -> Row:
     (answer,) = ask_privately(compiled.program, compiled.weights, images[:1], backend, memory_bytes)
     cost = total_cost(compiled.program)
     return Row(
-        entry.network, entry.size, sum(parameter.numel() for parameter in module.parameters()),
-        cost.relus, cost.comparisons, cost.truncations, cost.he_products,
-        compiled.program.ring_bits, compiled.program.weight_bits, compiled.logit_error or 0.0,
-        len(images), int((torch.from_numpy(oracle).argmax(1) == real).sum()),
-        backend, bool(np.array_equal(answer.integer_logits, oracle[0])),
-        answer.offline_seconds, answer.online_seconds, answer.offline_bytes, answer.online_bytes,
-        compile_seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, memory_bytes,
+        entry.network,
+        entry.size,
+        sum(parameter.numel() for parameter in module.parameters()),
+        cost.relus,
+        cost.comparisons,
+        cost.truncations,
+        cost.he_products,
+        compiled.program.ring_bits,
+        compiled.program.weight_bits,
+        compiled.logit_error or 0.0,
+        len(images),
+        int((torch.from_numpy(oracle).argmax(1) == real).sum()),
+        backend,
+        bool(np.array_equal(answer.integer_logits, oracle[0])),
+        answer.offline_seconds,
+        answer.online_seconds,
+        answer.offline_bytes,
+        answer.online_bytes,
+        compile_seconds,
+        1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        memory_bytes,
         f"{os.cpu_count()} cores, {platform.machine()}",
-    )  # fmt: skip
+    )
 
 
 def main() -> None:

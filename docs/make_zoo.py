@@ -45,12 +45,25 @@ def page() -> str:
 
 def _line(row: Row) -> str:
     cells = (
-        row.network, row.size, f"{row.relus:,}", f"{row.comparisons:,}", f"{row.truncations:,}", f"{row.he_products:,}",
-        f"{row.ring_bits} bits", f"{row.weight_bits} bits", f"{row.logit_error:.1%}",
-        f"{row.same_class} of {row.images}", "yes" if row.exact else "**no**", row.backend,
-        f"{row.offline_seconds:.1f}", f"{row.online_seconds:.2f}",
-        f"{row.offline_bytes / 1e6:,.0f}", f"{row.online_bytes / 1e6:,.1f}", f"{row.peak_bytes / 1e9:.1f}", row.note,
-    )  # fmt: skip
+        row.network,
+        row.size,
+        f"{row.relus:,}",
+        f"{row.comparisons:,}",
+        f"{row.truncations:,}",
+        f"{row.he_products:,}",
+        f"{row.ring_bits} bits",
+        f"{row.weight_bits} bits",
+        f"{row.logit_error:.1%}",
+        f"{row.same_class} of {row.images}",
+        "yes" if row.exact else "**no**",
+        row.backend,
+        f"{row.offline_seconds:.1f}",
+        f"{row.online_seconds:.2f}",
+        f"{row.offline_bytes / 1e6:,.0f}",
+        f"{row.online_bytes / 1e6:,.1f}",
+        f"{row.peak_bytes / 1e9:.1f}",
+        row.note,
+    )
     return "| " + " | ".join(map(str, cells)) + " |"
 
 

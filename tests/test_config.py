@@ -63,10 +63,13 @@ def test_values_are_checked() -> None:
         ({"epochs": 3, "clip": "no"}, "Write no clip (the default) or the like."),
         ({}, "Add epochs."),
         ({"epochs": 0}, "Give values as the message says."),
-        ({"colour": 1, "rate": "fast"}, "Known keys are epochs, rate, schedule, milestones, clip. Add epochs. "
-         "Write rate = 0.1 (the default) or the like."),
+        (
+            {"colour": 1, "rate": "fast"},
+            "Known keys are epochs, rate, schedule, milestones, clip. Add epochs. "
+            "Write rate = 0.1 (the default) or the like.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_remedy_fits_what_is_wrong(table: dict[str, object], remedy: str) -> None:
     with pytest.raises(InputError) as caught:
         read_settings(Settings, table, where="t")

@@ -35,9 +35,13 @@ def test_the_models_wheel_has_whole_models_and_no_code() -> None:
     folder = next(file.parent for file in files if file.name == "__init__.py")
     for name in model_names(folder):
         assert {str(file.relative_to(folder / name)) for file in files if file.is_relative_to(folder / name)} == {
-            "card.json", "design.json", "model.safetensors", "normalisation.json", "program/program.json",
+            "card.json",
+            "design.json",
+            "model.safetensors",
+            "normalisation.json",
+            "program/program.json",
             "program/corrections.safetensors",
-        }  # fmt: skip
+        }
     assert len(model_names(folder)) >= 2
 
 

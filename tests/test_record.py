@@ -37,10 +37,14 @@ PARTS = st.builds(Part, st.text(), st.lists(NUMBERS).map(tuple))
 
 @given(
     st.builds(
-        Whole, st.lists(PARTS, max_size=3).map(tuple), st.dictionaries(st.text(), PARTS, max_size=3),
-        st.none() | st.integers(), st.sampled_from(["a", "b"]), st.none() | st.just(SPHYNX),
+        Whole,
+        st.lists(PARTS, max_size=3).map(tuple),
+        st.dictionaries(st.text(), PARTS, max_size=3),
+        st.none() | st.integers(),
+        st.sampled_from(["a", "b"]),
+        st.none() | st.just(SPHYNX),
     )
-)  # fmt: skip
+)
 def test_a_record_is_read_as_it_was_written(whole: Whole) -> None:
     assert Whole.from_json(whole.to_json()) == whole
 

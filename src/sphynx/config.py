@@ -69,9 +69,11 @@ def read_settings(
 
 
 def _remedy(
-    fields: Mapping[str, dataclasses.Field[Any]], table: Mapping[str, Any], given: Mapping[str, Any],
+    fields: Mapping[str, dataclasses.Field[Any]],
+    table: Mapping[str, Any],
+    given: Mapping[str, Any],
     faults: Sequence[str],
-) -> str:  # fmt: skip
+) -> str:
     """All keys only where one is unknown; else those at fault, each with a value that is known to do.
 
     Of values that are at odds those are named that were given: with the recipe's own in their place the fault is gone,

@@ -14,10 +14,17 @@ from typing import Any, Self
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-quic", "--disable-dev-shm-usage",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
     "--remote-debugging-pipe",
-)  # fmt: skip
+)
 DEADLINE_SECONDS = 120.0
 
 

@@ -11,10 +11,30 @@ from sphynx.bench.results import BenchRun, ThroughputRun
 from sphynx.cli.main import app
 
 KEYS = {
-    "model", "relus", "backend", "link", "plaintext_s", "offline_s", "online_s", "offline_bytes", "online_bytes",
-    "rounds", "peak_memory_bytes", "equal_to_oracle", "offline_p95_s", "online_p95_s", "ring_bits", "he_bytes",
-    "online_bytes_per_relu", "layers", "timeline", "setup_s", "online_ratio", "total_ratio", "batch",
-}  # fmt: skip
+    "model",
+    "relus",
+    "backend",
+    "link",
+    "plaintext_s",
+    "offline_s",
+    "online_s",
+    "offline_bytes",
+    "online_bytes",
+    "rounds",
+    "peak_memory_bytes",
+    "equal_to_oracle",
+    "offline_p95_s",
+    "online_p95_s",
+    "ring_bits",
+    "he_bytes",
+    "online_bytes_per_relu",
+    "layers",
+    "timeline",
+    "setup_s",
+    "online_ratio",
+    "total_ratio",
+    "batch",
+}
 
 
 def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

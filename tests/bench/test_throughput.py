@@ -19,11 +19,30 @@ from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 KEYS = {
-    "model", "relus", "ring_bits", "backend", "link", "transport", "clients", "seconds", "inferences",
-    "inferences_per_s", "latency_s", "latency_p95_s", "offline_s", "online_s", "online_p95_s", "offline_bytes",
-    "online_bytes", "bytes_per_inference", "server_cpu_s", "client_cpu_s", "server_peak_memory_bytes",
-    "equal_to_oracle", "per_client",
-}  # fmt: skip
+    "model",
+    "relus",
+    "ring_bits",
+    "backend",
+    "link",
+    "transport",
+    "clients",
+    "seconds",
+    "inferences",
+    "inferences_per_s",
+    "latency_s",
+    "latency_p95_s",
+    "offline_s",
+    "online_s",
+    "online_p95_s",
+    "offline_bytes",
+    "online_bytes",
+    "bytes_per_inference",
+    "server_cpu_s",
+    "client_cpu_s",
+    "server_peak_memory_bytes",
+    "equal_to_oracle",
+    "per_client",
+}
 
 
 @pytest.fixture

@@ -15,8 +15,12 @@ def test_the_benchmark_of_cores_at_its_smallest(tmp_path: Path) -> None:
     command = [sys.executable, "benchmarks/cores.py", str(tmp_path / "compiled"), "--cores", "1,1000"]
     done = subprocess.run(
         [*command, "--processes", "2", "--clients", "1", "--seconds", "0.2"],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["rows"]  # there are not 1,000 cores
     assert row["equal_to_oracle"] and row["inferences"] >= 1 and row["server_cpu_s"] > 0

@@ -16,15 +16,21 @@ def test_the_epoch_benchmark_runs_at_its_smallest() -> None:
     command = [sys.executable, "benchmarks/bench_train.py", "--quick", "--batch", "8", "--strategies", "gdas"]
     done = subprocess.run(
         [*command, "--device", "cpu", "--json"],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_WAIT_POLICY": "passive"},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_WAIT_POLICY": "passive"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     found = json.loads(done.stdout)
     rows = {row["what"].split(",")[0]: row for row in found["rows"]}
     assert list(rows) == [
-        "train sphynx C=1 D=3 single", "train sphynx C=1 D=3 paper", "train resnet18 w8", "search gdas",
+        "train sphynx C=1 D=3 single",
+        "train sphynx C=1 D=3 paper",
+        "train resnet18 w8",
+        "search gdas",
         "place 3 candidates",
-    ]  # fmt: skip
+    ]
     assert all(row["epoch_seconds"] > 0 and row["times_floor"] > 0 for row in rows.values())
     # Backward passes take twice the forward pass, but the first convolution needs no gradient of its input.
     resnet = rows["train resnet18 w8"]

@@ -64,9 +64,12 @@ class Asking:
         def ask(number: int) -> None:
             dice = np.random.default_rng(number)
             client = Client(
-                self.servers, keys=self.folder / "keys" / f"client-{number}", timeout_s=PATIENCE_S, wait_s=PATIENCE_S,
+                self.servers,
+                keys=self.folder / "keys" / f"client-{number}",
+                timeout_s=PATIENCE_S,
+                wait_s=PATIENCE_S,
                 warn=lambda why: tell(client=number, warning=why),
-            )  # fmt: skip
+            )
             with client:
                 while not stop.is_set():
                     pixels = dice.integers(0, 256, (1, 4, 4), np.uint8)

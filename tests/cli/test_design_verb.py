@@ -17,12 +17,32 @@ from tests.data.layouts import write_classes
 
 # 320 ReLUs: C = 1, D = 5 on images of 8x8. One epoch of everything, in few large batches.
 TINY = [
-    "design", "--data", "digits", "--relu-budget", "320", "--device", "cpu", "--recipe", "smoke",
-    "--search-recipe", "smoke", "--placement-recipe", "smoke", "--strategy", "gdas",
-    *(word for stage in ("cells", "placement", "training")
-      for setting in ("epochs=1", "batch_size=240") for word in ("--set", f"{stage}.{setting}")),
-    "--set", "cells.nodes=4", "--set", "cells.depth=2",
-]  # fmt: skip
+    "design",
+    "--data",
+    "digits",
+    "--relu-budget",
+    "320",
+    "--device",
+    "cpu",
+    "--recipe",
+    "smoke",
+    "--search-recipe",
+    "smoke",
+    "--placement-recipe",
+    "smoke",
+    "--strategy",
+    "gdas",
+    *(
+        word
+        for stage in ("cells", "placement", "training")
+        for setting in ("epochs=1", "batch_size=240")
+        for word in ("--set", f"{stage}.{setting}")
+    ),
+    "--set",
+    "cells.nodes=4",
+    "--set",
+    "cells.depth=2",
+]
 INTERRUPTED_IN_TRAINING = """
 import os, signal
 from sphynx.cli.main import main
@@ -57,8 +77,16 @@ def run(*words: str) -> str:
 def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path: Path) -> None:
     out = tmp_path / "run"
     shown = run(*TINY, "--search", "--random-cells", "1", "-o", str(out))
-    for words in ("C=1, D=5", "Estimate", "Cells, ranked by short trainings", "searched cells (gdas)", "random cells",
-                  "published cells", "Designed:", "no spread is known"):  # fmt: skip
+    for words in (
+        "C=1, D=5",
+        "Estimate",
+        "Cells, ranked by short trainings",
+        "searched cells (gdas)",
+        "random cells",
+        "published cells",
+        "Designed:",
+        "no spread is known",
+    ):
         assert words in " ".join(shown.split()), words
     for name in ("genotype.json", "design.json", "model.safetensors", "result.json", "stages.json"):
         assert (out / name).is_file(), name
@@ -79,9 +107,23 @@ def test_places_given_by_hand_stay_within_the_budget(tmp_path: Path) -> None:
     """9, 5, 3 pixels: 81, 100, 144 ReLUs per channel. 325 with reduce cells at D/3 and 2D/3, as the plan counts."""
     write_classes(tmp_path / "images", n=10, size=9)
     words = [
-        "design", "--data", str(tmp_path / "images"), "--relu-budget", "325", "--device", "cpu", "--recipe", "smoke",
-        "--set", "training.epochs=1", "--compare", "none", "-o", str(tmp_path / "run"), "--json",
-    ]  # fmt: skip
+        "design",
+        "--data",
+        str(tmp_path / "images"),
+        "--relu-budget",
+        "325",
+        "--device",
+        "cpu",
+        "--recipe",
+        "smoke",
+        "--set",
+        "training.epochs=1",
+        "--compare",
+        "none",
+        "-o",
+        str(tmp_path / "run"),
+        "--json",
+    ]
     with pytest.raises(InputError, match=r"at 0,1 .* has 388 ReLUs, the budget is 325") as refused:
         run(*words, "--reduce-at", "0,1")
     assert "Reduce later" in refused.value.remedy and not (tmp_path / "run").exists()
@@ -92,9 +134,19 @@ def test_places_given_by_hand_stay_within_the_budget(tmp_path: Path) -> None:
 def test_few_images_are_trained_for_more_epochs_unless_their_number_is_given(tmp_path: Path) -> None:
     write_classes(tmp_path / "images", n=5, size=4)
     words = [
-        "design", "--data", str(tmp_path / "images"), "--relu-budget", "48", "--device", "cpu", "--compare", "none",
-        "--reduce-at", "1,2", "--json",
-    ]  # fmt: skip
+        "design",
+        "--data",
+        str(tmp_path / "images"),
+        "--relu-budget",
+        "48",
+        "--device",
+        "cpu",
+        "--compare",
+        "none",
+        "--reduce-at",
+        "1,2",
+        "--json",
+    ]
     usual = json.loads(run(*words, "-o", str(tmp_path / "usual")))
     assert usual["training"]["epochs"] == 132 and usual["training"]["warmup_epochs"] == 22
     given = json.loads(run(*words, "--set", "training.epochs=2", "-o", str(tmp_path / "given")))
@@ -105,8 +157,11 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
     words = [*TINY, "--fixed", "--compare", "none", "-o", str(tmp_path / "run")]
     stopped = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_IN_TRAINING, *words],
-        capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     assert stopped.returncode == 1, stopped.stderr
     assert stopped.stderr.startswith("timing a few steps of each stage")
     assert "Continue with: sphynx design" in stopped.stderr and "--resume auto" in stopped.stderr
@@ -162,9 +217,23 @@ def test_a_remedy_names_what_was_given(words: list[str], remedy: str, tmp_path: 
 def test_too_few_images_to_choose_cells_by_keep_the_published_ones(tmp_path: Path) -> None:
     write_classes(tmp_path / "images", n=5, size=4)
     words = [
-        "design", "--data", str(tmp_path / "images"), "--relu-budget", "48", "--device", "cpu", "--search",
-        "--compare", "none", "--reduce-at", "1,2", "--recipe", "smoke", "--search-recipe", "smoke",
-    ]  # fmt: skip
+        "design",
+        "--data",
+        str(tmp_path / "images"),
+        "--relu-budget",
+        "48",
+        "--device",
+        "cpu",
+        "--search",
+        "--compare",
+        "none",
+        "--reduce-at",
+        "1,2",
+        "--recipe",
+        "smoke",
+        "--search-recipe",
+        "smoke",
+    ]
     shown = run(*words, "-o", str(tmp_path / "kept"))
     assert "training images are too few to choose by" in shown and "cells │" not in shown
     kept = json.loads(run(*words, "-o", str(tmp_path / "kept"), "--resume", "auto", "--json"))

@@ -52,9 +52,20 @@ def test_search_prints_the_cells_and_keeps_them(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds a run"):
         run("search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY, "-o", str(out))
     again = run(
-        "search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY, "-o", str(out),
-        "--resume", "auto", "--json",
-    )  # fmt: skip
+        "search",
+        "--data",
+        "digits",
+        "--strategy",
+        "gdas",
+        "--recipe",
+        "smoke",
+        *TINY,
+        "-o",
+        str(out),
+        "--resume",
+        "auto",
+        "--json",
+    )
     assert json.loads(again)["chosen"] == json.loads((out / "genotype.json").read_text())
 
 
@@ -62,9 +73,22 @@ def test_found_cells_are_ranked_beside_random_ones(tmp_path: Path) -> None:
     training = tmp_path / "training.toml"
     training.write_text("epochs = 1\nbatch_size = 256\nauxiliary_weight = 0.0\n")
     shown = run(
-        "search", "--data", "digits", "--strategy", "random", "--recipe", "smoke", *TINY, "-o", str(tmp_path / "out"),
-        "--rank", str(training), "--random-cells", "1", "--json",
-    )  # fmt: skip
+        "search",
+        "--data",
+        "digits",
+        "--strategy",
+        "random",
+        "--recipe",
+        "smoke",
+        *TINY,
+        "-o",
+        str(tmp_path / "out"),
+        "--rank",
+        str(training),
+        "--random-cells",
+        "1",
+        "--json",
+    )
     assert {entry["label"] for entry in json.loads(shown)["ranking"]} == {"random, seed 0", "random cells 0"}
 
 
@@ -91,9 +115,21 @@ def test_many_cells_are_ranked_in_rounds(tmp_path: Path) -> None:
     training.write_text("epochs = 4\nbatch_size = 256\nauxiliary_weight = 0.0\n")
     out = tmp_path / "out"
     words = [
-        "search", "--data", "digits", "--strategy", "random", "--recipe", "smoke", *TINY, "-o", str(out),
-        "--rank", str(training), "--random-cells", "6",
-    ]  # fmt: skip
+        "search",
+        "--data",
+        "digits",
+        "--strategy",
+        "random",
+        "--recipe",
+        "smoke",
+        *TINY,
+        "-o",
+        str(out),
+        "--rank",
+        str(training),
+        "--random-cells",
+        "6",
+    ]
     shown = run(*words)
     assert "after 2 epochs" in shown and "after 4 epochs" in shown
     ranking = json.loads((out / "summary.json").read_text())["ranking"]
@@ -118,9 +154,22 @@ def test_the_supernet_is_built_as_it_is_told(tmp_path: Path) -> None:
 def test_place_chooses_a_placement(tmp_path: Path, design: Path) -> None:
     out = tmp_path / "place"
     shown = run(
-        "place", str(design), "--data", "digits", "--recipe", "smoke", "--set", "epochs=1", "--set",
-        "batch_size=256", "--estimator", "losses", "-o", str(out), "--json",
-    )  # fmt: skip
+        "place",
+        str(design),
+        "--data",
+        "digits",
+        "--recipe",
+        "smoke",
+        "--set",
+        "epochs=1",
+        "--set",
+        "batch_size=256",
+        "--estimator",
+        "losses",
+        "-o",
+        str(out),
+        "--json",
+    )
     found = json.loads(shown)
     assert len(found["placements"]) == 3
     assert json.loads((out / "config.json").read_text())["recipe"]["estimator"] == "losses"
@@ -187,17 +236,40 @@ def test_bad_input_is_refused_before_any_work(tmp_path: Path) -> None:
 
 def test_allocate_a_stream_by_relus_and_by_seconds(tmp_path: Path) -> None:
     start, table = tmp_path / "stream.json", tmp_path / "prices.json"
-    run("show", "stream", "--stages", "4:6:4 2:8:8", "--image-size", "8", "--image-channels", "1", "--classes", "10",
-        "-o", str(start))  # fmt: skip
+    run(
+        "show",
+        "stream",
+        "--stages",
+        "4:6:4 2:8:8",
+        "--image-size",
+        "8",
+        "--image-channels",
+        "1",
+        "--classes",
+        "10",
+        "-o",
+        str(start),
+    )
     few = ("--recipe", "smoke", "--set", "epochs=1", "--set", "batch_size=256", "--parts", "3", "--randoms", "1")
     found = json.loads(run("allocate", str(start), "--data", "digits", *few, "-o", str(tmp_path / "relus"), "--json"))
     assert found["unit"] == "ReLUs" and found["budget"] == 96
     assert max(one["relus"] for one in found["allocations"]) <= 96
     Prices("4:6:4 2:8:8", "lan", "gc", "a machine", 0.01, (2e-4, 1e-4)).save(table)
     shown = run(
-        "allocate", str(start), "--data", "digits", "--method", "gates", *few, "--latency-budget", "11ms", "--prices",
-        str(table), "-o", str(tmp_path / "seconds"),
-    )  # fmt: skip
+        "allocate",
+        str(start),
+        "--data",
+        "digits",
+        "--method",
+        "gates",
+        *few,
+        "--latency-budget",
+        "11ms",
+        "--prices",
+        str(table),
+        "-o",
+        str(tmp_path / "seconds"),
+    )
     assert "gates" in shown and (tmp_path / "seconds" / "design.json").is_file()
     with pytest.raises(InputError, match="a budget is of ReLUs, or of seconds"):
         run("allocate", str(start), "--data", "digits", "--latency-budget", "11ms", "-o", str(tmp_path / "none"))

@@ -201,8 +201,10 @@ def test_recipes(sphynx: Sphynx) -> None:
 def test_recipes_of_searches_stand_beside_those_of_training(sphynx: Sphynx) -> None:
     listed = json.loads(sphynx("recipes", "ls", "--json").out)
     assert {name: row["stage"] for name, row in listed.items() if name.endswith("smoke")} == {
-        "smoke": "training", "search-smoke": "search", "placement-smoke": "placement",
-    }  # fmt: skip
+        "smoke": "training",
+        "search-smoke": "search",
+        "placement-smoke": "placement",
+    }
     assert "supernet C=5 D=8" in sphynx("recipes", "ls").out
     assert sphynx("recipes", "cp", "search-small", "mine.toml").code == 0
     assert sphynx("recipes", "validate", "mine.toml", "--stage", "search").out == "mine.toml: good\n"

@@ -21,8 +21,14 @@ from tests.core.hostile_table import COUNT, KEY, Binding, Objects, bindings, del
 
 REFUSED = (TypeError, ValueError, IndexError, MemoryError)
 NO_ARGUMENTS = {
-    "cpu_features", "aes_path", "available_cores", "Prg", "Circuit.aes128", "Circuit.write_bristol", "rlwe.path",
-}  # fmt: skip
+    "cpu_features",
+    "aes_path",
+    "available_cores",
+    "Prg",
+    "Circuit.aes128",
+    "Circuit.write_bristol",
+    "rlwe.path",
+}
 NOT_CONSTRUCTIBLE = {"Circuit", "rlwe.Params"}  # made by their static methods only
 
 Bad = tuple[str, Any]

@@ -31,9 +31,7 @@ STAGES = ("cells", "placement", "training", "comparison")
 
 def test_all_stages_leave_a_network_and_a_comparison(tmp_path: Path) -> None:
     result = pipeline(tmp_path, seeds=2).run()
-    assert [row.cells for row in result.comparison.rows] == [
-        "searched cells (gdas)", "random cells", "published cells",
-    ]  # fmt: skip
+    assert [row.cells for row in result.comparison.rows] == ["searched cells (gdas)", "random cells", "published cells"]
     assert all(len(row.accuracies) == 2 for row in result.comparison.rows)
     assert [gain.against for gain in result.comparison.gains] == ["random cells", "published cells"]
     assert list(result.minutes) == ["estimate", *STAGES]

@@ -14,10 +14,36 @@ from onnx import ModelProto
 
 MAX_BYTES = 1 << 17
 _VALUES: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2**31, 2**63, 2**64, -(2**63) - 1, 10**30, 0.5, -0.0, 1e308, float("nan"),
-    float("inf"), "", "gc", "\x1b[2J", "\ud800", "x" * 300, "0" * 32, [], {}, [[]], [0, 0],
-    ["pixels"], {"kind": "hello"}, [1] * 99,
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2**31,
+    2**63,
+    2**64,
+    -(2**63) - 1,
+    10**30,
+    0.5,
+    -0.0,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "gc",
+    "\x1b[2J",
+    "\ud800",
+    "x" * 300,
+    "0" * 32,
+    [],
+    {},
+    [[]],
+    [0, 0],
+    ["pixels"],
+    {"kind": "hello"},
+    [1] * 99,
+)
 _NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
 
 

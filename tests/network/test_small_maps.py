@@ -13,10 +13,14 @@ from sphynx.network.small_maps import SmallMaps, Taps
 
 @settings(deadline=None, max_examples=60)
 @given(
-    size=st.tuples(st.integers(1, 5), st.integers(1, 5)), kernel=st.sampled_from([1, 2, 3, 5]),
-    stride=st.integers(1, 2), dilation=st.integers(1, 2), extra=st.integers(0, 2), groups=st.integers(1, 3),
+    size=st.tuples(st.integers(1, 5), st.integers(1, 5)),
+    kernel=st.sampled_from([1, 2, 3, 5]),
+    stride=st.integers(1, 2),
+    dilation=st.integers(1, 2),
+    extra=st.integers(0, 2),
+    groups=st.integers(1, 3),
     seed=st.integers(0, 2**31),
-)  # fmt: skip
+)
 def test_values_and_gradients_are_torchs(
     size: tuple[int, int], kernel: int, stride: int, dilation: int, extra: int, groups: int, seed: int
 ) -> None:

@@ -51,10 +51,18 @@ class _Builder:
     def linear(self, name: str, sources: list[str], out: Shape, *, is_link: bool = False) -> None:
         """Any term gives any output size: what it reads beyond its source is zero."""
         terms = tuple(
-            Term(source, self.draw(1, 3), self.draw(1, 4), self.draw(1, 2), self.draw(1, 2), self.draw(-1, 2),
-                 self.draw(-1, 2), self.draw(0, 2))
+            Term(
+                source,
+                self.draw(1, 3),
+                self.draw(1, 4),
+                self.draw(1, 2),
+                self.draw(1, 2),
+                self.draw(-1, 2),
+                self.draw(-1, 2),
+                self.draw(0, 2),
+            )
             for source in sources
-        )  # fmt: skip
+        )
         step = Linear(name, terms, out, 0, 0)
         self.add(step)
         if not is_link:

@@ -23,9 +23,18 @@ def scaling_json(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_throughput_is_a_table_of_its_own(tmp_path: Path) -> None:
-    row = {"model": "first", "backend": "gmw", "link": "lan", "clients": 4, "inferences_per_s": 3.21,
-           "latency_s": 1.25, "latency_p95_s": 1.5, "online_s": 0.1, "bytes_per_inference": 20_000_000,
-           "equal_to_oracle": True}  # fmt: skip
+    row = {
+        "model": "first",
+        "backend": "gmw",
+        "link": "lan",
+        "clients": 4,
+        "inferences_per_s": 3.21,
+        "latency_s": 1.25,
+        "latency_p95_s": 1.5,
+        "online_s": 0.1,
+        "bytes_per_inference": 20_000_000,
+        "equal_to_oracle": True,
+    }
     file = tmp_path / "throughput.json"
     file.write_text(json.dumps({"machine": MACHINE, "rows": [row]}))
     page = make_report(read_sources([file]), describe_environment())

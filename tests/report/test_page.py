@@ -23,9 +23,16 @@ from tests.report.inputs import private_row, write_check, write_private
 RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 EVERY_CHART = {
-    "skeleton-0", "training-loss-0", "training-accuracy-0", "beta-0", "pareto-relus-cifar100",
-    "pareto-latency-cifar100", "timeline-0", "traffic-0", "ranges-0",
-}  # fmt: skip
+    "skeleton-0",
+    "training-loss-0",
+    "training-accuracy-0",
+    "beta-0",
+    "pareto-relus-cifar100",
+    "pareto-latency-cifar100",
+    "timeline-0",
+    "traffic-0",
+    "ranges-0",
+}
 
 
 def make(*paths: Path) -> Report:
@@ -216,8 +223,11 @@ def test_faults_of_a_benchmark_file_are_named(tmp_path: Path, change: dict[str, 
 
 def test_names_cannot_inject_markup(tmp_path: Path) -> None:
     hostile = "<script>alert(1)</script>\"'&"
-    row = private_row(hostile, machine=hostile, layers=[{"name": hostile, "phase": "online", "sent_bytes": 1,
-                                                         "received_bytes": 1, "seconds": 0}])  # fmt: skip
+    row = private_row(
+        hostile,
+        machine=hostile,
+        layers=[{"name": hostile, "phase": "online", "sent_bytes": 1, "received_bytes": 1, "seconds": 0}],
+    )
     page = make(write_private(tmp_path / "p.json", [row])).html
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
@@ -240,10 +250,23 @@ def test_chromium_shows_it_without_a_complaint(whole: Report, tmp_path: Path, wi
     probe = "<script>document.title = String(document.documentElement.scrollWidth > innerWidth)</script>"
     page.write_text(whole.html.replace("</body>", probe + "</body>"))
     shown = subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0", "--dump-dom",
-         f"--window-size={width},900", f"--user-data-dir={tmp_path / 'profile'}", page.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-logging=stderr",
+            "--v=0",
+            "--dump-dom",
+            f"--window-size={width},900",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert "CONSOLE" not in shown.stderr
     assert '<div id="hover"' in shown.stdout
     assert "<title>false</title>" in shown.stdout

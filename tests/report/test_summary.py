@@ -89,9 +89,12 @@ def test_the_card_says_what_is_measured_and_what_is_estimated() -> None:
 def test_wrong_answers_and_classes_are_marked() -> None:
     asked = (Asked("data:,", "cat", "dog", 0.51, True), Asked("data:,", "dog", "dog", 0.9, True))
     summary = replace(
-        SUMMARY, asked=asked, class_names=("cat", "dog"), confusion=((3, 1), (0, 4)),
+        SUMMARY,
+        asked=asked,
+        class_names=("cat", "dog"),
+        confusion=((3, 1), (0, 4)),
         classes=(ClassScore("cat", 4, 0.75, "dog", 1), ClassScore("dog", 4, 1.0, "", 0)),
-    )  # fmt: skip
+    )
     assert [picture.wrong for picture in summary.pictures()] == [True, False]
     table = summary.class_table()
     assert table is not None and table.rows == [["cat", "75.00 %", "4", "dog (1)"]]

@@ -40,8 +40,10 @@ def test_a_folder_has_one_run_at_a_time(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     other = subprocess.Popen(
         [sys.executable, "-c", HOLDS_A_FOLDER, str(folder.path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     with other:
         assert other.stdout is not None and other.stdout.readline() == "holds it\n"
         with pytest.raises(InputError, match="run: another process is running"), folder.alone():

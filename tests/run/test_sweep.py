@@ -144,9 +144,17 @@ def test_seeds_are_those_of_one_process_though_a_worker_is_killed(cluster: str, 
         with open_sweep(cluster, Voice("quiet", heard.append), "again") as sweep:
             found = sweep.map({f"seed {job.seed}": partial(train_dying_once, job, mark) for job in jobs})
             api = sphynx.train_network(
-                design, digits, there, recipe="smoke", settings=settings, seeds=3, device="cpu", resume=True,
-                ray=cluster, progress=heard.append,
-            )  # fmt: skip
+                design,
+                digits,
+                there,
+                recipe="smoke",
+                settings=settings,
+                seeds=3,
+                device="cpu",
+                resume=True,
+                ray=cluster,
+                progress=heard.append,
+            )
     finally:
         torch.set_num_threads(threads)
     assert mark.exists()  # one was killed

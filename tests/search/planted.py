@@ -109,9 +109,14 @@ def plant_images(seed: int, recipe: SearchRecipe, *, channels: int = 4, divisor:
 
 
 def _planted(
-    network: LinearCells | Supernet, space: CellSpace, best: Genotype, shape: Sequence[int], stretch: float, seed: int,
+    network: LinearCells | Supernet,
+    space: CellSpace,
+    best: Genotype,
+    shape: Sequence[int],
+    stretch: float,
+    seed: int,
     recipe: SearchRecipe,
-) -> Planted:  # fmt: skip
+) -> Planted:
     teacher: MixedNetwork = copy.deepcopy(network)
     generator = torch.Generator().manual_seed(seed)
 

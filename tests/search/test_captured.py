@@ -43,11 +43,16 @@ def test_a_captured_search_is_the_eager_one(strategy: str, lanes: bool, tmp_path
 def test_a_captured_placement_is_the_eager_one(tmp_path: Path) -> None:
     found = [
         place(
-            small_design(), small_data(), PlacementRecipe(epochs=3, batch_size=8, autocast=False, cuda_graphs=graphs),
-            placements(3), tmp_path / str(graphs), device="cuda", voice=QUIET,
+            small_design(),
+            small_data(),
+            PlacementRecipe(epochs=3, batch_size=8, autocast=False, cuda_graphs=graphs),
+            placements(3),
+            tmp_path / str(graphs),
+            device="cuda",
+            voice=QUIET,
         )
         for graphs in (False, True)
-    ]  # fmt: skip
+    ]
     assert found[1].beta_hat[-1] == pytest.approx(found[0].beta_hat[-1], abs=5e-2)
 
 

@@ -30,9 +30,20 @@ from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 
 RECIPE = SearchRecipe(
-    depth=2, channels=1, nodes=4, epochs=3, batch_size=8, pc_channel_divisor=2, pc_warmup=0.0, random_candidates=3,
-    random_finalists=2, enas_derive_samples=2, enas_hidden=8, perturbation_tune_steps=1, hessian_iterations=2,
-)  # fmt: skip
+    depth=2,
+    channels=1,
+    nodes=4,
+    epochs=3,
+    batch_size=8,
+    pc_channel_divisor=2,
+    pc_warmup=0.0,
+    random_candidates=3,
+    random_finalists=2,
+    enas_derive_samples=2,
+    enas_hidden=8,
+    perturbation_tune_steps=1,
+    hessian_iterations=2,
+)
 PLACES = PlacementRecipe(epochs=3, batch_size=8)
 
 

@@ -78,9 +78,13 @@ def test_perturbation_keeps_what_is_missed_most() -> None:
         return total
 
     found = select_by_perturbation(
-        space, {kind: Mixture(weights=biased) for kind in KINDS}, KINDS, score, tuned.append,
+        space,
+        {kind: Mixture(weights=biased) for kind in KINDS},
+        KINDS,
+        score,
+        tuned.append,
         torch.Generator().manual_seed(0),
-    )  # fmt: skip
+    )
     assert (found.normal, found.reduce) == (wanted["normal"], wanted["reduce"])
     assert len(tuned) == 2 * (len(space.edges) + 1)
 

@@ -226,9 +226,13 @@ def test_costs_are_averaged_over_edges_and_cells() -> None:
 @pytest.mark.parametrize("strategy", ["darts", "gaea", "gdas", "random"])
 def test_a_high_price_keeps_an_operation_out(strategy: str) -> None:
     recipe = SearchRecipe(
-        learning_rate=0.01, architecture_learning_rate=0.1, gaea_learning_rate=1.0, random_candidates=300,
-        random_finalists=30, architecture_weight_decay=0.0,
-    )  # fmt: skip
+        learning_rate=0.01,
+        architecture_learning_rate=0.1,
+        gaea_learning_rate=1.0,
+        random_candidates=300,
+        random_finalists=30,
+        architecture_weight_decay=0.0,
+    )
     planted = plant_vectors(3, recipe)
     objective = Objective(OBJECTIVE.loss, OBJECTIVE.reward, {"dil3": 1.0}, cost_weight=300.0)
     shared = SharedWeights(planted.shared.network, recipe, objective)

@@ -28,7 +28,7 @@ from sphynx.service.tls import TlsStream
 from tests.service.test_limits import AwaitedLog, serving
 
 # Written by hand in the standard's layout (not an example of its own): 203.0.113.7 port 4660 to 192.0.2.1 port 443.
-TCP4 = bytes.fromhex("0d0a0d0a000d0a515549540a" "2111000c" "cb007107" "c0000201" "1234" "01bb")  # fmt: skip
+TCP4 = bytes.fromhex("0d0a0d0a000d0a515549540a 2111000c cb007107 c0000201 1234 01bb")
 LOCAL = SIGNATURE + bytes.fromhex("20000000")
 LIMITS = Limits(handshake_s=20)
 

@@ -42,9 +42,16 @@ def test_it_learns_and_leaves_a_complete_folder(tmp_path: Path) -> None:
     assert result.accuracy >= 0.9
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {
-        "config.json", "environment.json", "normalisation.json", "design.json", "metrics.jsonl", "checkpoint.pt",
-        "model.safetensors", "result.json", "figures",
-    }  # fmt: skip
+        "config.json",
+        "environment.json",
+        "normalisation.json",
+        "design.json",
+        "metrics.jsonl",
+        "checkpoint.pt",
+        "model.safetensors",
+        "result.json",
+        "figures",
+    }
     assert (tmp_path / "figures" / "training.svg").read_text().startswith("<?xml")
     rows = RunFolder(tmp_path).read_metrics()
     assert [row["epoch"] for row in rows] == list(range(1, 9)) and rows[-1]["held_out_accuracy"] > 0.5

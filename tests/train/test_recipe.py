@@ -10,16 +10,40 @@ from sphynx.train.recipe import SHELF, load_recipe
 
 # Tables "Final network training hyperparameter protocol" (CIFAR-100 and Tiny-ImageNet; ImageNet) of the appendix.
 SMALL_IMAGES: dict[str, Any] = {
-    "optimizer": "sgd", "learning_rate": 0.025, "nesterov": True, "final_learning_rate": 0.0, "momentum": 0.9,
-    "schedule": "cosine", "weight_decay": 0.0003, "batch_size": 96, "flip": True, "crop": True, "cutout": 0,
-    "drop_path": 0.2, "grad_clip": 5.0, "auxiliary_weight": 0.4,
-}  # fmt: skip
-IMAGENET: dict[str, Any] = {
-    "optimizer": "sgd", "learning_rate": 0.1, "nesterov": True, "schedule": "step", "momentum": 0.9,
-    "decay_epochs": (30, 60, 90), "decay_factor": 0.1, "epochs": 120, "weight_decay": 0.0003, "batch_size": 768,
-    "flip": True, "crop": True, "cutout": 0, "drop_path": 0.0, "label_smoothing": 0.0, "auxiliary_weight": 0.4,
+    "optimizer": "sgd",
+    "learning_rate": 0.025,
+    "nesterov": True,
+    "final_learning_rate": 0.0,
+    "momentum": 0.9,
+    "schedule": "cosine",
+    "weight_decay": 0.0003,
+    "batch_size": 96,
+    "flip": True,
+    "crop": True,
+    "cutout": 0,
+    "drop_path": 0.2,
     "grad_clip": 5.0,
-}  # fmt: skip
+    "auxiliary_weight": 0.4,
+}
+IMAGENET: dict[str, Any] = {
+    "optimizer": "sgd",
+    "learning_rate": 0.1,
+    "nesterov": True,
+    "schedule": "step",
+    "momentum": 0.9,
+    "decay_epochs": (30, 60, 90),
+    "decay_factor": 0.1,
+    "epochs": 120,
+    "weight_decay": 0.0003,
+    "batch_size": 768,
+    "flip": True,
+    "crop": True,
+    "cutout": 0,
+    "drop_path": 0.0,
+    "label_smoothing": 0.0,
+    "auxiliary_weight": 0.4,
+    "grad_clip": 5.0,
+}
 
 
 @pytest.mark.parametrize(

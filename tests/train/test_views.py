@@ -20,9 +20,18 @@ from tests.train.small import job
 
 STUDENT = StreamDesign((Stage(6, (3,)), Stage(8, (4,))), Shape(1, 4, 4), 3, name="student")
 VIEWED: dict[str, Any] = {
-    "distillation": "kl", "mixup": 1.0, "cutmix": 0.5, "trivial_augment": True, "crop": True, "view_epochs": 2,
-    "drop_path": 0.0, "auxiliary_weight": 0.0, "norm_batches": 2, "ema": 0.9, "decay_on": "kernels",
-}  # fmt: skip
+    "distillation": "kl",
+    "mixup": 1.0,
+    "cutmix": 0.5,
+    "trivial_augment": True,
+    "crop": True,
+    "view_epochs": 2,
+    "drop_path": 0.0,
+    "auxiliary_weight": 0.0,
+    "norm_batches": 2,
+    "ema": 0.9,
+    "decay_on": "kernels",
+}
 
 
 def teacher(seed: int = 5) -> Any:

@@ -63,9 +63,15 @@ class Client:
         list of revoked keys, and of servers that are down; `observer` watches what this end sends and receives."""
         self._replicas = Replicas(parse_servers(server), keys=Path(keys), wait_s=wait_s, warn=warn)
         self._open = partial(
-            Connection, keys=Path(keys), state=None if state is None else Path(state), program=program,
-            timeout_s=timeout_s, trust_state=trust_state, warn=warn, observer=observer,
-        )  # fmt: skip
+            Connection,
+            keys=Path(keys),
+            state=None if state is None else Path(state),
+            program=program,
+            timeout_s=timeout_s,
+            trust_state=trust_state,
+            warn=warn,
+            observer=observer,
+        )
         self._connecting = threading.Lock()
         self._connection: Connection | None = None
         self._place: Place | None = None

@@ -250,9 +250,14 @@ def _opened(
 
 
 def _read_module(
-    module: nn.Module, example: Tensor | None, data: Data | StreamedData, mean: Sequence[float] | float,
-    std: Sequence[float] | float, approximate: bool, knees: int,
-) -> Readable:  # fmt: skip
+    module: nn.Module,
+    example: Tensor | None,
+    data: Data | StreamedData,
+    mean: Sequence[float] | float,
+    std: Sequence[float] | float,
+    approximate: bool,
+    knees: int,
+) -> Readable:
     from sphynx.network.build import is_network
     from sphynx.network.trained import TrainedNetwork
     from sphynx.program.readers import per_channel, read_torch, read_trained
@@ -281,10 +286,14 @@ def _read_file(
 
 
 def _compiled(
-    readable: Readable, data: Data | StreamedData | str | Path | None, precision: Precision | None,
-    image_size: int | None = None, stream: bool | None = None, known: DataSource | None = None,
+    readable: Readable,
+    data: Data | StreamedData | str | Path | None,
+    precision: Precision | None,
+    image_size: int | None = None,
+    stream: bool | None = None,
+    known: DataSource | None = None,
     deployment: Deployment | None = None,
-) -> Compiled:  # fmt: skip
+) -> Compiled:
     from sphynx.data.known import open_known
 
     if data is None or isinstance(data, str | Path):
@@ -293,7 +302,14 @@ def _compiled(
     made, original = readable.compile(data, precision, deployment or Deployment())
     judged = judge(original, made.logits.reshape(original.answers.shape), readable.final)
     return Compiled(
-        made.program, made.weights, made.program.name, data.source, made.logit_error, made.corrections,
-        original=original, judged=judged,
-        approximations=made.approximations, approximation_error=made.approximation_error,
-    )  # fmt: skip
+        made.program,
+        made.weights,
+        made.program.name,
+        data.source,
+        made.logit_error,
+        made.corrections,
+        original=original,
+        judged=judged,
+        approximations=made.approximations,
+        approximation_error=made.approximation_error,
+    )

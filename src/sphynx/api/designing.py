@@ -95,17 +95,38 @@ def design_network(
     refuse_old_run(folder, "auto" if resume else "never")
     images = _opened(data)
     asked = order(
-        images, relu_budget, tolerance=tolerance, cells=cells, strategy=strategy, random_cells=random_cells,
-        reduce_at=reduce_at, reduce_cells=reduce_cells, candidates=candidates, recipe=recipe, compare=compare,
-        search_recipe_name=search_recipe, placement_recipe_name=placement_recipe, settings=settings, seed=seed,
-        seeds=seeds, time_budget=time_budget, stem=stem, conv_stack=conv_stack,
-    )  # fmt: skip
+        images,
+        relu_budget,
+        tolerance=tolerance,
+        cells=cells,
+        strategy=strategy,
+        random_cells=random_cells,
+        reduce_at=reduce_at,
+        reduce_cells=reduce_cells,
+        candidates=candidates,
+        recipe=recipe,
+        compare=compare,
+        search_recipe_name=search_recipe,
+        placement_recipe_name=placement_recipe,
+        settings=settings,
+        seed=seed,
+        seeds=seeds,
+        time_budget=time_budget,
+        stem=stem,
+        conv_stack=conv_stack,
+    )
     voice = _voice(progress)
     with open_sweep(ray, voice, resume_command) as sweep:
         pipeline = Pipeline(
-            asked.request, images, folder, device=chosen_device, resume=resume, resume_command=resume_command,
-            voice=voice, sweep=sweep,
-        )  # fmt: skip
+            asked.request,
+            images,
+            folder,
+            device=chosen_device,
+            resume=resume,
+            resume_command=resume_command,
+            voice=voice,
+            sweep=sweep,
+        )
         started(pipeline, asked.notes)
         return pipeline.run()
 
@@ -147,21 +168,43 @@ def search_cells(
 
     def one(number: int, where: Path) -> SearchResult:
         return search_one_seed(
-            images, strategy, chosen, where, seed=number, device=chosen_device, objective=objective,
-            resume=resume_command, voice=voice,
-        )  # fmt: skip
+            images,
+            strategy,
+            chosen,
+            where,
+            seed=number,
+            device=chosen_device,
+            objective=objective,
+            resume=resume_command,
+            voice=voice,
+        )
 
     trained_by = load_recipe(rank_recipe) if rank_recipe else None
-    train = None if trained_by is None else retrainer(
-        images, trained_by, folder / "rank", seed=seed, device=chosen_device, voice=voice,
-        resume_command=resume_command,
-    )  # fmt: skip
+    train = (
+        None
+        if trained_by is None
+        else retrainer(
+            images,
+            trained_by,
+            folder / "rank",
+            seed=seed,
+            device=chosen_device,
+            voice=voice,
+            resume_command=resume_command,
+        )
+    )
     with open_sweep(ray, voice, resume_command) as sweep:
         ranking = _ranking(images, chosen, trained_by, train, sweep) if trained_by and train else None
         return search_seeds(
-            one, folder, range(seed, seed + seeds), rank=ranking, beside=named, drawn=drawn,
-            drawn_may_win=strategy == "random", sweep=sweep,
-        )  # fmt: skip
+            one,
+            folder,
+            range(seed, seed + seeds),
+            rank=ranking,
+            beside=named,
+            drawn=drawn,
+            drawn_may_win=strategy == "random",
+            sweep=sweep,
+        )
 
 
 def place_reduce_cells(
@@ -203,9 +246,14 @@ def place_reduce_cells(
     if trained_by is None:
         return result
     retrain = retrainer(
-        images, trained_by, folder / "exhaustive", seed=seed, device=chosen_device, voice=voice,
+        images,
+        trained_by,
+        folder / "exhaustive",
+        seed=seed,
+        device=chosen_device,
+        voice=voice,
         resume_command=resume_command,
-    )  # fmt: skip
+    )
     with open_sweep(ray, voice, resume_command) as sweep:
         return with_exhaustive(result, start, lambda placed: retrain(placed, trained_by.epochs), folder, sweep)
 
@@ -239,10 +287,24 @@ def train_network(
     if processes is None:
         with join_processes(device) as joined:
             return train_network(
-                design, data, out, recipe=recipe, settings=settings, seed=seed, seeds=seeds, teacher=teacher,
-                views=views, resume=resume, device=device, tensorboard=tensorboard, progress=progress, started=started,
-                processes=joined, resume_command=resume_command, ray=ray,
-            )  # fmt: skip
+                design,
+                data,
+                out,
+                recipe=recipe,
+                settings=settings,
+                seed=seed,
+                seeds=seeds,
+                teacher=teacher,
+                views=views,
+                resume=resume,
+                device=device,
+                tensorboard=tensorboard,
+                progress=progress,
+                started=started,
+                processes=joined,
+                resume_command=resume_command,
+                ray=ray,
+            )
     if ray != HERE and processes.world > 1:
         raise InputError("torchrun and Ray at once", where="--ray", remedy="Use one of them.")
     folder, kept_views = Path(out), None if views is None else Path(views)
@@ -256,10 +318,18 @@ def train_network(
     if processes.leads:
         started(name, chosen)
     job = Job(
-        described, images, chosen, folder, seed,
-        resume=resume, voice=_voice(progress), processes=processes, resume_command=resume_command,
-        tensorboard=tensorboard, views=kept_views,
-    )  # fmt: skip
+        described,
+        images,
+        chosen,
+        folder,
+        seed,
+        resume=resume,
+        voice=_voice(progress),
+        processes=processes,
+        resume_command=resume_command,
+        tensorboard=tensorboard,
+        views=kept_views,
+    )
     if teacher is not None:
         taught_by = teacher.module if isinstance(teacher, TrainedNetwork) else teacher_for(str(teacher), job)
         job = job.taught_by(taught_by)
@@ -294,9 +364,10 @@ def _named_cells(choices: Sequence[str | Path], nodes: int) -> dict[str, Genotyp
     for choice, genotype in named.items():
         if genotype.nodes != nodes:
             raise InputError(
-                f"these cells have N={genotype.nodes}, the search has {nodes}", where=f"--beside {choice}",
+                f"these cells have N={genotype.nodes}, the search has {nodes}",
+                where=f"--beside {choice}",
                 remedy=f"Search with --nodes {genotype.nodes}, or leave them out.",
-            )  # fmt: skip
+            )
     return named
 
 
@@ -307,9 +378,14 @@ def _ranking(
 
     def retrain(genotype: Genotype, epochs: int) -> float:
         design = Design(
-            genotype, recipe.channels, recipe.depth, recipe.reduce_positions, Shape(*data.image), data.classes,
+            genotype,
+            recipe.channels,
+            recipe.depth,
+            recipe.reduce_positions,
+            Shape(*data.image),
+            data.classes,
             conv_stack=recipe.conv_stack,
-        )  # fmt: skip
+        )
         return train(design, epochs)
 
     def ranked(known: Mapping[str, Genotype], drawn: Mapping[str, Genotype]) -> tuple[Ranked, ...]:

@@ -121,9 +121,14 @@ def plan_for_latency(
 
 
 def _template(
-    image: tuple[int, int, int], classes: int, cells: Genotype | str | Path, stem: StemChoice, balancing: Balancing,
-    conv_stack: ConvStack, convolution: Convolution,
-) -> Design:  # fmt: skip
+    image: tuple[int, int, int],
+    classes: int,
+    cells: Genotype | str | Path,
+    stem: StemChoice,
+    balancing: Balancing,
+    conv_stack: ConvStack,
+    convolution: Convolution,
+) -> Design:
     """Of the least size; the plan says which one is wanted."""
     return Design(
         genotype=into_sphynx_space(cells) if isinstance(cells, Genotype) else find_cells(cells),

@@ -126,15 +126,28 @@ class Server:
             if state is None:
                 state = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="sphynx-bundles-")))
             asked = Hosting(
-                self._keys, state, self._host, self._port, self._metrics_port, self._limits, self._link, self._proxies,
-                self._trust_state, self._processes, loaded.folder,
-            )  # fmt: skip
+                self._keys,
+                state,
+                self._host,
+                self._port,
+                self._metrics_port,
+                self._limits,
+                self._link,
+                self._proxies,
+                self._trust_state,
+                self._processes,
+                loaded.folder,
+            )
             yield opened.enter_context(
                 open_server(
-                    loaded.program, loaded.weights, asked, self._events, name=loaded.name,
+                    loaded.program,
+                    loaded.weights,
+                    asked,
+                    self._events,
+                    name=loaded.name,
                     stops_by_signal=stops_by_signal,
                 )
-            )  # fmt: skip
+            )
 
     def _tell(self, line: str) -> None:
         self._events.write("deriving", what=line)

@@ -36,9 +36,14 @@ Tell = Callable[[str], None]
 
 
 def summarise(
-    paths: Sequence[Path], sources: Sources, *, compiled: Path | None = None, data: str = "", ask: int = 6,
+    paths: Sequence[Path],
+    sources: Sources,
+    *,
+    compiled: Path | None = None,
+    data: str = "",
+    ask: int = 6,
     tell: Tell = lambda _line: None,
-) -> NetworkSummary | None:  # fmt: skip
+) -> NetworkSummary | None:
     """Of the network at the first path; None where the page is about several networks or about benchmarks alone."""
     known, first = known_summary(sources), _existing(paths[0])
     program = _compiled(first, compiled, sources, known, tell)
@@ -142,9 +147,14 @@ def _with_cost(known: NetworkSummary, program: Compiled, sources: Sources, tell:
         found = program.estimate(LINK)
         total = found.total
         cost = Cost(
-            found.backend, "LAN", total.online_seconds, total.offline_seconds, total.online_bytes, total.offline_bytes,
+            found.backend,
+            "LAN",
+            total.online_seconds,
+            total.offline_seconds,
+            total.online_bytes,
+            total.offline_bytes,
             measured=False,
-        )  # fmt: skip
+        )
     return replace(known, cost=cost)
 
 

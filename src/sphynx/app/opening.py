@@ -21,9 +21,15 @@ Opens = Callable[[Watch], AbstractContextManager[Parties]]  # the parties of one
 
 
 def run_page(
-    networks: Sequence[Opens], *, relu: Backend = "gmw", ready: int = 2, port: int = 0,
-    in_browser: bool = False, tell_address: Callable[[str], None], tell: Callable[[str], None],
-) -> None:  # fmt: skip
+    networks: Sequence[Opens],
+    *,
+    relu: Backend = "gmw",
+    ready: int = 2,
+    port: int = 0,
+    in_browser: bool = False,
+    tell_address: Callable[[str], None],
+    tell: Callable[[str], None],
+) -> None:
     """Until Ctrl-C or SIGTERM: then the server here is stopped, and the keys made for it are deleted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as opened:

@@ -67,9 +67,14 @@ def torch_seconds(shape: ConvShape, repeats: int) -> float | None:
     try:
         image = torch.randn(1, shape.in_channels, shape.height, shape.width)
         layer = torch.nn.Conv2d(
-            shape.in_channels, shape.out_channels, shape.kernel_height, shape.stride, shape.pad_top, shape.dilation,
+            shape.in_channels,
+            shape.out_channels,
+            shape.kernel_height,
+            shape.stride,
+            shape.pad_top,
+            shape.dilation,
             bias=False,
-        )  # fmt: skip
+        )
         with torch.inference_mode():
             return best_seconds(partial(layer, image), repeats)
     finally:

@@ -7,13 +7,37 @@ from collections.abc import Iterator, Sequence
 from sphynx.bench.results import BenchRow, ThroughputRow
 
 PRIVATE_COLUMNS = [
-    "network", ">ReLUs", "ReLU", "link", ">in the clear", ">online", ">x", ">offline", ">both x", ">online MB",
-    ">offline MB", ">rounds", ">peak MB s / c", "exact",
-]  # fmt: skip
+    "network",
+    ">ReLUs",
+    "ReLU",
+    "link",
+    ">in the clear",
+    ">online",
+    ">x",
+    ">offline",
+    ">both x",
+    ">online MB",
+    ">offline MB",
+    ">rounds",
+    ">peak MB s / c",
+    "exact",
+]
 THROUGHPUT_COLUMNS = [
-    "network", ">ReLUs", "ReLU", "link", ">clients", ">inferences/s", ">latency", ">p95", ">online", ">p95",
-    ">MB each", ">CPU server + clients", ">n", "exact",
-]  # fmt: skip
+    "network",
+    ">ReLUs",
+    "ReLU",
+    "link",
+    ">clients",
+    ">inferences/s",
+    ">latency",
+    ">p95",
+    ">online",
+    ">p95",
+    ">MB each",
+    ">CPU server + clients",
+    ">n",
+    "exact",
+]
 
 
 def private_rows(rows: Sequence[BenchRow]) -> Iterator[list[str]]:

@@ -81,9 +81,13 @@ class ServerUse:
 
 
 def run_clients(
-    serving: Serving, count: int, backend: Backend, pixels: NDArray[np.uint8], expected: NDArray[np.int64],
+    serving: Serving,
+    count: int,
+    backend: Backend,
+    pixels: NDArray[np.uint8],
+    expected: NDArray[np.int64],
     seconds: float,
-) -> tuple[ServerUse, list[Asked]]:  # fmt: skip
+) -> tuple[ServerUse, list[Asked]]:
     values = partial(values_of, where="bench throughput", remedy="Run it again with one model and --clients 1.")
     with workers(*((_ask, serving, number, backend, pixels, expected, seconds) for number in range(count))) as ends:
         values(map(told_by, ends))  # all have their session, and have asked once
@@ -97,9 +101,14 @@ def run_clients(
 
 
 def _ask(
-    told: Connection, serving: Serving, number: int, backend: Backend, pixels: NDArray[np.uint8],
-    expected: NDArray[np.int64], seconds: float,
-) -> Asked:  # fmt: skip
+    told: Connection,
+    serving: Serving,
+    number: int,
+    backend: Backend,
+    pixels: NDArray[np.uint8],
+    expected: NDArray[np.int64],
+    seconds: float,
+) -> Asked:
     with serving.client(number) as client:
 
         def ask() -> Answer:

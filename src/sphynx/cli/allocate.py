@@ -103,9 +103,17 @@ def allocate(
     again = opt.resume_command()
     if method == "gates":
         result = allocate_by_gates(
-            start, images, settled, budget, out, factor=factor, seed=seed, device=chosen_device, resume=again,
+            start,
+            images,
+            settled,
+            budget,
+            out,
+            factor=factor,
+            seed=seed,
+            device=chosen_device,
+            resume=again,
             voice=voice,
-        )  # fmt: skip
+        )
     else:
         result = by_gumbel(
             candidates, images, settled, budget, out, seed=seed, device=chosen_device, resume=again, voice=voice
@@ -130,9 +138,10 @@ def _budget(design: StreamDesign, relus: str, latency: str, prices: Path | None)
 
     if (relus and latency) or bool(latency) != (prices is not None):
         raise InputError(
-            "a budget is of ReLUs, or of seconds with a table of prices", where="--latency-budget, --prices",
+            "a budget is of ReLUs, or of seconds with a table of prices",
+            where="--latency-budget, --prices",
             remedy="Give --relu-budget, or both --latency-budget and --prices.",
-        )  # fmt: skip
+        )
     if prices is not None:
         return latency_budget(design, parse_seconds(latency), load_prices(prices))
     return relu_budget(design, parse_relu_budget(relus) if relus else design.relus)
@@ -142,8 +151,14 @@ def _print(result: AllocationResult, out: Path) -> None:
     alone = any(one.accuracy is not None for one in result.allocations)
     print_table(
         f"Allocations: {out / 'design.json'}",
-        ["name", "stages (map:W:C of each block)", ">ReLUs", ">probability", ">held-out accuracy in the search",
-         *([">trained alone"] if alone else [])],
+        [
+            "name",
+            "stages (map:W:C of each block)",
+            ">ReLUs",
+            ">probability",
+            ">held-out accuracy in the search",
+            *([">trained alone"] if alone else []),
+        ],
         (
             [
                 f"{one.name}{' <' if one == result.best else ''}",
@@ -156,4 +171,4 @@ def _print(result: AllocationResult, out: Path) -> None:
             for one in result.allocations
         ),
         note=f"by {result.method}, within {result.budget:,g} {result.unit}; {result.minutes:.1f} minutes",
-    )  # fmt: skip
+    )

@@ -114,10 +114,16 @@ def measured(
 
     open_channel = plain_channel if plain else make_local_keys(folder / "keys").open_channel
     rows = measure_private(
-        models, backends, links, repeats=repeat, batch=batch, open_channel=open_channel,
-        transport="plain" if plain else "TLS 1.3", progress=voice.say,
+        models,
+        backends,
+        links,
+        repeats=repeat,
+        batch=batch,
+        open_channel=open_channel,
+        transport="plain" if plain else "TLS 1.3",
+        progress=voice.say,
         weight_memory_bytes=weight_memory_bytes,
-    )  # fmt: skip
+    )
     return BenchRun(*made, rows)
 
 

@@ -48,9 +48,18 @@ def private(
     voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
         run = bench.measured(
-            programs, untrained, relu, link, repeat, conv_stack, Path(temporary), voice, batch=batch, plain=plain,
+            programs,
+            untrained,
+            relu,
+            link,
+            repeat,
+            conv_stack,
+            Path(temporary),
+            voice,
+            batch=batch,
+            plain=plain,
             weight_memory_bytes=opt.parse_memory(weight_memory, "--weight-memory"),
-        )  # fmt: skip
+        )
     bench.hand_out(run.to_json(), as_json, out)
     if not as_json:
         bench.print_rows("sphynx bench private", run)

@@ -76,9 +76,10 @@ def _require_two_counts(sizes: str) -> None:
     if len(set(relus.values())) < 2:
         found = ", ".join(f"{size} has {count(number)} ReLUs" for size, number in relus.items())
         raise InputError(
-            f"these are not two sizes: {found or 'none'}", where="--sizes",
+            f"these are not two sizes: {found or 'none'}",
+            where="--sizes",
             remedy="A line needs networks of two or more ReLU counts: 25.6k,51.2k.",
-        )  # fmt: skip
+        )
 
 
 def _print_fits(found: Sequence[LineFit]) -> None:

@@ -109,13 +109,33 @@ def design(
         _print_schedule(pipeline)
 
     result = design_network(
-        opt.open_images(data, image_size, skip_bad, voice), relu_budget, out, tolerance=tolerance, cells=cells,
-        strategy=strategy if search else None, random_cells=random_cells, reduce_at=_places(fixed, reduce_at),
-        reduce_cells=reduce_cells, candidates=candidates, recipe=recipe, compare=compare, search_recipe=search_recipe,
-        placement_recipe=placement_recipe, settings=opt.parse_settings(settings), seed=seed, seeds=seeds,
-        time_budget=time_budget or None, stem=stem, conv_stack=conv_stack, resume=resume == "auto", device=device,
-        progress=voice, started=started, resume_command=opt.resume_command(), ray=ray,
-    )  # fmt: skip
+        opt.open_images(data, image_size, skip_bad, voice),
+        relu_budget,
+        out,
+        tolerance=tolerance,
+        cells=cells,
+        strategy=strategy if search else None,
+        random_cells=random_cells,
+        reduce_at=_places(fixed, reduce_at),
+        reduce_cells=reduce_cells,
+        candidates=candidates,
+        recipe=recipe,
+        compare=compare,
+        search_recipe=search_recipe,
+        placement_recipe=placement_recipe,
+        settings=opt.parse_settings(settings),
+        seed=seed,
+        seeds=seeds,
+        time_budget=time_budget or None,
+        stem=stem,
+        conv_stack=conv_stack,
+        resume=resume == "auto",
+        device=device,
+        progress=voice,
+        started=started,
+        resume_command=opt.resume_command(),
+        ray=ray,
+    )
     if as_json:
         print_json({"out": str(out), **began, **result.to_json()})
     else:

@@ -99,7 +99,7 @@ def estimate(
 
 def _print_capacity(
     program: Program, rates: Rates, rate: str, ahead: str, backend: Backend | None, as_json: bool
-) -> None:  # fmt: skip
+) -> None:
     from sphynx.program.cost.link import parse_seconds
     from sphynx.protocol.capacity import capacity, parse_rate
 
@@ -125,9 +125,7 @@ def _print_capacity(
     )
 
 
-def _write_prices(
-    design: Path, rates: Rates, link: Link, backend: Backend | None, out: Path, as_json: bool
-) -> None:  # fmt: skip
+def _write_prices(design: Path, rates: Rates, link: Link, backend: Backend | None, out: Path, as_json: bool) -> None:
     from sphynx.program.stream_prices import stream_prices
     from sphynx.space.files import load_any_design
     from sphynx.space.stream import StreamDesign

@@ -78,10 +78,21 @@ def place(
         load_placement_recipe(recipe, values)  # its faults are told before the data are read, which can take long
     voice = opt.voice_for(verbose, quiet, as_json)
     result = place_reduce_cells(
-        start, opt.open_images(data, image_size, skip_bad, voice), out, recipe=recipe, candidates=candidates,
-        reduce_cells=reduce_cells, settings=values, exhaustive=exhaustive, seed=seed, resume=resume == "auto",
-        device=device, progress=voice, resume_command=opt.resume_command(), ray=ray,
-    )  # fmt: skip
+        start,
+        opt.open_images(data, image_size, skip_bad, voice),
+        out,
+        recipe=recipe,
+        candidates=candidates,
+        reduce_cells=reduce_cells,
+        settings=values,
+        exhaustive=exhaustive,
+        seed=seed,
+        resume=resume == "auto",
+        device=device,
+        progress=voice,
+        resume_command=opt.resume_command(),
+        ray=ray,
+    )
     draw_placement(result, out / "figures" / "placement.svg")
     if as_json:
         print_json(result.to_json())

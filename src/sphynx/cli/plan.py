@@ -71,9 +71,15 @@ def plan(
         return
     image, estimated = (image_channels, image_size, image_size), None
     flags: Flags = {
-        "image": image, "classes": classes, "cells": cells, "tolerance": tolerance, "stem": stem,
-        "balancing": balancing, "conv_stack": conv_stack, "convolution": convolution,
-    }  # fmt: skip
+        "image": image,
+        "classes": classes,
+        "cells": cells,
+        "tolerance": tolerance,
+        "stem": stem,
+        "balancing": balancing,
+        "conv_stack": conv_stack,
+        "convolution": convolution,
+    }
     if latency_budget:
         found = plan_for_latency(latency_budget, link=link, backend=opt.backend_for(relu), **flags)
         budget, plans, estimated = found.relu_budget, found.plans, found.estimate
@@ -113,9 +119,15 @@ def plan(
 
 
 def _plan_stream(
-    relu_budget: str, tolerance: str, image: tuple[int, int, int], classes: int, borders: Borders, width: int,
-    out: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    relu_budget: str,
+    tolerance: str,
+    image: tuple[int, int, int],
+    classes: int,
+    borders: Borders,
+    width: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     from sphynx.space.files import save_design
     from sphynx.space.planner import parse_percentage, parse_relu_budget
     from sphynx.space.stream_planner import plan_stream

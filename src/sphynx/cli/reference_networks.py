@@ -43,9 +43,15 @@ def refuse_meaningless_flags(context: typer.Context, network: str) -> None:
 
 
 def reference_network(
-    what: str, channels: int | None, depth: int | None, image_size: int, image_channels: int, classes: int,
-    stem: StemChoice, pool: Pool,
-) -> ReferenceDesign:  # fmt: skip
+    what: str,
+    channels: int | None,
+    depth: int | None,
+    image_size: int,
+    image_channels: int,
+    classes: int,
+    stem: StemChoice,
+    pool: Pool,
+) -> ReferenceDesign:
     from sphynx.space.design import stem_for
     from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
     from sphynx.space.tally import Shape

@@ -86,9 +86,17 @@ def reproduce(
         if name == ALL and processes.leads:
             made += [{"name": counted, "rows": _counted(counted, out, quiet=as_json)} for counted in COUNTED]
         reproduction = Reproduction(
-            chosen, DataSets(_data_sets(data or []), chosen), out, processes=processes, seeds=seeds, kept=kept, run=run,
-            voice=voice, resume_command=command, sweep=sweep,
-        )  # fmt: skip
+            chosen,
+            DataSets(_data_sets(data or []), chosen),
+            out,
+            processes=processes,
+            seeds=seeds,
+            kept=kept,
+            run=run,
+            voice=voice,
+            resume_command=command,
+            sweep=sweep,
+        )
         for experiment in EXPERIMENTS.values() if name == ALL else [experiment_named(name)]:
             try:
                 outcomes = reproduction.run(experiment)

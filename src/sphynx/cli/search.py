@@ -91,11 +91,24 @@ def search(
     voice = opt.voice_for(verbose, quiet, as_json)
     images = opt.open_images(data, image_size, skip_bad, voice)
     summary = search_cells(
-        images, out, strategy=strategy, recipe=recipe, settings=values, seed=seed,
-        seeds=seeds, rank_recipe=rank, random_cells=random_cells, beside=beside or (), prices=prices,
-        price_weight=cost_weight, resume=resume == "auto", device=device,
-        progress=voice, resume_command=opt.resume_command(), ray=ray,
-    )  # fmt: skip
+        images,
+        out,
+        strategy=strategy,
+        recipe=recipe,
+        settings=values,
+        seed=seed,
+        seeds=seeds,
+        rank_recipe=rank,
+        random_cells=random_cells,
+        beside=beside or (),
+        prices=prices,
+        price_weight=cost_weight,
+        resume=resume == "auto",
+        device=device,
+        progress=voice,
+        resume_command=opt.resume_command(),
+        ray=ray,
+    )
     if as_json:
         print_json(summary.to_json())
     else:

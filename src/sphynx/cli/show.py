@@ -98,11 +98,18 @@ def show(
         design = stream_network(stages, borders, image_size, image_channels, classes)
     if design is None:
         design = opt.design_for(
-            cells=what, channels=5 if channels is None else channels, depth=5 if depth is None else depth,
+            cells=what,
+            channels=5 if channels is None else channels,
+            depth=5 if depth is None else depth,
             reduce_positions=None if reduce_at is None else opt.parse_positions(reduce_at),
-            image_size=image_size, image_channels=image_channels, classes=classes, stem=stem,
-            balancing=balancing, conv_stack=conv_stack, convolution=convolution,
-        )  # fmt: skip
+            image_size=image_size,
+            image_channels=image_channels,
+            classes=classes,
+            stem=stem,
+            balancing=balancing,
+            conv_stack=conv_stack,
+            convolution=convolution,
+        )
     account = account_of_any(design)
     written: list[Path] = []
     if svg is not None:

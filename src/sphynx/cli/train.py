@@ -87,10 +87,24 @@ def train(
         if processes.leads:
             opt.say_left_out(images, voice)
         result = train_network(
-            described, images, out, recipe=recipe, settings=overrides, seed=seed, seeds=seeds, teacher=teacher or None,
-            views=views, resume=resume == "auto", device=device, tensorboard=tensorboard, progress=voice,
-            started=started, processes=processes, resume_command=opt.resume_command(), ray=ray,
-        )  # fmt: skip
+            described,
+            images,
+            out,
+            recipe=recipe,
+            settings=overrides,
+            seed=seed,
+            seeds=seeds,
+            teacher=teacher or None,
+            views=views,
+            resume=resume == "auto",
+            device=device,
+            tensorboard=tensorboard,
+            progress=voice,
+            started=started,
+            processes=processes,
+            resume_command=opt.resume_command(),
+            ray=ray,
+        )
         if processes.leads:
             _print(result, as_json, out)
 

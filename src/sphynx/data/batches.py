@@ -56,9 +56,13 @@ class EpochDraws:
 
     def to(self, device: torch.device) -> EpochDraws:
         return EpochDraws(
-            self.order.to(device), self.offsets.to(device), self.mirrors.to(device), self.centres.to(device),
-            self.mixes, self.strokes,
-        )  # fmt: skip
+            self.order.to(device),
+            self.offsets.to(device),
+            self.mirrors.to(device),
+            self.centres.to(device),
+            self.mixes,
+            self.strokes,
+        )
 
 
 def draw_epoch(
@@ -72,9 +76,13 @@ def draw_epoch(
     mixes = draw_mixes(random, batches, size, augmentation.mixup, augmentation.cutmix)
     strokes = draw_strokes(random, n) if augmentation.trivial else None
     return EpochDraws(
-        torch.from_numpy(order), torch.from_numpy(offsets), torch.from_numpy(mirrors), torch.from_numpy(centres),
-        mixes, strokes,
-    )  # fmt: skip
+        torch.from_numpy(order),
+        torch.from_numpy(offsets),
+        torch.from_numpy(mirrors),
+        torch.from_numpy(centres),
+        mixes,
+        strokes,
+    )
 
 
 def padding(length: int) -> int:

@@ -46,18 +46,22 @@ CATALOGUE = {
             "cifar10",
             "CIFAR-10: 60,000 colour images of 32x32, 10 classes, 163 MiB",
             ".",
-            (RemoteFile(
-                "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"
-            ),),
+            (
+                RemoteFile(
+                    "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"
+                ),
+            ),
             "cifar-10-python.tar.gz",
         ),
         Entry(
             "cifar100",
             "CIFAR-100: 60,000 colour images of 32x32, 100 classes, 161 MiB",
             ".",
-            (RemoteFile(
-                "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85"
-            ),),
+            (
+                RemoteFile(
+                    "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85"
+                ),
+            ),
             "cifar-100-python.tar.gz",
         ),
         Entry(
@@ -80,7 +84,7 @@ CATALOGUE = {
             "fashion-mnist",
         ),
     )
-}  # fmt: skip
+}
 
 
 def data_home() -> Path:

@@ -43,11 +43,16 @@ class Layout:
 
 LAYOUTS = (
     Layout(
-        "cifar10", "cifar-10-batches-py", tuple(f"data_batch_{n}" for n in range(1, 6)), "test_batch", "batches.meta",
-        "labels", "label_names",
+        "cifar10",
+        "cifar-10-batches-py",
+        tuple(f"data_batch_{n}" for n in range(1, 6)),
+        "test_batch",
+        "batches.meta",
+        "labels",
+        "label_names",
     ),
     Layout("cifar100", "cifar-100-python", ("train",), "test", "meta", "fine_labels", "fine_label_names"),
-)  # fmt: skip
+)
 
 
 def is_cifar_folder(folder: Path) -> bool:

@@ -34,9 +34,10 @@ def open_known(
     except InputError as error:
         if not given:
             raise InputError(
-                f"the data it was made with cannot be opened: {error.what}", where=error.where or where,
+                f"the data it was made with cannot be opened: {error.what}",
+                where=error.where or where,
                 remedy=f"Name them: {flag} DATA. {error.remedy}",
-            ) from None  # fmt: skip
+            ) from None
         if streamed and stream is None:
             remedy = f"{error.remedy} It was made with streamed images; to open others: --no-stream."
             raise InputError(error.what, where=error.where, remedy=remedy) from None
@@ -52,6 +53,7 @@ def _refuse_fixed_size(data: str, recorded: int) -> None:
     except InputError:
         return  # they cannot be opened at all, which is the error to tell
     raise InputError(
-        f"its images are {height}x{width}, the network takes those of {recorded}x{recorded}", where=data,
+        f"its images are {height}x{width}, the network takes those of {recorded}x{recorded}",
+        where=data,
         remedy=f"Name a folder of images, which are resized, or data of {recorded}x{recorded}.",
-    ) from None  # fmt: skip
+    ) from None

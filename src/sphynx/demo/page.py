@@ -84,16 +84,30 @@ def _sides(scene: Scene) -> dict[str, Any]:
     return {
         "kind": "sides",
         "sides": [
-            ("The client", picture_url(answer.question.pixels),
-             ("has the picture", f"gets the answer: {private.label}, {100 * private.probability:.0f} %",
-              "never sees a weight")),
-            ("What the server received", noise,
-             (f"the picture minus random numbers that only the client knows: {bytes_text(len(answer.received))}",
-              "for any picture equally likely to look like this")),
-            ("The server", "",
-             ("has the weights", "computes on what it cannot read", "never sees the picture, nor the answer")),
+            (
+                "The client",
+                picture_url(answer.question.pixels),
+                (
+                    "has the picture",
+                    f"gets the answer: {private.label}, {100 * private.probability:.0f} %",
+                    "never sees a weight",
+                ),
+            ),
+            (
+                "What the server received",
+                noise,
+                (
+                    f"the picture minus random numbers that only the client knows: {bytes_text(len(answer.received))}",
+                    "for any picture equally likely to look like this",
+                ),
+            ),
+            (
+                "The server",
+                "",
+                ("has the weights", "computes on what it cannot read", "never sees the picture, nor the answer"),
+            ),
         ],
-    }  # fmt: skip
+    }
 
 
 def noise_pixels(received: bytes) -> NDArray[np.uint8]:

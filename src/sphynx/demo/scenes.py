@@ -130,9 +130,15 @@ def shipped_scene(folder: Path, tell: Tell) -> Scene:
 
 
 def _play(
-    title: str, folder: Path, compiled: Path, network: AnyNetwork, run: Path, questions: Sequence[Question],
-    judged: Judged, tell: Tell,
-) -> Scene:  # fmt: skip
+    title: str,
+    folder: Path,
+    compiled: Path,
+    network: AnyNetwork,
+    run: Path,
+    questions: Sequence[Question],
+    judged: Judged,
+    tell: Tell,
+) -> Scene:
     program = load_program(compiled)
     weights = load_weights(compiled, program)
     stack = np.stack([question.pixels for question in questions])

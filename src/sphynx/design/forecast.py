@@ -97,9 +97,14 @@ class Forecast:
         cells = [self._own, SPHYNX, *[self._typical] * rivals]
         seconds = (1 - HELD_OUT) * fmean(self._seconds(each, training) for each in cells)
         return Estimate(
-            "ranking", seconds, self.ranking.epochs, min(self.ranking.epochs, least_ranking_epochs(training, images)),
-            runs=len(cells), drawn=rivals, end_seconds=self._run_end.seconds(held_out_count(images, HELD_OUT)),
-        )  # fmt: skip
+            "ranking",
+            seconds,
+            self.ranking.epochs,
+            min(self.ranking.epochs, least_ranking_epochs(training, images)),
+            runs=len(cells),
+            drawn=rivals,
+            end_seconds=self._run_end.seconds(held_out_count(images, HELD_OUT)),
+        )
 
     def _placement(self) -> Estimate:
         recipe, places = self.request.placing, self.outline.places

@@ -62,16 +62,18 @@ def order(
     """`settings` are values of the stages' recipes: {"training.epochs": 4, "cells.warmup": 0.25}."""
     if strategy is None and random_cells is not None:
         raise InputError(
-            "random cells are ranked beside those that a search found", where="--random-cells",
+            "random cells are ranked beside those that a search found",
+            where="--random-cells",
             remedy="Give --search, or leave it out.",
-        )  # fmt: skip
+        )
     if strategy is not None and cells != "sphynx":
         raise InputError("cells are both given and searched", remedy="Give --cells or --search.")
     if reduce_at != "search" and reduce_cells is not None:
         raise InputError(
-            "the number of reduce cells is for the search that places them", where="--reduce-cells",
+            "the number of reduce cells is for the search that places them",
+            where="--reduce-cells",
             remedy="Give --reduce-cells without --fixed and --reduce-at.",
-        )  # fmt: skip
+        )
     notes: tuple[str, ...] = ()
     if strategy is not None and random_cells is None and too_few_to_rank(len(data.train)):
         strategy, notes = None, (_why_no_search(len(data.train)),)
@@ -123,9 +125,10 @@ def _by_stage(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         stages[stage][key] = value
     if "reduce_at" in stages["cells"]:
         raise InputError(
-            "the supernet reduces as its network will", where="--set cells.reduce_at",
+            "the supernet reduces as its network will",
+            where="--set cells.reduce_at",
             remedy="Give --reduce-at, or search by itself (sphynx search --reduce-at) and design with --cells FILE.",
-        )  # fmt: skip
+        )
     return stages
 
 

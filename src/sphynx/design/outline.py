@@ -30,9 +30,15 @@ class Outline:
     def __init__(self, request: Request, image: Shape, classes: int) -> None:
         self.request = request
         template = Design(
-            request.genotype, 2, 3, default_reduce_positions(3), image, classes, stem=request.stem,
+            request.genotype,
+            2,
+            3,
+            default_reduce_positions(3),
+            image,
+            classes,
+            stem=request.stem,
             conv_stack=request.conv_stack,
-        )  # fmt: skip
+        )
         self.plans: PlanList = plan(template, request.relu_budget, request.tolerance)
         self.design = self.plans.chosen.design
         self.places: tuple[Placement, ...] = ()  # the candidates, where they are searched
@@ -69,9 +75,11 @@ class Outline:
         """The plan has two reduce cells. More of them can have more ReLUs."""
         request = self.request
         return placements_within(
-            self.design, placements(self.design.depth, self.reduce_cells, request.candidates),
-            request.relu_budget * (1 + request.tolerance), f"the budget is {request.relu_budget:,}",
-        )  # fmt: skip
+            self.design,
+            placements(self.design.depth, self.reduce_cells, request.candidates),
+            request.relu_budget * (1 + request.tolerance),
+            f"the budget is {request.relu_budget:,}",
+        )
 
     def _placed_by_hand(self, place: Placement) -> Design:
         request, depth = self.request, self.design.depth
@@ -79,17 +87,19 @@ class Outline:
             design = dataclasses.replace(self.design, reduce_positions=place)
         except InputError as error:  # nothing else was changed: the places are at fault, not the design
             raise InputError(
-                error.what, where="--reduce-at",
+                error.what,
+                where="--reduce-at",
                 remedy=f"Write positions from 0 to {depth - 1} in ascending order, such as "
                 f"{','.join(map(str, range(min(depth, 2))))}: the network has {depth} cells.",
-            ) from None  # fmt: skip
+            ) from None
         relus = relu_count(design)
         if relus > request.relu_budget * (1 + request.tolerance):
             raise InputError(
                 f"with reduce cells at {','.join(map(str, place))} the network (C={design.channels}, D={design.depth}) "
-                f"has {relus:,} ReLUs, the budget is {request.relu_budget:,}", where="--reduce-at",
+                f"has {relus:,} ReLUs, the budget is {request.relu_budget:,}",
+                where="--reduce-at",
                 remedy="Reduce later or less often, or take images whose size can be halved as often.",
-            )  # fmt: skip
+            )
         return design
 
 

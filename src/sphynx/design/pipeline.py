@@ -57,9 +57,17 @@ class Pipeline:
     """Call `schedule`, then `run`. A finished stage of a resumed run gives what it gave before."""
 
     def __init__(
-        self, request: Request, data: Data, out: Path, *, device: torch.device, resume: bool = False,
-        resume_command: str = "the same command with --resume auto", voice: Voice = NORMAL, sweep: Sweep = IN_TURN,
-    ) -> None:  # fmt: skip
+        self,
+        request: Request,
+        data: Data,
+        out: Path,
+        *,
+        device: torch.device,
+        resume: bool = False,
+        resume_command: str = "the same command with --resume auto",
+        voice: Voice = NORMAL,
+        sweep: Sweep = IN_TURN,
+    ) -> None:
         """`sweep` runs what is independent: seeds, and the cells of a ranking's round."""
         self.sweep = sweep
         self.request, self.data, self.out, self.device = request, data, out, device
@@ -131,16 +139,27 @@ class Pipeline:
     def _search(self, epochs: int) -> SearchResult:
         recipe = dataclasses.replace(self.outline.search_recipe, epochs=epochs)
         return search_cells(
-            self.data, self.request.strategy, recipe, self.out / "cells", seed=self.request.seed, device=self.device,
-            resume=self.resume_command, voice=self.voice,
-        )  # fmt: skip
+            self.data,
+            self.request.strategy,
+            recipe,
+            self.out / "cells",
+            seed=self.request.seed,
+            device=self.device,
+            resume=self.resume_command,
+            voice=self.voice,
+        )
 
     def _rank(self, genotype: Genotype, planned: Estimate) -> Ranking:
         """Best first."""
         train = retrainer(
-            self.data, self.request.training, self.out / "ranking", seed=self.request.seed, device=self.device,
-            voice=self.voice, resume_command=self.resume_command,
-        )  # fmt: skip
+            self.data,
+            self.request.training,
+            self.out / "ranking",
+            seed=self.request.seed,
+            device=self.device,
+            voice=self.voice,
+            resume_command=self.resume_command,
+        )
         known, drawn = self._known(genotype), self._rivals(genotype)
         labels = {cells: label for label, cells in (known | drawn).items()}
         designs, voice = {cells: self._ranked(cells) for cells in labels}, self.voice
@@ -171,9 +190,16 @@ class Pipeline:
     def _place(self, design: Design, epochs: int) -> PlacementResult:
         recipe = dataclasses.replace(self.request.placing, epochs=epochs)
         return place(
-            design, self.data, recipe, self.places, self.out / "placement", seed=self.request.seed, device=self.device,
-            resume=self.resume_command, voice=self.voice,
-        )  # fmt: skip
+            design,
+            self.data,
+            recipe,
+            self.places,
+            self.out / "placement",
+            seed=self.request.seed,
+            device=self.device,
+            resume=self.resume_command,
+            voice=self.voice,
+        )
 
     def _train(self, designs: Sequence[Design], recipe: Recipe, folder: str) -> TrainSummary:
         """One seed per design."""
@@ -185,9 +211,16 @@ class Pipeline:
 
     def _job(self, design: Design, recipe: Recipe, folder: str, seed: int) -> Job:
         return Job(
-            design, self.data, recipe, self.out / folder / f"seed-{seed}", seed, resume=True, voice=self.voice,
-            processes=Processes(self.device), resume_command=self.resume_command,
-        )  # fmt: skip
+            design,
+            self.data,
+            recipe,
+            self.out / folder / f"seed-{seed}",
+            seed,
+            resume=True,
+            voice=self.voice,
+            processes=Processes(self.device),
+            resume_command=self.resume_command,
+        )
 
     def _compare(self, design: Design, recipe: Recipe, training: Recipe) -> ComparedTrainings:
         own = None
@@ -214,9 +247,14 @@ class Pipeline:
         return PUBLISHED if self.request.genotype == SPHYNX else f"given cells ({self.request.genotype.name})"
 
     def _finish(
-        self, design: Design, training: Recipe, comparison: Comparison, trained: TrainSummary, cells: str,
+        self,
+        design: Design,
+        training: Recipe,
+        comparison: Comparison,
+        trained: TrainSummary,
+        cells: str,
         ranking: Ranking,
-    ) -> DesignResult:  # fmt: skip
+    ) -> DesignResult:
         request = self.request
         result = DesignResult(
             data=self.data.name,

@@ -121,6 +121,4 @@ def with_epochs(recipe: Recipe, epochs: int) -> Recipe:
     """The recipe in another number of epochs: warm-up and decays keep their share of it."""
     share = epochs / recipe.epochs
     decays = tuple(sorted({max(1, round(epoch * share)) for epoch in recipe.decay_epochs}))
-    return dataclasses.replace(
-        recipe, epochs=epochs, warmup_epochs=recipe.warmup_epochs * share, decay_epochs=decays
-    )  # fmt: skip
+    return dataclasses.replace(recipe, epochs=epochs, warmup_epochs=recipe.warmup_epochs * share, decay_epochs=decays)

@@ -63,9 +63,17 @@ def retrainer(
     def retrain(design: AnyDesign, epochs: int) -> float:
         folder = out / f"{epochs}-epochs" / design_fingerprint(design)
         job = Job(
-            design, part, with_epochs(recipe, epochs), folder, seed, resume=True, voice=voice,
-            processes=Processes(device), resume_command=resume_command, scored_on="held-out",
-        )  # fmt: skip
+            design,
+            part,
+            with_epochs(recipe, epochs),
+            folder,
+            seed,
+            resume=True,
+            voice=voice,
+            processes=Processes(device),
+            resume_command=resume_command,
+            scored_on="held-out",
+        )
         try:
             return train_unless_finished(job).accuracy
         except DivergedError:  # it has lost against any that learns

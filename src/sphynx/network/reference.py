@@ -24,12 +24,16 @@ class ResNet18(nn.Module):
         large = design.stem == "imagenet"
         stem: list[nn.Module] = [
             nn.Conv2d(
-                design.image.channels, width, 7 if large else 3, stride=2 if large else 1,
-                padding=3 if large else 1, bias=False,
+                design.image.channels,
+                width,
+                7 if large else 3,
+                stride=2 if large else 1,
+                padding=3 if large else 1,
+                bias=False,
             ),
             nn.BatchNorm2d(width),
             nn.ReLU(),
-        ]  # fmt: skip
+        ]
         if large:
             stem.append(_pool(design.pool, 3, stride=2, padding=1))
         self.stem = nn.Sequential(*stem)

@@ -177,9 +177,10 @@ def _of_strided_pixels(of_windows: Tensor, x: Tensor, ctx: Any) -> Tensor:
         for j in range(columns.count):
             top, left = i * dilation, j * dilation
             padded[
-                :, top : top + (rows.outputs - 1) * stride + 1 : stride,
+                :,
+                top : top + (rows.outputs - 1) * stride + 1 : stride,
                 left : left + (columns.outputs - 1) * stride + 1 : stride,
-            ] += of_windows[:, :, :, :, i, j].permute(1, 2, 3, 0, 4)  # fmt: skip
+            ] += of_windows[:, :, :, :, i, j].permute(1, 2, 3, 0, 4)
     # Padding is cut off; pixels that no window read (negative padding) get zero.
     cut = (0, 0, -columns.low, -columns.high, -rows.low, -rows.high)
     return functional.pad(padded.flatten(3), cut).permute(0, 3, 1, 2)

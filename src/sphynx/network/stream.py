@@ -29,11 +29,9 @@ class StreamNetwork(nn.Module):
         )
         padding = 0 if design.borders == "halo" else 1
         self.reductions = nn.ModuleList(
-            nn.Sequential(
-                nn.Conv2d(before, after, KERNEL, 2, padding, bias=False), InsideNorm(after, halo)
-            )
+            nn.Sequential(nn.Conv2d(before, after, KERNEL, 2, padding, bias=False), InsideNorm(after, halo))
             for before, after, halo in zip(widths, widths[1:], halos[1:], strict=False)
-        )  # fmt: skip
+        )
         self.head = nn.Linear(widths[-1], design.classes)
 
     def forward(self, x: Tensor) -> Tensor:

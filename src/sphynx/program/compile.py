@@ -63,9 +63,16 @@ def compile_network(
     name = name or network.design.name
     with torch.no_grad():
         return compile_walk(
-            partial(trace, as_designed(network)), mean, std, calibration, precision,
-            class_names=class_names, name=name, picture_part=picture_part, deployment=deployment,
-        )  # fmt: skip
+            partial(trace, as_designed(network)),
+            mean,
+            std,
+            calibration,
+            precision,
+            class_names=class_names,
+            name=name,
+            picture_part=picture_part,
+            deployment=deployment,
+        )
 
 
 def compile_walk(

@@ -47,10 +47,32 @@ from sphynx.program.steps import (
 from sphynx.space.tally import Shape
 
 __all__ = [
-    "INPUT", "KINDS", "MAX_EXTENT", "MAX_RING_BITS", "MAX_SCALE", "MAX_TENSOR_SIZE", "NOTHING", "REMEDY", "Activation",
-    "Affine", "Combine", "Curve", "Final", "Gate", "Graph", "Linear", "Pool", "Program", "PublicMap", "Relu", "Square",
-    "Step", "Summand", "Term", "Truncate",
-]  # fmt: skip
+    "INPUT",
+    "KINDS",
+    "MAX_EXTENT",
+    "MAX_RING_BITS",
+    "MAX_SCALE",
+    "MAX_TENSOR_SIZE",
+    "NOTHING",
+    "REMEDY",
+    "Activation",
+    "Affine",
+    "Combine",
+    "Curve",
+    "Final",
+    "Gate",
+    "Graph",
+    "Linear",
+    "Pool",
+    "Program",
+    "PublicMap",
+    "Relu",
+    "Square",
+    "Step",
+    "Summand",
+    "Term",
+    "Truncate",
+]
 
 FORMAT_NAME, FORMAT_VERSIONS = "sphynx-program", (1, 2)
 INPUT = "pixels"

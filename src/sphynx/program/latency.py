@@ -56,9 +56,10 @@ def largest_within(
     """
     if tolerance < LEAST_TOLERANCE:
         raise InputError(
-            f"{tolerance:.1%} is too little beside a latency budget", where="--tolerance",
+            f"{tolerance:.1%} is too little beside a latency budget",
+            where="--tolerance",
             remedy=f"Budgets a tenth apart are tried: allow at least {LEAST_TOLERANCE:.0%}.",
-        )  # fmt: skip
+        )
     too_slow: list[Design] = []
 
     @cache

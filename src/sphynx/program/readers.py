@@ -68,10 +68,18 @@ class Readable:
         images = chosen.images.cpu().numpy()
         with torch.no_grad():
             made = compile_walk(
-                self.walk, self.mean, self.std, images, precision,
-                class_names=data.train.class_names, name=self.name, picture_part=data.picture_part, final=self.final,
-                knees=self.knees, deployment=deployment,
-            )  # fmt: skip
+                self.walk,
+                self.mean,
+                self.std,
+                images,
+                precision,
+                class_names=data.train.class_names,
+                name=self.name,
+                picture_part=data.picture_part,
+                final=self.final,
+                knees=self.knees,
+                deployment=deployment,
+            )
         if self.judge is None:
             answers, by = finished(made.float_logits.reshape(len(images), -1), self.final), OURSELVES
         else:

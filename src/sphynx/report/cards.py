@@ -133,12 +133,18 @@ def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
         made = provenance(run.environment, present)
         if not made.here and made.text not in notes:
             notes.append(made.text)
-        rows.append([
-            f"{run.name}{_ROLES[run.role]}", f"{run.relus:,}", percent(run.accuracy), str(run.epochs),
-            str(recipe["batch_size"]), recipe["distillation"] if run.distilled else "no",
-            "-" if run.result is None else f"{run.result.minutes:.1f}",
-            "here" if made.here else f"not\u00a0here\u00a0[{notes.index(made.text) + 1}]",
-        ])  # fmt: skip
+        rows.append(
+            [
+                f"{run.name}{_ROLES[run.role]}",
+                f"{run.relus:,}",
+                percent(run.accuracy),
+                str(run.epochs),
+                str(recipe["batch_size"]),
+                recipe["distillation"] if run.distilled else "no",
+                "-" if run.result is None else f"{run.result.minutes:.1f}",
+                "here" if made.here else f"not\u00a0here\u00a0[{notes.index(made.text) + 1}]",
+            ]
+        )
     columns = ["run", ">ReLUs", ">test accuracy", ">epochs", ">batch", "distilled", ">minutes", "made"]
     return Table(columns, rows, [f"[{number}] {note}" for number, note in enumerate(notes, 1)])
 
@@ -167,12 +173,24 @@ def design_table(run: DesignRun, present: Mapping[str, Any]) -> Table:
     """The networks of one plan, which differ in their cells only; its own alone, where no comparison was made."""
     result = run.result
     compared = [
-        [row.cells, percent(100 * row.mean), _deviation(row.deviation), str(len(row.accuracies)),
-         f"{row.parameters:,}", f"{row.minutes:.1f}"]
+        [
+            row.cells,
+            percent(100 * row.mean),
+            _deviation(row.deviation),
+            str(len(row.accuracies)),
+            f"{row.parameters:,}",
+            f"{row.minutes:.1f}",
+        ]
         for row in result.comparison.rows
-    ]  # fmt: skip
-    own = [result.cells, percent(100 * result.accuracy), _deviation(result.accuracy_std),
-           str(len(result.accuracies)), "-", f"{result.minutes.get('training', 0.0):.1f}"]  # fmt: skip
+    ]
+    own = [
+        result.cells,
+        percent(100 * result.accuracy),
+        _deviation(result.accuracy_std),
+        str(len(result.accuracies)),
+        "-",
+        f"{result.minutes.get('training', 0.0):.1f}",
+    ]
     plan = (
         f"{run.name}: {result.data}, budget {result.relu_budget:,} ReLUs; C = {result.channels}, D = {result.depth}, "
         f"{result.relus:,} ReLUs, reduce cells at {', '.join(map(str, result.reduce_positions))} ({result.placed_by})."
@@ -207,16 +225,25 @@ def _model_facts(run: TrainingRun, result: Score, present: Mapping[str, Any]) ->
         ("training data", f"{run.data_name}: {data['train']:,} images; augmentation: {_augmentation(recipe)}"),
         ("test accuracy", f"{percent(run.accuracy)}{top5}, on {result.test_images or data['test']:,} images"),
         ("how it was measured", f"final epoch, seed {result.seed}, one run"),
-        ("training", f"{recipe['epochs']} epochs, batch {recipe['batch_size']}, {recipe['optimizer']}, "
-                     f"rate {recipe['learning_rate']}, weight decay {recipe['weight_decay']}"),
+        (
+            "training",
+            f"{recipe['epochs']} epochs, batch {recipe['batch_size']}, {recipe['optimizer']}, "
+            f"rate {recipe['learning_rate']}, weight decay {recipe['weight_decay']}",
+        ),
         ("held-out images", f"{recipe['held_out']:.0%} of the training images" if recipe["held_out"] else "none"),
         ("teacher", taught),
-        ("made", f"{provenance(made, present)}; {made.get('device', 'unknown device')}, "
-                 f"sphynx {made.get('sphynx', 'unknown')}, source {made.get('source_sha256', 'unknown')}"),
-        ("limits", "Accuracy is that of images like the training images. Nothing is known about other inputs, fairness "
-                   "between groups, or inputs made to mislead it. Private inference hides the image and the weights "
-                   "from parties that follow the protocol, not what answers reveal."),
-    ]  # fmt: skip
+        (
+            "made",
+            f"{provenance(made, present)}; {made.get('device', 'unknown device')}, "
+            f"sphynx {made.get('sphynx', 'unknown')}, source {made.get('source_sha256', 'unknown')}",
+        ),
+        (
+            "limits",
+            "Accuracy is that of images like the training images. Nothing is known about other inputs, fairness "
+            "between groups, or inputs made to mislead it. Private inference hides the image and the weights "
+            "from parties that follow the protocol, not what answers reveal.",
+        ),
+    ]
 
 
 def tiles(sources: Sources, present: Mapping[str, Any]) -> list[Tile]:
@@ -245,11 +272,14 @@ def _is_teacher(run: TrainingRun) -> bool:
 
 def subtitle(sources: Sources) -> str:
     counts = [
-        (len(sources.designs), "design run"), (len(sources.training), "training run"),
-        (len(sources.searches), "cell search"), (len(sources.placements), "placement search"),
+        (len(sources.designs), "design run"),
+        (len(sources.training), "training run"),
+        (len(sources.searches), "cell search"),
+        (len(sources.placements), "placement search"),
         (len(sources.private), "private benchmark"),
-        (len(sources.checks), "range check"), (len(sources.compiled), "compiled network"),
-    ]  # fmt: skip
+        (len(sources.checks), "range check"),
+        (len(sources.compiled), "compiled network"),
+    ]
     return ", ".join(f"{n} {word}{_plural(word, n)}" for n, word in counts if n)
 
 

@@ -84,15 +84,18 @@ def _training_pair(data: str, runs: Sequence[TrainingRun], number: int, present:
         return over_epochs("Accuracy", series, "accuracy, %", width)
 
     yield Chart(
-        f"training-loss-{number}", f"{data}: training loss",
-        f"Distilled runs add the teacher's term to the loss.{made}", loss,
-    )  # fmt: skip
+        f"training-loss-{number}",
+        f"{data}: training loss",
+        f"Distilled runs add the teacher's term to the loss.{made}",
+        loss,
+    )
     yield Chart(
-        f"training-accuracy-{number}", f"{data}: accuracy",
+        f"training-accuracy-{number}",
+        f"{data}: accuracy",
         "Lines: training images, augmented. Diamonds: test images, looked at once, after the last epoch. "
         f"Dashed: held-out training images, where some were held out.{made}",
         accuracy,
-    )  # fmt: skip
+    )
 
 
 def beta_drawing(
@@ -135,18 +138,24 @@ def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Char
         caption += made_elsewhere((run.environment for run in runs), present)
         if peers or len({run.relus for run in runs}) > 1:
             yield _pareto(
-                f"pareto-relus-{data}", f"{data}: accuracy against ReLUs", _by_teacher(runs, present),
-                [(p, float(p.relus)) for p in peers if p.relus], "ReLUs (logarithmic)", caption,
-            )  # fmt: skip
+                f"pareto-relus-{data}",
+                f"{data}: accuracy against ReLUs",
+                _by_teacher(runs, present),
+                [(p, float(p.relus)) for p in peers if p.relus],
+                "ReLUs (logarithmic)",
+                caption,
+            )
         timed = [(row, run) for row in sources.private if row.values.online_s and (run := _run_of(row, runs))]
         if timed and (peers or len({run.accuracy for _, run in timed}) > 1):
             machines = dict.fromkeys(f"{row.machine}; {provenance(row.environment, present)}" for row, _ in timed)
             yield _pareto(
-                f"pareto-latency-{data}", f"{data}: accuracy against private latency, online",
-                _by_protocol(timed, present), [(p, p.latency_s) for p in peers if p.latency_s],
+                f"pareto-latency-{data}",
+                f"{data}: accuracy against private latency, online",
+                _by_protocol(timed, present),
+                [(p, p.latency_s) for p in peers if p.latency_s],
                 "online seconds (logarithmic)",
                 f"Filled: ours, online; {' / '.join(machines)}. The hover text has the total.{PEERS if peers else ''}",
-            )  # fmt: skip
+            )
 
 
 def _by_teacher(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> list[Series]:
@@ -178,9 +187,13 @@ def _by_protocol(
 
 
 def _pareto(
-    chart_id: str, title: str, own: Sequence[Series], peers: Sequence[tuple[Published, float]], x_name: str,
+    chart_id: str,
+    title: str,
+    own: Sequence[Series],
+    peers: Sequence[tuple[Published, float]],
+    x_name: str,
     caption: str,
-) -> Chart:  # fmt: skip
+) -> Chart:
     def draw(width: float) -> Drawing:
         series = list(own)
         names = dict.fromkeys((p.method, p.distilled) for p, _ in peers)
@@ -194,9 +207,15 @@ def _pareto(
             series.append(Series(name, points, role, mark, hollow=True, dashed=True))
         points = [point for s in series for point in s.points]
         return curves(
-            title, series, log_axis([p.x for p in points]), linear_axis([p.y for p in points]),
-            x_name=x_name, y_name="test accuracy, %", width=width, height=400 if width >= WIDE else 320,
-        )  # fmt: skip
+            title,
+            series,
+            log_axis([p.x for p in points]),
+            linear_axis([p.y for p in points]),
+            x_name=x_name,
+            y_name="test accuracy, %",
+            width=width,
+            height=400 if width >= WIDE else 320,
+        )
 
     return Chart(chart_id, title, caption, draw)
 

@@ -112,8 +112,16 @@ def make_report(
 
 def _summary(summary: NetworkSummary) -> Section:
     section = Section("summary", "Your network")
-    section.parts.append({"kind": "summary", "title": summary.name, "what": summary.what, "tiles": summary.tiles(),
-                          "pictures": summary.pictures(), "missing": summary.missing})  # fmt: skip
+    section.parts.append(
+        {
+            "kind": "summary",
+            "title": summary.name,
+            "what": summary.what,
+            "tiles": summary.tiles(),
+            "pictures": summary.pictures(),
+            "missing": summary.missing,
+        }
+    )
     table, chart = summary.class_table(), summary.chart()
     section.parts += [table_part(table)] if table is not None else []
     section.parts += [chart_part(chart)] if chart is not None else []
@@ -155,8 +163,15 @@ def _private(sources: Sources, present: Mapping[str, Any]) -> Section:
 
 def chart_part(chart: Chart) -> dict[str, Any]:
     wide, narrow = _both(chart)
-    return {"kind": "chart", "id": chart.id, "title": chart.title, "caption": chart.caption, "wide": wide,
-            "narrow": narrow, "chart": chart}  # fmt: skip
+    return {
+        "kind": "chart",
+        "id": chart.id,
+        "title": chart.title,
+        "caption": chart.caption,
+        "wide": wide,
+        "narrow": narrow,
+        "chart": chart,
+    }
 
 
 def _both(chart: Chart) -> tuple[str, str]:
@@ -170,13 +185,27 @@ def _both(chart: Chart) -> tuple[str, str]:
 
 def _network_part(card: cards.NetworkCard) -> dict[str, Any]:
     wide, narrow = ("", "") if card.skeleton is None else _both(card.skeleton)
-    return {"kind": "card", "id": card.id, "title": card.title, "facts": card.facts, "wide": wide, "narrow": narrow,
-            "cells": list(card.cells.values())}  # fmt: skip
+    return {
+        "kind": "card",
+        "id": card.id,
+        "title": card.title,
+        "facts": card.facts,
+        "wide": wide,
+        "narrow": narrow,
+        "cells": list(card.cells.values()),
+    }
 
 
 def _card_part(card: cards.ModelCard) -> dict[str, Any]:
-    return {"kind": "card", "id": card.id, "title": card.title, "facts": card.facts, "wide": "", "narrow": "",
-            "cells": []}  # fmt: skip
+    return {
+        "kind": "card",
+        "id": card.id,
+        "title": card.title,
+        "facts": card.facts,
+        "wide": "",
+        "narrow": "",
+        "cells": [],
+    }
 
 
 def table_part(table: Table) -> dict[str, Any]:
@@ -195,9 +224,12 @@ def render(
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(
-        loader=PackageLoader("sphynx.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=PackageLoader("sphynx.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
     folder = resources.files("sphynx.report").joinpath("templates")
     return templates.get_template("report.html").render(
         title=title,

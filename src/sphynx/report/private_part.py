@@ -21,9 +21,12 @@ from sphynx.report.tables import Table
 
 PHASES = ("offline", "online")
 _SHORT = (
-    (".activation/mask", " mask"), (".activation.input", " map"), (".activation", " ReLU"), ("cells.", "cell "),
+    (".activation/mask", " mask"),
+    (".activation.input", " map"),
+    (".activation", " ReLU"),
+    ("cells.", "cell "),
     ("/mask", " mask"),
-)  # fmt: skip
+)
 PLACE = re.compile(r"\[[^\]]*\]")  # of a tensor: one that is sent in pieces has one section for each
 
 
@@ -33,15 +36,30 @@ def private_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     rows = [
         [
             f"{row.name} [{machines.index(where) + 1}]",
-            _seconds(row.values.offline_s), _seconds(row.values.online_s), _seconds(row.values.total_s),
-            _seconds(row.values.plaintext_s), _bytes(row.values.offline_bytes), _bytes(row.values.online_bytes),
-            "-" if row.values.rounds is None else str(row.values.rounds), memory_text(row.values.peak_memory_bytes),
+            _seconds(row.values.offline_s),
+            _seconds(row.values.online_s),
+            _seconds(row.values.total_s),
+            _seconds(row.values.plaintext_s),
+            _bytes(row.values.offline_bytes),
+            _bytes(row.values.online_bytes),
+            "-" if row.values.rounds is None else str(row.values.rounds),
+            memory_text(row.values.peak_memory_bytes),
             _yes(row.values.equal_to_oracle),
         ]
         for row, where in zip(sources.private, made, strict=True)
-    ]  # fmt: skip
-    columns = ["network, ReLU by, link", ">offline", ">online", ">total", ">clear", ">offline traffic",
-               ">online traffic", ">rounds", ">memory", "exact"]  # fmt: skip
+    ]
+    columns = [
+        "network, ReLU by, link",
+        ">offline",
+        ">online",
+        ">total",
+        ">clear",
+        ">offline traffic",
+        ">online traffic",
+        ">rounds",
+        ">memory",
+        "exact",
+    ]
     notes = [f"[{number}] machine: {machine}" for number, machine in enumerate(machines, 1)]
     notes.append(
         "Both parties on that machine; links other than loopback are emulated. gc: garbled circuits, gmw: GMW on "
@@ -55,13 +73,17 @@ def throughput_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     machines = list(dict.fromkeys(_made(row, present) for row in sources.throughput))
     rows = [
         [
-            f"{row.name} [{machines.index(_made(row, present)) + 1}]", str(row.values.clients),
-            f"{row.values.inferences_per_s:.2f}", _seconds(row.values.latency_s),
-            _seconds(row.values.latency_p95_s), _seconds(row.values.online_s),
-            _bytes(row.values.bytes_per_inference), _yes(row.values.equal_to_oracle),
+            f"{row.name} [{machines.index(_made(row, present)) + 1}]",
+            str(row.values.clients),
+            f"{row.values.inferences_per_s:.2f}",
+            _seconds(row.values.latency_s),
+            _seconds(row.values.latency_p95_s),
+            _seconds(row.values.online_s),
+            _bytes(row.values.bytes_per_inference),
+            _yes(row.values.equal_to_oracle),
         ]
         for row in sources.throughput
-    ]  # fmt: skip
+    ]
     columns = ["network, ReLU by, link", ">clients", ">per second", ">latency", ">p95", ">online", ">traffic", "exact"]
     notes = [f"[{number}] machine of server and clients: {machine}" for number, machine in enumerate(machines, 1)]
     notes.append(
@@ -99,7 +121,9 @@ def _timeline_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping
                     party,
                     [
                         Piece(
-                            span.start_s - first, span.end_s - first, colour[_kind(span.name)],
+                            span.start_s - first,
+                            span.end_s - first,
+                            colour[_kind(span.name)],
                             f"{party}, {phase}: {span.name}, {seconds_text(span.end_s - span.start_s)}",
                         )
                         for span in own
@@ -107,7 +131,7 @@ def _timeline_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping
                     ],
                 )
                 for party in parties
-            ]  # fmt: skip
+            ]
             panels.append(Panel(phase, rows, seconds_text))
         key = [Key(name, role) for name, role in colour.items()]
         return spans(f"timeline of {row.name}", panels, key, width=width)

@@ -46,9 +46,8 @@ def save_scaling(results: Mapping[str, Any], path: Path) -> None:
 
 
 def _panel(
-    title: str, phase: str, rows: Sequence[ScaledRow], fits: Sequence[Line],
-    colour: Mapping[str, str], width: float,
-) -> Drawing:  # fmt: skip
+    title: str, phase: str, rows: Sequence[ScaledRow], fits: Sequence[Line], colour: Mapping[str, str], width: float
+) -> Drawing:
     series = []
     for name, role in colour.items():
         points = [
@@ -65,10 +64,15 @@ def _panel(
         series.append(Series(words, line, role, marked=False, dashed=True))
     values = [point for each in series for point in each.points]
     return curves(
-        title, series, linear_axis([point.x for point in values], zero=True),
+        title,
+        series,
+        linear_axis([point.x for point in values], zero=True),
         linear_axis([point.y for point in values], zero=True),
-        x_name="ReLUs, thousands", y_name="seconds", width=width, height=240.0,
-    )  # fmt: skip
+        x_name="ReLUs, thousands",
+        y_name="seconds",
+        width=width,
+        height=240.0,
+    )
 
 
 def _name(row: ScaledRow | Line) -> str:

@@ -131,10 +131,14 @@ class NetworkSummary:
         if not self.classes:
             return None
         rows = [
-            [one.name, percent(100 * (one.accuracy or 0)), f"{one.images:,}",
-             f"{one.taken_for} ({one.times:,})" if one.taken_for else "-"]
+            [
+                one.name,
+                percent(100 * (one.accuracy or 0)),
+                f"{one.images:,}",
+                f"{one.taken_for} ({one.times:,})" if one.taken_for else "-",
+            ]
             for one in wrong[:WORST]
-        ]  # fmt: skip
+        ]
         perfect = sum(one.accuracy == 1 for one in self.classes)
         notes = [f"{perfect:,} of {len(self.classes):,} classes have no error."]
         if len(wrong) > WORST:

@@ -77,19 +77,31 @@ class Progress:
     """`done` is what an earlier, resumed run already did of `total`: it counts for the bar, not for the speed."""
 
     def __init__(
-        self, title: str, *, total: int, columns: Sequence[str] = (), done: int = 0, voice: Voice = NORMAL,
+        self,
+        title: str,
+        *,
+        total: int,
+        columns: Sequence[str] = (),
+        done: int = 0,
+        voice: Voice = NORMAL,
         stream: TextIO | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.columns = tuple(columns)
         self._title, self._voice = title, voice
         self._total, self._done, self._first = total, done, done
         self._started = self._spoken = time.monotonic()
         self._console = Console(file=stream or sys.stderr, quiet=voice.level == "quiet", highlight=False)
         self._bar = Bar(
-            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-            TextColumn("left"), TimeRemainingColumn(), console=self._console, transient=True,
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
             disable=voice.level == "quiet" or not self._console.is_terminal,
-        )  # fmt: skip
+        )
         self._task = self._bar.add_task(title, total=total, completed=done)
         self._header_printed = False
 

@@ -27,9 +27,7 @@ Result = TypeVar("Result", bound=Record)
 class Stages:
     """`settings` is what the run was started with; a folder in which work was done with others is refused."""
 
-    def __init__(
-        self, out: Path, settings: dict[str, Any], *, resume: bool, preliminary: Collection[str] = ()
-    ) -> None:  # fmt: skip
+    def __init__(self, out: Path, settings: dict[str, Any], *, resume: bool, preliminary: Collection[str] = ()) -> None:
         started = (out / STAGES).exists()
         self._folder = RunFolder(out)
         self._log: dict[str, Any] = {"format": FORMAT, "settings": settings, "stages": {}}

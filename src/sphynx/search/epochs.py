@@ -46,9 +46,14 @@ class Halves:
 
         def batches(images: ImageSet, own_seed: int) -> Batches:
             return Batches(
-                images, batch_size, device=device, augmentation=augmentation,
-                mean=data.mean, std=data.std, seed=own_seed,
-            )  # fmt: skip
+                images,
+                batch_size,
+                device=device,
+                augmentation=augmentation,
+                mean=data.mean,
+                std=data.std,
+                seed=own_seed,
+            )
 
         self._train, self._held_out = batches(first, 2 * seed), batches(self._second, 2 * seed + 1)
         self.steps = min(len(self._train), len(self._held_out))

@@ -81,9 +81,13 @@ class Ranked(Record):
 
 
 def rank(
-    cells: Mapping[str, Genotype], drawn: Mapping[str, Genotype], retrain: Retrain, epochs: int,
-    least_epochs: int = LEAST_EPOCHS, sweep: Sweep = IN_TURN,
-) -> tuple[Ranked, ...]:  # fmt: skip
+    cells: Mapping[str, Genotype],
+    drawn: Mapping[str, Genotype],
+    retrain: Retrain,
+    epochs: int,
+    least_epochs: int = LEAST_EPOCHS,
+    sweep: Sweep = IN_TURN,
+) -> tuple[Ranked, ...]:
     """Best first: those of the last round, then those that the round before it beat, and so on.
 
     `epochs` are those of the last round. `cells` are trained for as many, `drawn` ones where they come so far. Equal

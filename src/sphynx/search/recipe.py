@@ -77,11 +77,23 @@ class SearchRecipe(WeightSettings):
 
     def faults(self) -> list[str]:
         faults = super().faults() + self.not_above_zero(
-            "depth", "channels", "pc_channel_divisor", "gaea_channel_divisor", "enas_hidden", "enas_derive_samples",
-            "random_candidates", "random_finalists", "hessian_window", "hessian_iterations",
-            "architecture_learning_rate", "gdas_tau_start", "gdas_tau_end", "gaea_learning_rate", "enas_learning_rate",
+            "depth",
+            "channels",
+            "pc_channel_divisor",
+            "gaea_channel_divisor",
+            "enas_hidden",
+            "enas_derive_samples",
+            "random_candidates",
+            "random_finalists",
+            "hessian_window",
+            "hessian_iterations",
+            "architecture_learning_rate",
+            "gdas_tau_start",
+            "gdas_tau_end",
+            "gaea_learning_rate",
+            "enas_learning_rate",
             "hessian_ratio",
-        )  # fmt: skip
+        )
         if self.nodes < 4:
             between = "a cell has two inputs, an output and at least one node between"
             faults.append(Fault(f"nodes = {self.nodes}: {between}", "nodes"))
@@ -92,9 +104,10 @@ class SearchRecipe(WeightSettings):
                 Fault(
                     f"reduce_at = {list(self.reduce_at)}: ascending positions from 0 to {self.depth - 1} (depth "
                     f"{self.depth}), such as {[0, 1][: max(self.depth, 1)]}; [] for D/3 and 2D/3",
-                    "reduce_at", "depth",
+                    "reduce_at",
+                    "depth",
                 )
-            )  # fmt: skip
+            )
         for name in ("warmup", "pc_warmup"):
             if not 0 <= getattr(self, name) < 1:
                 faults.append(Fault(f"{name} = {getattr(self, name)}: a share of the search, from 0 to below 1", name))

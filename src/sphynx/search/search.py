@@ -108,8 +108,14 @@ def search_cells(
     _require_relaxation(strategy, recipe)
     costs = {"operation_costs": dict(objective.operation_costs), "cost_weight": objective.cost_weight}
     folder = RunFolder(out, belongs_to=fingerprint(strategy, data.identity(), recipe.to_json(), costs, seed))
-    config = {"stage": "search", "strategy": strategy, "seed": seed, "recipe": recipe.to_json(),
-              "data": data.identity(), **costs}  # fmt: skip
+    config = {
+        "stage": "search",
+        "strategy": strategy,
+        "seed": seed,
+        "recipe": recipe.to_json(),
+        "data": data.identity(),
+        **costs,
+    }
     searcher, halves, generator = prepare_search(data, strategy, recipe, seed=seed, device=device, objective=objective)
     learner, shared = searcher.strategy, searcher.shared
 
@@ -126,9 +132,11 @@ def search_cells(
         if recipe.hessian and isinstance(learner, Darts | Gaea):
             batch = next(halves.held_out(epoch))
             record["eigenvalue"] = dominant_eigenvalue(
-                lambda: learner.held_out_loss(batch), learner.parameters(),
-                iterations=recipe.hessian_iterations, generator=generator,
-            )  # fmt: skip
+                lambda: learner.held_out_loss(batch),
+                learner.parameters(),
+                iterations=recipe.hessian_iterations,
+                generator=generator,
+            )
             if eigenvalue_grew([*(row["eigenvalue"] for row in rows), record["eigenvalue"]], recipe):
                 record["stopped"] = "eigenvalue"
         return record, bool(record["stopped"])
@@ -141,8 +149,9 @@ def search_cells(
         if recipe.selection == "perturbation":
             genotype = _perturbed(learner, shared, halves, generator)
     result = SearchResult(strategy, seed, genotype, rows[-1]["held_out"], len(rows), rows[-1]["stopped"])
-    folder.write_json("strengths.json", {"operations": shared.network.space.candidates,
-                                         "epochs": [row["strengths"] for row in rows]})  # fmt: skip
+    folder.write_json(
+        "strengths.json", {"operations": shared.network.space.candidates, "epochs": [row["strengths"] for row in rows]}
+    )
     genotype.save(folder.path / "genotype.json")
     folder.write_json(RESULT, result.to_json())
     return result
@@ -172,14 +181,19 @@ def _supernet(data: Data, strategy: str, recipe: SearchRecipe, seed: int) -> Sup
         torch.manual_seed(seed)
         narrow = Supernet(
             Design(
-                SPHYNX, recipe.channels, recipe.depth, recipe.reduce_positions,
-                Shape(*data.train.shape), data.classes, conv_stack=recipe.conv_stack,
+                SPHYNX,
+                recipe.channels,
+                recipe.depth,
+                recipe.reduce_positions,
+                Shape(*data.train.shape),
+                data.classes,
+                conv_stack=recipe.conv_stack,
                 balancing="relu" if recipe.supernet == "text" else "flop",
             ),
             CellSpace(recipe.nodes),
             form=recipe.supernet,
             channel_divisor=channel_divisor(strategy, recipe),
-        )  # fmt: skip
+        )
         return widened_supernet(narrow, recipe.channel_multiple)
 
 
@@ -194,8 +208,10 @@ def _chosen(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:
 def _require_relaxation(strategy: str, recipe: SearchRecipe) -> None:
     relaxed = ("darts", "darts-unrolled", "darts-2nd", "pc-darts", "gaea")
     if channel_divisor(strategy, recipe) and strategy not in relaxed:
-        for wanted, what in ((recipe.hessian, "the Hessian's eigenvalue"), (recipe.selection == "perturbation",
-                             "perturbation-based selection")):  # fmt: skip
+        for wanted, what in (
+            (recipe.hessian, "the Hessian's eigenvalue"),
+            (recipe.selection == "perturbation", "perturbation-based selection"),
+        ):
             if wanted:
                 raise InputError(
                     f"{what} needs a strategy that mixes all operations, which {strategy} does not",

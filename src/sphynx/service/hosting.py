@@ -107,9 +107,16 @@ def open_server(
         if asked.processes == 1:
             admission = Admission(limits)
             server = Server(
-                model, store, keys=asked.keys, listener=listener, admission=admission, events=events, link=asked.link,
-                proxies=asked.proxies, seen_lists=seen,
-            )  # fmt: skip
+                model,
+                store,
+                keys=asked.keys,
+                listener=listener,
+                admission=admission,
+                events=events,
+                link=asked.link,
+                proxies=asked.proxies,
+                seen_lists=seen,
+            )
         else:
             shared = write_shared(model, weights)
             opened.callback(os.close, shared)

@@ -29,10 +29,22 @@ from sphynx.service.monitor import Metrics, Values
 # Of the ledger, what a store of a worker needs; what opens a folder is the owner's alone.
 LEDGER_CALLS = frozenset(
     (
-        "reserve", "make_ready", "burn", "discard", "ready", "expired", "begun_images", "burned", "fall_in",
-        "usual_bytes", "kept_bytes", "state", "preparing", "give_up",
+        "reserve",
+        "make_ready",
+        "burn",
+        "discard",
+        "ready",
+        "expired",
+        "begun_images",
+        "burned",
+        "fall_in",
+        "usual_bytes",
+        "kept_bytes",
+        "state",
+        "preparing",
+        "give_up",
     )
-)  # fmt: skip
+)
 AGAIN = "Try again in a while."
 PLACE_CALLS = frozenset(("try_take", "take", "give_back", "taken"))
 
@@ -170,9 +182,13 @@ class OwnedLedger(Ledger):
         self, bundle_id: bytes, *, size_bytes: int, offline_seconds: float, offline_bytes: int, keep: bool = False
     ) -> None:
         self._link.call(
-            "ledger.make_ready", bundle_id, size_bytes=size_bytes, offline_seconds=offline_seconds,
-            offline_bytes=offline_bytes, keep=keep,
-        )  # fmt: skip
+            "ledger.make_ready",
+            bundle_id,
+            size_bytes=size_bytes,
+            offline_seconds=offline_seconds,
+            offline_bytes=offline_bytes,
+            keep=keep,
+        )
 
     def burn(
         self, bundle_id: bytes, *, owner: str, program: str, hourly: int | None = None, number: int | None = None

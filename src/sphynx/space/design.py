@@ -119,9 +119,18 @@ def design_from_json(data: Any, where: str = "design") -> Design:
             remedy=_REMEDY,
         )
     keys = [
-        "channels", "depth", "reduce_positions", "image", "classes", "stem",
-        "balancing", "conv_stack", "convolution", "inner_relus", "genotype",
-    ]  # fmt: skip
+        "channels",
+        "depth",
+        "reduce_positions",
+        "image",
+        "classes",
+        "stem",
+        "balancing",
+        "conv_stack",
+        "convolution",
+        "inner_relus",
+        "genotype",
+    ]
     data = {"conv_stack": "paper", **data}  # a file that does not name it is the paper's network
     missing = [key for key in keys if key not in data]
     if missing:

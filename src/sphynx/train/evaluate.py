@@ -30,9 +30,12 @@ class Evaluation:
 
 
 def evaluate(
-    network: nn.Module, images: ImageSet | StreamedSet, mean: Statistics, std: Statistics,
+    network: nn.Module,
+    images: ImageSet | StreamedSet,
+    mean: Statistics,
+    std: Statistics,
     seen: Callable[[Tensor, Tensor], None] = lambda _answers, _labels: None,
-) -> Evaluation:  # fmt: skip
+) -> Evaluation:
     """`seen` hears of every batch: the classes that were answered, and those that are right."""
     device = next(network.parameters()).device
     training = network.training

@@ -206,7 +206,11 @@ def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | Streamed
     settings: BatchSettings = {
         "device": job.processes.device,
         "augmentation": Augmentation(
-            recipe.crop, recipe.flip and data.mirrored, recipe.cutout, recipe.mixup, recipe.cutmix,
+            recipe.crop,
+            recipe.flip and data.mirrored,
+            recipe.cutout,
+            recipe.mixup,
+            recipe.cutmix,
             recipe.trivial_augment,
         ),
         "mean": data.mean,
@@ -214,7 +218,7 @@ def make_batches(images: ImageSet | StreamedSet, job: Job) -> Batches | Streamed
         "seed": VIEW_SEED if recipe.view_epochs else job.seed,
         "shard": (job.processes.rank, job.processes.world),
         "period": recipe.view_epochs,
-    }  # fmt: skip
+    }
     if isinstance(images, StreamedSet):
         return StreamedBatches(images, recipe.batch_size, **settings)
     return Batches(images, recipe.batch_size, **settings)
@@ -233,9 +237,13 @@ def open_views(job: Job, images: ImageSet | StreamedSet) -> Views:
     if job.teacher is None:
         raise InputError("there is no such file, and no teacher to make it", where=str(path), remedy="Give --teacher.")
     views = make_views(
-        job.teacher, make_batches(images, job), job.recipe.view_epochs, half=uses_half_precision(job.recipe, device),
-        channels_last=uses_channels_last(job.recipe, device), voice=job.voice,
-    )  # fmt: skip
+        job.teacher,
+        make_batches(images, job),
+        job.recipe.view_epochs,
+        half=uses_half_precision(job.recipe, device),
+        channels_last=uses_channels_last(job.recipe, device),
+        voice=job.voice,
+    )
     save_views(path, views, belongs_to, job.teacher)
     return views
 

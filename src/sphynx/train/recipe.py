@@ -71,12 +71,22 @@ class Recipe(Record):
         found: list[str] = [
             Fault(f"{name} must be at least {least}, not {getattr(self, name)}", name)
             for name, least in (
-                ("epochs", 1), ("batch_size", 2), ("cutout", 0), ("mixup", 0), ("grad_clip", 0), ("weight_decay", 0),
-                ("auxiliary_weight", 0), ("warmup_epochs", 0), ("final_learning_rate", 0), ("distillation_weight", 0),
-                ("label_weight", 0), ("norm_batches", 0), ("view_epochs", 0),
+                ("epochs", 1),
+                ("batch_size", 2),
+                ("cutout", 0),
+                ("mixup", 0),
+                ("grad_clip", 0),
+                ("weight_decay", 0),
+                ("auxiliary_weight", 0),
+                ("warmup_epochs", 0),
+                ("final_learning_rate", 0),
+                ("distillation_weight", 0),
+                ("label_weight", 0),
+                ("norm_batches", 0),
+                ("view_epochs", 0),
             )
             if getattr(self, name) < least
-        ]  # fmt: skip
+        ]
         found += [
             Fault(f"{name} must be at least 0 and below 1, not {getattr(self, name)}", name)
             for name in ("drop_path", "label_smoothing", "ema", "held_out", "momentum")

@@ -45,9 +45,7 @@ class Views:
 
 def views_identity(data: dict[str, object], recipe: Recipe) -> str:
     """Everything that the views depend on."""
-    keys = (
-        "batch_size", "crop", "flip", "cutout", "mixup", "cutmix", "trivial_augment", "held_out", "view_epochs"
-    )  # fmt: skip
+    keys = ("batch_size", "crop", "flip", "cutout", "mixup", "cutmix", "trivial_augment", "held_out", "view_epochs")
     described = recipe.to_json()
     return fingerprint(FORMAT, VIEW_SEED, data, [described[key] for key in keys])
 

@@ -61,7 +61,7 @@ MORE: dict[str, nn.Module] = {
     "no affine": nn.BatchNorm2d(4, affine=False),
     "assigned rows": Call(lambda _, x: x.slice_scatter(3 * x[:, :, :2], -2, 1, 3)),
     "like": Call(lambda _, x: x + torch.ones_like(x) * 3),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", [*CASES, *MORE])

@@ -55,9 +55,13 @@ def inverted(act: Callable[[], nn.Module], inner: Callable[[], nn.Module], gate:
 
 def regnet_y() -> nn.Module:
     middle = nn.Sequential(
-        *normed(4, 8, 1), nn.ReLU(), *normed(8, 8, 3, groups=2, stride=2), nn.ReLU(),
-        Excited(8, 2, nn.ReLU(), nn.Sigmoid()), *normed(8, 8, 1),
-    )  # fmt: skip
+        *normed(4, 8, 1),
+        nn.ReLU(),
+        *normed(8, 8, 3, groups=2, stride=2),
+        nn.ReLU(),
+        Excited(8, 2, nn.ReLU(), nn.Sigmoid()),
+        *normed(8, 8, 1),
+    )
     short = nn.Sequential(*normed(4, 8, 1, stride=2))
     return Call(lambda m, x: torch.relu(m.middle(x) + m.short(x)), middle=middle, short=short)
 

@@ -79,9 +79,13 @@ def test_operators_mean_what_onnx_runtime_says(case: str, tmp_path: Path) -> Non
     data=st.data(),
 )
 def test_max_pools_of_any_geometry(
-    size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int], ceil_mode: bool, data: st.DataObject,
+    size: tuple[int, int],
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    ceil_mode: bool,
+    data: st.DataObject,
     tmp_path: Path,
-) -> None:  # fmt: skip
+) -> None:
     pads = [data.draw(st.integers(0, k // 2)) for k in kernel]
     assume(all(n + 2 * p >= k for n, p, k in zip(size, pads, kernel, strict=True)))
     make = Maker(("n", 3, *size))
@@ -147,10 +151,21 @@ def compiled(middle: nn.Module, tmp_path: Path) -> tuple[Program, float]:
 @pytest.mark.parametrize(
     "case",
     [
-        "max 2x2", "max 3x3/2 padded", "relu6", "hard tanh", "leaky", "prelu", "residual", "bilinear", "halves",
-        "bilinear by a fraction", "hard sigmoid of a map", "hard swish", "hard swish by a clip",
+        "max 2x2",
+        "max 3x3/2 padded",
+        "relu6",
+        "hard tanh",
+        "leaky",
+        "prelu",
+        "residual",
+        "bilinear",
+        "halves",
+        "bilinear by a fraction",
+        "hard sigmoid of a map",
+        "hard swish",
+        "hard swish by a clip",
     ],
-)  # fmt: skip
+)
 def test_as_integers_they_stay_close(case: str, tmp_path: Path) -> None:
     _, error = compiled(CASES[case], tmp_path)
     assert error < 0.01

@@ -24,9 +24,7 @@ CPU = Processes(torch.device("cpu"))
 
 def short(data: str) -> Scale:
     """The paper's own recipe for a data set, in one epoch of tiny batches, on tiny networks."""
-    return dataclasses.replace(
-        SCALES["full"], seeds=1, epochs={data: 1}, overrides={"batch_size": 2}, small=True
-    )  # fmt: skip
+    return dataclasses.replace(SCALES["full"], seeds=1, epochs={data: 1}, overrides={"batch_size": 2}, small=True)
 
 
 def test_tiny_imagenet_from_its_own_layout(tmp_path: Path) -> None:

@@ -48,8 +48,11 @@ def test_accuracies_are_judged_in_the_papers_own_setting_only() -> None:
 
 def test_a_run_by_the_papers_recipe_differs_in_nothing() -> None:
     (row, *_) = EXPERIMENTS["cifar100"].rows
-    config = {"recipe": load_recipe("paper-cifar100").to_json(), "teacher": None,
-              "design": {"genotype": {}, "conv_stack": "paper"}}  # fmt: skip
+    config = {
+        "recipe": load_recipe("paper-cifar100").to_json(),
+        "teacher": None,
+        "design": {"genotype": {}, "conv_stack": "paper"},
+    }
     assert differing_settings(row, config) == ()
     watched = load_recipe("paper-cifar100", {"test_each_epoch": True, "batch_size": 512}).to_json()
     single = {"genotype": {}, "conv_stack": "single"}

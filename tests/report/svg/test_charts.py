@@ -84,8 +84,10 @@ def test_curves_stay_inside(points: list[tuple[float, float]], width: float) -> 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 16), st.integers(1, 6), st.floats(1, 100), WIDTHS)
 def test_bars_stay_inside(groups: int, members: int, value: float, width: float) -> None:
-    made = [Group(f"({n},{n + 1})", [Bar(value * (b + 1) / members, f"s{b}", b % 2 == 0) for b in range(members)])
-            for n in range(groups)]  # fmt: skip
+    made = [
+        Group(f"({n},{n + 1})", [Bar(value * (b + 1) / members, f"s{b}", b % 2 == 0) for b in range(members)])
+        for n in range(groups)
+    ]
     assert_inside(bars("title", made, [Key("a", "s0")], y_name="accuracy, %", width=width))
 
 
@@ -106,8 +108,14 @@ def test_colours_have_readable_contrast(palette: dict[str, str]) -> None:
 
 
 def test_png_has_the_drawing_size(tmp_path: Path) -> None:
-    drawing = curves("t", [Series("a", [Point(1, 1), Point(2, 3)], "s0")], linear_axis([1, 2]), linear_axis([1, 3]),
-                     x_name="x", y_name="y")  # fmt: skip
+    drawing = curves(
+        "t",
+        [Series("a", [Point(1, 1), Point(2, 3)], "s0")],
+        linear_axis([1, 2]),
+        linear_axis([1, 3]),
+        x_name="x",
+        y_name="y",
+    )
     save_png(drawing, tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as image:
         assert image.size == (round(2 * drawing.width), round(2 * drawing.height))

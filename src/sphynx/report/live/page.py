@@ -36,9 +36,12 @@ def live_page(live: Live, every_s: float) -> str:
         sections.append(Section("stages", "Stages", [table_part(Table(["stage", "", ">took, or will take"], rows))]))
     title = f"{live.name}, {'finished' if live.finished else 'running'}"
     return render(
-        title=title, subtitle="Loaded again by itself while it runs.", tiles=tiles,
-        sections=[section for section in sections if section.parts], refresh_s=0.0 if live.finished else every_s,
-    )  # fmt: skip
+        title=title,
+        subtitle="Loaded again by itself while it runs.",
+        tiles=tiles,
+        sections=[section for section in sections if section.parts],
+        refresh_s=0.0 if live.finished else every_s,
+    )
 
 
 def write_live_page(live: Live, path: Path, every_s: float) -> None:
@@ -83,8 +86,15 @@ def _chart(name: str, title: str, curves: Mapping[str, Sequence[float]], y_name:
 def _cells(run: LiveRun) -> list[Mapping[str, Any]]:
     cells = run.cells()
     drawn = [cell_svg(getattr(cells[-1], which), title=f"{which} cell") for which in ("normal", "reduce")]
-    card = {"kind": "card", "id": "cells-now", "title": f"After epoch {len(cells)}", "facts": [], "wide": "",
-            "narrow": "", "cells": drawn}  # fmt: skip
+    card = {
+        "kind": "card",
+        "id": "cells-now",
+        "title": f"After epoch {len(cells)}",
+        "facts": [],
+        "wide": "",
+        "narrow": "",
+        "cells": drawn,
+    }
     rows = [[str(epoch), where, what] for epoch, where, what in islice(changes(cells), CHANGES)]
     table = Table(["epoch", "where", "what changed"], rows, () if rows else ("No cell changed yet.",), "Changed last")
     return [card, table_part(table)]

@@ -21,10 +21,16 @@ def draw_counts(title: str, rows: Sequence[PaperRow], unit: str, *, width: float
     series.append(Series("equal", equal, "muted", marked=False, dashed=True))
     agreeing = sum(row.agrees for row in rows)
     body = curves(
-        title, [s for s in series if s.points], axis, axis, x_name=f"{unit} that the paper prints (logarithmic)",
-        y_name=f"our {unit} (logarithmic)", width=width, height=400.0,
+        title,
+        [s for s in series if s.points],
+        axis,
+        axis,
+        x_name=f"{unit} that the paper prints (logarithmic)",
+        y_name=f"our {unit} (logarithmic)",
+        width=width,
+        height=400.0,
         note=f"{agreeing} of {len(rows)} rows agree to the printed digit. Ours are counted from descriptions.",
-    )  # fmt: skip
+    )
     drawing = Drawing(width, body.height + 30, title)
     drawing.add(Text(6, 19, title, bold=True, size=15))
     drawing.place(body, 0, 30)

@@ -67,68 +67,99 @@ EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
         Experiment(
-            "cifar100", "CIFAR-100: accuracy against ReLUs", "pareto",
+            "cifar100",
+            "CIFAR-100: accuracy against ReLUs",
+            "pareto",
             "Sphynx is on the accuracy-latency front of private inference.",
-            ("The paper's table gives means of three seeds, its Pareto figure higher single values.",
-             "The figure's DeepReDuce points (738 ms, 64.36 %) and (2180 ms, 71.1 %) are in no table."),
+            (
+                "The paper's table gives means of three seeds, its Pareto figure higher single values.",
+                "The figure's DeepReDuce points (738 ms, 64.36 %) and (2180 ms, 71.1 %) are in no table.",
+            ),
         ),
         Experiment(
-            "distillation", "CIFAR-100 with a teacher", "pareto",
+            "distillation",
+            "CIFAR-100 with a teacher",
+            "pareto",
             "Distillation lifts every network by 2.3 to 3.3 points.",
             ("The improvement column of the paper's first row does not follow from its own numbers.",),
         ),
         Experiment(
-            "tiny-imagenet", "Tiny-ImageNet with the CIFAR-100 cells", "pareto",
+            "tiny-imagenet",
+            "Tiny-ImageNet with the CIFAR-100 cells",
+            "pareto",
             "614K ReLUs come close to ResNet18 with 2228K.",
         ),
         Experiment(
-            "imagenet", "ImageNet with the CIFAR-100 cells", "pareto",
+            "imagenet",
+            "ImageNet with the CIFAR-100 cells",
+            "pareto",
             "Sphynx dominates narrow ResNet18 and VGG11.",
             ("The paper's ImageNet latencies are estimates.",),
         ),
         Experiment(
-            "placement-grid", "Where the reduce cells go: learned beta beside every placement trained alone",
+            "placement-grid",
+            "Where the reduce cells go: learned beta beside every placement trained alone",
             "placement",
             "The learned placement is the best one of the grid.",
-            ("The grid's values differ from the means of three elsewhere: D=5 at (1,3) is 59.87 here and 61.88 in "
-             "figure 4; D=6 at (2,4) 60.02 and 62.38; D=8 at (1,3) 68.56 and 68.23.",
-             "The text has C(D,2) candidates; the figure shows those up to 2D/3."),
+            (
+                "The grid's values differ from the means of three elsewhere: D=5 at (1,3) is 59.87 here and 61.88 in "
+                "figure 4; D=6 at (2,4) 60.02 and 62.38; D=8 at (1,3) 68.56 and 68.23.",
+                "The text has C(D,2) candidates; the figure shows those up to 2D/3.",
+            ),
         ),
         Experiment(
-            "placement", "Searched places against D/3 and 2D/3", "bars",
+            "placement",
+            "Searched places against D/3 and 2D/3",
+            "bars",
             "Searched places gain 2.3 to 5 points.",
             ("Three of the fixed networks are also in the grid of figure 5: 2.0, 2.4 and 0.1 points lower there.",),
         ),
         Experiment(
-            "channels-depth", "Channels against depth at about 50K ReLUs", "bars",
+            "channels-depth",
+            "Channels against depth at about 50K ReLUs",
+            "bars",
             "The split between channels and depth matters little (69.38 +- 0.23).",
         ),
         Experiment(
-            "balancing", "ReLU balancing against FLOP balancing", "bars",
+            "balancing",
+            "ReLU balancing against FLOP balancing",
+            "bars",
             "ReLU balancing is better at every budget.",
             ("The 41.4K FLOP-balanced network has 39,936 ReLUs as configured.",),
         ),
         Experiment(
-            "separable", "Vanilla against separable convolutions", "bars", "Vanilla convolutions are slightly better.",
+            "separable",
+            "Vanilla against separable convolutions",
+            "bars",
+            "Vanilla convolutions are slightly better.",
             ("The ImageNet pair is said to have 188K ReLUs; no such network is in the paper's tables.",),
         ),
         Experiment(
-            "nodes", "Cells of N=7 nodes against N=5", "bars", "The larger cells are better.",
+            "nodes",
+            "Cells of N=7 nodes against N=5",
+            "bars",
+            "The larger cells are better.",
             ("The paper's table prints 65.57 for N=7 at 51.2K; it is 69.57 everywhere else.",),
         ),
         Experiment(
-            "recycled", "DARTS and PC-DARTS cells in the Sphynx space", "bars",
+            "recycled",
+            "DARTS and PC-DARTS cells in the Sphynx space",
+            "bars",
             "Cells searched in the space are better.",
             ("The paper's table prints 65.57 for Sphynx at 51.2K; it is 69.57 everywhere else.",),
         ),
         Experiment(
-            "relu-sharing", "Sphynx against the micro-search space with shared ReLUs", "bars",
+            "relu-sharing",
+            "Sphynx against the micro-search space with shared ReLUs",
+            "bars",
             "The micro-search space cannot be scaled down this far.",
-            ("Sphynx at 50K is 67.31 in the figure and 69.57 in the text.",
-             "The printed counts of the micro-search networks are those before sharing."),
+            (
+                "Sphynx at 50K is 67.31 in the figure and 69.57 in the text.",
+                "The printed counts of the micro-search networks are those before sharing.",
+            ),
         ),
     )
-}  # fmt: skip
+}
 
 
 def experiment_named(name: str) -> Experiment:

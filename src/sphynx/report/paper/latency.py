@@ -72,12 +72,15 @@ def imagenet_estimates() -> list[LatencyEstimate]:
     gc, tiny = implied_gc_s_per_relu(), measured_s_per_relu()
     return [
         LatencyEstimate(
-            f"{row.method}, {row.relus / 1e3:g}K", row.relus, row.latency_s, latency_s(row.relus, gc),
+            f"{row.method}, {row.relus / 1e3:g}K",
+            row.relus,
+            row.latency_s,
+            latency_s(row.relus, gc),
             latency_s(row.relus, tiny),
         )
         for row in _rows(ESTIMATED)
         if row.relus is not None and row.latency_s is not None
-    ]  # fmt: skip
+    ]
 
 
 def rescaled_s(there_s: float, reference_there_s: float, reference_here_s: float) -> float:

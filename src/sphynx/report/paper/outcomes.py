@@ -42,8 +42,14 @@ class Ours:
     differs: tuple[str, ...] = ()  # settings of a kept result that are not the paper's
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "made": str(self.made), "made_here": self.made.here, "beta": list(self.beta),
-                "folders": list(self.folders), "differs": list(self.differs)}  # fmt: skip
+        return {
+            **vars(self),
+            "made": str(self.made),
+            "made_here": self.made.here,
+            "beta": list(self.beta),
+            "folders": list(self.folders),
+            "differs": list(self.differs),
+        }
 
 
 @dataclass(frozen=True)
@@ -56,12 +62,22 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         row = self.row
         return {
-            "series": row.series, "label": row.label, "data": row.data, "distilled": row.distilled,
-            "paper": {"accuracy": row.accuracy, "std": row.std, "beta": row.beta, "latency_ms": row.latency_ms,
-                      "source": row.source},
-            "ours": None if self.ours is None else self.ours.to_json(), "missing": self.missing,
-            "kept": [kept.to_json() for kept in self.kept], "note": row.note,
-        }  # fmt: skip
+            "series": row.series,
+            "label": row.label,
+            "data": row.data,
+            "distilled": row.distilled,
+            "paper": {
+                "accuracy": row.accuracy,
+                "std": row.std,
+                "beta": row.beta,
+                "latency_ms": row.latency_ms,
+                "source": row.source,
+            },
+            "ours": None if self.ours is None else self.ours.to_json(),
+            "missing": self.missing,
+            "kept": [kept.to_json() for kept in self.kept],
+            "note": row.note,
+        }
 
 
 def outcomes_to_json(experiment: Experiment, scale: Scale, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -110,10 +126,18 @@ class KeptResult:
         if design_fingerprint(wanted) != design_fingerprint(design):
             return None
         return Ours(
-            describe_network(design), row.data, account_of_any(design).total.relus, 100 * self.result.accuracy,
-            None, 1, self.result.epochs, provenance(self.environment, present), folders=(self.name,),
-            minutes=self.result.minutes, differs=differing_settings(row, self.config),
-        )  # fmt: skip
+            describe_network(design),
+            row.data,
+            account_of_any(design).total.relus,
+            100 * self.result.accuracy,
+            None,
+            1,
+            self.result.epochs,
+            provenance(self.environment, present),
+            folders=(self.name,),
+            minutes=self.result.minutes,
+            differs=differing_settings(row, self.config),
+        )
 
 
 # Not what is learned, but how it runs, or what is watched besides.

@@ -75,10 +75,19 @@ class DataSets:
 
 class Reproduction:
     def __init__(
-        self, scale: Scale, data: DataSets, out: Path, *, processes: Processes, seeds: int | None = None,
-        kept: list[KeptResult] | None = None, run: bool = True, voice: Voice = NORMAL, resume_command: str = "",
+        self,
+        scale: Scale,
+        data: DataSets,
+        out: Path,
+        *,
+        processes: Processes,
+        seeds: int | None = None,
+        kept: list[KeptResult] | None = None,
+        run: bool = True,
+        voice: Voice = NORMAL,
+        resume_command: str = "",
         sweep: Sweep = IN_TURN,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.sweep = sweep
         self.scale, self.data, self.out, self.processes = scale, data, out, processes
         self.seeds = seeds or scale.seeds
@@ -127,10 +136,19 @@ class Reproduction:
         beta, search_minutes = ((), None) if row.beta is None else self._beta(row, data)
         made = [provenance(RunFolder(job.out).read_json(ENVIRONMENT), self.present) for job in jobs]
         return Ours(
-            describe_network(design), data.name, account_of_any(design).total.relus, 100 * summary.accuracy,
-            None if spread is None else 100 * spread, len(jobs), jobs[0].recipe.epochs, joined(made),
-            beta, tuple(str(job.out) for job in jobs), summary.minutes / len(jobs), search_minutes,
-        )  # fmt: skip
+            describe_network(design),
+            data.name,
+            account_of_any(design).total.relus,
+            100 * summary.accuracy,
+            None if spread is None else 100 * spread,
+            len(jobs),
+            jobs[0].recipe.epochs,
+            joined(made),
+            beta,
+            tuple(str(job.out) for job in jobs),
+            summary.minutes / len(jobs),
+            search_minutes,
+        )
 
     def _data(self, row: Row) -> Data | StreamedData:
         try:
@@ -142,15 +160,20 @@ class Reproduction:
 
     def _design(self, row: Row, data: Data | StreamedData) -> AnyDesign:
         cells = self._searched(row, data) if row.cells.startswith("search:") else published_cells(row)
-        return design_of(
-            shrunk(row) if self.scale.small else row, Shape(*data.train.shape), data.classes, cells
-        )  # fmt: skip
+        return design_of(shrunk(row) if self.scale.small else row, Shape(*data.train.shape), data.classes, cells)
 
     def _job(self, row: Row, design: AnyDesign, data: Data | StreamedData, seed: int, experiment: Experiment) -> Job:
         job = Job(
-            design, data, self.scale.recipe(row), self.out, seed, resume=True, voice=self.voice,
-            processes=self.processes, resume_command=self.resume_command,
-        )  # fmt: skip
+            design,
+            data,
+            self.scale.recipe(row),
+            self.out,
+            seed,
+            resume=True,
+            voice=self.voice,
+            processes=self.processes,
+            resume_command=self.resume_command,
+        )
         if row.distilled:
             teacher = next(other for other in experiment.rows if "inner_relus" in other.options)
             taught_by = self._job(teacher, self._design(teacher, data), data, 0, experiment)
@@ -178,9 +201,14 @@ class Reproduction:
         if not (folder / RESULT).is_file():
             self._require_work()
             search_cells(
-                images, "darts", recipe, folder, device=self.processes.device, resume=self.resume_command,
+                images,
+                "darts",
+                recipe,
+                folder,
+                device=self.processes.device,
+                resume=self.resume_command,
                 voice=self.voice,
-            )  # fmt: skip
+            )
         return load_genotype(folder / GENOTYPE)
 
     def _beta(self, row: Row, data: Data | StreamedData) -> tuple[tuple[float, ...], float | None]:
@@ -195,9 +223,15 @@ class Reproduction:
         if not (folder / BETA).is_file():
             self._require_work()
             place(
-                start, self._in_memory(data), recipe, places, folder, device=self.processes.device,
-                resume=self.resume_command, voice=self.voice,
-            )  # fmt: skip
+                start,
+                self._in_memory(data),
+                recipe,
+                places,
+                folder,
+                device=self.processes.device,
+                resume=self.resume_command,
+                voice=self.voice,
+            )
         found = RunFolder(folder).read_json(BETA)
         number = found["placements"].index(list(design.reduce_positions))
         return tuple(float(epoch[number]) for epoch in found["beta_hat"]), found.get("minutes")

@@ -83,7 +83,7 @@ def _pareto(experiment: Experiment, outcomes: Sequence[Outcome], width: float, n
     y = linear_axis([v for p in values for v in (p.y - p.error, p.y + p.error)])
     return curves(
         experiment.title, series, x, y, x_name="ReLUs (logarithmic)", y_name="test accuracy, %", width=width, note=note
-    )  # fmt: skip
+    )
 
 
 def _is_peer(published: Published, experiment: Experiment) -> bool:
@@ -127,9 +127,14 @@ def _location(experiment: Experiment, outcomes: Sequence[Outcome], width: float,
         last = name == names[-1] and not ran
         groups = [Group(o.row.label, _placement_bars(o)) for o in own]
         chart = bars(
-            f"{experiment.title}, {name}", groups, key, y_name="percent", width=width, from_zero=True,
+            f"{experiment.title}, {name}",
+            groups,
+            key,
+            y_name="percent",
+            width=width,
+            from_zero=True,
             note=note if last else "",
-        )  # fmt: skip
+        )
         panels.append((f"{name}: reduce cells at", chart))
         found = [o for o in own if o.ours is not None and o.ours.beta]
         if found:

@@ -64,19 +64,34 @@ SCALES = {
     scale.name: scale
     for scale in (
         Scale(
-            "smoke", "smoke scale: tiny networks, one epoch. It proves the path, not the claim", 1,
-            "smoke", "smoke", dict.fromkeys(DATA_SETS, "smoke"), overrides={"epochs": 1}, small=True,
+            "smoke",
+            "smoke scale: tiny networks, one epoch. It proves the path, not the claim",
+            1,
+            "smoke",
+            "smoke",
+            dict.fromkeys(DATA_SETS, "smoke"),
+            overrides={"epochs": 1},
+            small=True,
         ),
         Scale(
-            "fast", "fast scale: the paper's networks, short schedules", 1, "fast", "fast",
-            {"cifar100": "fast", "tiny-imagenet": "fast", "imagenet": "paper-imagenet"}, {"imagenet": 20},
+            "fast",
+            "fast scale: the paper's networks, short schedules",
+            1,
+            "fast",
+            "fast",
+            {"cifar100": "fast", "tiny-imagenet": "fast", "imagenet": "paper-imagenet"},
+            {"imagenet": 20},
         ),
         Scale(
-            "full", "full scale: the paper's networks and settings", 3, "paper", "paper",
+            "full",
+            "full scale: the paper's networks and settings",
+            3,
+            "paper",
+            "paper",
             {"cifar100": "paper-cifar100", "tiny-imagenet": "paper-tiny", "imagenet": "paper-imagenet"},
         ),
     )
-}  # fmt: skip
+}
 
 
 def scale_named(name: str) -> Scale:
@@ -94,18 +109,29 @@ def design_of(row: Row, image: Shape, classes: int, cells: Genotype | None) -> A
     assert cells is not None
     if row.network == "micro":
         return MicroDesign(
-            cells, row.channels, row.depth, image, classes,
-            balancing="relu", share_relus=True, preprocessing_relus="reductions",
-        )  # fmt: skip
+            cells,
+            row.channels,
+            row.depth,
+            image,
+            classes,
+            balancing="relu",
+            share_relus=True,
+            preprocessing_relus="reductions",
+        )
     assert row.reduce_at is not None
     return Design(
-        cells, row.channels, row.depth, row.reduce_at, image, classes,
+        cells,
+        row.channels,
+        row.depth,
+        row.reduce_at,
+        image,
+        classes,
         stem="imagenet" if row.data == "imagenet" else "small",
         conv_stack="paper",
         balancing=row.options.get("balancing", "relu"),  # type: ignore[arg-type]  # Design names what it allows
         convolution=row.options.get("convolution", "vanilla"),  # type: ignore[arg-type]
         inner_relus="inner_relus" in row.options,
-    )  # fmt: skip
+    )
 
 
 def shrunk(row: Row) -> Row:

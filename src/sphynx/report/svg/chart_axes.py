@@ -114,9 +114,7 @@ class Frame:
             self.drawing.add(Line(((self.left, y), (self.left + self.width, y)), "grid"))
             self.drawing.add(Text(self.left - 8, y + size * 0.35, self.y.name(tick), "muted", "end", size))
         if name:
-            self.drawing.add(
-                Text(size, self.top + self.height / 2, name, "muted", "middle", size, turned=True)
-            )  # fmt: skip
+            self.drawing.add(Text(size, self.top + self.height / 2, name, "muted", "middle", size, turned=True))
 
     def draw_x(self, name: str = "", size: float = 12.0) -> None:
         assert self.x is not None
@@ -130,9 +128,7 @@ class Frame:
                 last = x + half
         self.drawing.add(Line(((self.left, bottom), (self.left + self.width, bottom)), "muted"))
         if name:
-            self.drawing.add(
-                Text(self.left + self.width / 2, bottom + 2 * size + 14, name, "muted", "middle", size)
-            )  # fmt: skip
+            self.drawing.add(Text(self.left + self.width / 2, bottom + 2 * size + 14, name, "muted", "middle", size))
 
     def wash(self) -> None:
         self.drawing.add(Box(self.left, self.top, self.width, self.height, "wash", 4))

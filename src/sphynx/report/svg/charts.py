@@ -35,9 +35,17 @@ class Series:
 
 
 def curves(
-    title: str, series: Sequence[Series], x: Axis, y: Axis, *, x_name: str, y_name: str, width: float = WIDE,
-    height: float = 0.0, note: str = "",
-) -> Drawing:  # fmt: skip
+    title: str,
+    series: Sequence[Series],
+    x: Axis,
+    y: Axis,
+    *,
+    x_name: str,
+    y_name: str,
+    width: float = WIDE,
+    height: float = 0.0,
+    note: str = "",
+) -> Drawing:
     key = legend([Key(s.name, s.role, s.mark, s.hollow, not s.marked) for s in series if s.named], width - 12)
     height = height or (340.0 if width >= WIDE else 280.0)
     tick_room = max(text_width(y.name(tick), SIZE) for tick in y.ticks)
@@ -85,9 +93,15 @@ class Group:
 
 
 def bars(
-    title: str, groups: Sequence[Group], key: Sequence[Key], *, y_name: str, width: float = WIDE,
-    note: str = "", from_zero: bool = False,
-) -> Drawing:  # fmt: skip
+    title: str,
+    groups: Sequence[Group],
+    key: Sequence[Key],
+    *,
+    y_name: str,
+    width: float = WIDE,
+    note: str = "",
+    from_zero: bool = False,
+) -> Drawing:
     """Groups side by side; in a narrow drawing they continue on further lines."""
     values = [b.value + side * b.error for g in groups for b in g.bars if b.value is not None for side in (-1, 1)]
     y = linear_axis(values or [0.0, 100.0], zero=from_zero)

@@ -31,9 +31,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 def colour_rules(selector: str = ":root") -> str:
     """The palette as CSS variables; dark on screens that ask for it, never in print."""
-    light, dark = (
-        "; ".join(f"--{name}: {value}" for name, value in palette.items()) for palette in (LIGHT, DARK)
-    )  # fmt: skip
+    light, dark = ("; ".join(f"--{name}: {value}" for name, value in palette.items()) for palette in (LIGHT, DARK))
     return f"{selector} {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ {selector} {{ {dark} }} }}\n"
 
 

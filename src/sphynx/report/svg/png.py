@@ -33,17 +33,28 @@ def _draw(axes: object, shape: Shape, order: int) -> None:
     colour = LIGHT[shape.role]
     if isinstance(shape, Text):
         axes.text(
-            shape.x, shape.y, shape.text, color=colour, fontsize=shape.size * _POINTS_PER_PIXEL, zorder=order,
-            ha=_ALIGN[shape.anchor] if not shape.turned else "center", va="baseline" if not shape.turned else "center",
-            weight="bold" if shape.bold else "normal", rotation=90 if shape.turned else 0,
-        )  # fmt: skip
+            shape.x,
+            shape.y,
+            shape.text,
+            color=colour,
+            fontsize=shape.size * _POINTS_PER_PIXEL,
+            zorder=order,
+            ha=_ALIGN[shape.anchor] if not shape.turned else "center",
+            va="baseline" if not shape.turned else "center",
+            weight="bold" if shape.bold else "normal",
+            rotation=90 if shape.turned else 0,
+        )
         return
     if isinstance(shape, Line):
         xs, ys = zip(*shape.points, strict=True)
         axes.plot(
-            xs, ys, color=colour, linewidth=shape.width * _POINTS_PER_PIXEL, zorder=order,
+            xs,
+            ys,
+            color=colour,
+            linewidth=shape.width * _POINTS_PER_PIXEL,
+            zorder=order,
             linestyle=(0, (5, 4)) if shape.dashed else "-",
-        )  # fmt: skip
+        )
         return
     style: dict[str, Any] = {
         "facecolor": (*_rgb(colour), 0.14 if shape.hollow else shape.strength if isinstance(shape, Box) else 1.0),

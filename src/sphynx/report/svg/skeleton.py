@@ -59,9 +59,7 @@ def _blocks_of_cells(design: Design) -> list[Block]:
         if position > start:
             members = cells[start:position]
             relus = sum(cell.relus for cell in members)
-            blocks.append(
-                Block(f"M{group} = {len(members)}", "normal", members[-1].output, relus, "s0", len(members))
-            )  # fmt: skip
+            blocks.append(Block(f"M{group} = {len(members)}", "normal", members[-1].output, relus, "s0", len(members)))
         if position < design.depth:
             cell = cells[position]
             blocks.append(Block(f"cell {position}", "reduce", cell.output, cell.relus, "s1"))

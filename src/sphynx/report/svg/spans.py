@@ -47,10 +47,7 @@ class Panel:
     unit: Callable[[float], str]
 
 
-def spans(
-    title: str, panels: Sequence[Panel], key: Sequence[Key], *, width: float = WIDE,
-    note: str = "",
-) -> Drawing:  # fmt: skip
+def spans(title: str, panels: Sequence[Panel], key: Sequence[Key], *, width: float = WIDE, note: str = "") -> Drawing:
     """Panels below each other, each with an axis of its own, all starting at 0."""
     names = legend(key, width - 12)
     note_lines = wrapped(note, width - 12)

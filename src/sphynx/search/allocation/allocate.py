@@ -63,9 +63,17 @@ class AllocationResult(Record):
 
 
 def allocate(
-    candidates: Mapping[str, StreamDesign], data: Data, recipe: PlacementRecipe, budget: Budget, out: Path, *,
-    seed: int = 0, device: torch.device | str = "cpu", resume: str = "", voice: Voice = NORMAL,
-) -> AllocationResult:  # fmt: skip
+    candidates: Mapping[str, StreamDesign],
+    data: Data,
+    recipe: PlacementRecipe,
+    budget: Budget,
+    out: Path,
+    *,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    resume: str = "",
+    voice: Voice = NORMAL,
+) -> AllocationResult:
     """Which of the candidates, by Algorithm 1; or continues the search in `out`."""
     recipe, designs = recipe.resolved(device), list(candidates.values())
     folder, config = _open(out, data, recipe, budget, seed, "gumbel", designs)
@@ -79,9 +87,7 @@ def allocate(
     networks.to(device)
     lay_out(networks, recipe.memory_format)
     halves, generator = _halves(data, recipe, seed, device)
-    search = PlacementSearch(
-        list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator
-    )  # fmt: skip
+    search = PlacementSearch(list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator)
     beta_hat, accuracies, minutes = run_candidates(
         search, halves, generator, folder, config, list(candidates), epochs=recipe.epochs, resume=resume, voice=voice
     )
@@ -95,9 +101,18 @@ def allocate(
 
 
 def allocate_by_gates(
-    design: StreamDesign, data: Data, recipe: PlacementRecipe, budget: Budget, out: Path, *, factor: float = 2.0,
-    seed: int = 0, device: torch.device | str = "cpu", resume: str = "", voice: Voice = NORMAL,
-) -> AllocationResult:  # fmt: skip
+    design: StreamDesign,
+    data: Data,
+    recipe: PlacementRecipe,
+    budget: Budget,
+    out: Path,
+    *,
+    factor: float = 2.0,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    resume: str = "",
+    voice: Voice = NORMAL,
+) -> AllocationResult:
     """From `factor` times the design's channels down to the budget."""
     recipe = recipe.resolved(device)
     wide = with_channels(design, [round(factor * C) for C in all_channels(design)])
@@ -125,9 +140,11 @@ def allocate_by_gates(
 
 
 def with_accuracies(
-    result: AllocationResult, candidates: Mapping[str, StreamDesign], train_design: Callable[[StreamDesign], float],
+    result: AllocationResult,
+    candidates: Mapping[str, StreamDesign],
+    train_design: Callable[[StreamDesign], float],
     out: Path,
-) -> AllocationResult:  # fmt: skip
+) -> AllocationResult:
     """Every allocation trained by itself with the trainer that is passed in: what the search is held against."""
     found = tuple(replace(one, accuracy=train_design(candidates[one.name])) for one in result.allocations)
     result = replace(result, allocations=found)
@@ -136,16 +153,27 @@ def with_accuracies(
 
 
 def _open(
-    out: Path, data: Data, recipe: PlacementRecipe, budget: Budget, seed: int, method: Method,
+    out: Path,
+    data: Data,
+    recipe: PlacementRecipe,
+    budget: Budget,
+    seed: int,
+    method: Method,
     designs: list[StreamDesign],
-) -> tuple[RunFolder, dict[str, Any]]:  # fmt: skip
+) -> tuple[RunFolder, dict[str, Any]]:
     require_fit(designs[0], data)
     described = [design.to_json() for design in designs]
     belongs_to = fingerprint(described, data.identity(), recipe.to_json(), budget.total, budget.costs, seed, method)
     config = {
-        "stage": "allocate", "method": method, "seed": seed, "recipe": recipe.to_json(), "designs": described,
-        "data": data.identity(), "budget": budget.total, "unit": budget.unit,
-    }  # fmt: skip
+        "stage": "allocate",
+        "method": method,
+        "seed": seed,
+        "recipe": recipe.to_json(),
+        "designs": described,
+        "data": data.identity(),
+        "budget": budget.total,
+        "unit": budget.unit,
+    }
     return RunFolder(out, belongs_to=belongs_to), config
 
 

@@ -18,9 +18,17 @@ COLUMNS = ("epoch", "loss", "tau", "best", "beta_hat_best")
 
 
 def run_candidates(
-    search: PlacementSearch, halves: Halves, generator: torch.Generator, folder: RunFolder, config: Mapping[str, Any],
-    names: Sequence[str], *, epochs: int, resume: str, voice: Voice,
-) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...], float]:  # fmt: skip
+    search: PlacementSearch,
+    halves: Halves,
+    generator: torch.Generator,
+    folder: RunFolder,
+    config: Mapping[str, Any],
+    names: Sequence[str],
+    *,
+    epochs: int,
+    resume: str,
+    voice: Voice,
+) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...], float]:
     """beta_hat per epoch and candidate; each one's held-out accuracy with the weights it has then; minutes."""
 
     def finish(epoch: int, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool]:

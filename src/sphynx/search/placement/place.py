@@ -80,14 +80,26 @@ def place(
     require_fit(design, data)
     belongs_to = fingerprint(design.to_json(), data.identity(), recipe.to_json(), [list(p) for p in placements], seed)
     folder = RunFolder(out, belongs_to=belongs_to)
-    config = {"stage": "place", "seed": seed, "recipe": recipe.to_json(),
-              "design": design.to_json(), "data": data.identity()}  # fmt: skip
+    config = {
+        "stage": "place",
+        "seed": seed,
+        "recipe": recipe.to_json(),
+        "design": design.to_json(),
+        "data": data.identity(),
+    }
     search, halves, generator = prepare_placement(design, data, recipe, placements, seed=seed, device=device)
 
     beta_hat, accuracies, minutes = run_candidates(
-        search, halves, generator, folder, config, [str(p) for p in placements], epochs=recipe.epochs, resume=resume,
+        search,
+        halves,
+        generator,
+        folder,
+        config,
+        [str(p) for p in placements],
+        epochs=recipe.epochs,
+        resume=resume,
         voice=voice,
-    )  # fmt: skip
+    )
     result = PlacementResult(tuple(placements), beta_hat, accuracies, minutes=minutes)
     folder.write_json("beta.json", result.to_json())
     save_design(replace(design, reduce_positions=result.best), folder.path / "design.json")
@@ -117,9 +129,8 @@ def prepare_placement(
 
 
 def with_exhaustive(
-    result: PlacementResult, design: Design, train_design: Callable[[Design], float], out: Path,
-    sweep: Sweep = IN_TURN,
-) -> PlacementResult:  # fmt: skip
+    result: PlacementResult, design: Design, train_design: Callable[[Design], float], out: Path, sweep: Sweep = IN_TURN
+) -> PlacementResult:
     """The paper's grid search: every placement trained by itself with the trainer that is passed in."""
     placed = {f"reduce at {p}": replace(design, reduce_positions=p, name="") for p in result.placements}
     accuracy = tuple(sweep.map({name: partial(train_design, one) for name, one in placed.items()}))

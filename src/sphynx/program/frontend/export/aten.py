@@ -34,17 +34,27 @@ def convolution(low: Lowering, node: Node, given: Given) -> str:
     else:
         before = after = _both(padding)
     return low.call(
-        node, "Conv", *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
-        strides=_both(given["stride"]), pads=[*before, *after], dilations=dilation, group=int(given["groups"]),
-    )  # fmt: skip
+        node,
+        "Conv",
+        *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
+        strides=_both(given["stride"]),
+        pads=[*before, *after],
+        dilations=dilation,
+        group=int(given["groups"]),
+    )
 
 
 def transposed_convolution(low: Lowering, node: Node, given: Given) -> str:
     return low.call(
-        node, "ConvTranspose", *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
-        strides=_both(given["stride"]), pads=_both(given["padding"]) * 2, dilations=_both(given["dilation"]),
-        output_padding=_both(given["output_padding"]), group=int(given["groups"]),
-    )  # fmt: skip
+        node,
+        "ConvTranspose",
+        *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
+        strides=_both(given["stride"]),
+        pads=_both(given["padding"]) * 2,
+        dilations=_both(given["dilation"]),
+        output_padding=_both(given["output_padding"]),
+        group=int(given["groups"]),
+    )
 
 
 def dense(low: Lowering, node: Node, given: Given) -> str:
@@ -66,9 +76,15 @@ def norm(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
     statistics = [low.use(node, given.get(key)) for key in ("running_mean", "running_var")]
     learns = bool(given.get("training")) or not all(statistics)
     made = low.call(
-        node, "BatchNormalization", low.use(node, given["input"]), weight, bias, *statistics,
-        epsilon=float(given["eps"]), training_mode=int(learns),
-    )  # fmt: skip
+        node,
+        "BatchNormalization",
+        low.use(node, given["input"]),
+        weight,
+        bias,
+        *statistics,
+        epsilon=float(given["eps"]),
+        training_mode=int(learns),
+    )
     return made, "", ""
 
 
@@ -76,9 +92,16 @@ def _pool(low: Lowering, node: Node, kind: str, given: Given, *, outputs: int = 
     kernel = _both(given["kernel_size"])
     strides = _both(given["stride"]) if given["stride"] else kernel
     return low.call(
-        node, kind, low.use(node, given["self"]), outputs=outputs, kernel_shape=kernel, strides=strides,
-        pads=_both(given["padding"]) * 2, ceil_mode=int(given["ceil_mode"]), **attributes,
-    )  # fmt: skip
+        node,
+        kind,
+        low.use(node, given["self"]),
+        outputs=outputs,
+        kernel_shape=kernel,
+        strides=strides,
+        pads=_both(given["padding"]) * 2,
+        ceil_mode=int(given["ceil_mode"]),
+        **attributes,
+    )
 
 
 def max_pool(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:

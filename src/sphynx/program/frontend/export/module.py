@@ -56,9 +56,15 @@ def read_module(
     output = low.walk(program)
     (source,) = program.graph_signature.user_inputs
     graph = assemble(
-        low.calls, low.constants, name=name or type(module).__name__, where=where, image=image,
-        input=str(source), output=output, opset=OPSET,
-    )  # fmt: skip
+        low.calls,
+        low.constants,
+        name=name or type(module).__name__,
+        where=where,
+        image=image,
+        input=str(source),
+        output=output,
+        opset=OPSET,
+    )
     return OperatorNetwork(graph, approximate=approximate)
 
 
@@ -143,9 +149,11 @@ def _unknown(program: ExportedProgram) -> set[object]:
     return {
         node.target
         for node in program.graph.nodes
-        if node.op == "call_function" and hasattr(node.target, "_schema") and operator_name(node) not in WAYS
+        if node.op == "call_function"
+        and hasattr(node.target, "_schema")
+        and operator_name(node) not in WAYS
         and any(isinstance(user, Node) for user in node.users)
-    }  # fmt: skip
+    }
 
 
 def _require_one_each(program: ExportedProgram, where: str) -> None:

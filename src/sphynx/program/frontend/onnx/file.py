@@ -43,9 +43,15 @@ def _load(path: Path) -> OperatorGraph:
             remedy=_EXPORT,
         )
     return assemble(
-        list(_calls(graph)), constants, name=path.stem, where=str(path), image=_image(inputs[0], path),
-        input=inputs[0].name, output=graph.output[0].name, opset=_opset(model),
-    )  # fmt: skip
+        list(_calls(graph)),
+        constants,
+        name=path.stem,
+        where=str(path),
+        image=_image(inputs[0], path),
+        input=inputs[0].name,
+        output=graph.output[0].name,
+        opset=_opset(model),
+    )
 
 
 def _model(path: Path) -> ModelProto:

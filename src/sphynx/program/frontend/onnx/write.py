@@ -24,10 +24,37 @@ OPSET = 17
 IR_VERSION = 8  # of that opset's time: newer ones are refused by older runtimes
 INPUT, OUTPUT = "image", "logits"
 _WRITTEN = (
-    "Conv", "ConvTranspose", "AveragePool", "GlobalAveragePool", "MaxPool", "GlobalMaxPool", "ReduceMean", "Gemm",
-    "MatMul", "BatchNormalization", "Add", "Sub", "Mul", "Div", "Neg", "Relu", "Clip", "LeakyRelu", "PRelu",
-    "HardSigmoid", "HardSwish", "Sigmoid", "Tanh", "Elu", "Softplus", "Concat", "Flatten", "Pad", "Resize", "Identity",
-)  # fmt: skip
+    "Conv",
+    "ConvTranspose",
+    "AveragePool",
+    "GlobalAveragePool",
+    "MaxPool",
+    "GlobalMaxPool",
+    "ReduceMean",
+    "Gemm",
+    "MatMul",
+    "BatchNormalization",
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Neg",
+    "Relu",
+    "Clip",
+    "LeakyRelu",
+    "PRelu",
+    "HardSigmoid",
+    "HardSwish",
+    "Sigmoid",
+    "Tanh",
+    "Elu",
+    "Softplus",
+    "Concat",
+    "Flatten",
+    "Pad",
+    "Resize",
+    "Identity",
+)
 # Which inputs are whole numbers; all other constants are floats, also those that torch wrote as integers.
 _WHOLE = {("Pad", 1), ("Resize", 3)}
 
@@ -63,9 +90,11 @@ def write_onnx(graph: OperatorGraph, path: Path, mean: tuple[float, ...], std: t
     weights = [numpy_helper.from_array(array, name) for name, array in writer.constants.items()]
     model = helper.make_model(
         helper.make_graph(nodes, graph.name or "network", [image], [logits], weights),
-        opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION,
-        producer_name="sphynx", producer_version=__version__,
-    )  # fmt: skip
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="sphynx",
+        producer_version=__version__,
+    )
     onnx.checker.check_model(model)
     try:
         path.write_bytes(model.SerializeToString())

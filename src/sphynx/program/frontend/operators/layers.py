@@ -50,9 +50,13 @@ def _uneven(walker: Walker, node: Node, weights: Floats, rows: Slide, columns: S
     total: Node | None = None
     for row_phase, row_taps in _phases(rows, weights.shape[2]).items():
         for column_phase, column_taps in _phases(columns, weights.shape[3]).items():
-            own = [tuple(range(p, n, s)) for p, n, s in (
-                (row_phase, node.shape.height, rows.stride), (column_phase, node.shape.width, columns.stride)
-            )]  # fmt: skip
+            own = [
+                tuple(range(p, n, s))
+                for p, n, s in (
+                    (row_phase, node.shape.height, rows.stride),
+                    (column_phase, node.shape.width, columns.stride),
+                )
+            ]
             if not all(own):
                 continue
             places = [min(taps.values()) for taps in (row_taps, column_taps)]

@@ -34,7 +34,7 @@ _INSTEAD = {
     ),
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "QLinearConv"), "export the network before it is quantised"),
     **dict.fromkeys(("LpPool", "GlobalLpPool"), "use average or max pools"),
-}  # fmt: skip
+}
 
 
 def refuse_unknown(operations: Iterable[Operation], known: Collection[str], where: str) -> None:
