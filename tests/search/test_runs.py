@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from sphynx.search.placement import place as placing
 from sphynx.search.placement.algorithm import PlacementRecipe
 from sphynx.search.placement.candidates import placements
 from sphynx.search.ranking import Ranked, random_cells, rank
-from sphynx.search.recipe import SearchRecipe
+from sphynx.search.recipe import SearchRecipe, load_recipe
 from sphynx.search.seeds import search_seeds
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
@@ -65,11 +67,24 @@ class CutError(Exception):
 def cut_in_epoch(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     whole = epochs.Halves.pairs
 
-    def pairs(self: epochs.Halves, epoch: int) -> Any:
-        yield next(iter(whole(self, epoch)))
+    def pairs(self: epochs.Halves, epoch: int, start: int = 0) -> Any:
+        yield next(iter(whole(self, epoch, start)))
         if epoch == number:
             raise CutError
-        yield from list(whole(self, epoch))[1:]
+        yield from list(whole(self, epoch, start))[1:]
+
+    monkeypatch.setattr(epochs.Halves, "pairs", pairs)
+
+
+def interrupt_in(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> None:
+    """A real Ctrl-C while a step of an epoch runs."""
+    whole = epochs.Halves.pairs
+
+    def pairs(self: epochs.Halves, epoch: int, start: int = 0) -> Any:
+        for here, pair in enumerate(whole(self, epoch, start), start):
+            if (epoch, here) == (number, step):
+                os.kill(os.getpid(), signal.SIGINT)
+            yield pair
 
     monkeypatch.setattr(epochs.Halves, "pairs", pairs)
 
@@ -124,6 +139,34 @@ def test_a_killed_search_continues_bit_for_bit(strategy: str, tmp_path: Path, mo
     assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
     cut, uncut = (without_seconds(RunFolder(tmp_path / name).read_metrics()) for name in ("cut", "whole"))
     assert cut == uncut
+
+
+@pytest.mark.parametrize("strategy", ["darts-unrolled", "gdas", "enas"])
+@pytest.mark.parametrize("step", [0, -1])
+def test_an_interrupt_keeps_the_place_within_an_epoch(
+    strategy: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No step is lost or taken twice, whichever it was that was interrupted."""
+    data = small_data()
+    whole = search.search_cells(data, strategy, RECIPE, tmp_path / "whole", voice=QUIET)
+    steps = len(data.train) // 2 // RECIPE.batch_size
+    assert steps > 1
+    with monkeypatch.context() as patch:
+        interrupt_in(patch, 1, step % steps)
+        with pytest.raises(InterruptedWorkError):
+            search.search_cells(data, strategy, RECIPE, tmp_path / "cut", voice=QUIET)
+    begun = torch.load(tmp_path / "cut" / "checkpoint.pt", weights_only=True)["state"]["begun"]
+    assert begun["steps"] == step % steps + 1
+    assert search.search_cells(data, strategy, RECIPE, tmp_path / "cut", voice=QUIET) == whole
+    assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
+
+
+def test_the_released_search_differs_from_the_papers_in_what_its_file_says() -> None:
+    """What a recipe leaves out is a default, not the paper's value."""
+    paper, released = (load_recipe(name).to_json() for name in ("paper", "released"))
+    assert {name for name in paper if paper[name] != released[name]} == {
+        "supernet", "channels", "nesterov", "ranked_by", "epoch",
+    }  # fmt: skip
 
 
 def test_an_interrupted_search_says_how_to_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,12 @@ def test_all_recipes_load_and_can_be_overridden() -> None:
         assert load_recipe(name, {"epochs": 7, "warmup_epochs": 0}).epochs == 7
 
 
+def test_the_released_training_differs_from_the_papers_in_what_its_file_says() -> None:
+    paper, released = (load_recipe(name).to_json() for name in ("paper-cifar100", "released-cifar100"))
+    differ = {name for name in paper if paper[name] != released[name]}
+    assert differ == {"nesterov", "precision", "test_each_epoch"}
+
+
 def test_all_faults_at_once(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('epochs = "ten"\nschedule = "linear"\ncolour = 3\n')
