@@ -1,6 +1,6 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
 # `make test`. Each installs what it needs into .venv first.
-.PHONY: demo test docs zoo reproduce-smoke chaos soak check lint types layers test-python test-core test-sanitize test-thread \
+.PHONY: demo test docs docs-site zoo reproduce-smoke chaos soak check lint types layers test-python test-core test-sanitize test-thread \
   test-constant-time fuzz format clean
 
 VENV := .venv
@@ -38,6 +38,11 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/make_zoo.py > docs/results/zoo.md.new
 	mv docs/results/zoo.md.new docs/results/zoo.md
 
+# The documentation as a site in out/site, to be read without a network. A warning is an error. Not part of `test`.
+docs-site: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python docs/check_site.py out/site
+
 # torchvision's networks, compiled and asked privately: hours, and up to 24 GB for the largest.
 zoo: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/zoo.py
@@ -46,7 +51,7 @@ zoo: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml models/pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[design,dev]' -e ./models
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[design,dev,docs]' -e ./models
 	touch $@
 
 lint: $(INSTALLED)

@@ -68,7 +68,8 @@ def _names(verb: Any, parameter: Any) -> str:
 
 def _meaning(parameter: Any, context: typer.Context) -> str:
     _, text = parameter.get_help_record(context) or ("", "")
-    return " ".join(text.split()).replace("|", "\\|")
+    text = " ".join(text.split()).replace("|", "\\|")
+    return text.replace("] [", "; ")  # two brackets side by side would be a link
 
 
 if __name__ == "__main__":

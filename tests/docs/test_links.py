@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PATH = re.compile(r"`([\w*/]+(?:/[\w*]*|\.py|\.csv))`")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -35,7 +35,8 @@ def test_links(page: Path) -> None:
 
 def test_every_page_is_in_the_table_of_contents() -> None:
     listed = set(LINK.findall((ROOT / "docs" / "index.md").read_text()))
-    assert {page.name for page in (ROOT / "docs").glob("*.md")} - listed == {"index.md"}
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert pages - listed == {"index.md"}
 
 
 def test_every_path_on_the_map_of_the_code_exists() -> None:
