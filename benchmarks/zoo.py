@@ -1,6 +1,7 @@
 """Unmodified torchvision networks, compiled and asked privately: one JSON file for each below results/zoo.
 
     python benchmarks/zoo.py [NAME ...] [--out results/zoo] [--weight-memory 8G]       (or: make zoo)
+    python benchmarks/zoo.py NAME ... --weights FOLDER --data CIFAR100        with what zoo_train.py left in FOLDER
 
 Each runs in a process of its own, so that its peak memory is known: both parties, weights and compiler together.
 `python docs/make_zoo.py > docs/results/zoo.md` makes the table.
@@ -16,12 +17,13 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from zoo_networks import MEAN, STD, ZOO, Entry, answers, as_data, network
+from zoo_networks import ZOO, Entry, answers, as_data, cifar100, network, trained
+from zoo_torchvision import MEAN, STD
 
 from sphynx.api.both_parties import ask_privately
 from sphynx.api.compiling import compile as compile_network
@@ -63,21 +65,30 @@ class Row(Record):
     weight_memory_bytes: int | None
     machine: str
     note: str = ""  # where a row was made in another way than this file makes it
+    approximation_error: float = 0.0  # of the logits, by smooth functions alone
+    trained_on: str = ""  # data; random weights otherwise
+    trained_accuracy: float | None = None  # of the float network, on all test images
+    float_accuracy: float | None = None  # on the images asked about
+    integer_accuracy: float | None = None  # the same of the program, so of private answers
 
 
-def measure(entry: Entry, backend: Backend, memory_bytes: int | None) -> Row:
-    data = as_data(entry.size)
-    module = network(entry, data)
-    real = answers(module, data.test.images).argmax(1)
+def measure(entry: Entry, backend: Backend, memory_bytes: int | None, weights: Path | None, folder: str) -> Row:
+    known = trained(entry, weights) if weights else None
+    data = cifar100(folder, entry.size) if known else as_data(entry.size)
+    module = known.module if known else network(entry, data)
+    labels, real = data.test.labels, answers(module, data.test.images).argmax(1)
     started = time.perf_counter()
     deployment = Deployment(backend, memory_bytes=memory_bytes)
-    compiled = compile_network(module, calibrate=data, mean=MEAN, std=STD, deployment=deployment)
+    compiled = compile_network(
+        module, calibrate=data, mean=MEAN, std=STD, approximate=entry.approximate, deployment=deployment
+    )
     compile_seconds = time.perf_counter() - started
     images = data.test.images.numpy()
-    oracle = interpret(compiled.program, compiled.weights, images)
     (answer,) = ask_privately(compiled.program, compiled.weights, images[:1], backend, memory_bytes)
+    oracle = interpret(compiled.program, compiled.weights, images)
+    found = torch.from_numpy(oracle).argmax(1)
     cost = total_cost(compiled.program)
-    return Row(
+    row = Row(
         entry.network,
         entry.size,
         sum(parameter.numel() for parameter in module.parameters()),
@@ -89,7 +100,7 @@ def measure(entry: Entry, backend: Backend, memory_bytes: int | None) -> Row:
         compiled.program.weight_bits,
         compiled.logit_error or 0.0,
         len(images),
-        int((torch.from_numpy(oracle).argmax(1) == real).sum()),
+        int((found == real).sum()),
         backend,
         bool(np.array_equal(answer.integer_logits, oracle[0])),
         answer.offline_seconds,
@@ -100,6 +111,16 @@ def measure(entry: Entry, backend: Backend, memory_bytes: int | None) -> Row:
         1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
         memory_bytes,
         f"{os.cpu_count()} cores, {platform.machine()}",
+        approximation_error=compiled.approximation_error,
+    )
+    if known is None:
+        return row
+    return replace(
+        row,
+        trained_on=known.data,
+        trained_accuracy=known.accuracy,
+        float_accuracy=float((real == labels).float().mean()),
+        integer_accuracy=float((found == labels).float().mean()),
     )
 
 
@@ -110,18 +131,25 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--relu", choices=("gc", "gmw"), default="gmw")
     parser.add_argument("--weight-memory", default="", help="for prepared weights, such as 8G")
+    parser.add_argument("--weights", type=Path, help="a folder of zoo_train.py: its networks instead of random ones")
+    parser.add_argument("--data", default="", help="CIFAR-100, for --weights")
     parser.add_argument("--here", action="store_true", help="in this process, not in one for each")
     options = parser.parse_args()
+    if options.weights and not options.data:
+        parser.error("--weights needs --data")
     options.out.mkdir(parents=True, exist_ok=True)
     failed = False
     for name in options.names or known:
         if not options.here:
             print(name, file=sys.stderr, flush=True)
             words = [sys.executable, __file__, name, "--here", "--out", str(options.out), "--relu", options.relu]
-            failed |= subprocess.run([*words, "--weight-memory", options.weight_memory], check=False).returncode != 0
+            words += ["--weight-memory", options.weight_memory, "--data", options.data]
+            words += ["--weights", str(options.weights)] if options.weights else []
+            failed |= subprocess.run(words, check=False).returncode != 0
             continue
         try:
-            row = measure(known[name], options.relu, parse_memory(options.weight_memory, "--weight-memory"))
+            memory_bytes = parse_memory(options.weight_memory, "--weight-memory")
+            row = measure(known[name], options.relu, memory_bytes, options.weights, options.data)
         except SphynxError as error:
             sys.exit(str(error))
         (options.out / f"{name}.json").write_text(json.dumps(row.to_json(), indent=1) + "\n")

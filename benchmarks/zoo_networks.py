@@ -1,27 +1,32 @@
-"""torchvision's networks as they come, with pictures of gratings to calibrate them by and to ask about.
+"""torchvision's networks as they come, with pictures to calibrate them by and to ask about.
 
-Weights are random: batch norms are estimated on the pictures, and the last layer is fitted to them by least squares, so
-that logits vary and classes are told apart. Nothing else is changed.
+Weights are random, and the pictures gratings: batch norms are estimated on them, and the last layer is fitted to them
+by least squares, so that logits vary and classes are told apart. Or weights are those that zoo_train.py trained, and
+the pictures CIFAR-100's. Nothing else is changed.
 """
 
 from __future__ import annotations
 
-import importlib
-import sys
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
+from zoo_torchvision import CIFAR_CLASSES, MEAN, STD, untrained
 
 from sphynx.data.images import Data, ImageSet, make_data
-from sphynx.errors import MissingPartError
+from sphynx.data.open import open_data
+from sphynx.data.picture import cover
 
 CLASSES = 10
-MEAN, STD = 0.5, 0.25
 FITTED = 400  # pictures
+ASKED = 1000  # of CIFAR-100
 BATCH = 50
 RIDGE = 1.0  # of the mean square of a feature
 _SEED = 0
@@ -33,6 +38,7 @@ class Entry:
 
     network: str  # as torchvision calls it
     size: int
+    approximate: bool = False  # smooth functions, which it has
 
     @property
     def name(self) -> str:
@@ -48,6 +54,10 @@ ZOO = (
     Entry("mobilenet_v2", 64),
     Entry("resnet50", 64),
     Entry("vgg16_bn", 64),
+    Entry("densenet121", 64),
+    Entry("mobilenet_v3_small", 64, approximate=True),
+    Entry("regnet_y_400mf", 64, approximate=True),
+    Entry("efficientnet_b0", 64, approximate=True),
     Entry("resnet18", 224),
 )
 
@@ -80,12 +90,45 @@ def as_data(size: int) -> Data:
 
 def network(entry: Entry, data: Data) -> nn.Module:
     torch.manual_seed(_SEED)
-    options = {"init_weights": True, "aux_logits": False} if entry.network == "googlenet" else {}
-    made: nn.Module = getattr(_models(), entry.network)(num_classes=CLASSES, **options)
+    made = untrained(entry.network, CLASSES)
     with torch.no_grad():
         _estimate_norms(made, data.train.images)
         _fit_last_layer(made, data.train)
     return made.eval()
+
+
+def cifar100(folder: str, size: int) -> Data:
+    """Some of its pictures, enlarged: as many as networks are calibrated by, and ASKED to ask about."""
+    data = open_data(folder)
+    train, test = (_enlarged(part.sample(count), size) for part, count in ((data.train, FITTED), (data.test, ASKED)))
+    return make_data("cifar100", train, test, where=folder)
+
+
+def _enlarged(part: ImageSet, size: int) -> ImageSet:
+    pictures = (Image.fromarray(image.permute(1, 2, 0).numpy()) for image in part.images)
+    pixels = np.stack([np.asarray(cover(picture, size, size)).transpose(2, 0, 1) for picture in pictures])
+    return ImageSet(torch.from_numpy(pixels), part.labels, part.class_names)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Weights of zoo_train.py: which data they know, how many of the test images the float network gets right."""
+
+    module: nn.Module
+    data: str
+    accuracy: float
+
+
+def trained(entry: Entry, folder: Path) -> Trained | None:
+    """None where the folder has none of this network."""
+    found = json.loads((folder / "trained.json").read_text()).get(entry.network)
+    if found is None:
+        return None
+    state = {name: tensor for file in found["files"] for name, tensor in load_file(folder / file).items()}
+    module = untrained(entry.network, CIFAR_CLASSES)
+    rest = module.load_state_dict({name: tensor.float() for name, tensor in state.items()}, strict=False)
+    assert not rest.unexpected_keys and all(name.endswith("num_batches_tracked") for name in rest.missing_keys)
+    return Trained(module.eval(), found["data"], found["accuracy"])
 
 
 def normalised(images: Tensor) -> Tensor:
@@ -126,17 +169,3 @@ def _fit_last_layer(module: nn.Module, images: ImageSet) -> None:
     last.weight.copy_(weights.reshape(last.weight.shape))
     assert last.bias is not None
     last.bias.copy_(wanted.mean(0) - weights @ centre)
-
-
-def _models() -> object:
-    """torchvision's CPU wheel registers detection operators that torch's has no kernels of: names are enough."""
-    try:
-        if "torchvision" not in sys.modules:
-            library = torch.library.Library("torchvision", "FRAGMENT")
-            for name in ("nms", "qnms"):
-                library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        return importlib.import_module("torchvision.models")
-    except ImportError:
-        raise MissingPartError(
-            "the networks are torchvision's", remedy="pip install --no-deps torchvision==0.28.0"
-        ) from None

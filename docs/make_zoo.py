@@ -20,15 +20,18 @@ HEADER = """# The zoo
 torchvision's networks as they come, compiled and asked privately. `make zoo` runs them and writes this page
 (`benchmarks/zoo.py`; it needs `pip install --no-deps torchvision==0.28.0`); each row is a file in `results/zoo`.
 
-Weights are random: batch norms are estimated on pictures of gratings, and the last layer, of ten classes, is fitted to
-them. So *same class* says how often the integer program answers as the float network does, on 100 further pictures;
-accuracies would mean nothing. *Exact*: the private logits of one picture equal the integer oracle's, bit for bit.
+Unless a row says otherwise weights are random: batch norms are estimated on pictures of gratings, and the last layer,
+of ten classes, is fitted to them. Then *same class* says how often the integer program answers as the float network
+does, on 100 further pictures; accuracies would mean nothing. Networks *trained on CIFAR-100*, enlarged to 64x64
+(`benchmarks/zoo_train.py`), are asked about 1,000 of its test images. *Exact*: the private logits of one picture equal
+the integer oracle's, bit for bit, so a private answer has the integer program's accuracy. *Logit error* is by rounding,
+*approximated* by smooth functions that became piecewise linear (`--approximate`), both relative to the logits' spread.
 Seconds and bytes are of that one inference, both parties in one process, and *peak* is all of its memory, compiler and
 float network included. **The machine was shared with other heavy work, so times are upper bounds**: compare counts.
 
-| network | size | ReLUs | comparisons | truncations | HE products | ring | weights | logit error | same class | \
-exact | ReLUs by | offline s | online s | offline MB | online MB | peak GB | note |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| network | size | ReLUs | comparisons | truncations | HE products | ring | weights | logit error | approximated | \
+same class | exact | ReLUs by | offline s | online s | offline MB | online MB | compile s | peak GB | note |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -39,7 +42,7 @@ def page() -> str:
         if file.is_file():
             lines.append(_line(Row.from_json(json.loads(file.read_text()), str(file))))
         else:
-            lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 15)
+            lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 17)
     return HEADER + "\n".join(lines) + "\n"
 
 
@@ -54,17 +57,27 @@ def _line(row: Row) -> str:
         f"{row.ring_bits} bits",
         f"{row.weight_bits} bits",
         f"{row.logit_error:.1%}",
-        f"{row.same_class} of {row.images}",
+        f"{row.approximation_error:.1%}" if row.approximation_error else "",
+        f"{row.same_class:,} of {row.images:,}",
         "yes" if row.exact else "**no**",
         row.backend,
         f"{row.offline_seconds:.1f}",
         f"{row.online_seconds:.2f}",
         f"{row.offline_bytes / 1e6:,.0f}",
         f"{row.online_bytes / 1e6:,.1f}",
+        f"{row.compile_seconds:.0f}",
         f"{row.peak_bytes / 1e9:.1f}",
-        row.note,
+        _note(row),
     )
     return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def _note(row: Row) -> str:
+    if row.trained_accuracy is None or row.float_accuracy is None or row.integer_accuracy is None:
+        return row.note
+    known = f"trained on {row.trained_on}: {row.trained_accuracy:.1%} of all test images in float"
+    asked = f"of these {row.images:,} {row.float_accuracy:.1%} in float, {row.integer_accuracy:.1%} in private"
+    return "; ".join(part for part in (known, asked, row.note) if part)
 
 
 if __name__ == "__main__":

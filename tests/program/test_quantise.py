@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache, partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,10 +18,10 @@ from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.program.check import check, worst_case
 from sphynx.program.compile import (
-    FEWEST_WEIGHT_BITS,
+    COARSEST_LEVEL,
+    FINEST_LEVEL,
     FIRST_TRY,
     LOGIT_ERROR,
-    MOST_WEIGHT_BITS,
     automatic_precision,
     calibration_images,
     coarsest_that_serves,
@@ -41,6 +42,7 @@ from tests.space.strategies import designs
 
 # Every operation once, a convolution of a convolution, and a pool of a convolution.
 CELLS = Genotype(cell("skip 0, conv3 1", "avg_pool 2, dil3 0"), cell("conv3 0, skip 1", "skip 2, avg_pool 1"))
+LEVELS = {automatic_precision(level): level for level in range(COARSEST_LEVEL, FINEST_LEVEL + 1)}
 
 
 @cache
@@ -191,20 +193,38 @@ def test_precision_is_found_where_none_is_given() -> None:
 
 
 @cache
-def digits_at(precision: Precision) -> Quantised:
+def digits_at(precision: Precision, images: int = 40) -> Quantised:
     """One fused network at any precision: compile itself would choose other cuts for another one."""
     data, network = digits(), learned()
     with torch.no_grad():
-        return quantise(measure(trace(network, data.mean, data.std), calibration_images(data.train, 40)), precision)
+        return quantise(measure(trace(network, data.mean, data.std), calibration_images(data.train, images)), precision)
 
 
 @given(allowed_error=st.floats(2e-4, 0.05))
 def test_the_precision_found_is_the_coarsest(allowed_error: float) -> None:
     """One bit less would miss, however near the allowed error is to that of some bits."""
     found = coarsest_that_serves(digits_at, allowed_error)
-    bits = found.program.weight_bits
-    assert found.logit_error <= allowed_error or bits == MOST_WEIGHT_BITS
-    assert bits == FEWEST_WEIGHT_BITS or digits_at(automatic_precision(bits - 1)).logit_error > allowed_error
+    level = LEVELS[found.precision]
+    assert found.logit_error <= allowed_error or level == FINEST_LEVEL
+    assert level == COARSEST_LEVEL or digits_at(automatic_precision(level - 1)).logit_error > allowed_error
+
+
+@given(allowed_error=st.floats(2e-4, 0.05))
+def test_a_sketch_only_says_where_to_begin(allowed_error: float) -> None:
+    """What it finds on ten images may be too coarse for forty: what is given serves all of them."""
+    found = coarsest_that_serves(digits_at, allowed_error, sketch=partial(digits_at, images=10))
+    sketched = coarsest_that_serves(partial(digits_at, images=10), allowed_error)
+    assert len(found.logits) == 40
+    assert found.logit_error <= allowed_error or LEVELS[found.precision] == FINEST_LEVEL
+    assert LEVELS[found.precision] >= LEVELS[sketched.precision]
+
+
+def test_finer_levels_than_the_weights_have_bits_leave_the_activations_more() -> None:
+    precisions = [automatic_precision(level) for level in range(COARSEST_LEVEL, FINEST_LEVEL + 1)]
+    assert precisions[-1] == Precision(16, 18, 16)
+    assert all(
+        a.weight_bits <= b.weight_bits and a.activation_bits <= b.activation_bits for a, b in pairwise(precisions)
+    )
 
 
 def test_chains_that_overflow_at_first_get_the_most_bits_that_fit() -> None:
@@ -219,7 +239,7 @@ def test_chains_that_overflow_at_first_get_the_most_bits_that_fit() -> None:
         at(FIRST_TRY)
     found = coarsest_that_serves(at, allowed_error=1e-6)
     with pytest.raises(SphynxError, match=r"bits|ring"):
-        at(automatic_precision(found.program.weight_bits + 1))
+        at(automatic_precision(LEVELS[found.precision] + 1))
 
 
 def test_bias_takes_up_the_mean_error_of_rounded_weights() -> None:

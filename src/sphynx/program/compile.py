@@ -23,15 +23,18 @@ from sphynx.program.fusion.choose import choose_cuts
 from sphynx.program.fusion.fit import DEFAULT_KNEES, require_knees
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.ir import Final
-from sphynx.program.measure import measure
+from sphynx.program.measure import Measured, measure
 from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, quantise, relative_error
 
 CALIBRATION_IMAGES = 200
+SKETCH_IMAGES = 50  # enough to tell which precision will do
 LOGIT_ERROR = 0.01  # what automatic precision allows, relative to the logits' own spread
+FIRST_LEVEL, COARSEST_LEVEL, FINEST_LEVEL = 12, 8, 20  # of automatic precision
 FIRST_TRY = Precision(12, 10, 11)
-FEWEST_WEIGHT_BITS, FEWEST_ACTIVATION_BITS = 8, 10
-MOST_WEIGHT_BITS = WEIGHT_BITS.stop - 1
+FEWEST_ACTIVATION_BITS = 10
 _SEED = 0
+
+Attempt = Callable[[Precision], Quantised]
 
 
 class Walk(Protocol):
@@ -114,56 +117,73 @@ def compile_walk(
         fused, approximations, wanted = approximated(fused, calibration, knees)
     measured = measure(fused, calibration)
 
-    def attempt(chosen: Precision) -> Quantised:
-        return quantise(measured, chosen, class_names=class_names, name=name, picture_part=picture_part, final=final)
+    def attempts(of: Measured) -> Attempt:
+        return partial(quantise, of, class_names=class_names, name=name, picture_part=picture_part, final=final)
 
-    made = attempt(precision) if precision else coarsest_that_serves(attempt)
+    if precision:
+        made = attempts(measured)(precision)
+    else:
+        some = calibration[:: ceil(len(calibration) / SKETCH_IMAGES)]
+        sketch = attempts(measure(fused, some)) if 2 * len(some) < len(calibration) else None
+        made = coarsest_that_serves(attempts(measured), sketch=sketch)
     if wanted is None:
         return made
     error = relative_error(measured.logits, wanted)
     return replace(made, float_logits=wanted, approximations=approximations, approximation_error=error)
 
 
-def coarsest_that_serves(attempt: Callable[[Precision], Quantised], allowed_error: float = LOGIT_ERROR) -> Quantised:
-    """With the fewest bits whose logit error is allowed: one less would miss. Else with the most that fit a ring.
+def coarsest_that_serves(
+    attempt: Attempt, allowed_error: float = LOGIT_ERROR, *, sketch: Attempt | None = None
+) -> Quantised:
+    """At the coarsest level whose logit error is allowed: the next one would miss. Else at the finest that fits a ring.
 
-    A bit more halves the error of the weights: that says where to look. It does less where the activations keep their
-    bits, so every bit from there downwards is tried until one misses.
+    `sketch` attempts the same on fewer images, in less time: it tells the level from which `attempt` goes on upwards.
     """
+    start = _search(sketch, allowed_error)[0] if sketch else None
+    return _search(attempt, allowed_error, start)[1]
+
+
+def _search(attempt: Attempt, allowed_error: float, start: int | None = None) -> tuple[int, Quantised]:
+    """A level more halves the error of the weights: that says where to look. It does less where the activations keep
+    their bits, so every level from there downwards is tried until one misses."""
 
     @cache
-    def tried(bits: int) -> Quantised | SphynxError:
+    def tried(level: int) -> Quantised | SphynxError:
         try:
-            return attempt(automatic_precision(bits))
+            return attempt(automatic_precision(level))
         except InputError:  # at any precision
             raise
         except SphynxError as too_wide:
             return too_wide
 
-    def too_coarse(bits: int) -> bool:
-        made = tried(bits)
+    def too_coarse(level: int) -> bool:
+        made = tried(level)
         return isinstance(made, Quantised) and made.logit_error > allowed_error
 
-    bits = FIRST_TRY.weight_bits
-    first = tried(bits)
-    if isinstance(first, Quantised):
-        missing = ceil(log2(max(first.logit_error, 1e-9) / allowed_error))
-        bits = min(max(bits + missing, FEWEST_WEIGHT_BITS), MOST_WEIGHT_BITS)
-    while bits > FEWEST_WEIGHT_BITS and not too_coarse(bits):
-        bits -= 1
-    while bits < MOST_WEIGHT_BITS and too_coarse(bits):
-        bits += 1
-    made = tried(bits)
-    if isinstance(made, SphynxError) and bits > FEWEST_WEIGHT_BITS:
-        made = tried(bits - 1)  # too coarse, and the finest that a ring holds
+    level = FIRST_LEVEL if start is None else start
+    if start is None:
+        first = tried(level)
+        if isinstance(first, Quantised):
+            missing = ceil(log2(max(first.logit_error, 1e-9) / allowed_error))
+            level = min(max(level + missing, COARSEST_LEVEL), FINEST_LEVEL)
+        while level > COARSEST_LEVEL and not too_coarse(level):
+            level -= 1
+    while level < FINEST_LEVEL and too_coarse(level):
+        level += 1
+    made = tried(level)
+    if isinstance(made, SphynxError) and level > COARSEST_LEVEL:
+        level -= 1  # too coarse, and the finest that a ring holds
+        made = tried(level)
     if isinstance(made, SphynxError):
         raise made
-    return made
+    return level, made
 
 
-def automatic_precision(weight_bits: int) -> Precision:
-    """What is tried where the user gives none."""
-    return Precision(weight_bits, max(FEWEST_ACTIVATION_BITS, weight_bits - 2), weight_bits - 1)
+def automatic_precision(level: int) -> Precision:
+    """What is tried where the user gives none: weights of `level` bits, and when they have the most, finer activations:
+    deep networks add up the rounding of hundreds of layers."""
+    most = WEIGHT_BITS.stop - 1
+    return Precision(min(level, most), max(FEWEST_ACTIVATION_BITS, level - 2), min(level - 1, most))
 
 
 def calibration_images(images: ImageSet | StreamedSet, count: int = CALIBRATION_IMAGES) -> Array:

@@ -87,6 +87,7 @@ class Quantised:
     logit_error: float  # on the calibration images, by rounding alone: see `relative_error`
     logits: Array  # of the calibration images, as the program gives them
     float_logits: Array  # and before rounding and approximation
+    precision: Precision
     approximations: tuple[Approximation, ...] = ()  # of smooth functions
     approximation_error: float = 0.0  # of the logits, by those alone
 
@@ -109,7 +110,7 @@ def quantise(
     )
     logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
     error = relative_error(logits, measured.logits)
-    return Quantised(program, quantiser.weights, quantiser.corrections, error, logits, measured.logits)
+    return Quantised(program, quantiser.weights, quantiser.corrections, error, logits, measured.logits, precision)
 
 
 def _ring_bits(steps: tuple[Step, ...]) -> int:
