@@ -63,7 +63,9 @@ def endless(halves: Halves) -> Iterator[Any]:
         epoch += 1
 
 
-def seconds_and_work(learner: Learner, eager: Learner, halves: Halves, effort: measure.Effort, counted: int) -> Any:
+def seconds_and_work(
+    learner: Learner[Any], eager: Learner[Any], halves: Halves, effort: measure.Effort, counted: int
+) -> Any:
     """`eager` is the same without graphs, whose operators can be counted."""
     turns = endless(halves)
     with fast_convolutions(halves.device):

@@ -14,6 +14,7 @@ from typing import Any
 from sphynx.space.files import any_design_from_json
 from sphynx.space.stream import StreamDesign
 
+COMPARISON = "sphynx-allocation-comparison/1"
 RESULTS = Path(__file__).parents[1] / "results" / "stream"
 
 HEADER = """# Stream networks: every run
@@ -43,6 +44,17 @@ All at about 25.5K ReLUs. A difference below one point is within what 5,000 imag
 | network | parameters | epochs | distillation | held out, % | file |
 |---|---|---|---|---|---|"""
 
+ALLOCATIONS = """## Where the ReLUs go: searched, uniform and random allocations
+
+`benchmarks/allocation.py` on one NVIDIA H200: all allocations of one start's ReLUs, each trained alike with kept views
+of a teacher on nine tenths of the training images. A search learns its weights from the same views and its allocation
+from the held-out tenth, so held-out accuracy (mean of the last three epochs) flatters it; nothing was chosen by the
+test images. "Given" is the start, chosen by hand. Minutes of a search are those of its epochs, beside other processes.
+"""
+
+ALLOCATION_ROWS = """| allocation | stages | ReLUs | search, minutes | held out, % | test, % |
+|---|---|---|---|---|---|"""
+
 TEACHERS = """## Teachers
 
 | network | parameters | epochs | test, % | minutes | file |
@@ -50,7 +62,9 @@ TEACHERS = """## Teachers
 
 
 def page() -> str:
-    runs = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
+    found = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
+    compared = {name: one for name, one in found.items() if one.get("format") == COMPARISON}
+    runs = {name: one for name, one in found.items() if name not in compared}
     designs = {name: any_design_from_json(run["config"]["design"], name) for name, run in runs.items()}
     streams = {name: design for name, design in designs.items() if isinstance(design, StreamDesign)}
     final = [name for name in streams if not runs[name]["config"]["recipe"]["held_out"]]
@@ -64,6 +78,8 @@ def page() -> str:
         CHOSEN,
         *(_tried_row(name, runs[name], streams[name]) for name in tried),
     ]
+    if compared:
+        parts += ["", ALLOCATIONS, *(line for name, one in compared.items() for line in _compared(name, one))]
     parts += ["", TEACHERS]
     for name in runs:
         if name not in streams:
@@ -93,6 +109,35 @@ def _means(names: list[str], runs: dict[str, Any], designs: dict[str, StreamDesi
         for (stages, epochs), found in alike.items()
         if len(found) > 1
     ]
+
+
+def _compared(name: str, one: dict[str, Any]) -> list[str]:
+    """One comparison: its table, best mean of held-out accuracy first."""
+    minutes = {search["method"]: search["minutes"] for search in one["searches"]}
+    chosen = {search["method"]: search["best"] for search in one["searches"]}
+    alike: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for training in one["trainings"]:
+        alike[training["name"]].append(training)
+    ranked = sorted(alike.items(), key=lambda row: -mean(run["held_out_accuracy"] for run in row[1]))
+    rows = []
+    for label, runs in ranked:
+        took = f"{minutes[label]:.1f}" if label in minutes else ""
+        scores = f"{_seeds(runs, 'held_out_accuracy')} | {_seeds(runs, 'test_accuracy')}"
+        rows.append(f"| {label} | {runs[0]['stages']} | {runs[0]['relus']:,} | {took} | {scores} |")
+    same = [
+        f"`{method}` took {minutes[method]:.1f} minutes and chose the allocation {best}."
+        for method, best in chosen.items()
+        if method not in alike
+    ]
+    start = f"`{name}`: start {one['start']}, {one['borders']} borders, {one['recipe']['epochs']} epochs each, "
+    seeds = f"mean (and half the range) over up to {max(map(len, alike.values()))} seeds; "
+    return [start + seeds + f"{one['minutes']:.1f} minutes in all.", "", ALLOCATION_ROWS, *rows, "", *same]
+
+
+def _seeds(runs: list[dict[str, Any]], what: str) -> str:
+    values = [100 * run[what] for run in runs]
+    spread = f" +- {(max(values) - min(values)) / 2:.2f}" if len(values) > 1 else ""
+    return f"{mean(values):.2f}{spread}"
 
 
 def _tried_row(name: str, run: dict[str, Any], design: StreamDesign) -> str:

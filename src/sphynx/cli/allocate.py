@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from sphynx.search.allocation.candidates import Budget
     from sphynx.space.stream import StreamDesign
 
+TRAINING = "training."  # what the names of the training recipe's settings begin with
+HELD_OUT = 0.1  # the share that a search which listens to a teacher learns the allocation from
+
 
 def allocate(
     design: Annotated[Path, typer.Argument(help="A stream's design.json: its stages, widths and number of blocks.")],
@@ -38,7 +41,24 @@ def allocate(
     prices: Annotated[
         Path | None, typer.Option("--prices", help="A table of `sphynx estimate DESIGN --prices FILE`.")
     ] = None,
+    multiple: Annotated[
+        int, typer.Option("--multiple", min=1, help="Channels of larger blocks in multiples of this: 8 on a GPU.")
+    ] = 1,
     recipe: opt.RecipeOption = AUTO,
+    training: Annotated[
+        str,
+        typer.Option(
+            "--training",
+            help="A training recipe with a teacher's views, such as frontier: weights learn by it; the allocation from "
+            "images that it holds out. Its settings are --set training.NAME=VALUE.",
+        ),
+    ] = "",
+    views: Annotated[
+        Path | None, typer.Option("--views", help="With --training: the file of the views, made where absent.")
+    ] = None,
+    teacher: Annotated[
+        str, typer.Option("--teacher", help="With --training: a trained run or a model's name, where views are made.")
+    ] = "",
     parts: Annotated[
         int, typer.Option("--parts", min=1, help="gumbel: the number of parts in which stages share the budget.")
     ] = 6,
@@ -69,10 +89,14 @@ def allocate(
 
       sphynx allocate stream.json --data cifar100 --method gates --factor 3 -o runs/gates
 
+      sphynx allocate stream.json --data cifar100 --recipe taught --training frontier --teacher runs/teacher \
+        --views runs/held-out-views -o runs/taught
+
       sphynx allocate stream.json --data cifar100 --latency-budget 90ms --prices prices.json -o runs/fast
     """
     from sphynx.design.request import placement_recipe
     from sphynx.design.retraining import retrainer
+    from sphynx.design.taught import taught_job, taught_lessons
     from sphynx.run.resuming import refuse_old_run
     from sphynx.search.allocation.allocate import allocate as by_gumbel
     from sphynx.search.allocation.allocate import allocate_by_gates, with_accuracies
@@ -90,8 +114,12 @@ def allocate(
         )
     if exhaustive and method == "gates":
         raise InputError("gates have no candidates", where="--exhaustive", remedy="Leave it out, or use gumbel.")
-    budget = _budget(start, relu_budget, latency_budget, prices)
+    if (views or teacher) and not training:
+        raise InputError("nothing listens to a teacher", where="--views, --teacher", remedy="Give --training frontier.")
+    budget = _budget(start, relu_budget, latency_budget, prices, multiple)
     values = opt.parse_settings(settings)
+    of_training = {name.removeprefix(TRAINING): values.pop(name) for name in list(values) if name.startswith(TRAINING)}
+    lessons_by = load_recipe(training, {"held_out": HELD_OUT, **of_training}) if training else None
     if recipe != AUTO:
         load_placement_recipe(recipe, values)  # its faults are told before the data are read, which can take long
     trained_by = load_recipe(exhaustive) if exhaustive else None
@@ -101,6 +129,10 @@ def allocate(
     images, chosen_device = opt.open_images(data, image_size, skip_bad, voice), pick_device(device)
     settled = placement_recipe(recipe, values, images)
     again = opt.resume_command()
+    lessons = None
+    if lessons_by is not None:
+        job = taught_job(start, images, lessons_by, out, views, teacher, seed=seed, device=chosen_device, voice=voice)
+        lessons = taught_lessons(job)
     if method == "gates":
         result = allocate_by_gates(
             start,
@@ -109,6 +141,7 @@ def allocate(
             budget,
             out,
             factor=factor,
+            lessons=lessons,
             seed=seed,
             device=chosen_device,
             resume=again,
@@ -116,7 +149,16 @@ def allocate(
         )
     else:
         result = by_gumbel(
-            candidates, images, settled, budget, out, seed=seed, device=chosen_device, resume=again, voice=voice
+            candidates,
+            images,
+            settled,
+            budget,
+            out,
+            lessons=lessons,
+            seed=seed,
+            device=chosen_device,
+            resume=again,
+            voice=voice,
         )
     if trained_by is not None:
         epochs = trained_by.epochs
@@ -130,7 +172,7 @@ def allocate(
         _print(result, out)
 
 
-def _budget(design: StreamDesign, relus: str, latency: str, prices: Path | None) -> Budget:
+def _budget(design: StreamDesign, relus: str, latency: str, prices: Path | None, multiple: int) -> Budget:
     from sphynx.program.cost.link import parse_seconds
     from sphynx.search.allocation.candidates import latency_budget, relu_budget
     from sphynx.space.planner import parse_relu_budget
@@ -143,8 +185,8 @@ def _budget(design: StreamDesign, relus: str, latency: str, prices: Path | None)
             remedy="Give --relu-budget, or both --latency-budget and --prices.",
         )
     if prices is not None:
-        return latency_budget(design, parse_seconds(latency), load_prices(prices))
-    return relu_budget(design, parse_relu_budget(relus) if relus else design.relus)
+        return latency_budget(design, parse_seconds(latency), load_prices(prices), multiple)
+    return relu_budget(design, parse_relu_budget(relus) if relus else design.relus, multiple)
 
 
 def _print(result: AllocationResult, out: Path) -> None:

@@ -27,6 +27,7 @@ from sphynx.record import Record
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import duration
 from sphynx.search.epochs import EVALUATION_BATCH, Halves, Learner
+from sphynx.search.objective import Batch
 from sphynx.search.placement.algorithm import PlacementRecipe
 from sphynx.search.placement.candidates import Placement
 from sphynx.search.placement.place import prepare_placement
@@ -174,7 +175,7 @@ def seconds_of(work: Callable[[], object], device: torch.device, *, least_calls:
     return (time.monotonic() - started) / done
 
 
-def _steps_seconds(learner: Learner, halves: Halves, epoch: int) -> float:
+def _steps_seconds(learner: Learner[Batch], halves: Halves, epoch: int) -> float:
     learner.start_epoch(epoch)
     turns = cycle(list(islice(halves.pairs(0), MAX_STEPS)))
     return halves.steps * seconds_of(lambda: learner.step(*next(turns)), halves.device)

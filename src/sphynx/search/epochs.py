@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -92,9 +92,25 @@ class Begun:
     seconds: float = 0.0
 
 
-class Learner(Protocol):
+Given_co = TypeVar("Given_co", bound=tuple[Tensor, ...], covariant=True)  # a training batch
+Taken_contra = TypeVar("Taken_contra", bound=tuple[Tensor, ...], contravariant=True)
+Trained = TypeVar("Trained", bound=tuple[Tensor, ...])
+
+
+class Pairs(Protocol[Given_co]):
+    """Images that weights learn from beside images that the architecture learns from: `Halves`, or ones with more in a
+    training batch than labels."""
+
+    device: torch.device
+    steps: int
+
+    def pairs(self, epoch: int, start: int = 0) -> Iterator[tuple[Given_co, Batch]]: ...
+    def evaluation(self) -> Iterator[Batch]: ...
+
+
+class Learner(Protocol[Taken_contra]):
     def start_epoch(self, epoch: int) -> None: ...
-    def step(self, train: Batch, held_out: Batch) -> Tensor: ...
+    def step(self, train: Taken_contra, held_out: Batch) -> Tensor: ...
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
 
@@ -117,7 +133,13 @@ Finish = Callable[[int, list[dict[str, Any]]], tuple[dict[str, Any], bool]]
 
 
 def run_epochs(
-    learner: Learner, halves: Halves, generator: torch.Generator, watch: Watch, *, epochs: int, finish: Finish
+    learner: Learner[Trained],
+    halves: Pairs[Trained],
+    generator: torch.Generator,
+    watch: Watch,
+    *,
+    epochs: int,
+    finish: Finish,
 ) -> list[dict[str, Any]]:
     """Runs, or continues, until `epochs` or until `finish` says stop; the records of all epochs."""
     with watch.folder.alone():
@@ -125,7 +147,12 @@ def run_epochs(
 
 
 def _run_epochs(
-    learner: Learner, halves: Halves, generator: torch.Generator, watch: Watch, epochs: int, finish: Finish
+    learner: Learner[Trained],
+    halves: Pairs[Trained],
+    generator: torch.Generator,
+    watch: Watch,
+    epochs: int,
+    finish: Finish,
 ) -> list[dict[str, Any]]:
     folder = watch.folder
     rows: list[dict[str, Any]] = []
@@ -146,8 +173,13 @@ def _run_epochs(
     saved_at = time.monotonic()
 
     def state(*, stopped: bool, begun: Begun) -> dict[str, Any]:
-        return {"learner": learner.state_dict(), "generator": generator.get_state(), "rows": rows, "stopped": stopped,
-                "begun": vars(begun)}  # fmt: skip
+        return {
+            "learner": learner.state_dict(),
+            "generator": generator.get_state(),
+            "rows": rows,
+            "stopped": stopped,
+            "begun": vars(begun),
+        }
 
     with (
         Interrupt() as interrupt,

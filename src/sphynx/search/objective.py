@@ -18,6 +18,7 @@ from sphynx.search.supernet.cellspace import ZERO, CellSpace, Kind
 
 Batch = tuple[Tensor, Tensor]
 Loss = Callable[[Tensor, Tensor], Tensor]
+TaughtLoss = Callable[..., Tensor]  # of logits, labels and, where a teacher is listened to, its logits
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> Tensor:

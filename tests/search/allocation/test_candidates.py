@@ -21,6 +21,14 @@ def test_any_shares(budget: int, shares: list[float]) -> None:
     assert [len(stage.channels) for stage in made.stages] == [1, 2, 1]
 
 
+@given(st.integers(400, 50_000), st.lists(st.floats(0.001, 1), min_size=4, max_size=4), st.integers(2, 8))
+def test_channels_in_multiples(budget: int, shares: list[float], multiple: int) -> None:
+    made = allocated(DESIGN, shares, relu_budget(DESIGN, budget, multiple))
+    assert budget - 16 * multiple < made.relus <= budget
+    for channels in (C for stage in made.stages for C in stage.channels):
+        assert channels < multiple or channels % multiple == 0
+
+
 def test_uniform_is_uniform() -> None:
     made = allocations(DESIGN, relu_budget(DESIGN, 10_240), parts=6, randoms=3, seed=0)
     assert str(made["uniform"]) == "16:16:10 8:32:40x2 4:64:160"

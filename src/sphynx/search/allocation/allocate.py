@@ -10,12 +10,13 @@ out/allocation.json  all candidates with their probability and held-out accuracy
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 
 from sphynx.data.images import Data
 from sphynx.network.backend import fast_convolutions
@@ -26,7 +27,8 @@ from sphynx.run.folder import RunFolder
 from sphynx.run.progress import NORMAL, Voice
 from sphynx.search.allocation.candidates import Budget, all_channels, with_channels
 from sphynx.search.allocation.gates import GateSearch
-from sphynx.search.epochs import Halves, Watch, run_epochs
+from sphynx.search.epochs import Halves, Pairs, Watch, run_epochs
+from sphynx.search.objective import TaughtLoss
 from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch
 from sphynx.search.placement.candidate_run import held_out_accuracy, run_candidates
 from sphynx.search.weight_settings import lay_out
@@ -34,6 +36,15 @@ from sphynx.space.stream import StreamDesign
 
 Method = Literal["gumbel", "gates"]
 FORMAT, FILE = "sphynx-allocation/1", "allocation.json"
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What weights learn from and by which loss. Without a teacher: one half of the images, by their labels."""
+
+    images: Pairs[tuple[Tensor, ...]]
+    loss: TaughtLoss = functional.cross_entropy
+    identity: Mapping[str, Any] = field(default_factory=dict)  # of the teacher's part
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,7 @@ def allocate(
     budget: Budget,
     out: Path,
     *,
+    lessons: Lessons | None = None,
     seed: int = 0,
     device: torch.device | str = "cpu",
     resume: str = "",
@@ -76,7 +88,8 @@ def allocate(
 ) -> AllocationResult:
     """Which of the candidates, by Algorithm 1; or continues the search in `out`."""
     recipe, designs = recipe.resolved(device), list(candidates.values())
-    folder, config = _open(out, data, recipe, budget, seed, "gumbel", designs)
+    lessons = lessons or _halves(data, recipe, seed, device)
+    folder, config = _open(out, data, recipe, budget, seed, "gumbel", designs, lessons)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         networks = nn.ModuleList(StreamNetwork(design) for design in designs)
@@ -86,8 +99,10 @@ def allocate(
         network.stem = stem
     networks.to(device)
     lay_out(networks, recipe.memory_format)
-    halves, generator = _halves(data, recipe, seed, device)
-    search = PlacementSearch(list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator)
+    halves, generator = lessons.images, torch.Generator().manual_seed(seed)
+    search = PlacementSearch(
+        list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator, loss=lessons.loss
+    )
     beta_hat, accuracies, minutes = run_candidates(
         search, halves, generator, folder, config, list(candidates), epochs=recipe.epochs, resume=resume, voice=voice
     )
@@ -108,6 +123,7 @@ def allocate_by_gates(
     out: Path,
     *,
     factor: float = 2.0,
+    lessons: Lessons | None = None,
     seed: int = 0,
     device: torch.device | str = "cpu",
     resume: str = "",
@@ -115,13 +131,13 @@ def allocate_by_gates(
 ) -> AllocationResult:
     """From `factor` times the design's channels down to the budget."""
     recipe = recipe.resolved(device)
+    lessons = lessons or _halves(data, recipe, seed, device)
     wide = with_channels(design, [round(factor * C) for C in all_channels(design)])
-    folder, config = _open(out, data, recipe, budget, seed, "gates", [wide])
-    halves, generator = _halves(data, recipe, seed, device)
+    folder, config = _open(out, data, recipe, budget, seed, "gates", [wide], lessons)
+    halves, generator = lessons.images, torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        search = GateSearch(wide, budget, recipe, steps=recipe.epochs * halves.steps, device=device)
-    lay_out(search.network, recipe.memory_format)
+        search = GateSearch(wide, budget, recipe, steps=recipe.epochs * halves.steps, device=device, loss=lessons.loss)
 
     def finish(epoch: int, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool]:
         del epoch, rows
@@ -160,10 +176,21 @@ def _open(
     seed: int,
     method: Method,
     designs: list[StreamDesign],
+    lessons: Lessons,
 ) -> tuple[RunFolder, dict[str, Any]]:
     require_fit(designs[0], data)
     described = [design.to_json() for design in designs]
-    belongs_to = fingerprint(described, data.identity(), recipe.to_json(), budget.total, budget.costs, seed, method)
+    belongs_to = fingerprint(
+        described,
+        data.identity(),
+        recipe.to_json(),
+        budget.total,
+        budget.costs,
+        seed,
+        method,
+        budget.multiple,
+        lessons.identity,
+    )
     config = {
         "stage": "allocate",
         "method": method,
@@ -173,15 +200,13 @@ def _open(
         "data": data.identity(),
         "budget": budget.total,
         "unit": budget.unit,
+        "taught": lessons.identity,
     }
     return RunFolder(out, belongs_to=belongs_to), config
 
 
-def _halves(
-    data: Data, recipe: PlacementRecipe, seed: int, device: torch.device | str
-) -> tuple[Halves, torch.Generator]:
-    halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
-    return halves, torch.Generator().manual_seed(seed)
+def _halves(data: Data, recipe: PlacementRecipe, seed: int, device: torch.device | str) -> Lessons:
+    return Lessons(Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device))
 
 
 def _write(folder: RunFolder, result: AllocationResult, design: StreamDesign) -> None:

@@ -33,24 +33,25 @@ class Budget:
     costs: tuple[float, ...]
     total: float
     unit: str  # ReLUs or seconds
+    multiple: int = 1  # blocks with so many channels or more have a multiple of it: tensor cores want 8
 
     def spent(self, design: StreamDesign) -> float:
         return sum(C * cost for C, cost in zip(all_channels(design), self.costs, strict=True))
 
 
-def relu_budget(design: StreamDesign, relus: int) -> Budget:
+def relu_budget(design: StreamDesign, relus: int, multiple: int = 1) -> Budget:
     pixels = (
         float(place.height * place.width)
         for stage, place in zip(design.stages, design.maps, strict=True)
         for _ in stage.channels
     )
-    return Budget(tuple(pixels), float(relus), "ReLUs")
+    return Budget(tuple(pixels), float(relus), "ReLUs", multiple)
 
 
-def latency_budget(design: StreamDesign, seconds: float, prices: Prices) -> Budget:
+def latency_budget(design: StreamDesign, seconds: float, prices: Prices, multiple: int = 1) -> Budget:
     """Of what the prices leave for channels: the rest is spent on rounds and on the stream itself."""
     prices.require_fit(design)
-    return Budget(prices.channel_seconds, seconds - prices.fixed_seconds, "seconds")
+    return Budget(prices.channel_seconds, seconds - prices.fixed_seconds, "seconds", multiple)
 
 
 def allocations(
@@ -80,9 +81,13 @@ def allocated(design: StreamDesign, shares: Sequence[float] | Floats, budget: Bu
     extra = np.maximum(wanted - 1, 0)
     room = (budget.total - costs.sum()) / max((extra * costs).sum(), 1e-12)
     channels = 1 + np.floor(extra * min(1.0, room) + 1e-9).astype(np.int64)
+    multiple = budget.multiple
+    channels = np.where(channels < multiple, channels, channels - channels % multiple)
     left = budget.total - (channels * costs).sum()
     for block in sorted(range(len(costs)), key=lambda block: (costs[block], -wanted[block])):
         more = max(0, int(left / costs[block] + 1e-9))
+        up_to_one = min(more, max(0, multiple - int(channels[block])))
+        more = up_to_one + (more - up_to_one) // multiple * multiple
         channels[block] += more
         left -= more * costs[block]
     return with_channels(design, channels.tolist())

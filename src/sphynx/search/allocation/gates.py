@@ -8,7 +8,8 @@ beyond what is allowed at that time:
 
 `allowed` falls linearly from all channels' cost to the budget in the first two thirds of the steps, and tau from 1 to
 0.1 over all of them, which brings gates close to 0 or 1. At the end the channels with the highest scores are kept, as
-many as the budget holds; each block's C is how many of its own are.
+many as the budget holds; each block's C is how many of its own are. On a GPU both steps are captured as graphs, which
+is why tau and what is allowed are tensors.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sphynx.network.stream import StreamBlock, StreamNetwork
-from sphynx.search.allocation.candidates import Budget, with_channels
-from sphynx.search.captured import use_rate
+from sphynx.search.allocation.candidates import Budget, allocated, with_channels
+from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import linear
-from sphynx.search.objective import Batch
-from sphynx.search.weight_settings import WeightSettings
+from sphynx.search.objective import Batch, TaughtLoss
+from sphynx.search.weight_settings import WeightSettings, give_gradients, lay_out
 from sphynx.space.stream import StreamDesign
 
 PENALTY = 10.0
@@ -53,48 +54,66 @@ class Gates(nn.Module):
 
 
 class GateSearch:
-    """Learns scores for a design that is wider than the budget allows."""
+    """Learns scores for a design that is wider than the budget allows. `loss`: of logits and a batch's other parts."""
 
     def __init__(
-        self, design: StreamDesign, budget: Budget, recipe: WeightSettings, *, steps: int, device: torch.device | str
+        self,
+        design: StreamDesign,
+        budget: Budget,
+        recipe: WeightSettings,
+        *,
+        steps: int,
+        device: torch.device | str,
+        loss: TaughtLoss = functional.cross_entropy,
     ) -> None:
         self.design, self.budget, self.recipe, self.steps, self.done = design, budget, recipe, steps, 0
+        self.device, self.loss = torch.device(device), loss
         self.network = StreamNetwork(design).to(device)
         self.gates: list[Gates] = []
         for block in self.network.modules():
             if isinstance(block, StreamBlock):
                 self.gates.append(Gates(block.to_relus[0].out_channels).to(device))  # type: ignore[arg-type]
                 block.to_relus[2] = self.gates[-1]
+        lay_out(self.network, recipe.memory_format)
         self.costs = torch.tensor(budget.costs, device=device)
+        self.allowed = torch.tensor(budget.spent(design), device=device)
         self.scores = [gate.scores for gate in self.gates]
         ids = {id(score) for score in self.scores}
         self.weights = [parameter for parameter in self.network.parameters() if id(parameter) not in ids]
         self.learning_rate = torch.tensor(recipe.learning_rate, device=device)
         self.optimiser = recipe.optimiser(self.weights, self.learning_rate)
-        self.gate_optimiser = torch.optim.Adam(self.scores, lr=GATE_RATE)
-        self.half = bool(recipe.autocast) and torch.device(device).type == "cuda"
-        self.device = torch.device(device)
+        on_gpu = self.device.type == "cuda"
+        self.gate_optimiser = torch.optim.Adam(self.scores, lr=GATE_RATE, capturable=on_gpu)
+        self._half = bool(recipe.autocast) and on_gpu
+        self._captures = Captures(bool(recipe.cuda_graphs) and on_gpu)
 
     def start_epoch(self, epoch: int) -> None:
         self.learning_rate.fill_(self.recipe.rate(epoch))
 
-    def step(self, train: Batch, held_out: Batch) -> Tensor:
+    def step(self, train: tuple[Tensor, ...], held_out: Batch) -> Tensor:
         share = self.done / max(self.steps - 1, 1)
         for gate in self.gates:
             gate.tau.fill_(linear(*TAU, share))
-        loss = self._loss(train)
-        gradients = torch.autograd.grad(loss, self.weights)
-        for weight, gradient in zip(self.weights, gradients, strict=True):
-            weight.grad = gradient
+        whole = self.budget.spent(self.design)
+        self.allowed.fill_(linear(whole, self.budget.total, min(1.0, share / ANNEALED_BY)))
+        self.done += 1
+        return self._captures.run("step", self._step, [*held_out, *train], self._tensors)
+
+    def _step(self, held_out: Tensor, labels: Tensor, x: Tensor, *targets: Tensor) -> Tensor:
+        loss = self.loss(self._logits(x), *targets)
+        give_gradients(self.weights, torch.autograd.grad(loss, self.weights))
         nn.utils.clip_grad_norm_(self.weights, self.recipe.gradient_clip)
         self.optimiser.step()
-        allowed = linear(self.budget.spent(self.design), self.budget.total, min(1.0, share / ANNEALED_BY))
-        total = self._loss(held_out) + PENALTY * functional.relu(self.spent() / allowed - 1)
-        for score, gradient in zip(self.scores, torch.autograd.grad(total, self.scores), strict=True):
-            score.grad = gradient
+        beyond = functional.relu(self.spent() / self.allowed - 1)
+        total = functional.cross_entropy(self._logits(held_out), labels) + PENALTY * beyond
+        give_gradients(self.scores, torch.autograd.grad(total, self.scores))
         self.gate_optimiser.step()
-        self.done += 1
         return loss.detach()
+
+    def _tensors(self) -> list[Tensor]:
+        """What a step changes."""
+        optimisers = optimiser_tensors(self.optimiser, self.gate_optimiser)
+        return [*self.network.parameters(), *self.network.buffers(), *optimisers]
 
     def spent(self) -> Tensor:
         """What the gates stand for now, in the budget's unit."""
@@ -113,7 +132,9 @@ class GateSearch:
             if costs[block] <= left:
                 kept[block] += 1
                 left -= costs[block]
-        return with_channels(self.design, kept)
+        if self.budget.multiple == 1:
+            return with_channels(self.design, kept)
+        return allocated(self.design, [C * cost for C, cost in zip(kept, costs, strict=True)], self.budget)
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -130,8 +151,6 @@ class GateSearch:
         self.gate_optimiser.load_state_dict(state["gate_optimiser"])
         self.done = state["done"]
 
-    def _loss(self, batch: Batch) -> Tensor:
-        x, y = batch
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.half):
-            logits = self.network(x.contiguous(memory_format=self.recipe.memory_format))
-        return functional.cross_entropy(logits.float(), y)
+    def _logits(self, x: Tensor) -> Tensor:
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
+            return self.network(x.contiguous(memory_format=self.recipe.memory_format)).float()  # type: ignore[no-any-return]

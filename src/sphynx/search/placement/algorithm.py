@@ -34,7 +34,7 @@ from sphynx.config import Fault, Shelf
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.choices import Estimator
 from sphynx.search.gumbel import gumbel_max, gumbel_top, linear
-from sphynx.search.objective import Batch
+from sphynx.search.objective import Batch, TaughtLoss
 from sphynx.search.placement.running_losses import RunningLosses
 from sphynx.search.weight_settings import WeightSettings, give_gradients
 
@@ -96,8 +96,9 @@ class PlacementSearch:
         *,
         steps: int,
         generator: torch.Generator,
+        loss: TaughtLoss = functional.cross_entropy,  # of the weights' steps; beta's are of labels
     ) -> None:
-        self.networks, self.recipe, self.generator = networks, recipe, generator
+        self.networks, self.recipe, self.generator, self.loss = networks, recipe, generator, loss
         self.steps, self.done = steps, 0
         common = list(shared.parameters())
         self.device = next(networks[0].parameters()).device
@@ -138,10 +139,10 @@ class PlacementSearch:
     def beta_hat(self) -> Tensor:
         return self.beta.detach().softmax(dim=0)
 
-    def step(self, train: Batch, held_out: Batch) -> Tensor:
+    def step(self, train: tuple[Tensor, ...], held_out: Batch) -> Tensor:
         """Lines 3 to 8 of Algorithm 1; the loss on the training batch, left on the device."""
         if self.beta_sgd is not None:
-            self._comparing_step(self.beta_sgd, train)
+            self._comparing_step(self.beta_sgd, (train[0], train[1]))
         loss = self._weight_step(train)
         if self.recipe.estimator == "released":
             self._comparing_step(self.beta_optimiser, held_out)
@@ -150,16 +151,16 @@ class PlacementSearch:
         self.done += 1
         return loss
 
-    def _weight_step(self, batch: Batch) -> Tensor:
+    def _weight_step(self, batch: tuple[Tensor, ...]) -> Tensor:
         with torch.no_grad():
             chosen = gumbel_max(self.beta[None], self.tau, self.generator).chosen[0]
         return self._captures.run(
             ("weights", chosen), partial(self._train_weights, chosen), batch, partial(self._tensors, chosen)
         )
 
-    def _train_weights(self, chosen: int, x: Tensor, y: Tensor) -> Tensor:
+    def _train_weights(self, chosen: int, x: Tensor, *targets: Tensor) -> Tensor:
         weights = self.weights[chosen]
-        loss = functional.cross_entropy(self._logits(chosen, x), y)
+        loss = self.loss(self._logits(chosen, x), *targets)
         give_gradients(weights, torch.autograd.grad(loss, weights))
         torch.nn.utils.clip_grad_norm_(weights, self.recipe.gradient_clip)
         for optimiser in self.optimisers[chosen]:

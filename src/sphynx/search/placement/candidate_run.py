@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sphynx.network.backend import fast_convolutions
 from sphynx.run.folder import RunFolder
 from sphynx.run.progress import Voice
-from sphynx.search.epochs import Halves, Watch, run_epochs
+from sphynx.search.epochs import Pairs, Watch, run_epochs
 from sphynx.search.placement.algorithm import PlacementSearch
 
 COLUMNS = ("epoch", "loss", "tau", "best", "beta_hat_best")
@@ -19,7 +19,7 @@ COLUMNS = ("epoch", "loss", "tau", "best", "beta_hat_best")
 
 def run_candidates(
     search: PlacementSearch,
-    halves: Halves,
+    halves: Pairs[tuple[Tensor, ...]],
     generator: torch.Generator,
     folder: RunFolder,
     config: Mapping[str, Any],
@@ -51,7 +51,7 @@ def run_candidates(
 
 
 @torch.no_grad()
-def held_out_accuracy(network: nn.Module, halves: Halves) -> float:
+def held_out_accuracy(network: nn.Module, halves: Pairs[tuple[Tensor, ...]]) -> float:
     network.eval()
     right, count = torch.zeros((), device=halves.device), 0
     for x, y in halves.evaluation():

@@ -1,0 +1,67 @@
+"""Allocation searches that listen to a teacher: which logits come with which images, and what is found and resumed."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from sphynx.design.taught import TaughtPairs, taught_lessons
+from sphynx.errors import InputError
+from sphynx.network.build import build_network
+from sphynx.run.progress import QUIET
+from sphynx.search.allocation.allocate import allocate, allocate_by_gates
+from sphynx.search.allocation.candidates import allocations, relu_budget
+from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.space.stream import Stage, StreamDesign
+from sphynx.space.tally import Shape
+from sphynx.train.loop import HELD_OUT_SEED, Job
+from tests.train.small import DESIGN as TEACHER
+from tests.train.small import data, job
+
+START = StreamDesign((Stage(6, (2,)), Stage(8, (4,))), Shape(1, 4, 4), 3)
+RECIPE = load_placement_recipe("taught", {"epochs": 2})
+
+
+def taught(out: Path) -> Job:
+    torch.manual_seed(0)
+    work = job(out, distillation="kl", view_epochs=2, mixup=1.0, held_out=0.25)
+    return dataclasses.replace(work, design=START).taught_by(build_network(TEACHER))
+
+
+def test_views_lie_beside_their_images_and_held_out_ones_beside_them(tmp_path: Path) -> None:
+    work = taught(tmp_path)
+    assert work.teacher is not None
+    network, pairs = work.teacher.eval(), TaughtPairs(work)
+    _, held_out = data().train.split(0.25, HELD_OUT_SEED)
+    [(_, labels)] = pairs.evaluation()
+    assert torch.equal(labels, held_out.labels)
+    for epoch in range(3):  # the third has the first one's views
+        batches = list(pairs.pairs(epoch))
+        assert len(batches) == pairs.steps == 3
+        for ours, again in zip(batches[2:], pairs.pairs(epoch, 2), strict=True):  # an interrupted epoch goes on
+            for side, same in zip(ours, again, strict=True):
+                assert all(torch.equal(a, b) for a, b in zip(side, same, strict=True))
+        for (x, y, logits), (beside, labels) in batches:
+            with torch.no_grad():
+                torch.testing.assert_close(logits.float(), network(x), rtol=2e-3, atol=2e-3)
+            assert y.shape == (12, 3) and beside.shape == (12, 1, 4, 4) and labels.shape == (12,)
+
+
+def test_both_searches_find_and_resume(tmp_path: Path) -> None:
+    budget = relu_budget(START, START.relus, multiple=2)
+    candidates = allocations(START, budget, parts=3, randoms=1, seed=0)
+    lessons = taught_lessons(taught(tmp_path / "views"))
+    gumbel = allocate(candidates, data(), RECIPE, budget, tmp_path / "gumbel", lessons=lessons, voice=QUIET)
+    assert gumbel == allocate(candidates, data(), RECIPE, budget, tmp_path / "gumbel", lessons=lessons, voice=QUIET)
+    assert {one.name for one in gumbel.allocations} == set(candidates)
+    gates = allocate_by_gates(START, data(), RECIPE, budget, tmp_path / "gates", lessons=lessons, voice=QUIET)
+    assert gates.best.relus <= START.relus
+    with pytest.raises(InputError):  # the folder is that of a search with a teacher
+        allocate_by_gates(START, data(), RECIPE, budget, tmp_path / "gates", voice=QUIET)
+
+
+def test_nothing_held_out_is_refused(tmp_path: Path) -> None:
+    work = taught(tmp_path)
+    with pytest.raises(InputError, match="images held out"):
+        TaughtPairs(dataclasses.replace(work, recipe=dataclasses.replace(work.recipe, held_out=0.0)))
