@@ -1,7 +1,7 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
 # `make test`. Each installs what it needs into .venv first.
-.PHONY: demo test docs docs-site zoo reproduce-smoke chaos soak check lint types layers test-python test-core test-sanitize test-thread \
-  test-constant-time fuzz format clean
+.PHONY: demo test test-all docs docs-site zoo reproduce-smoke chaos soak check lint types layers test-python test-core \
+  test-sanitize test-thread test-constant-time fuzz format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,12 +9,17 @@ INSTALLED := $(VENV)/.installed
 PYTHON ?= python3
 MINUTES ?= 5
 CORE_SOURCES := $(shell find core -name '*.cpp' -o -name '*.h')
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --durations=8
 CMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" cmake
 
 demo: $(INSTALLED)
 	@$(BIN)/sphynx demo $(ARGS)
 
 test: lint types layers test-core test-python
+
+# And the tests marked slow: more seeds, sizes and examples of what `test` shows once. What a submission must pass.
+test-all: lint types layers test-core
+	$(PYTEST)
 
 # Every experiment of the paper on tiny networks: proves the path, not the claims. Not part of `test`.
 reproduce-smoke: $(INSTALLED)
@@ -66,7 +71,7 @@ layers: $(INSTALLED)
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 
 test-python: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --durations=8
+	$(PYTEST) -m 'not slow'
 
 test-core: $(INSTALLED)
 	$(CMAKE) -S . -B build/core -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_WERROR=ON

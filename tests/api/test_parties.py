@@ -94,17 +94,22 @@ def test_a_client_connects_again_after_its_server_came_back(
     ).start()
     address = first.address
     assert first.metrics_port
-    client = sphynx.Client(address, keys=authority / "alice", state=tmp_path / "client", wait_s=30.0)
-    client.infer(pixels(0))
-    first.stop()
-    first.stop()
-    with pytest.raises(sphynx.SphynxError):
+    patient, impatient = (
+        sphynx.Client(address, keys=authority / "alice", state=tmp_path / f"waits-{wait_s}", wait_s=wait_s)
+        for wait_s in (30.0, 0.0)
+    )
+    for client in (patient, impatient):
         client.infer(pixels(0))
+    first.stop()
+    first.stop()
+    with pytest.raises(sphynx.ConnectionLostError, match="no connection"):
+        impatient.infer(pixels(0))
     later = sphynx.Server(tiny, keys=authority / "server", listen=address, state=tmp_path / "server")
-    starting = threading.Timer(0.5, later.start)  # the client waits for it
+    starting = threading.Timer(0.5, later.start)
     starting.start()
-    client.infer(pixels(0))
-    client.close()
+    for client in (patient, impatient):  # the first waits for the server
+        client.infer(pixels(0))
+        client.close()
     starting.join()
     later.stop()
     events = [json.loads(line)["event"] for line in log.getvalue().splitlines()]

@@ -13,9 +13,10 @@ from sphynx.bench.scaling import fit_line
 from sphynx.cli.main import app
 from sphynx.errors import InputError
 from sphynx.program.files import load_program
+from sphynx.space.cell import cell
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
-from sphynx.space.published_cells import SPHYNX
+from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
 
 
@@ -48,11 +49,12 @@ def test_other_sizes_are_planned() -> None:
 
 
 def test_a_design_gets_random_weights(tmp_path: Path) -> None:
-    design = Design(SPHYNX, 1, 3, (0, 1), Shape(1, 8, 8), 10, conv_stack="pad_once")
+    cells = Genotype(cell("conv3 0, skip 1"), cell("skip 0, avg_pool 1"))
+    design = Design(cells, 1, 2, (1,), Shape(1, 8, 8), 10, conv_stack="pad_once")
     save_design(design, tmp_path / "grey.json")
     model = private_models.untrained_model(str(tmp_path / "grey.json"), "single", tmp_path / "compiled")
     assert model.design == replace(design, name="grey") and model.name == "grey"  # its stacks are its own
-    assert load_program(model.folder).relu_count == 192
+    assert load_program(model.folder).relu_count == 128
 
 
 def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

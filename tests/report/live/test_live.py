@@ -2,10 +2,8 @@
 
 import io
 import json
-import os
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
+from tests.warm_process import Warm
 
 
 def shown(live: Live) -> str:
@@ -109,18 +108,12 @@ def test_curves_of_one_line() -> None:
     assert sparkline(list(range(1000)), 40)[0] == BLOCKS[0] and sparkline(list(range(1000)), 40)[-1] == BLOCKS[-1]
 
 
-def test_a_training_is_watched_from_another_process(tmp_path: Path) -> None:
-    Design(SPHYNX, 1, 3, (0, 1), Shape(1, 8, 8), 10, conv_stack="single").save(tmp_path / "design.json")
-    sphynx = [sys.executable, "-m", "sphynx.cli.main"]
-    flags = ["--recipe", "smoke", "--epochs", "2", "--out", "run", "-q"]
-    kept = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        [*sphynx, "train", "design.json", "--data", "digits", *flags], cwd=tmp_path, env=kept
-    ) as train:
-        words = ["watch", "run", "--every", "0.2", "--wait", "120", "--page", "watch.html"]
-        seen = subprocess.run(
-            [*sphynx, *words], cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=240, check=False
-        )
+def test_a_training_is_watched_from_another_process(tmp_path: Path, warm: Warm) -> None:
+    Design(SPHYNX, 1, 2, (0, 1), Shape(1, 8, 8), 10, conv_stack="single").save(tmp_path / "design.json")
+    flags = ["--recipe", "smoke", "--epochs", "2", "--batch-size", "256", "--out", "run", "-q"]
+    command = [str(warm.programs / "sphynx"), "train", "design.json", "--data", "digits", *flags]
+    with subprocess.Popen(command, cwd=tmp_path, env=warm.environment) as train:
+        seen = warm.sphynx("watch", "run", "--every", "0.2", "--wait", "120", "--page", "watch.html", cwd=tmp_path)
         assert train.wait(240) == 0
     assert seen.returncode == 0, seen.stderr
     assert "epoch 2 of 2" in seen.stdout and "finished" in seen.stdout
