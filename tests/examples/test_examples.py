@@ -1,15 +1,72 @@
-"""Every example runs as it is written."""
+"""Every example runs as it is written, from a folder of its own; those that build on each other in turn.
 
+Notebooks run as their code cells do, from top to bottom in one process; their files hold no outputs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("[0-9]*.py"))
+from tests.warm_process import Warm
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = {file.name[:2]: file for file in sorted((ROOT / "examples").glob("[0-9]*.py"))}
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+MAX_LINES = 80
+# What each shows, in patterns that hold on every machine.
+SHOWS = {
+    "01": r"25,600 ReLUs and [\d,]+ multiply-accumulates",
+    "02": r"2,048 ReLUs, [\d,]+ parameters\n(.*\n)+[\d.]+% of the test pictures are right",
+    "03": r"as integers, .*\n(.*\n)+gmw: .*\ngc: .*\n(.*\n)+.*weights\.safetensors",
+    "04": r"prepared 3 bundles .*\n(.* -> .*\n){3}0 bundles are left",
+    "05": r"192 ReLUs and 384 comparisons(.*\n)+pt2: .* 192 ReLUs",
+    "06": r"bandit: .*\nnormal: .*\nreduce: .*\na network of these cells: [\d,]+ ReLUs",
+    "07": r'(  service: "POST .* 200 -\n\w+: \{"label": "\w+", "probability": [\d.]+\}\n){3}',
+}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_example(example: Path, tmp_path: Path) -> None:
-    ran = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, cwd=tmp_path, check=False)
+@pytest.mark.parametrize("numbers", [("01",), ("02", "03", "04", "07"), ("05",), ("06",)], ids="-".join)
+def test_examples(numbers: tuple[str, ...], tmp_path: Path, warm: Warm) -> None:
+    for number in numbers:
+        ran = subprocess.run(
+            [str(warm.programs / "python"), str(SCRIPTS[number])],
+            cwd=tmp_path,
+            env=warm.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert re.search(SHOWS[number], ran.stdout), ran.stdout
+
+
+def test_every_example_is_run_short_and_on_the_page() -> None:
+    assert set(SCRIPTS) == set(SHOWS)
+    page = (ROOT / "docs" / "examples.md").read_text()
+    for file in (*SCRIPTS.values(), *NOTEBOOKS):
+        assert f"](../examples/{file.name})" in page
+    assert not [file.name for file in SCRIPTS.values() if len(file.read_text().splitlines()) > MAX_LINES]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook(notebook: Path, tmp_path: Path, warm: Warm) -> None:
+    content = json.loads(notebook.read_text())
+    assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in content["cells"]}) == len(content["cells"])
+    code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+    assert code and not [cell for cell in code if cell["outputs"] or cell["execution_count"] is not None]
+    script = "\n".join("".join(cell["source"]) for cell in code)
+    ran = subprocess.run(
+        [str(warm.programs / "python"), "-c", script],
+        cwd=tmp_path,
+        env=warm.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stderr

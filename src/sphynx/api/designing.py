@@ -35,6 +35,7 @@ from sphynx.search.recipe import SearchRecipe
 from sphynx.search.search import SearchResult
 from sphynx.search.search import search_cells as search_one_seed
 from sphynx.search.seeds import SearchSummary, search_seeds
+from sphynx.search.strategies import Maker
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.artifact import read_design
 from sphynx.space.choices import ConvStack, StemChoice
@@ -135,7 +136,7 @@ def search_cells(
     data: Data | str | Path,
     out: str | Path,
     *,
-    strategy: StrategyName = "gaea",
+    strategy: StrategyName | Maker = "gaea",
     recipe: str = AUTO,
     settings: Mapping[str, Any] = NO_SETTINGS,
     seed: int = 0,
@@ -153,8 +154,9 @@ def search_cells(
 ) -> SearchSummary:
     """Normal and reduce cells for a data set: `.chosen`, with every seed's `.results` and their `.spread`.
 
-    With a `rank_recipe` found cells are ranked by short trainings, beside `random_cells` random ones and those named in
-    `beside`. `prices` of operations count in the search by `price_weight`.
+    `strategy` is a name, or a class of your own with the interface `sphynx.search.strategies.strategy.Strategy`
+    (examples/06_own_search_strategy.py). With a `rank_recipe` found cells are ranked by short trainings, beside
+    `random_cells` random ones and those named in `beside`. `prices` of operations count by `price_weight`.
     """
     folder, chosen_device, voice = Path(out), pick_device(device), _voice(progress)
     if (random_cells or beside) and not rank_recipe:

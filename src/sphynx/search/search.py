@@ -26,7 +26,7 @@ from sphynx.search.objective import Batch, Objective
 from sphynx.search.perturbation import select_by_perturbation
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.stopping import dominant_eigenvalue, eigenvalue_grew, too_many_skips
-from sphynx.search.strategies import STRATEGIES, channel_divisor
+from sphynx.search.strategies import Maker, channel_divisor, maker_of, name_of
 from sphynx.search.strategies.darts import Darts
 from sphynx.search.strategies.gaea import Gaea
 from sphynx.search.strategies.strategy import Strategy
@@ -92,7 +92,7 @@ class Searcher:
 
 def search_cells(
     data: Data,
-    strategy: str,
+    strategy: str | Maker,
     recipe: SearchRecipe,
     out: Path,
     *,
@@ -102,15 +102,16 @@ def search_cells(
     resume: str = "",
     voice: Voice = NORMAL,
 ) -> SearchResult:
-    """Searches, or continues the search in `out`."""
+    """Searches, or continues the search in `out`. The strategy is one of STRATEGIES, or a class of your own."""
     recipe = recipe.resolved(device)
     objective = objective or Objective()
     _require_relaxation(strategy, recipe)
+    name = name_of(strategy)
     costs = {"operation_costs": dict(objective.operation_costs), "cost_weight": objective.cost_weight}
-    folder = RunFolder(out, belongs_to=fingerprint(strategy, data.identity(), recipe.to_json(), costs, seed))
+    folder = RunFolder(out, belongs_to=fingerprint(name, data.identity(), recipe.to_json(), costs, seed))
     config = {
         "stage": "search",
-        "strategy": strategy,
+        "strategy": name,
         "seed": seed,
         "recipe": recipe.to_json(),
         "data": data.identity(),
@@ -142,13 +143,13 @@ def search_cells(
         return record, bool(record["stopped"])
 
     columns = ("epoch", "loss", "held_out", "skips", *(["eigenvalue"] if recipe.hessian else []))
-    watch = Watch(folder, config, f"search {strategy}", columns, resume, voice)
+    watch = Watch(folder, config, f"search {name}", columns, resume, voice)
     with fast_convolutions(torch.device(device)):
         rows = run_epochs(searcher, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         genotype = _chosen(rows, recipe)
         if recipe.selection == "perturbation":
             genotype = _perturbed(learner, shared, halves, generator)
-    result = SearchResult(strategy, seed, genotype, rows[-1]["held_out"], len(rows), rows[-1]["stopped"])
+    result = SearchResult(name, seed, genotype, rows[-1]["held_out"], len(rows), rows[-1]["stopped"])
     folder.write_json(
         "strengths.json", {"operations": shared.network.space.candidates, "epochs": [row["strengths"] for row in rows]}
     )
@@ -159,7 +160,7 @@ def search_cells(
 
 def prepare_search(
     data: Data,
-    strategy: str,
+    strategy: str | Maker,
     recipe: SearchRecipe,
     *,
     seed: int,
@@ -173,10 +174,10 @@ def prepare_search(
     lay_out(supernet, recipe.memory_format)
     shared = SharedWeights(supernet, recipe, objective)
     halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
-    return Searcher(STRATEGIES[strategy](shared, generator), shared), halves, generator
+    return Searcher(maker_of(strategy)(shared, generator), shared), halves, generator
 
 
-def _supernet(data: Data, strategy: str, recipe: SearchRecipe, seed: int) -> Supernet:
+def _supernet(data: Data, strategy: str | Maker, recipe: SearchRecipe, seed: int) -> Supernet:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         narrow = Supernet(
@@ -205,16 +206,17 @@ def _chosen(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:
     return genotype_from_json(rows[max(len(rows) - 1 - back, 0)]["genotype"])
 
 
-def _require_relaxation(strategy: str, recipe: SearchRecipe) -> None:
+def _require_relaxation(strategy: str | Maker, recipe: SearchRecipe) -> None:
     relaxed = ("darts", "darts-unrolled", "darts-2nd", "pc-darts", "gaea")
-    if channel_divisor(strategy, recipe) and strategy not in relaxed:
+    maker_of(strategy)
+    if strategy not in relaxed:
         for wanted, what in (
             (recipe.hessian, "the Hessian's eigenvalue"),
             (recipe.selection == "perturbation", "perturbation-based selection"),
         ):
             if wanted:
                 raise InputError(
-                    f"{what} needs a strategy that mixes all operations, which {strategy} does not",
+                    f"{what} needs a strategy that mixes all operations, which {name_of(strategy)} does not",
                     remedy=f"Use it with one of {', '.join(relaxed)}.",
                 )
 

@@ -1,4 +1,6 @@
-"""Search strategies, one file each, behind the interface in `strategy`."""
+"""Search strategies, one file each, behind the interface in `strategy`.
+
+A class of your own with that interface is taken in place of a name."""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from sphynx.search.strategies.random_search import RandomSearch
 from sphynx.search.strategies.strategy import Strategy
 from sphynx.search.supernet.weights import SharedWeights
 
-STRATEGIES: dict[str, Callable[[SharedWeights, torch.Generator], Strategy]] = {
+Maker = Callable[[SharedWeights, torch.Generator], Strategy]
+STRATEGIES: dict[str, Maker] = {
     "darts": Darts,
     "darts-unrolled": partial(Darts, order="unrolled"),
     "darts-2nd": partial(Darts, order="second"),
@@ -30,8 +33,22 @@ STRATEGIES: dict[str, Callable[[SharedWeights, torch.Generator], Strategy]] = {
 }
 
 
-def channel_divisor(strategy: str, recipe: SearchRecipe) -> int:
-    """The K that a strategy's supernet is built with."""
+def name_of(strategy: str | Maker) -> str:
+    """By which a run and its result remember it: that of the class, for one of your own."""
+    return strategy if isinstance(strategy, str) else str(getattr(strategy, "name", "") or type(strategy).__name__)
+
+
+def maker_of(strategy: str | Maker) -> Maker:
+    """Refuses a name that there is not."""
+    if not isinstance(strategy, str):
+        return strategy
     if strategy not in STRATEGIES:
         raise InputError(f"there is no strategy {strategy!r}", remedy=f"Use one of {', '.join(STRATEGIES)}.")
-    return {"pc-darts": recipe.pc_channel_divisor, "gaea": recipe.gaea_channel_divisor}.get(strategy, 1)
+    return STRATEGIES[strategy]
+
+
+def channel_divisor(strategy: str | Maker, recipe: SearchRecipe) -> int:
+    """The K that a strategy's supernet is built with."""
+    maker_of(strategy)
+    divisors = {"pc-darts": recipe.pc_channel_divisor, "gaea": recipe.gaea_channel_divisor}
+    return divisors.get(strategy, 1) if isinstance(strategy, str) else 1
