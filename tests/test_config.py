@@ -1,4 +1,4 @@
-"""Settings from TOML tables: all faults at once, and remedies that mend them."""
+"""Settings from TOML tables: all faults at once, and remedies that fix them."""
 
 import re
 import tomllib
@@ -58,15 +58,18 @@ def test_values_are_checked() -> None:
     ("table", "remedy"),
     [
         ({"epochs": 3, "colour": 1}, "Known keys are epochs, rate, schedule, milestones, clip."),
-        ({"epochs": 3, "schedule": "linear"}, 'Write schedule = "cosine" (the default) or the like.'),
-        ({"epochs": 3, "rate": "x", "milestones": 1}, "Write rate = 0.1, milestones = [] (the default) or the like."),
-        ({"epochs": 3, "clip": "no"}, "Write no clip (the default) or the like."),
+        ({"epochs": 3, "schedule": "linear"}, 'Write schedule = "cosine" (the default) or a similar value.'),
+        (
+            {"epochs": 3, "rate": "x", "milestones": 1},
+            "Write rate = 0.1, milestones = [] (the default) or a similar value.",
+        ),
+        ({"epochs": 3, "clip": "no"}, "Write no clip (the default) or a similar value."),
         ({}, "Add epochs."),
         ({"epochs": 0}, "Give values as the message says."),
         (
             {"colour": 1, "rate": "fast"},
             "Known keys are epochs, rate, schedule, milestones, clip. Add epochs. "
-            "Write rate = 0.1 (the default) or the like.",
+            "Write rate = 0.1 (the default) or a similar value.",
         ),
     ],
 )
@@ -85,10 +88,10 @@ def test_tables_that_nobody_writes_have_a_remedy_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("table", "given", "remedy"),
     [
-        ({"epochs": 3, "rate": 9.0}, {}, "Write rate = 0.1 (the default) or the like."),
-        ({"epochs": 3, "rate": 2.0}, {"rate": 9.0}, "Write rate = 2.0 (as the recipe has it) or the like."),
-        ({"epochs": 3, "rate": 2.0}, {"epochs": 1}, "Write epochs = 3 (as the recipe has it) or the like."),
-        ({"epochs": 3}, {"rate": 9.0}, "Write rate = 0.1 (the default) or the like."),
+        ({"epochs": 3, "rate": 9.0}, {}, "Write rate = 0.1 (the default) or a similar value."),
+        ({"epochs": 3, "rate": 2.0}, {"rate": 9.0}, "Write rate = 2.0 (as the recipe has it) or a similar value."),
+        ({"epochs": 3, "rate": 2.0}, {"epochs": 1}, "Write epochs = 3 (as the recipe has it) or a similar value."),
+        ({"epochs": 3}, {"rate": 9.0}, "Write rate = 0.1 (the default) or a similar value."),
     ],
 )
 def test_of_values_at_odds_the_remedy_names_what_was_given(
@@ -124,6 +127,6 @@ def test_what_a_remedy_says_mends_the_recipe(
     with pytest.raises(InputError) as caught:
         load(name, given)
     written = ", ".join(re.findall(r"Write (.*?) \((?:as the recipe has it|the default)\)", caught.value.remedy))
-    mended = tomllib.loads(re.sub(r", (?=\w+ = )", "\n", written))
-    assert set(mended) <= set(given)
-    load(name, given | mended)
+    fixed = tomllib.loads(re.sub(r", (?=\w+ = )", "\n", written))
+    assert set(fixed) <= set(given)
+    load(name, given | fixed)

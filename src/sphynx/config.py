@@ -29,7 +29,7 @@ NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
 
 class Fault(str):
-    """A sentence on what is wrong, and the keys whose values are at odds: changing one of them mends it."""
+    """A sentence on what is wrong, and the keys whose values are at odds: changing one of them fixes it."""
 
     keys: tuple[str, ...]
 
@@ -90,8 +90,8 @@ def _remedy(
     sentences = [
         f"Known keys are {', '.join(fields)}." if any(key not in fields for key in (*table, *given)) else "",
         f"Add {', '.join(lacking)}." if lacking else "",
-        f"Write {', '.join(restored)} (as the recipe has it) or the like." if restored else "",
-        f"Write {', '.join(default)} (the default) or the like." if default else "",
+        f"Write {', '.join(restored)} (as the recipe has it) or a similar value." if restored else "",
+        f"Write {', '.join(default)} (the default) or a similar value." if default else "",
     ]
     return " ".join(filter(None, sentences)) or "Give values as the message says."
 
@@ -134,5 +134,5 @@ class Shelf(Generic[Settings]):
         try:
             table = tomllib.loads(self.text(name_or_path))
         except tomllib.TOMLDecodeError as error:
-            raise InputError(f"it is not TOML ({error})", where=name_or_path, remedy="Mend the file.") from None
+            raise InputError(f"it is not valid TOML ({error})", where=name_or_path, remedy="Fix the file.") from None
         return read_settings(self.kind, table, given=overrides or NOTHING, where=f"{self.stage} recipe {name_or_path}")

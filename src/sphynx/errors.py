@@ -104,4 +104,4 @@ def join_faults(faults: Sequence[str]) -> str:
     """One message for all faults of an input, so that they can be fixed in one go."""
     if len(faults) == 1:
         return faults[0]
-    return f"{len(faults)} faults:\n" + "\n".join(f"  - {fault}" for fault in faults)
+    return f"{len(faults)} errors:\n" + "\n".join(f"  - {fault}" for fault in faults)

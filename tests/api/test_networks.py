@@ -89,7 +89,7 @@ def test_a_torch_module_of_ours_is_compiled_with_its_data(run_folder: Path, comp
     assert made.program.content_hash == compiled.program.content_hash
     with pytest.raises(sphynx.InputError, match="which data it knows") as refused:
         sphynx.compile(module)
-    assert refused.value.remedy == "Give calibrate."
+    assert refused.value.remedy == "Give calibrate=DATA."
     with pytest.raises(sphynx.InputError, match=r"torch\.export fails on it"):
         sphynx.compile(torch.nn.Linear(2, 2), calibrate="digits")
     with pytest.raises(sphynx.InputError, match="has its own"):

@@ -125,7 +125,7 @@ def test_a_server_leaves_the_process_as_it_was(tiny: sphynx.Compiled, authority:
     unsaved = sphynx.Compiled(tiny.program, tiny.weights, "tiny")
     with sphynx.Server(unsaved, keys=authority / "server", listen="127.0.0.1:0") as server:
         assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-        with pytest.raises(sphynx.InputError, match="runs already"):
+        with pytest.raises(sphynx.InputError, match="already running"):
             server.start()
         with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path) as client:
             assert client.infer(pixels(3)).label in tiny.class_names

@@ -121,4 +121,4 @@ def test_what_is_not_a_picture_is_refused_with_a_remedy(scene: Scene, body: byte
     status, said = scene.request("POST", "ask?relu=gmw", body)
     assert status == 400 and "cannot be read" in json.loads(said)["what"] and json.loads(said)["remedy"]
     status, said = scene.request("POST", "ask?relu=none", png(pixels(0)))
-    assert status == 400 and "not a ReLU backend" in json.loads(said)["what"]
+    assert status == 400 and "not a valid ReLU backend" in json.loads(said)["what"]

@@ -89,7 +89,7 @@ def test_each_network_answers_for_itself(page: Page) -> None:
 @pytest.mark.parametrize("number", ["2", "-1", "x", "0x1", "99999999", "\u0661"])
 def test_a_network_that_is_not_there_is_refused(page: Page, number: str) -> None:
     status, said = page.call("GET", f"about?model={quote(number)}")
-    assert status == 400 and "is not the number of a model" in said["what"]
+    assert status == 400 and "is not a valid model number" in said["what"]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")

@@ -50,7 +50,7 @@ def test_both_return_what_they_saw() -> None:
         (fail, ask, "ValueError: the reason"),
         (prepare_for_long, fail, "ValueError: the reason"),  # before the server listens
         (serve, fail_once_told, "ValueError: the reason"),  # while it waits for the client to connect
-        (serve, die_once_told, "without a word"),
+        (serve, die_once_told, "without an error message"),
         (serve, fail_once_connected, "ValueError: the reason"),  # the server only sees a lost connection
     ],
 )

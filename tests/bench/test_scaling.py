@@ -78,7 +78,7 @@ def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("sizes", ["", "25.6k", "25.6k,", "25.6k, 25.6K", "25.6k,25600", "25.6k,25.5k"])
 def test_one_count_of_relus_makes_no_line(sizes: str) -> None:
-    with pytest.raises(InputError, match="not two sizes") as caught:
+    with pytest.raises(InputError, match="fewer than two different sizes") as caught:
         CliRunner().invoke(app, ["bench", "scaling", "--sizes", sizes], catch_exceptions=False)
     assert "25.6k,51.2k" in caught.value.remedy
 

@@ -52,17 +52,17 @@ def test_the_reason_is_shown_rather_than_what_followed_from_it() -> None:
 
 
 def test_one_that_dies_is_noticed_and_none_is_left_waiting() -> None:
-    with pytest.raises(SphynxError, match="without a word"), workers((double,), (die,)) as ends:
+    with pytest.raises(SphynxError, match="without an error message"), workers((double,), (die,)) as ends:
         values_of([told_by(ends[1])], **MENDING)
     assert multiprocessing.active_children() == []
 
 
 def test_one_that_dies_before_or_after_it_is_sent_a_word_is_noticed_alike() -> None:
     """The pipe then breaks, or is reset, where it otherwise only ends."""
-    with pytest.raises(SphynxError, match="without a word"), workers((die_without_reading,)) as (end,):
+    with pytest.raises(SphynxError, match="without an error message"), workers((die_without_reading,)) as (end,):
         tell(end, "unread")
         values_of([told_by(end)], **MENDING)
-    with pytest.raises(SphynxError, match="without a word"), workers((die,)) as (end,):
+    with pytest.raises(SphynxError, match="without an error message"), workers((die,)) as (end,):
         end.poll(None)
         tell(end, "too late")
         values_of([told_by(end)], **MENDING)

@@ -174,7 +174,7 @@ def test_an_onnx_network_is_shown_what_it_was_calibrated_on(
     "flags, message",
     [
         ((), "--calibrate DATA"),
-        (("--calibrate", "digits", "--mean", "0.1,0.2"), "0.1,0.2 is not a number for each of 1 channels"),
+        (("--calibrate", "digits", "--mean", "0.1,0.2"), "0.1,0.2 is not one number per channel (1)"),
         (("--calibrate", "digits", "--std", "half"), "half is not a number"),
         (("--calibrate", "digits", "--std", "0"), "not positive"),
     ],

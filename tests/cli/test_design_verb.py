@@ -173,20 +173,20 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
 def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
     common = ["design", "--data", "digits", "--relu-budget", "320", "-o", str(tmp_path / "run")]
     for words, message in (
-        (["--search", "--cells", "darts-v2"], "both given and searched"),
-        (["--fixed", "--reduce-at", "0,1"], "both fixed and given"),
+        (["--search", "--cells", "darts-v2"], "exclude each other"),
+        (["--fixed", "--reduce-at", "0,1"], "exclude each other"),
         (["--reduce-at", "0,9"], "outside 0"),
         (["--reduce-at", "0,1,2,3"], "has 704 ReLUs, the budget is 320"),  # one pixel stays one
-        (["--reduce-at", "0,1", "--reduce-cells", "3"], "for the search that places them"),
+        (["--reduce-at", "0,1", "--reduce-cells", "3"], "only applies to a search that places them"),
         (["--reduce-cells", "9"], "9 reduce cells cannot be placed"),
-        (["--random-cells", "2"], "random cells are ranked beside those that a search found"),
-        (["--search", "--set", "cells.reduce_at=[0]"], "the supernet reduces as its network will"),
-        (["--set", "epochs=3"], "names no value"),
+        (["--random-cells", "2"], "random cells are ranked only together with searched cells"),
+        (["--search", "--set", "cells.reduce_at=[0]"], "the reduce positions of the supernet follow its network"),
+        (["--set", "epochs=3"], "is not a value of a stage"),
         (["--set", "training.speed=3"], "unknown key"),
         (["--recipe", "slow"], "no training recipe"),
-        (["--time-budget", "soon"], "not a time"),
+        (["--time-budget", "soon"], "not a valid time"),
         (["--relu-budget", "100"], "no channels and depth"),
-        (["--relu-budget", "much"], "not a ReLU budget"),
+        (["--relu-budget", "much"], "not a valid ReLU budget"),
     ):
         with pytest.raises(InputError, match=message):
             run(*common, *words)
@@ -200,8 +200,8 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
     ("words", "remedy"),
     [
         (["--search", "--set", "cells.depth=1"], "Take fewer reduce cells, or a deeper supernet: --set cells.depth=3."),
-        (["--search", "--set", "cells.warmup=2"], "Write warmup = 0.25 (as the recipe has it) or the like."),
-        (["--set", "training.warmup_epochs=9"], "Write warmup_epochs = 1 (as the recipe has it) or the like."),
+        (["--search", "--set", "cells.warmup=2"], "Write warmup = 0.25 (as the recipe has it) or a similar value."),
+        (["--set", "training.warmup_epochs=9"], "Write warmup_epochs = 1 (as the recipe has it) or a similar value."),
         (
             ["--reduce-at", "3,1"],
             "Write positions from 0 to 4 in ascending order, such as 0,1: the network has 5 cells.",
@@ -242,7 +242,7 @@ def test_too_few_images_to_choose_cells_by_keep_the_published_ones(tmp_path: Pat
     assert len(asked["ranking"]) == 3 and asked["notes"] == []
     taken = json.loads(run(*words, "--random-cells", "0", "-o", str(tmp_path / "taken"), "--json"))
     assert taken["cells"] == "searched cells (gaea)"
-    with pytest.raises(InputError, match="both given and searched"):
+    with pytest.raises(InputError, match="exclude each other"):
         run(*words, "--cells", "darts-v2", "-o", str(tmp_path / "both"))
 
 

@@ -29,7 +29,7 @@ def test_a_figure_of_no_known_format_is_refused(verb: list[str], name: str, tmp_
 def test_a_folder_that_cannot_be_made_is_named_before_the_run_is_read(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for out in (tmp_path / "file", tmp_path / "file" / "compiled"):
-        with pytest.raises(InputError, match="cannot be made into a folder"):
+        with pytest.raises(InputError, match="the folder cannot be created"):
             CliRunner().invoke(app, ["compile", "no-such-run", "-o", str(out)], catch_exceptions=False)
     with pytest.raises(InputError, match="no-such-run"):
         CliRunner().invoke(app, ["compile", "no-such-run", "-o", str(tmp_path / "new")], catch_exceptions=False)
@@ -43,7 +43,7 @@ def test_a_failure_of_the_disk_is_one_line_and_a_remedy(full: str, tmp_path: Pat
         [sys.executable, "-m", "sphynx.cli.main", *run], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     error, remedy = done.stderr.splitlines()
-    assert done.returncode == 1 and error.startswith("error: ") and "room on its disk" in remedy
+    assert done.returncode == 1 and error.startswith("error: ") and "free disk space" in remedy
 
 
 @pytest.mark.parametrize("verb", MEASURING, ids=" ".join)

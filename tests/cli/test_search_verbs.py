@@ -106,7 +106,7 @@ def test_found_cells_are_ranked_beside_named_ones_that_cannot_win(tmp_path: Path
     assert summary["chosen"] == summary["results"][0]["genotype"]
     with pytest.raises(InputError, match="these cells have N=7, the search has 4"):
         run(*words, "-o", str(tmp_path / "other"), "--rank", str(training), "--beside", "sphynx")
-    with pytest.raises(InputError, match="nothing is ranked"):
+    with pytest.raises(InputError, match="there is no ranking to add them to"):
         run(*words, "-o", str(tmp_path / "other"), "--beside", file)
 
 
@@ -219,7 +219,7 @@ def test_settings_are_read_as_toml() -> None:
         "selection": "perturbation",
         "betas": [0.5, 0.9],
     }
-    with pytest.raises(InputError, match="not a setting"):
+    with pytest.raises(InputError, match="not a valid setting"):
         parse_settings(["epochs"])
 
 
@@ -271,9 +271,9 @@ def test_allocate_a_stream_by_relus_and_by_seconds(tmp_path: Path) -> None:
         str(tmp_path / "seconds"),
     )
     assert "gates" in shown and (tmp_path / "seconds" / "design.json").is_file()
-    with pytest.raises(InputError, match="a budget is of ReLUs, or of seconds"):
+    with pytest.raises(InputError, match="the budget must be in ReLUs, or in seconds"):
         run("allocate", str(start), "--data", "digits", "--latency-budget", "11ms", "-o", str(tmp_path / "none"))
-    with pytest.raises(InputError, match="only a stream's ReLUs"):
+    with pytest.raises(InputError, match="only be allocated in a stream"):
         cells = tmp_path / "cells.json"
         save_design(Design(SPHYNX, 1, 3, (0, 1), Shape(1, 8, 8), 10), cells)
         run("allocate", str(cells), "--data", "digits", "-o", str(tmp_path / "none"))

@@ -160,14 +160,14 @@ def test_a_stream_learns_from_kept_views_with_and_without_its_teacher(sphynx: Sp
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--views somewhere", "the recipe keeps no views"),
+        ("--views somewhere", "the recipe does not keep views"),
         ("--view-epochs 3", "distillation is none"),
         ("--distillation squared", "distillation needs both"),
         ("--teacher auto", "distillation needs both"),
         ("--resume perhaps", "'perhaps' is not one of 'auto', 'never'"),
-        ("--decay-epochs a,b", "is not a list"),
-        ("--schedule zigzag --optimizer lion", "2 faults"),
-        ("--device toaster", "no device"),
+        ("--decay-epochs a,b", "is not a valid list"),
+        ("--schedule zigzag --optimizer lion", "2 errors"),
+        ("--device toaster", "not a valid device"),
     ],
 )
 def test_train_checks_what_it_is_given(flags: str, message: str, sphynx: Sphynx) -> None:
@@ -192,10 +192,10 @@ def test_recipes(sphynx: Sphynx) -> None:
     assert "paper-tiny" in sphynx("recipes", "ls").out
     assert sphynx("recipes", "cp", "fast", "mine.toml").code == 0
     assert "already" in sphynx("recipes", "cp", "fast", "mine.toml").err
-    assert sphynx("recipes", "validate", "mine.toml", "smoke").out == "mine.toml: good\nsmoke: good\n"
+    assert sphynx("recipes", "validate", "mine.toml", "smoke").out == "mine.toml: valid\nsmoke: valid\n"
     Path("mine.toml").write_text("epochs = -1\nmixup = -2\n")
     bad = sphynx("recipes", "validate", "mine.toml")
-    assert bad.code == 2 and "2 faults" in bad.err
+    assert bad.code == 2 and "2 errors" in bad.err
 
 
 def test_recipes_of_searches_stand_beside_those_of_training(sphynx: Sphynx) -> None:
@@ -207,7 +207,7 @@ def test_recipes_of_searches_stand_beside_those_of_training(sphynx: Sphynx) -> N
     }
     assert "supernet C=5 D=8" in sphynx("recipes", "ls").out
     assert sphynx("recipes", "cp", "search-small", "mine.toml").code == 0
-    assert sphynx("recipes", "validate", "mine.toml", "--stage", "search").out == "mine.toml: good\n"
+    assert sphynx("recipes", "validate", "mine.toml", "--stage", "search").out == "mine.toml: valid\n"
     assert sphynx("recipes", "validate", "placement-fast").code == 0
     as_training = sphynx("recipes", "validate", "mine.toml")
     assert as_training.code == 2 and "unknown key 'random_candidates'" in as_training.err
@@ -224,7 +224,7 @@ def test_eval_tells_the_worst_classes(sphynx: Sphynx) -> None:
     assert sorted((one["name"], one["images"]) for one in shown["classes"]) == [("a", 4), ("b", 4), ("c", 4)]
     right = sum(one["accuracy"] * one["images"] for one in shown["classes"])
     assert right == pytest.approx(shown["accuracy"] * shown["images"])
-    assert "most often taken for" in sphynx(*words).out
+    assert "most often confused with" in sphynx(*words).out
     assert "classes" not in json.loads(sphynx(*words[:-1], "--json").out)
 
 
@@ -249,7 +249,7 @@ def test_later_commands_find_the_data_again(stream: tuple[str, ...], sphynx: Sph
     lost = sphynx("check", "compiled")
     assert lost.code == 2 and "made with cannot be opened" in lost.err and "--data DATA" in lost.err
     Path("compiled/data.json").unlink()
-    assert "does not say which data" in sphynx("check", "compiled").err
+    assert "does not name the data" in sphynx("check", "compiled").err
 
 
 @pytest.mark.parametrize("stream", [(), ("--stream",)], ids=["in memory", "streamed"])
@@ -290,7 +290,7 @@ def test_data(sphynx: Sphynx) -> None:
     assert "3x4x4 images, 3 classes" in sphynx("data", "show", "images").out
     streamed = json.loads(sphynx("data", "show", "images", "--stream", "--image-size", "4", "--json").out)
     assert streamed["class_counts"] == shown["class_counts"] and streamed["image"] == [3, 4, 4]
-    assert "streamed images need a size" in sphynx("data", "show", "images", "--stream").err
+    assert "streamed images need an image size" in sphynx("data", "show", "images", "--stream").err
     missing = sphynx("data", "show", "cifar100")
     assert missing.code == 2 and "sphynx data get cifar100" in missing.err
     assert sphynx("data", "get", "no-such-name").code == 2

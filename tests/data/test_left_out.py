@@ -94,8 +94,8 @@ def test_formats_that_are_passed_over_are_counted(tmp_path: Path) -> None:
     data = open_data(str(tmp_path))
     assert data.left_out == LeftOut((), {".heic": 2, ".gif": 1, "": 1}, ("unsorted",))
     said = data.left_out.lines()
-    assert said[0].startswith("passed over 2 .heic, 1 without an ending and 1 .gif: PNG, JPEG")
-    assert said[1] == "passed over beside train/ and test/: unsorted/"
+    assert said[0].startswith("skipped 2 .heic, 1 without an ending and 1 .gif: PNG, JPEG")
+    assert said[1] == "skipped beside train/ and test/: unsorted/"
     assert open_data("digits").left_out.lines() == []
 
 
@@ -103,7 +103,7 @@ def test_a_class_of_other_formats_says_which(tmp_path: Path) -> None:
     write_classes(tmp_path)
     (tmp_path / "wasp").mkdir()
     (tmp_path / "wasp" / "1.heic").write_text("x")
-    with pytest.raises(InputError, match=r"wasp: the class folder holds no images, only 1 \.heic: PNG, JPEG"):
+    with pytest.raises(InputError, match=r"wasp: the class folder contains no images, only 1 \.heic: PNG, JPEG"):
         open_data(str(tmp_path))
 
 

@@ -163,7 +163,7 @@ def test_an_empty_class_is_named(tmp_path: Path) -> None:
     write_classes(tmp_path / "train")
     write_classes(tmp_path / "test")
     (tmp_path / "train" / "wasp").mkdir()
-    with pytest.raises(InputError, match=r"train/wasp: the class folder holds no images"):
+    with pytest.raises(InputError, match=r"train/wasp: the class folder contains no images"):
         open_data(str(tmp_path))
 
 

@@ -47,7 +47,7 @@ def test_sixteen_bits_lose_their_lower_half(ending: str, tmp_path: Path) -> None
 
 def test_numbers_without_a_white_are_refused(tmp_path: Path) -> None:
     Image.fromarray(np.eye(8, dtype=np.float32)).save(tmp_path / "depth.tif")
-    with pytest.raises(InputError, match=r"depth\.tif: its pixels are numbers of 32 bits"):
+    with pytest.raises(InputError, match=r"depth\.tif: its pixels are 32-bit numbers"):
         decode_image(tmp_path / "depth.tif", "depth.tif")
 
 

@@ -75,7 +75,7 @@ def test_a_random_crop_of_a_constant_image_is_constant() -> None:
 
 
 def test_streaming_needs_a_size_and_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="need a size"):
+    with pytest.raises(InputError, match="need an image size"):
         open_any(str(tmp_path), stream=True)
     with pytest.raises(InputError, match="no such folder"):
         open_any("digits", image_size=8, stream=True)

@@ -42,7 +42,7 @@ def scene() -> Scene:
 
 def test_costs_are_medians_per_protocol() -> None:
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in cost_rows(scene())]
-    assert [row["ReLUs by"] for row in rows] == ["GMW", "garbled circuits"]
+    assert [row["backend"] for row in rows] == ["GMW", "garbled circuits"]
     assert rows[0][">online"] == "30 ms" and rows[1][">online"] == "80 ms"
     assert rows[0][">exact"] == "2 of 2" and rows[0][">in the clear"] == "4 ms"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sphynx.design import forecast as module
-from sphynx.design.forecast import dear_cells
+from sphynx.design.forecast import expensive_cells
 from sphynx.design.timing import Estimate, RunEnd
 from sphynx.errors import InputError
 from sphynx.search.placement.algorithm import load_placement_recipe
@@ -55,7 +55,7 @@ def by_stage(estimates: tuple[Estimate, ...]) -> dict[str, Estimate]:
     return {estimate.stage: estimate for estimate in estimates}
 
 
-def test_cells_that_are_not_found_yet_are_timed_as_dear_ones(tmp_path: Path, timed: list[tuple[str, Any]]) -> None:
+def test_cells_that_are_not_found_yet_are_timed_as_expensive_ones(tmp_path: Path, timed: list[tuple[str, Any]]) -> None:
     asked = pipeline(tmp_path, rivals=3)
     estimates = by_stage(asked.forecast.estimates())
 
@@ -65,23 +65,23 @@ def test_cells_that_are_not_found_yet_are_timed_as_dear_ones(tmp_path: Path, tim
     space = CellSpace(asked.request.search.nodes)
     drawn = sorted(multiplications(network(cells)) for cells in random_cells(space, module.DRAWN, 0).values())
     typical, published = drawn[module.DRAWN // 2], multiplications(network(SPHYNX))
-    dear = multiplications(network(dear_cells(space)))
-    assert estimates["training"].epoch_seconds == dear > typical
+    expensive = multiplications(network(expensive_cells(space)))
+    assert estimates["training"].epoch_seconds == expensive > typical
     assert estimates["comparison"].epoch_seconds == pytest.approx((typical + published) / 2)
-    assert estimates["ranking"].epoch_seconds == pytest.approx(0.8 * (dear + published + 3 * typical) / 5)
+    assert estimates["ranking"].epoch_seconds == pytest.approx(0.8 * (expensive + published + 3 * typical) / 5)
     placed = next(design for what, design in timed if what == "placement")
-    assert multiplications(network(placed.genotype)) == dear
+    assert multiplications(network(placed.genotype)) == expensive
     assert [what for what, _ in timed].count("training") == 3  # each network once
 
 
-def test_dear_cells_cost_more_than_the_published_and_the_usual_random_ones() -> None:
+def test_expensive_cells_cost_more_than_the_published_and_the_usual_random_ones() -> None:
     design = Design(SPHYNX, 5, 5, (0, 1, 3), Shape(3, 32, 32), conv_stack="single")
 
     def cost(cells: Genotype) -> int:
         return multiplications(dataclasses.replace(design, genotype=cells))
 
     drawn = sorted(cost(cells) for cells in random_cells(CellSpace(), 100, 0).values())
-    assert drawn[90] < cost(dear_cells(CellSpace())) and cost(SPHYNX) < drawn[50]
+    assert drawn[90] < cost(expensive_cells(CellSpace())) and cost(SPHYNX) < drawn[50]
 
 
 def test_given_cells_are_timed_themselves(tmp_path: Path, timed: list[tuple[str, Any]]) -> None:

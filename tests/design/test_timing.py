@@ -74,5 +74,5 @@ def test_a_ranking_is_fitted_by_what_its_rounds_cost() -> None:
 def test_durations_are_read_and_nonsense_is_refused() -> None:
     assert [parse_duration(text) for text in ("90s", "15m", "1h30m", "0.5h")] == [90, 900, 5400, 1800]
     for text in ("", "15", "m", "-3m", "soon"):
-        with pytest.raises(InputError, match="not a time"):
+        with pytest.raises(InputError, match="not a valid time"):
             parse_duration(text)

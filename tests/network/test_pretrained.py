@@ -79,9 +79,9 @@ def test_a_packed_model_teaches(packed: tuple[Path, Path], tmp_path: Path) -> No
 
 def test_packing_refuses(packed: tuple[Path, Path]) -> None:
     run, models = packed
-    with pytest.raises(InputError, match="such a model already"):
+    with pytest.raises(InputError, match="already exists"):
         pack(run, "stripes", models)
-    with pytest.raises(InputError, match="is no name"):
+    with pytest.raises(InputError, match="is not a valid name"):
         pack(run, "../stripes", models)
     with pytest.raises(InputError, match=r"no trained model|cannot be read"):
         pack(run.parent, "both-seeds", models)  # a summary, not a run

@@ -57,7 +57,7 @@ def test_the_program_of_another_network_is_refused(tmp_path: Path) -> None:
     save_random_model(tmp_path)
     compile_model(tmp_path)
     save_random_model(tmp_path, depth=3)
-    with pytest.raises(InputError, match="another network") as refusal:
+    with pytest.raises(InputError, match="not compiled from the model") as refusal:
         derive_weights(tmp_path, tmp_path / "program", load_program(tmp_path / "program"))
     assert "--derivable" in refusal.value.remedy
 

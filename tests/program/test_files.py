@@ -289,5 +289,5 @@ def test_no_name_steers_a_clients_terminal(change: Callable[[dict[str, Any]], No
 @pytest.mark.parametrize("kind", FOREIGN_KINDS)
 def test_weights_of_kinds_that_numpy_does_not_have_are_refused(kind: str, folder: Path) -> None:
     change_kind(folder / WEIGHTS, kind)
-    with pytest.raises(InputError, match=f"numbers of another kind \\({kind}"):
+    with pytest.raises(InputError, match=f"numbers of an unexpected type \\({kind}"):
         load_weights(folder, small_program())

@@ -54,7 +54,7 @@ def test_bundles_are_as_large_as_those_on_the_disk(tmp_path: Path) -> None:
 def test_rates_as_they_may_be_written() -> None:
     assert [parse_rate(text) for text in ("100/s", "30/min", "36/h", "2", "86400/day")] == [100, 0.5, 0.01, 2, 1]
     for wrong in ("", "fast", "1/year", "-1/s", "0/s", "inf"):
-        with pytest.raises(InputError, match="is not a rate"):
+        with pytest.raises(InputError, match="is not a valid rate"):
             parse_rate(wrong)
 
 

@@ -286,7 +286,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         load_bundle(path)
     path.write_bytes(whole)
     path.chmod(0o644)
-    with pytest.raises(InputError, match="others may read"):
+    with pytest.raises(InputError, match="other users may read"):
         load_bundle(path)
     with pytest.raises(InputError, match="no such bundle"):
         load_bundle(tmp_path / "none")

@@ -1,4 +1,4 @@
-"""The public plan: complete, in an order that works, and never dearer than each map planned by itself."""
+"""The public plan: complete, in an order that works, and never more expensive than each map planned by itself."""
 
 import numpy as np
 import pytest

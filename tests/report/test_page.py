@@ -200,17 +200,17 @@ def test_a_design_run_shows_its_comparison_and_its_runs(tmp_path: Path) -> None:
 
 
 def test_what_is_no_input_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no run and no results file"):
+    with pytest.raises(InputError, match="neither a run nor a results file"):
         make(tmp_path)
     (tmp_path / "odd.json").write_text('{"rows": [1]}')
-    with pytest.raises(InputError, match="no results file"):
+    with pytest.raises(InputError, match="neither a results file"):
         make(tmp_path / "odd.json")
 
 
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"layers": [{"name": "a"}]}, "layers: entry 0: 3 faults"),
+        ({"layers": [{"name": "a"}]}, "layers: entry 0: 3 errors"),
         ({"timeline": [{"party": "a", "phase": "online", "name": "b", "start_s": 0, "end_s": float("nan")}]}, "end_s"),
         ({"timeline": [{"party": "a", "phase": "online", "name": "b", "start_s": "0", "end_s": 1}]}, "start_s"),
         ({"layers": {"name": "a"}}, "layers: expected a list"),

@@ -113,7 +113,7 @@ def test_errors_come_back_as_what_they_were(sweep: Sweep) -> None:
 
 
 def test_a_ray_that_is_not_there(cluster: str) -> None:  # noqa: ARG001 - ray is installed
-    with pytest.raises(InputError, match="no Ray to connect to"), open_sweep("127.0.0.1:1", QUIET, "again"):
+    with pytest.raises(InputError, match="no Ray cluster can be reached"), open_sweep("127.0.0.1:1", QUIET, "again"):
         pass
 
 

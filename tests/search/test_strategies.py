@@ -251,7 +251,7 @@ def test_recipes_and_strategies_by_name() -> None:
     assert channel_divisor("darts", SearchRecipe()) == 1
     with pytest.raises(InputError, match="no strategy"):
         channel_divisor("evolution", SearchRecipe())
-    with pytest.raises(InputError, match="2 faults"):
+    with pytest.raises(InputError, match="2 errors"):
         load_recipe("paper", {"epochs": 0, "warmup": 1.0})
     with pytest.raises(InputError, match="no search recipe of that name"):
         load_recipe("nonsense")

@@ -80,7 +80,9 @@ def test_where_memory_is_short_who_reads_is_served_and_who_does_not_is_cut_off(
         assert "sphynx_unread_bytes 0" in server.render_metrics()
 
 
-@pytest.mark.parametrize(("wants_answer", "why"), [(False, "did not answer in time"), (True, "renews its keys")])
+@pytest.mark.parametrize(
+    ("wants_answer", "why"), [(False, "did not answer in time"), (True, "keeps renewing its keys")]
+)
 def test_records_without_data_do_not_stop_the_clock(
     authority: Path, tmp_path: Path, wants_answer: bool, why: str
 ) -> None:

@@ -111,7 +111,7 @@ def test_work_that_takes_too_long_is_cut_off(tmp_path: Path, authority: Path) ->
 def test_a_full_disk_is_said_before_the_work_is_done(tmp_path: Path, authority: Path) -> None:
     log = io.StringIO()
     with serving(tmp_path, authority, Limits(quota_bytes=1000), log) as (client, _):
-        with client, pytest.raises(PeerGaveUpError, match=r"no room for another bundle$"):
+        with client, pytest.raises(PeerGaveUpError, match=r"no space for another bundle$"):
             client.prepare(1, relu="gmw")
         with client:
             assert not client.ready

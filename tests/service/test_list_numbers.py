@@ -173,7 +173,7 @@ def test_by_an_overdue_list_a_server_does_not_start_and_a_client_is_warned(
     good = (folder / "server" / "revoked.pem").read_bytes()
     monkeypatch.setattr(keys, "LIST_DAYS", A_MINUTE_AGO)
     keys.refresh(folder)
-    with pytest.raises(InputError, match="is overdue: nobody would be let in"):
+    with pytest.raises(InputError, match="is overdue: no client would be admitted"):
         check_server_keys(folder / "server")
     (folder / "server" / "revoked.pem").write_bytes(good)
     warned: list[str] = []

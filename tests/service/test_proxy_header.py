@@ -72,7 +72,7 @@ def test_every_length_is_checked(
     if size in ends:
         assert parsed(cut) == str(source)
     else:
-        with pytest.raises(HandshakeError, match="cut short"):
+        with pytest.raises(HandshakeError, match="incomplete"):
             parsed(cut)
 
 
@@ -97,7 +97,7 @@ def test_anything_else_is_refused_or_read_and_nothing_else(garbage: bytes, place
         (13, 0x00, "not for TCP"),  # unspecified
         (13, 0x12, "not for TCP"),  # UDP
         (13, 0x31, "not for TCP"),  # a Unix socket
-        (13, 0x21, "addresses are cut short"),  # IPv6 in 12 bytes
+        (13, 0x21, "addresses are incomplete"),  # IPv6 in 12 bytes
         (14, 0xFF, "its length is"),
     ],
 )
@@ -156,4 +156,4 @@ def test_a_proxys_word_counts_and_nobody_elses(tmp_path: Path, authority: Path) 
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert [line["address"] for line in lines if line["event"] == "connected"] == ["203.0.113.7", "127.0.0.1"]
     failed = {line["address"]: line["why"] for line in lines if line["event"] == "handshake_failed"}
-    assert "no valid PROXY header" in failed["127.0.0.2"] and "PROXY" not in failed["127.0.0.1"]
+    assert "not a valid PROXY header" in failed["127.0.0.2"] and "PROXY" not in failed["127.0.0.1"]

@@ -146,7 +146,7 @@ def test_a_restart_of_the_machine_costs_the_bundles(tmp_path: Path, monkeypatch:
         put(store, some_entry())
     with Store(tmp_path / "state", quota_bytes=QUOTA, tell=told.append) as store:
         assert len(store.ready()) == 1
-    assert [line for line in told if "the machine was started anew" in line] == told and len(told) == 1
+    assert [line for line in told if "the machine was restarted" in line] == told and len(told) == 1
 
 
 def test_a_file_s_home(tmp_path: Path) -> None:

@@ -392,7 +392,7 @@ def test_a_file_of_kinds_that_numpy_does_not_have_is_refused_and_spent(kind: str
     file = tmp_path / BUNDLES / entry.bundle_id.hex()
     change_kind(file, kind)
     with Store(tmp_path, quota_bytes=QUOTA) as store:
-        with pytest.raises(BundleRefusedError, match=f"numbers of another kind \\({kind}"):
+        with pytest.raises(BundleRefusedError, match=f"numbers of an unexpected type \\({kind}"):
             store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
         assert store.ledger.state(entry.bundle_id) == "burned" and not file.exists()
 

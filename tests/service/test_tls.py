@@ -151,7 +151,7 @@ def test_keys_that_no_client_would_accept_are_refused_before_serving(authority: 
 def test_a_readable_private_key_and_missing_files_are_refused(authority: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(authority / "alice", tmp_path / "alice"))
     (copy / "key.pem").chmod(0o640)
-    with pytest.raises(InputError, match="others on this machine"):
+    with pytest.raises(InputError, match="other users of this machine"):
         client_context(copy)
     (copy / "revoked.pem").unlink()
     with pytest.raises(InputError, match=r"there is no revoked\.pem"):

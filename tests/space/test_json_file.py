@@ -30,7 +30,7 @@ def test_failures_are_named(tmp_path: Path) -> None:
 def test_values_that_python_does_not_read_are_refused_like_others(text: str, tmp_path: Path) -> None:
     file = tmp_path / "design.json"
     file.write_text(text)
-    with pytest.raises(InputError, match="nested too deep or too long"):
+    with pytest.raises(InputError, match="nested too deeply or too long"):
         read_json(file)
     with pytest.raises(InputError):
         RunFolder(tmp_path).read_json(file.name)

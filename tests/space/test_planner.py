@@ -24,7 +24,7 @@ def test_budgets_as_people_write_them(text: str, budget: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "k", "-5", "0", "5g", "1e3", "0.0001k", "fifty"])
 def test_what_is_not_a_budget(text: str) -> None:
-    with pytest.raises(InputError, match="not a ReLU budget"):
+    with pytest.raises(InputError, match="not a valid ReLU budget"):
         parse_relu_budget(text)
 
 
@@ -35,7 +35,7 @@ def test_tolerances(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "100%", "-1%", "x"])
 def test_what_is_not_a_tolerance(text: str) -> None:
-    with pytest.raises(InputError, match="not a tolerance"):
+    with pytest.raises(InputError, match="not a valid tolerance"):
         parse_percentage(text)
 
 

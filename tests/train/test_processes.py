@@ -70,7 +70,7 @@ def test_two_processes_train_one_network(tmp_path: Path) -> None:
 
 def test_devices_are_checked() -> None:
     assert pick_device("cpu").type == "cpu"
-    with pytest.raises(InputError, match="no device"):
+    with pytest.raises(InputError, match="not a valid device"):
         pick_device("toaster")
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match="no usable GPU"):

@@ -76,12 +76,12 @@ def test_all_faults_at_once(tmp_path: Path) -> None:
     file.write_text('epochs = "ten"\nschedule = "linear"\ncolour = 3\n')
     with pytest.raises(InputError) as caught:
         load_recipe(str(file))
-    for part in ("mine.toml", "3 faults", "epochs", "schedule", "'colour'"):
+    for part in ("mine.toml", "3 errors", "epochs", "schedule", "'colour'"):
         assert part in str(caught.value)
     file.write_text('epochs = 0\ndrop_path = 1.5\nlearning_rate = 0\nschedule = "step"\ndecay_epochs = [3, 2]\n')
     with pytest.raises(InputError) as caught:
         load_recipe(str(file))
-    for part in ("4 faults", "epochs must", "drop_path must", "learning_rate must", "decay_epochs must ascend"):
+    for part in ("4 errors", "epochs must", "drop_path must", "learning_rate must", "decay_epochs must ascend"):
         assert part in str(caught.value)
 
 
@@ -96,5 +96,5 @@ def test_what_is_no_recipe_is_named(tmp_path: Path) -> None:
         load_recipe("nowhere")
     assert "paper-cifar100" in caught.value.remedy
     (tmp_path / "bad.toml").write_text("epochs = = 3")
-    with pytest.raises(InputError, match="not TOML"):
+    with pytest.raises(InputError, match="not valid TOML"):
         load_recipe(str(tmp_path / "bad.toml"))

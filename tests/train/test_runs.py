@@ -60,5 +60,5 @@ def test_a_given_teacher_must_fit_the_data(tmp_path: Path) -> None:
     save_design(dataclasses.replace(DESIGN, classes=4), tmp_path / "t" / "design.json")
     with pytest.raises(InputError):
         load_model(tmp_path / "t")
-    with pytest.raises(InputError, match="automatic teacher only for"):
+    with pytest.raises(InputError, match="automatic teacher needs"):
         teacher_design(dataclasses.replace(DESIGN, inner_relus=True))

@@ -167,7 +167,9 @@ class Compiled:
         every = data.test if split == "test" else data.train
         if isinstance(every, StreamedSet) and not images:
             raise InputError(
-                "streamed images are checked by a sample", where="--images", remedy="Say how many: --images 1000."
+                "streamed images can only be checked on a sample",
+                where="--images",
+                remedy="Give its size: --images 1000.",
             )
         return every.sample(images)
 
@@ -220,7 +222,7 @@ def compile(
     if isinstance(network, TrainedNetwork):
         if mean is not None or std is not None:
             raise InputError(
-                "a trained run has its own",
+                "a trained run has its own normalisation",
                 where="--mean, --std",
                 remedy="Leave them out: they are for networks from elsewhere.",
             )
@@ -243,7 +245,7 @@ def _opened(
 
     if calibrate is None:
         where = type(module).__name__
-        raise InputError("a torch module does not say which data it knows", where=where, remedy="Give calibrate.")
+        raise InputError("a torch module does not name its training data", where=where, remedy="Give calibrate=DATA.")
     if not isinstance(calibrate, str | Path):
         return calibrate
     return open_known(str(calibrate), image_size, stream, None, where="compile", flag="--calibrate")
@@ -268,7 +270,7 @@ def _read_module(
         return read_trained(TrainedNetwork(module.design.name, module.eval(), means, deviations))
     if example is not None and tuple(example.shape[-3:]) != tuple(data.image):
         raise InputError(
-            f"it is an image of {list(example.shape)}, and the data have images of {data.image}",
+            f"it is an image of {list(example.shape)}, but the data have images of {data.image}",
             where="example",
             remedy="Give an example like the images of calibrate, which are resized with image_size.",
         )

@@ -160,7 +160,11 @@ def search_cells(
     """
     folder, chosen_device, voice = Path(out), pick_device(device), _voice(progress)
     if (random_cells or beside) and not rank_recipe:
-        raise InputError("nothing is ranked", where="--random-cells, --beside", remedy="Give --rank fast, or neither.")
+        raise InputError(
+            "there is no ranking to add them to",
+            where="--random-cells, --beside",
+            remedy="Give --rank fast, or neither.",
+        )
     refuse_old_run(folder, "auto" if resume else "never")
     images = _opened(data)
     chosen = search_recipe(recipe, settings, images)
@@ -308,7 +312,7 @@ def train_network(
                 ray=ray,
             )
     if ray != HERE and processes.world > 1:
-        raise InputError("torchrun and Ray at once", where="--ray", remedy="Use one of them.")
+        raise InputError("torchrun and Ray cannot be combined", where="--ray", remedy="Use one of them.")
     folder, kept_views = Path(out), None if views is None else Path(views)
     described = read_design(Path(design)) if isinstance(design, str | Path) else design
     refuse_old_run(folder, "auto" if resume else "never")
@@ -351,7 +355,9 @@ def _opened(data: Data | str | Path) -> Data:
 
 def _check_teacher(teacher: TrainedNetwork | str | Path | None, views: Path | None, recipe: Recipe) -> None:
     if views is not None and not recipe.view_epochs:
-        raise InputError("the recipe keeps no views", where="--views", remedy="Give --view-epochs N, or leave it out.")
+        raise InputError(
+            "the recipe does not keep views", where="--views", remedy="Give --view-epochs N, or leave it out."
+        )
     if views is not None and views.is_file() and recipe.distillation != "none":
         return
     if (recipe.distillation != "none") != (teacher is not None):

@@ -68,7 +68,7 @@ class Server:
     def start(self) -> Self:
         """Serves in a thread of its own. When this returns clients can connect; what is wrong is raised here."""
         if self._hosted is not None:
-            raise InputError("it runs already", where=self.address, remedy="Stop it first.")
+            raise InputError("the server is already running", where=self.address, remedy="Stop it first.")
         hosted = self._open.enter_context(self._opened())
         self._hosted = hosted
         self._thread = threading.Thread(target=hosted.server.serve, name="sphynx-server", daemon=True)
@@ -112,7 +112,9 @@ class Server:
     @property
     def _running(self) -> Hosted:
         if self._hosted is None:
-            raise InputError("the server does not run", where="Server", remedy="Call start, or use it in a with block.")
+            raise InputError(
+                "the server is not running", where="Server", remedy="Call start(), or use the server in a with block."
+            )
         return self._hosted
 
     @contextmanager

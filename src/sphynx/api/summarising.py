@@ -54,12 +54,14 @@ def summarise(
     trained = _trained(first)
     opened, why = _data(trained, program, data)
     if opened is None:
-        known = known.with_missing(f"Errors by class and sample answers are not here: {why}")
+        known = known.with_missing(f"Errors by class and sample answers are not shown: {why}")
     elif trained is not None or program is not None:
         known = _with_classes(known, trained, program, opened, tell)
     if program is None:
         command = f"sphynx compile {first} -o compiled/{first.resolve().name}"
-        return known.with_missing(f"Private answers and their cost are not here, since it is not compiled: {command}")
+        return known.with_missing(
+            f"Private answers and their cost are not shown because the network is not compiled: {command}"
+        )
     known = _with_cost(known, program, sources, tell)
     return known if opened is None or not ask else _with_answers(known, program, opened, ask, tell)
 

@@ -65,7 +65,7 @@ class Network:
         compiled = self.desk.parties.compiled
         if compiled is None:
             raise InputError(
-                "the weights are the server's", where="in the clear", remedy="Start the page with --local MODEL."
+                "only the server has the weights", where="in the clear", remedy="Start the page with --local MODEL."
             )
         start_s = time.monotonic()
         logits: np.ndarray[Any, np.dtype[np.int64]] = interpret(compiled.program, compiled.weights, pixels[None])[0]
@@ -80,7 +80,7 @@ class Network:
 
     def sample(self, name: str) -> Image:
         if name not in self.samples:
-            raise InputError(f"{name!r} is not a sample", remedy=f"Choose one of: {', '.join(self.samples)}.")
+            raise InputError(f"{name!r} is not a valid sample", remedy=f"Choose one of: {', '.join(self.samples)}.")
         return self.samples[name]
 
 
@@ -88,4 +88,6 @@ def chosen_relu(options: Mapping[str, str]) -> Backend:
     for backend in BACKENDS:
         if options.get("relu") == backend:
             return backend
-    raise InputError(f"{options.get('relu')!r} is not a ReLU backend", remedy=f"Choose one of: {', '.join(BACKENDS)}.")
+    raise InputError(
+        f"{options.get('relu')!r} is not a valid ReLU backend", remedy=f"Choose one of: {', '.join(BACKENDS)}."
+    )

@@ -43,7 +43,7 @@ def run_page(
         tell_address(page.url)
         if not (in_browser and webbrowser.open(page.url)):
             tell("Open this address in a browser on this machine.")
-        tell("Ctrl-C ends it.")
+        tell("Press Ctrl-C to stop.")
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
         page.close()

@@ -95,7 +95,7 @@ class App:
         """The one that a request names by its number; the first unless it does."""
         number = options.get("model", "0")
         if not (number.isascii() and number.isdecimal() and len(number) < 4 and int(number) < len(self.networks)):
-            raise InputError(f"{number!r} is not the number of a model", remedy=f"Give 0 to {len(self.networks) - 1}.")
+            raise InputError(f"{number!r} is not a valid model number", remedy=f"Give 0 to {len(self.networks) - 1}.")
         return self.networks[int(number)]
 
 
@@ -159,14 +159,14 @@ class _Handler(BaseHTTPRequestHandler):
         """None: it was refused."""
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdecimal()) or "Transfer-Encoding" in self.headers:
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "its length must be said beforehand")
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "a Content-Length header is required")
             return None
         if len(length) > 12 or int(length) > MOST_UPLOADED_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_UPLOADED_BYTES >> 20} MiB")
             return None
         body = self.rfile.read(int(length))
         if len(body) < int(length):
-            self._refuse(HTTPStatus.BAD_REQUEST, "it ends early")
+            self._refuse(HTTPStatus.BAD_REQUEST, "the body is incomplete")
             return None
         return body
 

@@ -54,7 +54,7 @@ def told_by(end: Connection) -> Told:
         outcome, value = end.recv()
         return outcome, value
     except (EOFError, OSError):  # the latter where it had not yet read what it was sent
-        return "failed", "the process ended without a word (was it killed for its memory?)"
+        return "failed", "the process ended without an error message (perhaps it ran out of memory)"
 
 
 def told_by_all(ends: Sequence[Connection]) -> list[Told]:

@@ -33,10 +33,13 @@ def allocate(
         ),
     ] = "gumbel",
     relu_budget: Annotated[
-        str, typer.Option("--relu-budget", help="25.6k or 25600. Default: as many as the design has.")
+        str, typer.Option("--relu-budget", help="25.6k or 25600. [default: as many as the design has]")
     ] = "",
     latency_budget: Annotated[
-        str, typer.Option("--latency-budget", help="Instead: seconds online, such as 90ms, by --prices.")
+        str,
+        typer.Option(
+            "--latency-budget", help="Instead of --relu-budget: online latency, such as 90ms; needs --prices."
+        ),
     ] = "",
     prices: Annotated[
         Path | None, typer.Option("--prices", help="A table of `sphynx estimate DESIGN --prices FILE`.")
@@ -62,11 +65,9 @@ def allocate(
     parts: Annotated[
         int, typer.Option("--parts", min=1, help="gumbel: the number of parts in which stages share the budget.")
     ] = 6,
-    randoms: Annotated[
-        int, typer.Option("--randoms", min=0, help="gumbel: random allocations beside, as control.")
-    ] = 4,
+    randoms: Annotated[int, typer.Option("--randoms", min=0, help="gumbel: random allocations to compare with.")] = 4,
     factor: Annotated[
-        float, typer.Option("--factor", min=1.0, help="gates: the start has this many times the channels.")
+        float, typer.Option("--factor", min=1.0, help="gates: start with this many times the channels.")
     ] = 2.0,
     settings: opt.SetOption = None,
     exhaustive: Annotated[
@@ -110,12 +111,18 @@ def allocate(
     start = load_any_design(design)
     if not isinstance(start, StreamDesign):
         raise InputError(
-            "only a stream's ReLUs can be allocated", where=str(design), remedy="Plan one: sphynx plan --family stream."
+            "ReLUs can only be allocated in a stream network",
+            where=str(design),
+            remedy="Plan one: sphynx plan --family stream.",
         )
     if exhaustive and method == "gates":
-        raise InputError("gates have no candidates", where="--exhaustive", remedy="Leave it out, or use gumbel.")
+        raise InputError(
+            "the method gates has no candidates to train", where="--exhaustive", remedy="Leave it out, or use gumbel."
+        )
     if (views or teacher) and not training:
-        raise InputError("nothing listens to a teacher", where="--views, --teacher", remedy="Give --training frontier.")
+        raise InputError(
+            "a teacher needs a training recipe", where="--views, --teacher", remedy="Give --training frontier."
+        )
     budget = _budget(start, relu_budget, latency_budget, prices, multiple)
     values = opt.parse_settings(settings)
     of_training = {name.removeprefix(TRAINING): values.pop(name) for name in list(values) if name.startswith(TRAINING)}
@@ -180,7 +187,7 @@ def _budget(design: StreamDesign, relus: str, latency: str, prices: Path | None,
 
     if (relus and latency) or bool(latency) != (prices is not None):
         raise InputError(
-            "a budget is of ReLUs, or of seconds with a table of prices",
+            "the budget must be in ReLUs, or in seconds with a table of prices",
             where="--latency-budget, --prices",
             remedy="Give --relu-budget, or both --latency-budget and --prices.",
         )

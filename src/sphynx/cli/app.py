@@ -24,24 +24,33 @@ def app(
     local: Annotated[
         list[str] | None,
         typer.Option(
-            "--local", metavar="MODEL", help=f"Both parties here: a folder or a model ({USUAL_MODEL}). Repeatable."
+            "--local",
+            metavar="MODEL",
+            help=f"Run both parties here: a compiled folder or a model ({USUAL_MODEL}). Repeatable.",
         ),
     ] = None,
     server: Annotated[
         str, typer.Option("--server", metavar="HOST:PORT", help="A server elsewhere; needs --keys.")
     ] = "",
     keys: Annotated[Path | None, typer.Option("--keys", help="Your folder from `sphynx keys issue`.")] = None,
-    state: Annotated[Path | None, typer.Option("--state", help="Where your bundles are kept (KEYS/bundles).")] = None,
+    state: Annotated[
+        Path | None, typer.Option("--state", help="Where to keep your bundles. [default: KEYS/bundles]")
+    ] = None,
     relu: Annotated[
-        Backend, typer.Option("--relu", help="At first: gmw (few bytes) or gc (few rounds). The page can change it.")
+        Backend,
+        typer.Option(
+            "--relu", help="The backend to start with: gmw (few bytes) or gc (few rounds). The page can change it."
+        ),
     ] = "gmw",
     ready: Annotated[int, typer.Option("--ready", min=0, max=16, help="Bundles to keep ready ahead.")] = 2,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the page, on 127.0.0.1. 0: any.")] = 0,
-    in_browser: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port of the page on 127.0.0.1; 0 picks a free one.")
+    ] = 0,
+    in_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Open a page on this machine: drop a picture, get a private answer, see what the server received.
 
-    The page's address holds a secret token; whoever has it can ask. Ctrl-C ends it.
+    The page's address holds a secret token; whoever has it can ask. Press Ctrl-C to stop.
 
     Examples:
 

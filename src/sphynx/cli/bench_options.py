@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 Programs = Annotated[list[str] | None, typer.Argument(help="Compiled folders, or names of models.")]
 Untrained = Annotated[
     str,
-    typer.Option("--untrained", help="With random weights: numbers of ReLUs, or designs. 25.6k,51.2k,design.json."),
+    typer.Option(
+        "--untrained", help="Networks with random weights: ReLU counts or designs, such as 25.6k,51.2k,design.json."
+    ),
 ]
 ReluBackends = Annotated[str, typer.Option("--relu", help="gc, gmw or both.")]
 Links = Annotated[
-    str, typer.Option("--link", help="loopback, lan, wan, or a round trip and a bandwidth: 20ms,200mbit.")
+    str, typer.Option("--link", help="loopback, lan, wan, or a round trip and a bandwidth, such as 20ms,200mbit.")
 ]
-UntrainedStack = Annotated[ConvStack, typer.Option("--conv-stack", help="Of --untrained networks.")]
+UntrainedStack = Annotated[ConvStack, typer.Option("--conv-stack", help="Image size of --untrained networks.")]
 Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Medians are over this many inferences.")]
 
 
@@ -87,7 +89,11 @@ def hand_out(results: dict[str, Any], as_json: bool, out: Path | None) -> None:
 
 def require_exact(run: BenchRun | ThroughputRun, where: str) -> None:
     if not all(row.equal_to_oracle for row in run.rows):
-        raise SphynxError("a private result differs from the integer oracle", where=where, remedy="Please report it.")
+        raise SphynxError(
+            "a private result differs from the integer program's",
+            where=where,
+            remedy="This is a bug: please report it with the output of sphynx doctor --json.",
+        )
 
 
 def measured(

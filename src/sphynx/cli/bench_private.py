@@ -15,7 +15,7 @@ from sphynx.cli.output_files import Out
 if TYPE_CHECKING:
     pass
 
-Plain = Annotated[bool, typer.Option("--plain", help="Without TLS: the cost of the protocol alone.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Run without TLS, to measure the protocol alone.")]
 
 
 def private(

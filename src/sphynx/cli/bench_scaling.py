@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 def scaling(
     sizes: Annotated[
         str,
-        typer.Option("--sizes", help="Networks of these numbers of ReLUs; the paper's where it has one, else planned."),
+        typer.Option(
+            "--sizes",
+            help="ReLU counts of the networks; the paper's network where it has one, otherwise a planned one.",
+        ),
     ] = "25.6k,51.2k,102.4k,153.6k,230.4k",
     relu: bench.ReluBackends = "gc,gmw",
     link: bench.Links = "loopback",
@@ -76,7 +79,7 @@ def _require_two_counts(sizes: str) -> None:
     if len(set(relus.values())) < 2:
         found = ", ".join(f"{size} has {count(number)} ReLUs" for size, number in relus.items())
         raise InputError(
-            f"these are not two sizes: {found or 'none'}",
+            f"fewer than two different sizes: {found or 'none'}",
             where="--sizes",
             remedy="A line needs networks of two or more ReLU counts: 25.6k,51.2k.",
         )

@@ -29,7 +29,7 @@ def throughput(
     relu: bench.ReluBackends = "gc,gmw",
     clients: Annotated[str, typer.Option("--clients", help="Clients at once, each a process: 1,2,4.")] = "1,2",
     link: bench.Links = "loopback",
-    seconds: Annotated[float, typer.Option("--seconds", min=0, help="Each row takes this long or a bit more.")] = 20.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0, help="Seconds per row, or slightly more.")] = 20.0,
     conv_stack: bench.UntrainedStack = "single",
     out: Out = None,
     verbose: opt.Verbose = False,
@@ -91,7 +91,7 @@ def parse_clients(text: str) -> list[int]:
     counts = [int(word) for word in text.split(",") if word.strip().isdecimal()]
     if not counts or len(counts) != len(text.split(",")) or not all(0 < count <= MAX_CLIENTS for count in counts):
         raise InputError(
-            f"{text!r} are not numbers of clients",
+            f"{text!r} are not valid numbers of clients",
             where="--clients",
             remedy=f"Write them as 1,2,4, each up to {MAX_CLIENTS}.",
         )

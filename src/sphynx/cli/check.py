@@ -25,12 +25,15 @@ def check(
     compiled: Annotated[str, typer.Argument(help="A folder of `sphynx compile`, or a model's name.")],
     data: opt.KnownData = "",
     run: Annotated[
-        str, typer.Option("--run", help="The trained run or model it was compiled from: its float accuracy as well.")
+        str,
+        typer.Option("--run", help="The trained run or model it was compiled from, to report float accuracy as well."),
     ] = "",
     split: opt.SplitOption = "test",
-    images: Annotated[int, typer.Option("--images", min=0, help="So many, drawn at random. [default: all]")] = 0,
+    images: Annotated[
+        int, typer.Option("--images", min=0, help="Check this many images, drawn at random. [default: all]")
+    ] = 0,
     private: Annotated[
-        str, typer.Option("--private", help="Ask about each image privately as well, with ReLUs by gmw, gc or gmw,gc.")
+        str, typer.Option("--private", help="Also ask about each image privately, using gmw, gc or gmw,gc.")
     ] = "",
     image_size: opt.DataSize = None,
     stream: opt.KnownStream = None,
@@ -38,7 +41,7 @@ def check(
         Path | None,
         typer.Option(
             "--figure",
-            help="Draw each map's values, range and bound beside the ring: a .svg, .png or .pdf file.",
+            help="Draw each map's values, range and bound against the ring: a .svg, .png or .pdf file.",
             callback=figure_file(".svg", ".png", ".pdf"),
         ),
     ] = None,
@@ -48,7 +51,7 @@ def check(
 ) -> None:
     """Evaluate a compiled program as private inference will: integer accuracy, agreement with float, range use.
 
-    Exits with 1 where the logits of the calibration images are off by more than a tenth of their spread.
+    Exits with 1 if the logits of the calibration images are off by more than a tenth of their spread.
 
     Examples:
 
@@ -74,7 +77,7 @@ def check(
     result = loaded.check(chosen, network=network)
     judged = loaded.judge(opened)
     if judged is None and loaded.original is not None:
-        voice.say("The calibration images have changed: no comparison with the float network's answers to them.")
+        voice.say("The calibration images have changed, so they are not compared with the float network's answers.")
     exams = _ask_privately(loaded, chosen, backends, quiet=quiet) if backends else []
     if figure is not None:
         from sphynx.report.verb_figures import draw_ranges
@@ -109,7 +112,7 @@ def check(
     if exams:
         print_table(
             "Asked privately, over TLS between two processes",
-            ["ReLU by", ">images", ">equal to the oracle", ">accuracy", ">offline s", ">online ms", ">online bytes"],
+            ["backend", ">images", ">equal to the oracle", ">accuracy", ">offline s", ">online ms", ">online bytes"],
             (
                 [
                     exam.backend,
@@ -143,7 +146,11 @@ def check(
 
 def _require_exact(exams: Sequence[Exam], compiled: str) -> None:
     if any(exam.equal_to_oracle < exam.images for exam in exams):
-        raise SphynxError("a private answer differs from the oracle", where=compiled, remedy="Please report it.")
+        raise SphynxError(
+            "a private answer differs from the integer program's",
+            where=compiled,
+            remedy="This is a bug: please report it with the output of sphynx doctor --json.",
+        )
 
 
 def _ask_privately(compiled: Compiled, images: ImageSet, backends: Sequence[Backend], *, quiet: bool) -> list[Exam]:

@@ -31,20 +31,26 @@ def compile_run(
         typer.Option("--out", "-o", help="The folder for program.json and weights.safetensors.", callback=out_folder),
     ],
     calibrate: Annotated[
-        str, typer.Option("--calibrate", help="Data as the network was trained on; else what the run itself names.")
+        str,
+        typer.Option("--calibrate", help="Data like those that the network was trained on. [default: the run's own]"),
     ] = "",
     mean: Annotated[
         str,
         typer.Option(
-            "--mean", help="For a file: subtracted from pixel/255; a number, or one per channel. [default: 0]"
+            "--mean",
+            help="For an ONNX or .pt2 file: subtracted from pixel/255; one number, or one per channel. [default: 0]",
         ),
     ] = "",
     std: Annotated[
         str,
-        typer.Option("--std", help="For a file: what that is divided by; a number, or one per channel. [default: 1]"),
+        typer.Option(
+            "--std",
+            help="For an ONNX or .pt2 file: what to divide by then; one number, or one per channel. [default: 1]",
+        ),
     ] = "",
     weight_bits: Annotated[
-        int | None, typer.Option("--weight-bits", help="Bits of a weight, 6 to 16. Unless given, as many as it takes.")
+        int | None,
+        typer.Option("--weight-bits", help="Bits of a weight, 6 to 16. [default: as many as accuracy needs]"),
     ] = None,
     activation_bits: Annotated[
         int, typer.Option("--activation-bits", help="With --weight-bits: bits that a ReLU keeps, 4 to 24.")
@@ -175,7 +181,7 @@ def _numbers(text: str, flag: str) -> tuple[float, ...] | None:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise InputError(
-            f"{text} is not a number for each channel",
+            f"{text} is not one number per channel",
             where=flag,
             remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
         ) from None

@@ -17,7 +17,7 @@ app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 @app.callback()
 def data(context: typer.Context) -> None:
-    """Data sets: list, fetch, describe, and pictures of them."""
+    """Data sets: list, fetch, describe, sample."""
     if context.invoked_subcommand is None:
         list_data()
 
@@ -70,7 +70,7 @@ def show(
     skip_bad: SkipBad = False,
     as_json: Json = False,
 ) -> None:
-    """Open a data set, check every image (with --stream: a sample), and say what is in it.
+    """Open a data set, check every image (with --stream: a sample), and describe it.
 
     All files that cannot be used are listed at once.
 
@@ -128,7 +128,7 @@ def sample(
     split: SplitOption = "test",
     image_size: DataSize = None,
 ) -> None:
-    """Write one image of a data set as a picture file, to ask a server about. Says which class it is of.
+    """Write one image of a data set as a picture file to ask a server about, and print its class.
 
     Examples:
 

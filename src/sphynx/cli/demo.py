@@ -68,7 +68,11 @@ def demo(
         typer.echo(f"The same as a page: {page.resolve().as_uri()}")
         typer.echo(f"Your own pictures: sphynx app --open   (digits: sphynx app --open --local {network})")
     if not all(scene.all_equal for scene in scenes):
-        raise SphynxError("a private answer differs from the oracle", where="demo", remedy="Please report it.")
+        raise SphynxError(
+            "a private answer differs from the integer program's",
+            where="demo",
+            remedy="This is a bug: please report it with the output of sphynx doctor --json.",
+        )
     if in_browser:
         _open(page, [*([SHIPPED_MODEL] if has_shipped_scene() else []), str(network)])
 
@@ -93,7 +97,7 @@ def _print(scene: Scene) -> None:
 
     print_table(
         scene.title,
-        ["picture", "labelled", "private", "in the clear", "ReLUs by", ">online", "exact"],
+        ["picture", "labelled", "private", "in the clear", "backend", ">online", "exact"],
         (
             [
                 answer.question.name,

@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 def design(
     data: opt.DataOption,
     relu_budget: Annotated[str, typer.Option("--relu-budget", help="50k, 1.2M or 51200.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder. [runs/DATA-BUDGET]")] = None,
-    search: Annotated[bool, typer.Option("--search", help="Search the cells, instead of the published ones.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder. [default: runs/DATA-BUDGET]")] = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="Search for cells instead of using the published ones.")
+    ] = False,
     strategy: opt.StrategyOption = "gaea",
     random_cells: Annotated[
         int | None,
-        typer.Option("--random-cells", min=0, help="Random cells that found ones must beat in short trainings. [3]"),
+        typer.Option(
+            "--random-cells", min=0, help="Random cells to rank against the found ones in short trainings. [default: 3]"
+        ),
     ] = None,
     cells: opt.CellsOption = "sphynx",
     fixed: Annotated[bool, typer.Option("--fixed", help="Reduce cells at D/3 and 2D/3, without a search.")] = False,
@@ -41,7 +45,7 @@ def design(
         typer.Option(
             "--reduce-cells",
             min=1,
-            help="How many the search places. [3 from 32 pixels on, where they are not too wide; else 2]",
+            help="How many reduce cells to place. [default: 3 from 32 pixels on unless they are too wide, otherwise 2]",
         ),
     ] = None,
     candidates: opt.CandidatesOption = "paper",
@@ -49,8 +53,8 @@ def design(
     compare: Annotated[
         str, typer.Option("--compare", help="The recipe of the final table: same, none, or another (shorter) one.")
     ] = "same",
-    search_recipe: Annotated[str, typer.Option("--search-recipe", help="Of the cell search.")] = AUTO,
-    placement_recipe: Annotated[str, typer.Option("--placement-recipe", help="Of the placement.")] = AUTO,
+    search_recipe: Annotated[str, typer.Option("--search-recipe", help="Recipe of the cell search.")] = AUTO,
+    placement_recipe: Annotated[str, typer.Option("--placement-recipe", help="Recipe of the placement.")] = AUTO,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A value of a stage's recipe: cells.epochs=4, placement.*, training.*."),
@@ -58,7 +62,7 @@ def design(
     time_budget: Annotated[str, typer.Option("--time-budget", help="Scale the epochs to fit 90s, 15m or 2h.")] = "",
     seed: opt.Seed = 0,
     seeds: opt.Seeds = 1,
-    tolerance: Annotated[str, typer.Option("--tolerance", help="How far from the budget is allowed.")] = "5%",
+    tolerance: Annotated[str, typer.Option("--tolerance", help="Allowed deviation from the budget.")] = "5%",
     stem: opt.StemOption = "auto",
     conv_stack: opt.ConvStackOption = "single",
     resume: opt.ResumeOption = "never",
@@ -144,7 +148,7 @@ def design(
 
 def _places(fixed: bool, reduce_at: str) -> Places:
     if fixed and reduce_at:
-        raise InputError("reduce cells are both fixed and given", remedy="Give --fixed or --reduce-at.")
+        raise InputError("--fixed and --reduce-at exclude each other", remedy="Give --fixed or --reduce-at.")
     if reduce_at:
         return opt.parse_positions(reduce_at)
     return "fixed" if fixed else "search"
@@ -158,8 +162,8 @@ def _print_schedule(pipeline: Pipeline) -> None:
     asked["ranking"] = pipeline.forecast.ranking.epochs
     asked["comparison"] = request.comparison.epochs if request.comparison is not None else 0
     total = duration(sum(estimate.seconds for estimate in estimates))
-    dear = "; cells still to be found: as if every edge convolved" if request.strategy else ""
-    note = f"about {total} in all, by steps timed on this device{dear}"
+    expensive = "; cells not found yet are counted as if every edge were a convolution" if request.strategy else ""
+    note = f"about {total} in total, from steps timed on this device{expensive}"
     if request.time_budget is not None:
         shortened = any(estimate.epochs < asked[estimate.stage] for estimate in estimates)
         note += f"; {'epochs scaled to fit' if shortened else 'fits'} the budget of {duration(request.time_budget)}"
@@ -205,7 +209,7 @@ def _print_result(result: DesignResult, out: Path) -> None:
                 ]
                 for row in compared.rows
             ),
-            note=f"{gains}\nAll stand at the places found for the first; random cells are drawn anew for each seed.",
+            note=f"{gains}\nAll use the placement found for the first; random cells are drawn again for each seed.",
         )
     spread = "" if result.accuracy_std is None else f", std {result.accuracy_std:.2%}"
     print_table(

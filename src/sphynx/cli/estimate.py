@@ -31,16 +31,17 @@ def estimate(
         Path | None,
         typer.Option(
             "--prices",
-            help="Of a stream's design.json instead: write here what a channel of each block costs online, for "
+            help="For a stream's design.json: write what a channel of each block costs online to this file, for "
             "`sphynx allocate`.",
             callback=out_file,
         ),
     ] = None,
     rate: Annotated[
-        str, typer.Option("--rate", help="Estimate what this rate of inferences takes instead: 100/s, 50/min, 1000/h.")
+        str,
+        typer.Option("--rate", help="Estimate the resources for a rate of inferences instead: 100/s, 50/min, 1000/h."),
     ] = "",
     ahead: Annotated[
-        str, typer.Option("--ahead", help="With --rate: for how long ahead bundles are kept ready, e.g. 600s.")
+        str, typer.Option("--ahead", help="With --rate: how far ahead bundles are kept ready, such as 600s.")
     ] = "600s",
     as_json: opt.Json = False,
 ) -> None:
@@ -89,7 +90,7 @@ def estimate(
         for layer in (*found.layers, found.total)
     ]
     print_table(
-        f"{compiled} over {parsed.name}, ReLU by {found.backend}, both parties on {rates.machine}",
+        f"{compiled} over {parsed.name}, ReLUs using {found.backend}, both parties on {rates.machine}",
         ["linear map", ">offline, ms", ">online, ms", ">offline, bytes", ">online, bytes"],
         rows,
         note=f"{nonlinear_text(program)}; {_link_words(parsed)}, {rates.cores} cores for both parties. "
@@ -115,13 +116,13 @@ def _print_capacity(
         ["traffic, bit/s", short(found.bits_per_s), "both directions"],
         ["disk of the server", short(found.server_disk_bytes), f"{bundles}, {short(found.server_bundle_bytes)} each"],
         ["disk of all clients", short(found.client_disk_bytes), f"{bundles}, {short(found.client_bundle_bytes)} each"],
-        ["ledger of the server, a day", short(found.ledger_bytes_per_day), "spent rows go after 90 days"],
+        ["ledger of the server, a day", short(found.ledger_bytes_per_day), "spent rows are deleted after 90 days"],
     ]
     print_table(
-        f"{rate}, ReLU by {found.backend}, cores as those of {rates.machine}",
+        f"{rate}, ReLUs using {found.backend}, cores as those of {rates.machine}",
         ["what", ">how much", "by"],
         rows,
-        note="Cores are busy all the time at this rate: plan for two thirds of it. How it is counted: docs/growth.md",
+        note="Cores are always busy at this rate: plan for two thirds of it. How it is computed: docs/growth.md",
     )
 
 
@@ -133,7 +134,9 @@ def _write_prices(design: Path, rates: Rates, link: Link, backend: Backend | Non
     found = load_any_design(design)
     if not isinstance(found, StreamDesign):
         raise InputError(
-            "prices are of a stream's blocks", where=str(design), remedy="Give a design of sphynx plan --family stream."
+            "prices can only be made for a stream network",
+            where=str(design),
+            remedy="Give a design of sphynx plan --family stream.",
         )
     prices = stream_prices(found, rates, link, backend)
     prices.save(out)
@@ -146,7 +149,7 @@ def _write_prices(design: Path, rates: Rates, link: Link, backend: Backend | Non
         for block, channels in enumerate(stage.channels)
     ]
     print_table(
-        f"Prices of {found} over {link.name}, ReLU by {prices.backend}: {out}",
+        f"Prices of {found} over {link.name}, ReLUs using {prices.backend}: {out}",
         ["block", ">C", ">a channel, ms online"],
         [[name, str(C), f"{1e3 * price:.4f}"] for (name, C), price in zip(places, prices.channel_seconds, strict=True)],
         note=f"{1e3 * prices.fixed_seconds:.1f} ms besides; both parties on {rates.machine}",

@@ -24,7 +24,7 @@ def evaluate(
     stream: opt.KnownStream = None,
     per_class: Annotated[
         bool,
-        typer.Option("--per-class", help=f"The {WORST} worst classes, and what they are taken for; --json has all."),
+        typer.Option("--per-class", help=f"The {WORST} worst classes and what they are confused with; --json has all."),
     ] = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -70,7 +70,7 @@ def _print_worst(classes: list[ClassScore]) -> None:
     shown = [one for one in classes if one.accuracy is not None][:WORST]
     print_table(
         "Classes, worst first",
-        ["class", ">accuracy", ">images", "most often taken for"],
+        ["class", ">accuracy", ">images", "most often confused with"],
         (
             [one.name, f"{one.accuracy:.2%}", count(one.images), f"{one.taken_for} ({one.times})" if one.times else "-"]
             for one in shown

@@ -37,35 +37,39 @@ def infer(
         typer.Option(
             "--server",
             metavar="HOST:PORT",
-            help="127.0.0.1:7443 unless given. Repeatable, or with commas: replicas, of which one is asked.",
+            help="HOST:PORT; repeat it or use commas for replicas, one of which is asked. [default: 127.0.0.1:7443]",
         ),
     ] = None,
     prepare: Annotated[
-        int, typer.Option("--prepare", min=0, help="Bundles to prepare for later, beside those needed now.")
+        int, typer.Option("--prepare", min=0, help="Bundles to prepare for later, in addition to those needed now.")
     ] = 0,
     relu: Annotated[
         BackendChoice,
         typer.Option(
             "--relu",
-            help="For bundles made now: auto (the faster on the measured link), gc (few rounds) or gmw (few bytes).",
+            help="Backend of new bundles: auto (faster on the measured link), gc (few rounds) or gmw (few bytes).",
         ),
     ] = "auto",
     top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,
-    program: Annotated[str, typer.Option("--program", help="Insist on the program with this hash.")] = "",
-    state: Annotated[Path | None, typer.Option("--state", help="Where your bundles are kept (KEYS/bundles).")] = None,
+    program: Annotated[str, typer.Option("--program", help="Accept only the program with this hash.")] = "",
+    state: Annotated[
+        Path | None, typer.Option("--state", help="Where to keep your bundles. [default: KEYS/bundles]")
+    ] = None,
     trust_state: Annotated[
         bool,
         typer.Option("--trust-state", help="Keep bundles after a restart of the machine or a move of their folder."),
     ] = False,
-    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for the server to answer.")] = 120.0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="Seconds to wait for each answer of the server.")
+    ] = 120.0,
     wait: Annotated[
-        float, typer.Option("--wait", min=0, help="Seconds for a server that is just starting to listen.")
+        float, typer.Option("--wait", min=0, help="Seconds to wait for a server that is still starting.")
     ] = 10.0,
     as_json: Json = False,
 ) -> None:
     """Ask a server what is in images, without showing them. With --prepare and no images: only prepare, for later.
 
-    A picture that cannot be read is named at the end, the others are asked about; the exit code is 1 then.
+    Pictures that cannot be read are listed at the end and skipped; the exit code is then 1.
 
     Examples:
 
@@ -131,9 +135,9 @@ def _expand(given: list[Path], failed: dict[Path, InputError]) -> list[Path]:
         images, others = find_images(path)
         files += images
         if others:
-            typer.echo(f"{path}: passed over {describe_formats(others)}: {READ}", err=True)
+            typer.echo(f"{path}: skipped {describe_formats(others)}: {READ}", err=True)
         if not images:
-            failed[path] = InputError("the folder holds no images", where=str(path), remedy=f"{READ}.")
+            failed[path] = InputError("the folder contains no images", where=str(path), remedy=f"{READ}.")
     return files
 
 
@@ -186,7 +190,7 @@ def _print(predictions: list[tuple[Path, Prediction]], top: int) -> None:
         ),
     )
     print_table(
-        "What it took",
+        "Cost",
         ["image", "ReLU", ">offline s", ">offline bytes", ">online s", ">online bytes", ">rounds"],
         (
             [

@@ -20,7 +20,7 @@ Folder = Annotated[Path, typer.Option("--keys", help="The folder that `sphynx ke
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder for the authority and its keys.")],
 ) -> None:
-    """Make an authority. Whoever has its private key decides who may connect: keep the folder safe.
+    """Make an authority. Anyone with its private key can admit clients: keep the folder safe.
 
     Example:
 
@@ -33,16 +33,16 @@ def init(
 
 @app.command("issue")
 def issue(
-    name: Annotated[str, typer.Argument(help="Whose keys: the name of a server or of a client.")],
+    name: Annotated[str, typer.Argument(help="Name of the server or client.")],
     server: Annotated[
         list[str] | None,
         typer.Option("--server", metavar="HOST", help="A server's keys, for this host name or address. Repeatable."),
     ] = None,
     client: Annotated[bool, typer.Option("--client", help="A client's keys.")] = False,
     folder: Folder = Path("keys"),
-    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How long they are valid.")] = 365,
+    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="Days until the keys expire.")] = 365,
 ) -> None:
-    """Issue keys: a folder to hand over whole, over a safe way.
+    """Issue keys: a folder to hand over as a whole, through a secure channel.
 
     Examples:
 
@@ -53,13 +53,13 @@ def issue(
     from sphynx.service import keys
 
     if client == bool(server):
-        raise InputError("neither or both of --server and --client", where="keys issue", remedy="Give one of them.")
+        raise InputError("give either --server or --client", where="keys issue", remedy="Give one of them.")
     typer.echo(str(keys.issue(folder, name, hosts=server or (), days=days)))
 
 
 @app.command("revoke")
 def revoke(
-    name: Annotated[str, typer.Argument(help="Whose keys: no server lets them in any more.")],
+    name: Annotated[str, typer.Argument(help="Name whose keys to revoke: no server admits them any more.")],
     folder: Folder = Path("keys"),
 ) -> None:
     """Revoke all keys of a name. A server notices a new revoked.pem in its folder at the next request.
@@ -75,7 +75,7 @@ def revoke(
 
 @app.command("refresh")
 def refresh(folder: Folder = Path("keys")) -> None:
-    """Sign the list of revoked keys anew. It is valid for 90 days; afterwards servers let nobody in.
+    """Sign the list of revoked keys again. It is valid for 90 days; after that, servers admit nobody.
 
     Example:
 
@@ -94,7 +94,7 @@ def _print_places(places: list[Path]) -> None:
 
 @app.command("ls")
 def list_keys(folder: Folder = Path("keys"), as_json: Json = False) -> None:
-    """List who got keys, until when, and whether they are revoked.
+    """List issued keys, when they expire, and whether they are revoked.
 
     Example:
 

@@ -41,7 +41,7 @@ from sphynx.version import __version__
 
 app = typer.Typer(
     name="sphynx",
-    help="Design networks that are cheap to run privately, and run them so.",
+    help="Design networks that are cheap to run privately, and run them privately.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -79,7 +79,7 @@ app.command("doctor")(doctor.doctor)
 # What only the design wing needs: absent where no more than a client is installed.
 DESIGN_PACKAGES = ("jinja2", "matplotlib", "PIL", "safetensors", "sklearn", "torch")
 
-DISK_REMEDY = "Check the path, who may read or write it, and the room on its disk."
+DISK_REMEDY = "Check the path, its permissions and the free disk space."
 
 
 def _print_version(wanted: bool) -> None:

@@ -14,7 +14,7 @@ from sphynx.errors import InputError
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
-Folder = Annotated[Path | None, typer.Option("--folder", help="Where models lie; default: in the package.")]
+Folder = Annotated[Path | None, typer.Option("--folder", help="Folder of the models. [default: in the package]")]
 
 
 @app.callback()
@@ -46,7 +46,7 @@ def list_models(folder: Folder = None, as_json: Json = False) -> None:
             [c["name"], c["data"]["name"], f"{c['accuracy']:.2%}", count(c["relus"]), short(c["parameters"])]
             for c in cards
         ),
-        note="" if cards else f"There are none in {folder}." if folder else f"None are installed: {INSTALL}.",
+        note="" if cards else f"There are no models in {folder}." if folder else f"No models are installed: {INSTALL}.",
     )
 
 
@@ -74,7 +74,7 @@ def show_model(
 @app.command("pack")
 def pack_run(
     run: Annotated[Path, typer.Argument(help="The folder of one finished training run.")],
-    name: Annotated[str, typer.Option("--name", help="Small letters, digits, points and dashes.")],
+    name: Annotated[str, typer.Option("--name", help="Lower-case letters, digits, dots and dashes.")],
     evaluation: Annotated[
         Path | None, typer.Option("--evaluation", help="What `sphynx eval RUN --device cpu --json` printed.")
     ] = None,

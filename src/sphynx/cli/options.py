@@ -31,24 +31,26 @@ CellsOption = Annotated[
 ]
 ImageSize = Annotated[int, typer.Option("--image-size", min=1, help="Height and width of the images, in pixels.")]
 ImageChannels = Annotated[int, typer.Option("--image-channels", min=1, help="3 for colour, 1 for grey.")]
-Classes = Annotated[int, typer.Option("--classes", min=1, help="How many classes the network tells apart.")]
+Classes = Annotated[int, typer.Option("--classes", min=1, help="Number of classes.")]
 StemOption = Annotated[
-    choices.StemChoice, typer.Option("--stem", help=f"auto: imagenet from {choices.IMAGENET_STEM_FROM} pixels on.")
+    choices.StemChoice,
+    typer.Option("--stem", help=f"auto: imagenet for images of {choices.IMAGENET_STEM_FROM} pixels or more."),
 ]
 BalancingOption = Annotated[
     choices.Balancing, typer.Option("--balancing", help="Channels at a reduce cell: relu x4, flop x2.")
 ]
-ConvStackOption = Annotated[choices.ConvStack, typer.Option("--conv-stack", help="The form of conv3 and conv5.")]
+ConvStackOption = Annotated[choices.ConvStack, typer.Option("--conv-stack", help="Structure of conv3 and conv5.")]
 ConvolutionOption = Annotated[choices.Convolution, typer.Option("--convolution")]
 BordersOption = Annotated[
-    choices.Borders, typer.Option("--borders", help="Of a stream: halo fuses exactly under the protocol.")
+    choices.Borders,
+    typer.Option("--borders", help="Of a stream network: halo borders fuse exactly under the protocol."),
 ]
 PoolOption = Annotated[
     choices.Pool,
     typer.Option("--pool", help="Of resnet18 and vgg11: average can run privately, max is as first published."),
 ]
 FamilyOption = Annotated[
-    choices.Family, typer.Option("--family", help="stream: a linear stream that few channels are rectified beside.")
+    choices.Family, typer.Option("--family", help="stream: a linear stream with a few rectified channels beside it.")
 ]
 ReduceAt = Annotated[str, typer.Option("--reduce-at", help="Reduce cells at these positions, such as 0,1.")]
 RunArgument = Annotated[str, typer.Argument(help="A trained run folder, its model.safetensors, or a model's name.")]
@@ -70,14 +72,14 @@ KnownStream = Annotated[
         "--stream/--no-stream", help="Read images from the folder while they are used. [default: as it was made]"
     ),
 ]
-SplitOption = Annotated[Split, typer.Option("--split", help="Which images.")]
+SplitOption = Annotated[Split, typer.Option("--split", help="Which images to use.")]
 
 # How long work runs, and what it says.
 RecipeOption = Annotated[
     str,
-    typer.Option("--recipe", help="A name from `sphynx recipes ls`, or a TOML file. auto suits it to the data."),
+    typer.Option("--recipe", help="A name from `sphynx recipes ls`, or a TOML file; auto chooses by the data."),
 ]
-StrategyOption = Annotated[StrategyName, typer.Option("--strategy", help="Of the cell search.")]
+StrategyOption = Annotated[StrategyName, typer.Option("--strategy", help="Strategy of the cell search.")]
 CandidatesOption = Annotated[
     Candidates, typer.Option("--candidates", help="all: C(D, n) placements. paper: positions up to 2D/3.")
 ]
@@ -85,17 +87,17 @@ SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A value of the recipe, such as epochs=10. May be repeated.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The first seed.")]
-Seeds = Annotated[int, typer.Option("--seeds", min=1, help="How many seeds: mean and spread are given.")]
+Seeds = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds; mean and spread are reported.")]
 RayOption = Annotated[
     str,
     typer.Option(
-        "--ray", metavar="ADDRESS", help="Run what is independent on Ray: local, auto (a cluster here) or HOST:PORT."
+        "--ray", metavar="ADDRESS", help="Run independent parts on Ray: local, auto (a cluster here) or HOST:PORT."
     ),
 ]
-ResumeOption = Annotated[Resume, typer.Option("--resume", help="auto continues what the folder holds.")]
+ResumeOption = Annotated[Resume, typer.Option("--resume", help="auto continues the run in the folder.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More progress on stderr: between epochs too.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More progress on stderr, also between epochs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 
 # Private inference.
@@ -103,7 +105,7 @@ LinkOption = Annotated[
     str,
     typer.Option(
         "--link",
-        help="loopback, lan (0.5 ms, 1 Gbit/s), wan (40 ms, 100 Mbit/s), or such as 20ms,300Mbit.",
+        help="loopback, lan (0.5 ms, 1 Gbit/s), wan (40 ms, 100 Mbit/s), or a link such as 20ms,300Mbit.",
     ),
 ]
 WeightMemory = Annotated[
@@ -114,7 +116,9 @@ WeightMemory = Annotated[
         "[default: all of them are held]",
     ),
 ]
-ReluOption = Annotated[BackendChoice, typer.Option("--relu", help="How ReLUs run; auto: the faster one online.")]
+ReluOption = Annotated[
+    BackendChoice, typer.Option("--relu", help="Backend for ReLUs; auto: the one that is faster online.")
+]
 
 
 def voice_for(verbose: bool, quiet: bool, as_json: bool = False) -> Voice:
@@ -122,7 +126,7 @@ def voice_for(verbose: bool, quiet: bool, as_json: bool = False) -> Voice:
     from sphynx.run.progress import Voice
 
     if verbose and quiet:
-        raise InputError("both more and no progress are asked for", where="-v, -q", remedy="Give one of them.")
+        raise InputError("-v and -q exclude each other", where="-v, -q", remedy="Give one of them.")
     return Voice("verbose" if verbose else "quiet" if quiet or as_json else "normal")
 
 
@@ -150,7 +154,7 @@ def parse_bytes(text: str, flag: str) -> int:
     size = text.removesuffix("B")
     number, unit = (size[:-1], _UNITS[size[-1]]) if size[-1:] in _UNITS else (size, 1)
     if not number.isdecimal():
-        raise InputError(f"{text!r} is not a size", where=flag, remedy="Write it as 500M or 16G.")
+        raise InputError(f"{text!r} is not a valid size", where=flag, remedy="Write it as 500M or 16G.")
     return int(number) * unit
 
 
@@ -172,7 +176,7 @@ def parse_positions(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
-        raise InputError(f"{text!r} are not positions", remedy="Write them as 0,1.") from None
+        raise InputError(f"{text!r} are not valid positions", remedy="Write them as 0,1.") from None
 
 
 def parse_settings(pairs: list[str] | None) -> dict[str, Any]:
@@ -181,7 +185,7 @@ def parse_settings(pairs: list[str] | None) -> dict[str, Any]:
     for pair in pairs or []:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise InputError(f"{pair!r} is not a setting", where="--set", remedy="Write it as epochs=10.")
+            raise InputError(f"{pair!r} is not a valid setting", where="--set", remedy="Write it as epochs=10.")
         try:
             values[name.strip()] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:

@@ -32,7 +32,7 @@ def out_folder(path: Path) -> Path:
     """The callback of an --out that is a folder. It is not made yet: what goes wrong before would leave it empty."""
     nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise InputError("it cannot be made into a folder", where=str(path), remedy="Name another: -o FOLDER.")
+        raise InputError("the folder cannot be created", where=str(path), remedy="Name another: -o FOLDER.")
     return path
 
 
@@ -42,7 +42,7 @@ def picture_folder(path: Path | None) -> Path | None:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError:
-            raise InputError("it cannot be a folder", where=str(path), remedy="Name another: --svg FOLDER.") from None
+            raise InputError("it is not a folder", where=str(path), remedy="Name another: --svg FOLDER.") from None
     return path
 
 
@@ -57,9 +57,9 @@ def figure_file(*suffixes: str) -> Callable[[Path | None], Path | None]:
             return None
         if path.suffix.lower() not in suffixes:
             raise InputError(
-                f"its name ends in none of {', '.join(suffixes)}",
+                f"its name does not end in any of {', '.join(suffixes)}",
                 where=f"--figure {path}",
-                remedy=f"The ending says the format: --figure {path.stem or 'figure'}{suffixes[0]}.",
+                remedy=f"Choose the format by the ending: --figure {path.stem or 'figure'}{suffixes[0]}.",
             )
         return _writable(path, "--figure")
 

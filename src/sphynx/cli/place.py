@@ -25,7 +25,7 @@ def place(
     data: opt.DataOption = "",
     recipe: opt.RecipeOption = AUTO,
     candidates: opt.CandidatesOption = "paper",
-    reduce_cells: Annotated[int, typer.Option("--reduce-cells", min=1, help="n: how many reduce cells.")] = 2,
+    reduce_cells: Annotated[int, typer.Option("--reduce-cells", min=1, help="n, the number of reduce cells.")] = 2,
     estimator: Annotated[
         Estimator | None,
         typer.Option("--estimator", help="How the distribution learns: as printed, as released, or from the losses."),
@@ -34,7 +34,7 @@ def place(
     exhaustive: Annotated[
         str, typer.Option("--exhaustive", help="Also train every placement with this training recipe.")
     ] = "",
-    fixed: Annotated[bool, typer.Option("--fixed", help="No search: D/3 and 2D/3.")] = False,
+    fixed: Annotated[bool, typer.Option("--fixed", help="Do not search: place them at D/3 and 2D/3.")] = False,
     seed: opt.Seed = 0,
     resume: opt.ResumeOption = "never",
     ray: opt.RayOption = "",
@@ -47,7 +47,7 @@ def place(
 ) -> None:
     """Place the reduce cells (Algorithm 1): one network per placement, sampled by a distribution that is learned.
 
-    Placements with more ReLUs than the given design, as odd sizes can have them, are left out; --fixed is refused then.
+    Placements with more ReLUs than the given design (odd image sizes have some) are left out; --fixed is refused then.
 
     Examples:
 

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 def plan(
     relu_budget: Annotated[str, typer.Option("--relu-budget", help="50k, 1.2M or 51200.")] = "",
     latency_budget: Annotated[
-        str, typer.Option("--latency-budget", help="Instead: as many ReLUs as an online latency such as 100ms allows.")
+        str,
+        typer.Option(
+            "--latency-budget", help="Instead of --relu-budget: as many ReLUs as fit an online latency such as 100ms."
+        ),
     ] = "",
     link: opt.LinkOption = "lan",
     relu: opt.ReluOption = "auto",
-    tolerance: Annotated[str, typer.Option("--tolerance", help="How far from the budget is allowed.")] = "5%",
+    tolerance: Annotated[str, typer.Option("--tolerance", help="Allowed deviation from the budget.")] = "5%",
     family: opt.FamilyOption = "cells",
     cells: opt.CellsOption = "sphynx",
     image_size: opt.ImageSize = 32,
@@ -37,7 +40,12 @@ def plan(
     borders: opt.BordersOption = "halo",
     width: Annotated[
         int,
-        typer.Option("--width", min=0, help="Of a stream in its last stage; 0 = by the budget.", show_default=False),
+        typer.Option(
+            "--width",
+            min=0,
+            help="Blocks in the last stage of a stream network; 0 = chosen by the budget.",
+            show_default=False,
+        ),
     ] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the chosen design.json here.", callback=out_file)
@@ -63,7 +71,11 @@ def plan(
     from sphynx.space.planner import parse_percentage, parse_relu_budget
 
     if bool(relu_budget) == bool(latency_budget):
-        raise InputError("give one of them", where="--relu-budget, --latency-budget", remedy="See sphynx plan --help.")
+        raise InputError(
+            "give either --relu-budget or --latency-budget",
+            where="--relu-budget, --latency-budget",
+            remedy="See sphynx plan --help.",
+        )
     if family == "stream":
         _plan_stream(
             relu_budget, tolerance, (image_channels, image_size, image_size), classes, borders, width, out, as_json
@@ -111,7 +123,7 @@ def plan(
     print_plans(plans, budget, parse_percentage(tolerance))
     if estimated is not None:
         typer.echo(
-            f"Estimated for the chosen one over {estimated.link.name}, ReLU by {estimated.backend}: "
+            f"Estimated for the chosen one over {estimated.link.name}, ReLUs using {estimated.backend}: "
             f"{1e3 * estimated.total.online_seconds:.0f} ms online, {estimated.total.offline_seconds:.2f} s offline."
         )
     if out is not None:
@@ -134,7 +146,7 @@ def _plan_stream(
     from sphynx.space.tally import Shape
 
     if not relu_budget:
-        raise InputError("streams are planned by ReLUs", where="--latency-budget", remedy="Give --relu-budget.")
+        raise InputError("stream networks are planned by ReLUs", where="--latency-budget", remedy="Give --relu-budget.")
     budget, shape = parse_relu_budget(relu_budget), Shape(*image)
     plans = plan_stream(budget, parse_percentage(tolerance), shape, classes, borders, width)
     if out is not None:

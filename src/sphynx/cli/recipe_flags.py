@@ -46,7 +46,7 @@ def recipe_overrides(given: Mapping[str, Any]) -> dict[str, Any]:
             try:
                 value = [int(part) for part in value.split(",") if part.strip()]
             except ValueError:
-                raise InputError(f"{value!r} is not a list", where=name, remedy="Write it as 30,60,90.") from None
+                raise InputError(f"{value!r} is not a valid list", where=name, remedy="Write it as 30,60,90.") from None
         overrides[name] = value
     return overrides
 

@@ -68,7 +68,7 @@ def copy_recipe(
       sphynx recipes cp search-fast my-search.toml
     """
     if to.exists():
-        raise InputError("there is such a file already", where=str(to), remedy="Give another name.")
+        raise InputError("the file already exists", where=str(to), remedy="Give another name.")
     to.write_text(_shelf_of(name, None).text(name))
     typer.echo(f"wrote {to}", err=True)
 
@@ -78,10 +78,10 @@ def validate(
     files: Annotated[list[str], typer.Argument(help="Recipe files, or names.")],
     stage: Annotated[
         Stage | None,
-        typer.Option("--stage", help="Of the files. Names say it themselves."),
+        typer.Option("--stage", help="Stage of the files; names imply it."),
     ] = None,
 ) -> None:
-    """Check recipes; every fault of a file is reported at once.
+    """Check recipes; all errors of a file are reported at once.
 
     Examples:
 
@@ -91,7 +91,7 @@ def validate(
     """
     for file in files:
         _shelf_of(file, stage).load(file)
-        typer.echo(f"{file}: good")
+        typer.echo(f"{file}: valid")
 
 
 def _shelf_of(name: str, stage: Stage | None) -> Shelf[Any]:

@@ -29,7 +29,7 @@ _WIDE_RESNET_DEPTH, _WIDE_RESNET_WIDTH, _WIDTH = 28, 10, 64
 
 
 def refuse_meaningless_flags(context: typer.Context, network: str) -> None:
-    """Those given for a network, by name or by its cells, that has nothing of the kind."""
+    """Those given for a network, by name or by its cells, that has no such property."""
     given = [
         f"--{flag.replace('_', '-')}"
         for flag in _MEANINGLESS.get(network, _MEANINGLESS_OF_CELLS)
@@ -38,7 +38,7 @@ def refuse_meaningless_flags(context: typer.Context, network: str) -> None:
     if given:
         kind = network if network in _MEANINGLESS else "a network of cells"
         raise InputError(
-            f"{kind} has nothing of the kind", where=", ".join(given), remedy=f"Leave {' and '.join(given)} out."
+            f"{kind} has no such property", where=", ".join(given), remedy=f"Leave {' and '.join(given)} out."
         )
 
 

@@ -26,15 +26,15 @@ def report(
     title: Annotated[str, typer.Option("--title", help="The page's title.")] = "Sphynx report",
     compiled: Annotated[
         Path | None,
-        typer.Option(
-            "--compiled", help="The network, compiled. [default: what lies beside runs/NAME as compiled/NAME]"
-        ),
+        typer.Option("--compiled", help="The compiled network. [default: compiled/NAME beside runs/NAME]"),
     ] = None,
     data: opt.KnownData = "",
     ask: Annotated[int, typer.Option("--ask", min=0, max=100, help="Test images to ask about privately.")] = 6,
     examine: Annotated[
         bool,
-        typer.Option("--examine/--no-examine", help="Evaluate and ask your network for the page; it takes its data."),
+        typer.Option(
+            "--examine/--no-examine", help="Evaluate your network and ask it privately for the page; needs its data."
+        ),
     ] = True,
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
@@ -42,8 +42,8 @@ def report(
 ) -> None:
     """Make one self-contained page: your network in one card, how it is built, curves, comparison, private inference.
 
-    The page is about the first input; others are for comparison. Benchmarks and checks that lie in its folder or beside
-    it are found. What an input does not hold is left out. Results of another machine or version are labelled as such.
+    The page is about the first input; others are for comparison. Benchmarks and checks in its folder or beside
+    it are found. What an input does not contain is left out. Results of other machines or versions are labelled.
 
     Examples:
 

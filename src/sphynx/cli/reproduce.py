@@ -24,22 +24,28 @@ ALL = "all"
 def reproduce(
     name: Annotated[str, typer.Argument(help="An experiment, `all`, or `list` for their names.")],
     scale: Annotated[str, typer.Option("--scale", help="smoke, fast (one GPU) or full (the paper's).")] = "smoke",
-    out: Annotated[Path, typer.Option("--out", "-o", help="Run folders, tables and figures.")] = Path("runs/reproduce"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for runs, tables and figures.")] = Path(
+        "runs/reproduce"
+    ),
     data: Annotated[
-        list[str] | None, typer.Option("--data", help="A path, or imagenet=PATH and the like. May be repeated.")
+        list[str] | None, typer.Option("--data", help="A path, or NAME=PATH such as imagenet=PATH. May be repeated.")
     ] = None,
     results: Annotated[
-        list[Path] | None, typer.Option("--results", help="Kept results to show beside, such as results/cifar100.")
+        list[Path] | None, typer.Option("--results", help="Earlier results to show as well, such as results/cifar100.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Default: 3 at full scale, else 1.")] = None,
-    run: Annotated[bool, typer.Option("--run/--no-run", help="--no-run: show what is finished, run nothing.")] = True,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, help="Number of seeds. [default: 3 at full scale, otherwise 1]")
+    ] = None,
+    run: Annotated[
+        bool, typer.Option("--run/--no-run", help="--no-run: show finished results and run nothing.")
+    ] = True,
     device: opt.DeviceOption = "auto",
     ray: opt.RayOption = "",
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Make the paper's tables and figures again: its values beside ours, and where they disagree, why.
+    """Reproduce the paper's tables and figures: its values beside ours and, where they differ, why.
 
     Finished networks are not trained again: the same command continues an interrupted one.
 
@@ -67,7 +73,8 @@ def reproduce(
         return
     if name != ALL and name not in EXPERIMENTS:
         raise InputError(
-            f"no table or figure is called {name!r}", remedy=f"Use one of {', '.join((*COUNTED, *EXPERIMENTS, ALL))}."
+            f"there is no table or figure called {name!r}",
+            remedy=f"Use one of {', '.join((*COUNTED, *EXPERIMENTS, ALL))}.",
         )
     from sphynx.errors import NothingToRunError
     from sphynx.report.paper.outcomes import outcomes_to_json, read_kept
@@ -135,7 +142,7 @@ def _list(as_json: bool) -> None:
         print_json([*COUNTED, *EXPERIMENTS])
         return
     print_table(
-        "What can be made again",
+        "What can be reproduced",
         ["name", "title", "where in the paper", ">rows"],
         [
             [COUNTED[0], "ReLU counts, every table", "all", "-"],

@@ -27,12 +27,13 @@ def search(
     recipe: opt.RecipeOption = AUTO,
     nodes: Annotated[int | None, typer.Option("--nodes", help="N: 7 has four intermediate nodes, 5 has two.")] = None,
     reduce_at: Annotated[
-        str | None, typer.Option("--reduce-at", help="Reduce positions of the supernet, as 0,1. Default: the recipe's.")
+        str | None,
+        typer.Option("--reduce-at", help="Reduce positions of the supernet, such as 0,1. [default: the recipe's]"),
     ] = None,
     supernet: Annotated[
         SupernetForm | None,
         typer.Option(
-            "--supernet", help="The supernet of the paper's text, or of its released code. Default: the recipe's."
+            "--supernet", help="The supernet of the paper's text or of its released code. [default: the recipe's]"
         ),
     ] = None,
     settings: opt.SetOption = None,
@@ -41,15 +42,20 @@ def search(
     rank: Annotated[
         str, typer.Option("--rank", help="Rank the found cells by retraining with this training recipe.")
     ] = "",
-    random_cells: Annotated[int, typer.Option("--random-cells", min=0, help="With --rank: random cells beside.")] = 0,
+    random_cells: Annotated[
+        int, typer.Option("--random-cells", min=0, help="With --rank: number of random cells to rank as well.")
+    ] = 0,
     beside: Annotated[
         list[str] | None,
-        typer.Option("--beside", help="With --rank: a published genotype's name or a file. May be repeated."),
+        typer.Option(
+            "--beside",
+            help="With --rank: cells to rank as well, a published genotype's name or a file. May be repeated.",
+        ),
     ] = None,
     cost: Annotated[
         list[str] | None, typer.Option("--cost", help="The price of an operation, such as conv5=2.5. May be repeated.")
     ] = None,
-    cost_weight: Annotated[float, typer.Option("--cost-weight", help="How much the prices count.")] = 0.0,
+    cost_weight: Annotated[float, typer.Option("--cost-weight", help="Weight of the prices in the objective.")] = 0.0,
     resume: opt.ResumeOption = "never",
     ray: opt.RayOption = "",
     device: opt.DeviceOption = "auto",
@@ -119,7 +125,7 @@ def _prices(pairs: list[str] | None) -> dict[str, float]:
     values = opt.parse_settings(pairs)
     wrong = [name for name, value in values.items() if isinstance(value, bool) or not isinstance(value, int | float)]
     if wrong:
-        raise InputError(f"no number for {', '.join(wrong)}", where="--cost", remedy="Write it as conv5=2.5.")
+        raise InputError(f"there is no number for {', '.join(wrong)}", where="--cost", remedy="Write it as conv5=2.5.")
     return {name: float(value) for name, value in values.items()}
 
 

@@ -14,13 +14,20 @@ from sphynx.cli import options as opt
 def serve(
     compiled: Annotated[str, typer.Argument(metavar="DIR", help="A folder of `sphynx compile`, or a model's name.")],
     keys: Annotated[Path, typer.Option("--keys", help="The server's folder from `sphynx keys issue`.")],
-    listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Port 0: any.")] = "127.0.0.1:7443",
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on; port 0 picks a free one.")
+    ] = "127.0.0.1:7443",
     state: Annotated[
         Path | None,
-        typer.Option("--state", help="Where bundles and their ledger are kept: DIR/bundles, for a model bundles/NAME."),
+        typer.Option(
+            "--state", help="Where to keep bundles and their ledger. [default: DIR/bundles, for a model bundles/NAME]"
+        ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Preparations, and inferences, at once (one per core).")
+        int | None,
+        typer.Option(
+            "--workers", min=1, help="Preparations, and inferences, that run at once. [default: one per core]"
+        ),
     ] = None,
     processes: Annotated[
         int,
@@ -28,26 +35,33 @@ def serve(
             "--processes", min=1, max=256, help="Worker processes that share one port and the machine's cores."
         ),
     ] = 1,
-    quota: Annotated[str, typer.Option("--quota", help="Disk for all bundles, e.g. 500M or 16G.")] = "16G",
+    quota: Annotated[str, typer.Option("--quota", help="Disk space for all bundles, such as 500M or 16G.")] = "16G",
     memory: Annotated[
-        str, typer.Option("--memory", help="Memory for new bundles, so that they are not read back.")
+        str, typer.Option("--memory", help="Memory for new bundles, to avoid reading them back.")
     ] = "512M",
     weight_memory: opt.WeightMemory = "",
-    pool: Annotated[int, typer.Option("--pool", min=1, max=256, help="Bundles that a client may keep ready.")] = 16,
+    pool: Annotated[int, typer.Option("--pool", min=1, max=256, help="Bundles that one client may keep ready.")] = 16,
     hourly: Annotated[
-        int, typer.Option("--hourly", min=1, help="Images per hour and client: prepared for, and inferred.")
+        int,
+        typer.Option("--hourly", min=1, help="Images per hour and client, counted at preparation and at inference."),
     ] = 3600,
-    connections: Annotated[int, typer.Option("--connections", min=1, help="Clients connected at once.")] = 64,
-    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds for a message that is due.")] = 60.0,
-    handshake: Annotated[float, typer.Option("--handshake", min=0.1, help="Seconds for the TLS handshake.")] = 10.0,
-    idle: Annotated[float, typer.Option("--idle", min=0.1, help="Seconds between two requests of a client.")] = 600.0,
-    grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds for running work after Ctrl-C.")] = 30.0,
+    connections: Annotated[
+        int, typer.Option("--connections", min=1, help="Clients that may be connected at once.")
+    ] = 64,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait for a message.")] = 60.0,
+    handshake: Annotated[
+        float, typer.Option("--handshake", min=0.1, help="Seconds to wait for the TLS handshake.")
+    ] = 10.0,
+    idle: Annotated[float, typer.Option("--idle", min=0.1, help="Seconds that a client may be idle.")] = 600.0,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, help="Seconds that running work may take after Ctrl-C.")
+    ] = 30.0,
     proxy_from: Annotated[
         list[str] | None,
         typer.Option(
             "--proxy-from",
             metavar="NETWORK",
-            help="Load balancers: they must send PROXY protocol v2, nobody else may. Repeatable, or with commas.",
+            help="Networks of load balancers, which must send PROXY protocol v2. Repeatable, or with commas.",
         ),
     ] = None,
     trust_state: Annotated[
@@ -55,10 +69,14 @@ def serve(
         typer.Option("--trust-state", help="Keep bundles after a restart of the machine or a move of their folder."),
     ] = False,
     link: Annotated[
-        str, typer.Option("--link", help="Delay every answer as lan, wan or 20ms,200mbit would: trials on one machine.")
+        str,
+        typer.Option("--link", help="Delay every answer as on lan, wan or 20ms,200mbit, for trials on one machine."),
     ] = "",
     metrics_port: Annotated[
-        int, typer.Option("--metrics-port", min=0, max=65535, help="/metrics and /healthz on 127.0.0.1. 0: any.")
+        int,
+        typer.Option(
+            "--metrics-port", min=0, max=65535, help="Port for /metrics and /healthz on 127.0.0.1; 0 picks a free one."
+        ),
     ] = 9464,
 ) -> None:
     """Serve a compiled program. Logs one JSON object per line on stderr; Ctrl-C lets running inferences finish.

@@ -39,14 +39,17 @@ def show(
         typer.Option(
             "--channels",
             "-C",
-            help="Initial channels. Default: 5; 64 for resnet18, vgg11; a factor of 10 for wide-resnet.",
+            help="Initial channels. [default: 5; 64 for resnet18 and vgg11; a factor of 10 for wide-resnet]",
         ),
     ] = None,
     depth: Annotated[
-        int | None, typer.Option("--depth", "-D", help="Number of cells. Default: 5; of layers, 28, for wide-resnet.")
+        int | None,
+        typer.Option(
+            "--depth", "-D", help="Number of cells, or of layers for wide-resnet. [default: 5; 28 for wide-resnet]"
+        ),
     ] = None,
     reduce_at: Annotated[
-        str | None, typer.Option("--reduce-at", help="Reduce positions, as 0,1. Default: D/3, 2D/3.")
+        str | None, typer.Option("--reduce-at", help="Reduce positions, such as 0,1. [default: D/3, 2D/3]")
     ] = None,
     image_size: opt.ImageSize = 32,
     image_channels: opt.ImageChannels = 3,
@@ -58,7 +61,10 @@ def show(
     convolution: opt.ConvolutionOption = "vanilla",
     stages: Annotated[
         str,
-        typer.Option("--stages", help="Of a stream, as map:W:C of each block: 16:64:12 8:128:56x3 4:256:256x2,216."),
+        typer.Option(
+            "--stages",
+            help="Stages of a stream network, as map:W:C of each block: 16:64:12 8:128:56x3 4:256:256x2,216.",
+        ),
     ] = "",
     borders: opt.BordersOption = "halo",
     svg: Annotated[
@@ -115,7 +121,7 @@ def show(
     if svg is not None:
         if not isinstance(design, Design | StreamDesign):
             raise InputError(
-                "only a network of Sphynx cells or a stream is drawn", where="--svg", remedy="Leave --svg out."
+                "only networks of Sphynx cells and streams can be drawn", where="--svg", remedy="Leave --svg out."
             )
         written += _draw(design, svg)
     if out is not None:
@@ -178,7 +184,7 @@ def _design_file(what: str) -> AnyDesign | None:
     if path.is_dir():
         path = path / "design.json"
         if not path.is_file() and what not in (*REFERENCES, STREAM, *GENOTYPES):
-            raise InputError("the folder holds no design.json", where=what, remedy="Give a run folder, or a file.")
+            raise InputError("the folder contains no design.json", where=what, remedy="Give a run folder, or a file.")
     return load_any_design(path) if path.is_file() and is_design(read_json(path)) else None
 
 

@@ -50,7 +50,7 @@ def train(
     as_json: opt.Json = False,
     **overrides: Any,
 ) -> None:
-    """Train a design. The result is the final epoch's test accuracy; test images are not looked at before.
+    """Train a design. The result is the test accuracy after the final epoch; test images are not used before.
 
     Examples:
 

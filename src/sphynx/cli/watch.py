@@ -23,14 +23,16 @@ def watch(
         Path | None,
         typer.Option("--page", help="Also as a page: this .html file, which the browser reloads.", callback=out_file),
     ] = None,
-    every: Annotated[float, typer.Option("--every", min=0.2, help="Seconds between two looks.")] = 2.0,
-    wait: Annotated[float, typer.Option("--wait", min=0, help="Seconds for a run that is just starting.")] = 60.0,
-    once: Annotated[bool, typer.Option("--once", help="Show it once, and end.")] = False,
+    every: Annotated[float, typer.Option("--every", min=0.2, help="Seconds between updates.")] = 2.0,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, help="Seconds to wait for a run that is still starting.")
+    ] = 60.0,
+    once: Annotated[bool, typer.Option("--once", help="Show the run once and exit.")] = False,
     in_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser; needs --page.")] = False,
 ) -> None:
-    """Show a run as it runs: curves, the time left, a search's cells as they change. Ends with the run, or by Ctrl-C.
+    """Show a run as it progresses: curves, time left, cells of a search as they change. Ends with the run or Ctrl-C.
 
-    It only reads the folder, so that it can be started and ended at any time, several times, from another terminal.
+    It only reads the folder: start and stop it at any time, several times, from another terminal.
 
     Examples:
 
@@ -63,7 +65,7 @@ def watch(
                 screen.update(live_view(found), refresh=True)
                 _write(found, page, every)
     except KeyboardInterrupt:
-        typer.echo("The run goes on; watch it again with the same command.", err=True)
+        typer.echo("The run continues; watch it again with the same command.", err=True)
 
 
 def _first(run: Path, wait_s: float) -> Live:

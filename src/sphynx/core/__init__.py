@@ -16,9 +16,9 @@ try:
     from sphynx.core import _native
 except ImportError as error:
     raise MissingPartError(
-        f"the compiled core is not there ({error})",
+        f"the compiled core is missing ({error})",
         where="sphynx.core",
-        remedy="install the package (pip install .) with a C++20 compiler on the path, e.g. g++ 12",
+        remedy="Install the package (pip install .) with a C++20 compiler on the path, such as g++ 12.",
     ) from error
 
 __all__ = ["CpuFeatures", "Prg", "available_cores", "cpu_features", "limit_cores", "random_bytes"]

@@ -42,11 +42,11 @@ class ConvShape:
         faults = [name for name in positive if getattr(self, name) < 1]
         if faults:
             raise InputError(
-                f"{', '.join(faults)} must be at least 1", where=str(self), remedy="correct the layer's shape"
+                f"{', '.join(faults)} must be at least 1", where=str(self), remedy="Correct the layer's shape."
             )
         if self.in_channels % self.groups or self.out_channels % self.groups:
             raise InputError(
-                "its groups do not divide its channels", where=str(self), remedy="correct the layer's shape"
+                "its groups do not divide its channels", where=str(self), remedy="Correct the layer's shape."
             )
 
     @property

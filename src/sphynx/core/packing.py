@@ -84,7 +84,7 @@ class InputLayout:
             raise InputError(
                 f"the tensor has shape {tensor.shape}",
                 where=str(self),
-                remedy="pass the tensor the plan was made for",
+                remedy="Pass the tensor that the plan was made for.",
             )
         flat = np.ascontiguousarray(tensor).reshape(-1, self.channels * self.height * self.width)
         messages = np.zeros((len(flat), self.ciphertexts * self.n), np.uint64)

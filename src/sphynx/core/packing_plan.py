@@ -83,7 +83,7 @@ def _check_same_output(shapes: tuple[ConvShape, ...]) -> None:
         raise InputError(
             f"convolutions with outputs {sorted(outputs)} cannot share a reply",
             where="plan_convolutions",
-            remedy="sum only convolutions with one output shape",
+            remedy="Sum only convolutions with one output shape.",
         )
 
 
@@ -160,7 +160,7 @@ def _best_tiles(n: int, shapes: tuple[ConvShape, ...], min_rows: int, min_row_pi
         raise InputError(
             "one output row and its kernel do not fit a ciphertext",
             where=str(out),
-            remedy="use a smaller kernel or image",
+            remedy="Use a smaller kernel or image.",
         )
     return best
 

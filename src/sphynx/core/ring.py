@@ -29,7 +29,7 @@ class RingConv:
             raise InputError(
                 f"weights are {weights.dtype} {weights.shape}, the shape needs int32 {expected}",
                 where=str(shape),
-                remedy="pass the layer's quantised weights",
+                remedy="Pass the layer's quantised weights.",
             )
         self.shape = shape
         geometry = {key: value for key, value in asdict(shape).items() if key != "groups"}  # zeros among its weights
@@ -42,7 +42,7 @@ class RingConv:
             raise InputError(
                 f"the tensor has shape {tensor.shape}",
                 where=str(shape),
-                remedy="pass the tensor the convolution was made for",
+                remedy="Pass the tensor that the convolution was made for.",
             )
         out = np.empty((shape.out_channels, shape.out_height, shape.out_width), tensor.dtype)
         self.native.apply(np.ascontiguousarray(tensor), out, threads)

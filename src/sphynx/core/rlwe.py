@@ -129,7 +129,7 @@ class PreparedConv:
                 raise InputError(
                     f"weights are {weight.dtype} {weight.shape}, the plan has int32 {expected}",
                     where=str(shape),
-                    remedy="pass the quantised weights of the layer the plan was made for",
+                    remedy="Pass the quantised weights of the layer that the plan was made for.",
                 )
         self.plan = conv_plan
         self._params, self._threads = params, threads
@@ -155,7 +155,7 @@ class PreparedConv:
                 raise InputError(
                     "weights between channels of two groups are not zero",
                     where=str(self.plan.shapes[0]),
-                    remedy="pass the quantised weights of the layer the plan was made for",
+                    remedy="Pass the quantised weights of the layer that the plan was made for.",
                 )
             native.set_reply(number, np.ascontiguousarray(polynomials[list(block.inputs)]), self._threads)
         return native

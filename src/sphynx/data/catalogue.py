@@ -97,7 +97,7 @@ def data_home() -> Path:
 def get(name: str) -> Path:
     """Fetches what is missing, checks every file and returns what to open."""
     if name not in CATALOGUE:
-        raise InputError(f"no data set is called {name!r}", remedy=f"Known names are {', '.join(CATALOGUE)}.")
+        raise InputError(f"there is no data set called {name!r}", remedy=f"Known names are {', '.join(CATALOGUE)}.")
     entry = CATALOGUE[name]
     folder = data_home() / entry.folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ def check_hash(path: Path, md5: str) -> None:
             digest.update(chunk)
     if digest.hexdigest() != md5:
         raise InputError(
-            f"its hash is {digest.hexdigest()}, not {md5}: it is cut off or not the published file",
+            f"its hash is {digest.hexdigest()}, not {md5}: it is incomplete or not the published file",
             where=str(path),
             remedy="Remove the file and fetch it again.",
         )

@@ -81,7 +81,7 @@ def open_cifar(path: Path) -> Data:
                 pass  # to the end, where gzip compares its checksum
             return data
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise InputError(f"the archive is damaged or cut off ({error})", where=str(path), remedy=_REMEDY) from error
+        raise InputError(f"the archive is damaged or incomplete ({error})", where=str(path), remedy=_REMEDY) from error
 
 
 def _assemble(layout: Layout, read: Callable[[str], bytes], path: Path) -> Data:
@@ -95,7 +95,7 @@ def _assemble(layout: Layout, read: Callable[[str], bytes], path: Path) -> Data:
         table = _unpickle(read(name), where)
         pixels, labels = table.get("data"), np.asarray(table.get(layout.labels_key, []))
         if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape != (len(labels), 3 * 32 * 32):
-            raise InputError("it does not hold 3x32x32 images with their labels", where=where, remedy=_REMEDY)
+            raise InputError("it does not contain 3x32x32 images with labels", where=where, remedy=_REMEDY)
         if len(labels) == 0 or labels.dtype.kind != "i" or labels.min() < 0 or labels.max() >= len(names):
             raise InputError(f"its labels are not numbers below {len(names)}", where=where, remedy=_REMEDY)
         images = torch.from_numpy(pixels.reshape(-1, 3, 32, 32).copy())
@@ -116,7 +116,7 @@ def _read_file(path: Path) -> bytes:
 class _NumbersOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _PICKLED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which a data file does not need")
+            raise pickle.UnpicklingError(f"it refers to {module}.{name}, which a data file does not need")
         return super().find_class(module, name)
 
 
@@ -126,7 +126,7 @@ def _unpickle(content: bytes, where: str) -> dict[str, Any]:
     except Exception as error:  # a damaged pickle can raise nearly anything
         raise InputError(f"it is not a CIFAR data file ({error})", where=where, remedy=_REMEDY) from error
     if not isinstance(table, dict):
-        raise InputError("it is not a table of arrays", where=where, remedy=_REMEDY)
+        raise InputError("it is not a dictionary of arrays", where=where, remedy=_REMEDY)
     return {_text(key): value for key, value in table.items()}
 
 

@@ -54,7 +54,7 @@ def list_classes(folder: Path, class_names: tuple[str, ...] | None = None) -> Li
         if not inside:
             only = f", only {describe_formats(others)}: {READ}" if others else ""
             raise InputError(
-                f"the class folder holds no images{only}",
+                f"the class folder contains no images{only}",
                 where=str(folder / name),
                 remedy="Remove the folder, or put PNG or JPEG files into it.",
             )
@@ -115,7 +115,9 @@ def open_tiny_imagenet(folder: Path, size: int | None = None, *, skip_bad: bool 
     for number, line in enumerate(annotations.read_text().splitlines(), 1):
         fields = line.split("\t")
         if len(fields) < 2 or fields[1] not in label_of:
-            raise InputError(f"line {number} names no known class", where=str(annotations), remedy="Unpack it again.")
+            raise InputError(
+                f"line {number} does not name a known class", where=str(annotations), remedy="Unpack it again."
+            )
         files.append(folder / "val" / "images" / fields[0])
         labels.append(label_of[fields[1]])
     test = Listing(tuple(files), tuple(labels), train.class_names)

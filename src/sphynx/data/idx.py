@@ -51,7 +51,7 @@ def read_idx(path: Path, *, rank: int) -> NDArray[np.uint8]:
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"the file is damaged or cut off ({error})", where=str(path), remedy=_REMEDY) from error
+        raise InputError(f"the file is damaged or incomplete ({error})", where=str(path), remedy=_REMEDY) from error
     header = 4 + 4 * rank
     if len(content) < header or content[:4] != bytes([0, 0, _UNSIGNED_BYTE, rank]):
         raise InputError(f"it is not an idx file of bytes with {rank} axes", where=str(path), remedy=_REMEDY)

@@ -38,9 +38,9 @@ class LeftOut:
         if self.bad:
             said.append(f"left out {count_of(len(self.bad), 'image')} that cannot be read:\n{listed(self.bad)}")
         if self.formats:
-            said.append(f"passed over {describe_formats(self.formats)}: {READ}")
+            said.append(f"skipped {describe_formats(self.formats)}: {READ}")
         if self.folders:
-            said.append(f"passed over beside train/ and test/: {', '.join(name + '/' for name in self.folders)}")
+            said.append(f"skipped beside train/ and test/: {', '.join(name + '/' for name in self.folders)}")
         return said
 
 

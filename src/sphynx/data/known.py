@@ -24,7 +24,7 @@ def open_known(
     into the images that the network takes.
     """
     if not given and known is None:
-        raise InputError("it does not say which data it was made with", where=where, remedy=f"Name them: {flag} DATA.")
+        raise InputError("it does not name the data it was made with", where=where, remedy=f"Name them: {flag} DATA.")
     source = known or DataSource(given)
     streamed = source.stream if stream is None else stream
     try:

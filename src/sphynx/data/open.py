@@ -66,7 +66,7 @@ def _open(spec: str, image_size: int | None, skip_bad: bool) -> Data:
     if path.is_file():
         if tarfile_like(path):
             return open_cifar(path)
-        raise InputError("the kind of this file is not known", where=spec, remedy=f"Give {KINDS}.")
+        raise InputError("the file is not in a known format", where=spec, remedy=f"Give {KINDS}.")
     return _open_folder(path, image_size, skip_bad)
 
 
@@ -77,7 +77,7 @@ def open_any(
     if not stream:
         return open_data(spec, image_size=image_size, skip_bad=skip_bad)
     if image_size is None:
-        raise InputError("streamed images need a size", where=spec, remedy="Give --image-size, for example 224.")
+        raise InputError("streamed images need an image size", where=spec, remedy="Give --image-size, for example 224.")
     if not Path(spec).is_dir():
         raise InputError("there is no such folder", where=spec, remedy="Only image folders can be streamed.")
     source = source_of(spec, image_size=image_size, stream=True, skip_bad=skip_bad)
@@ -96,7 +96,7 @@ def _open_folder(path: Path, image_size: int | None, skip_bad: bool) -> Data:
             return opens()
     if any(child.is_dir() for child in path.iterdir()):
         return open_image_folder(path, image_size, skip_bad=skip_bad)
-    raise InputError("nothing in this folder is a known kind of data", where=str(path), remedy=f"Give {KINDS}.")
+    raise InputError("the folder contains no data in a known format", where=str(path), remedy=f"Give {KINDS}.")
 
 
 def tarfile_like(path: Path) -> bool:

@@ -75,7 +75,7 @@ def _read_part(path: Path) -> tuple[str, list[bytes], list[int]]:
         or bool(np.any(np.diff(offsets) < 0))
     )
     if faults:
-        raise InputError("blob, off, y and split do not belong together", where=str(path), remedy=_REMEDY)
+        raise InputError("blob, off, y and split do not match", where=str(path), remedy=_REMEDY)
     content = blob.tobytes()
     images = [content[start:end] for start, end in pairwise(offsets.tolist())]
     return _SPLITS[split], images, labels.tolist()

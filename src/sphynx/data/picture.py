@@ -42,9 +42,9 @@ def eight_bits(picture: Image.Image, name: str, kind: str | None = None) -> Imag
         return picture.convert("I").point(lambda value: value * (1 / 256)).convert("L")
     if picture.mode in ("I", "F"):
         raise InputError(
-            "its pixels are numbers of 32 bits, of which nothing says which one is white",
+            "its pixels are 32-bit numbers without a defined white value",
             where=name,
-            remedy="Save it with 8 or 16 bits a channel.",
+            remedy="Save it with 8 or 16 bits per channel.",
         )
     return picture.convert("L" if picture.mode in _GREY_MODES else "RGB")
 
@@ -55,7 +55,9 @@ def save_picture(pixels: NDArray[np.uint8], path: Path) -> None:
     try:
         Image.fromarray(np.ascontiguousarray(rows)).save(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"it cannot be written ({error})", where=str(path), remedy="Name a .png file.") from None
+        raise InputError(
+            f"it cannot be written ({error})", where=str(path), remedy="Give a .png file that can be written."
+        ) from None
 
 
 def cover(picture: Image.Image, width: int, height: int, part: float = 1.0) -> Image.Image:

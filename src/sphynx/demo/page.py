@@ -27,7 +27,7 @@ MEANINGS = (
     "Offline is the work before there is a picture, online from the picture to the answer. All are medians. "
     "Exact: the private answer equals the integer network's, bit for bit.",
 )
-COLUMNS = ("ReLUs by", ">offline", ">offline bytes", ">online", ">online bytes", ">rounds", ">in the clear", ">exact")
+COLUMNS = ("backend", ">offline", ">offline bytes", ">online", ">online bytes", ">rounds", ">in the clear", ">exact")
 
 
 def demo_page(scenes: Sequence[Scene]) -> str:

@@ -149,7 +149,7 @@ def _play(
     folder.mkdir(parents=True, exist_ok=True)
     with connected_client(compiled, folder, wire) as client:
         for backend in BACKENDS:
-            tell(f"asking privately about {len(questions)} pictures, ReLUs by {backend}")
+            tell(f"asking privately about {len(questions)} pictures, ReLUs using {backend}")
             client.prepare(len(questions), relu=backend)
             for question, label, logits in zip(questions, labels, expected, strict=True):
                 client.warm()

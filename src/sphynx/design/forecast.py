@@ -1,9 +1,9 @@
 """How long a request will take: which networks are timed for which stage, and in which order.
 
-Cells that are still to be found are mostly dearer than the published ones, since those skip a lot: on digits and two
-cores an epoch with three that GAEA found took 1.3, 1.5 and 1.6 times as long. They are timed as cells in which every
-edge convolves (1.6 times), so that a forecast is rather too long than too short; random ones as a middling one. All
-networks are timed where an early place of their reduce cells stands for the one that is still to be found.
+Cells that are still to be found are mostly more expensive than the published ones, since those skip a lot: on digits
+and two cores an epoch with three that GAEA found took 1.3, 1.5 and 1.6 times as long. They are timed as cells in which
+every edge convolves (1.6 times), so that a forecast errs on the long side; random cells are priced as an average
+one. All networks are timed where an early place of their reduce cells stands for the one that is still to be found.
 
 Single networks come first, supernets and the candidates of a placement last: they take longer to build and to time, and
 a time budget that does not even do for the training is refused without them.
@@ -133,7 +133,7 @@ class Forecast:
     @property
     def _own(self) -> Genotype:
         """The network's cells, or the stand-in for those that will be found."""
-        return dear_cells(self._space) if self.request.strategy else self.request.genotype
+        return expensive_cells(self._space) if self.request.strategy else self.request.genotype
 
     @cached_property
     def _typical(self) -> Genotype:
@@ -176,10 +176,10 @@ class Forecast:
         return f"Give more time{''.join(f', or {words}' for words in shorter)}."
 
 
-def dear_cells(space: CellSpace) -> Genotype:
+def expensive_cells(space: CellSpace) -> Genotype:
     """Every edge convolves, 3x3 and 5x5 in turn, and comes from one of the two nodes before."""
     cell = tuple((Edge("conv3", target - 2), Edge("conv5", target - 1)) for target in space.intermediates)
-    return Genotype(cell, cell, name="dear")
+    return Genotype(cell, cell, name="expensive")
 
 
 def _estimate(stage: str, seconds: float, epochs: int, runs: int = 1, end_seconds: float = 0.0) -> Estimate:

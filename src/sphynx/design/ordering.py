@@ -62,15 +62,15 @@ def order(
     """`settings` are values of the stages' recipes: {"training.epochs": 4, "cells.warmup": 0.25}."""
     if strategy is None and random_cells is not None:
         raise InputError(
-            "random cells are ranked beside those that a search found",
+            "random cells are ranked only together with searched cells",
             where="--random-cells",
             remedy="Give --search, or leave it out.",
         )
     if strategy is not None and cells != "sphynx":
-        raise InputError("cells are both given and searched", remedy="Give --cells or --search.")
+        raise InputError("--cells and --search exclude each other", remedy="Give --cells or --search.")
     if reduce_at != "search" and reduce_cells is not None:
         raise InputError(
-            "the number of reduce cells is for the search that places them",
+            "--reduce-cells only applies to a search that places them",
             where="--reduce-cells",
             remedy="Give --reduce-cells without --fixed and --reduce-at.",
         )
@@ -120,12 +120,12 @@ def _by_stage(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         stage, dot, key = name.partition(".")
         if not dot or stage not in stages:
             raise InputError(
-                f"{name!r} names no value of a stage", where="--set", remedy=f"Stages are {', '.join(stages)}."
+                f"{name!r} is not a value of a stage", where="--set", remedy=f"Stages are {', '.join(stages)}."
             )
         stages[stage][key] = value
     if "reduce_at" in stages["cells"]:
         raise InputError(
-            "the supernet reduces as its network will",
+            "the reduce positions of the supernet follow its network",
             where="--set cells.reduce_at",
             remedy="Give --reduce-at, or search by itself (sphynx search --reduce-at) and design with --cells FILE.",
         )

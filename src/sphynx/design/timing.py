@@ -105,7 +105,9 @@ def parse_duration(text: str) -> float:
         sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
     )
     if seconds <= 0:
-        raise InputError(f"{text!r} is not a time", where="--time-budget", remedy="Write it as 90s, 15m or 1h30m.")
+        raise InputError(
+            f"{text!r} is not a valid time", where="--time-budget", remedy="Write it as 90s, 15m or 1h30m."
+        )
     return seconds
 
 

@@ -42,10 +42,12 @@ def load(name: str, folder: Path = SHIPPED) -> AnyNetwork:
 def pack(run: Path, name: str, folder: Path = SHIPPED, evaluation: Mapping[str, Any] | None = None) -> Path:
     """From the folder of one finished training run. `evaluation` is what `sphynx eval --json` printed of it."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
-        raise InputError(f"{name!r} is no name", where="--name", remedy="Use small letters, digits, points and dashes.")
+        raise InputError(
+            f"{name!r} is not a valid name", where="--name", remedy="Use lower-case letters, digits, dots and dashes."
+        )
     target = folder / name
     if target.exists():
-        raise InputError("there is such a model already", where=str(target), remedy="Give another name.")
+        raise InputError("a model of this name already exists", where=str(target), remedy="Give another name.")
     network = load_model(run)
     load_normalisation(run)
     card = _card(run, name, network, evaluation)
@@ -59,7 +61,7 @@ def pack(run: Path, name: str, folder: Path = SHIPPED, evaluation: Mapping[str, 
             raise InputError(
                 f"its weights take {size:,} bytes, more than {MAX_BYTES:,}",
                 where=str(run),
-                remedy="Only small models travel with the package.",
+                remedy="Only small models can be packed: use fewer channels.",
             )
         shutil.copyfile(run / NORMALISATION, temporary / NORMALISATION)
         (temporary / CARD).write_text(json.dumps(card, indent=2) + "\n")

@@ -6,8 +6,8 @@ derived when they are first asked for and kept, with a copy of the program, as a
     ~/.cache/sphynx/programs/NAME-HASH/   program.json   weights.safetensors
 
 The hash is that of all files they follow from, and of the version of Sphynx. What is damaged or incomplete there is
-derived anew. Where the cache cannot be written the weights last as long as the process. What nobody asked for in 90
-days, as the folder's own time says, goes when something new is kept: there is a folder per model and version.
+derived again. Where the cache cannot be written the weights last as long as the process. There is a folder per model
+and version; those not used for 90 days (by the folder's own time) are deleted when another one is written.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def compiled_folder(compiled_or_name: str | Path, tell: Tell, models: Path = SHI
     _tidy(kept.parent)
     if _renamed(fresh, kept) or _is_whole(kept):  # the latter: another process was faster; its weights are the same
         return kept
-    shutil.rmtree(kept, ignore_errors=True)  # only now: another process may have mended it while this one derived
+    shutil.rmtree(kept, ignore_errors=True)  # only now: another process may have repaired it while this one derived
     if _renamed(fresh, kept):
         return kept
     tell(f"{kept.parent} cannot be written: they will be derived again the next time")
@@ -126,7 +126,7 @@ def _derive(model: Path, folder: Path, out: Path, kept: Path) -> None:
         from sphynx.program.derive import derive_weights  # here: it takes torch, which later starts do without
     except ModuleNotFoundError as error:
         raise MissingPartError(
-            f"deriving its weights, which is done once, needs the package {error.name}",
+            f"deriving the weights (once) needs the package {error.name}",
             where=model.name,
             remedy=f"pip install 'sphynx[design]', or copy {kept} from a machine that has it.",
         ) from None

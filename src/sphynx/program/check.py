@@ -63,7 +63,7 @@ def check(
     if len(images.class_names) != program.logits.shape.size or not len(images):
         raise InputError(
             f"the data has {len(images)} images of {len(images.class_names)} classes, "
-            f"the program tells {program.logits.shape.size} apart",
+            f"the program has {program.logits.shape.size} classes",
             where="data",
             remedy="Give the data that the network was trained for.",
         )

@@ -105,7 +105,7 @@ def compile_walk(
     classes = outline(()).graph.logits.shape.size
     if class_names and len(class_names) != classes:
         raise InputError(
-            f"it has {len(class_names)} classes, the network tells {classes} apart",
+            f"it has {len(class_names)} classes, the network has {classes}",
             where="calibration data",
             remedy="Give the data that the network was trained on.",
         )

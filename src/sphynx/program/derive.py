@@ -31,7 +31,7 @@ def derive_weights(model: Path, folder: Path, program: Program) -> dict[str, Arr
         fused = trace(network, *load_normalisation(model), cuts={step.name for step in program.steps})
     if _structure(fused.graph) != _structure(program):
         raise InputError(
-            "it was compiled from another network than the model beside it",
+            "it was not compiled from the model beside it",
             where=str(folder),
             remedy=f"Compile the model again: sphynx compile {model} -o {folder} --derivable.",
         )

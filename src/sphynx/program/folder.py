@@ -29,7 +29,7 @@ def save_compiled(folder: Path, compiled: Parts, *, derivable: bool = False) -> 
     folder.mkdir(parents=True, exist_ok=True)
     if derivable:
         if compiled.corrections is None:
-            raise InputError("its corrections are not known", where=str(folder), remedy="Compile the model again.")
+            raise InputError("its corrections are missing", where=str(folder), remedy="Compile the model again.")
         save_corrections(folder, compiled.program, compiled.corrections)
         (folder / WEIGHTS).unlink(missing_ok=True)  # an older program's would be taken for this one's
     else:

@@ -65,7 +65,7 @@ class Judgement:
         if self.hardly_varies:
             return (
                 f"{off}: the float network's hardly vary ({self.variation:.2%} of their size)",
-                "Bring trained weights, and images normalised as in training (--mean, --std).",
+                "Use trained weights, and images normalised as in training (--mean, --std).",
             )
         return (
             off,

@@ -56,7 +56,7 @@ def largest_within(
     """
     if tolerance < LEAST_TOLERANCE:
         raise InputError(
-            f"{tolerance:.1%} is too little beside a latency budget",
+            f"{tolerance:.1%} is too small a tolerance for a latency budget",
             where="--tolerance",
             remedy=f"Budgets a tenth apart are tried: allow at least {LEAST_TOLERANCE:.0%}.",
         )

@@ -73,7 +73,7 @@ class Precision:
         ):
             if value not in allowed:
                 raise InputError(
-                    f"{value} bits are not possible",
+                    f"{value} is not a valid number of bits",
                     where=flag,
                     remedy=f"Choose from {allowed.start} to {allowed.stop - 1}.",
                 )

@@ -149,7 +149,9 @@ def _read_operators(
     channels = network.image.channels
     means, deviations = per_channel(mean, channels, "--mean"), per_channel(std, channels, "--std")
     if min(deviations) <= 0:
-        raise InputError("a deviation is not positive", where="--std", remedy="Give what the network was trained with.")
+        raise InputError(
+            "a standard deviation is not positive", where="--std", remedy="Give what the network was trained with."
+        )
     return Readable(network.trace, means, deviations, network.name, final=network.final, judge=judge, knees=knees)
 
 
@@ -157,7 +159,7 @@ def per_channel(given: Sequence[float] | float, channels: int, flag: str) -> tup
     values = tuple(given) if isinstance(given, Sequence) else (float(given),)
     if len(values) not in (1, channels) or not all(map(isfinite, values)):
         raise InputError(
-            f"{','.join(map(str, values)) or 'nothing'} is not a number for each of {channels} channels",
+            f"{','.join(map(str, values)) or 'nothing'} is not one number per channel ({channels})",
             where=flag,
             remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
         )

@@ -133,7 +133,7 @@ def read_arrays(file: Path, remedy: str) -> tuple[dict[str, str], dict[str, NDAr
             unknown = {kind for name in names if (kind := opened.get_slice(name).get_dtype()) not in _INTEGERS}
             if unknown:
                 kinds = ", ".join(sorted(unknown))
-                raise InputError(f"it holds numbers of another kind ({kinds})", where=str(file), remedy=remedy)
+                raise InputError(f"it contains numbers of an unexpected type ({kinds})", where=str(file), remedy=remedy)
             return dict(opened.metadata() or {}), {name: opened.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"it is damaged or truncated ({error})", where=str(file), remedy=remedy) from error

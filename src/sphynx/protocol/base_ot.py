@@ -40,7 +40,7 @@ def _times(scalar: bytes, point: bytes) -> bytes:
     raise SphynxError(
         "the peer sent something that is not a group element",
         where="base OT",
-        remedy="the connection or the peer is broken: start a new session",
+        remedy="The connection or the peer is broken: start a new session.",
     )
 
 

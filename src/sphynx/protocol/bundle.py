@@ -51,7 +51,7 @@ class Bundle:
                 (f"its identifier has {len(self.bundle_id)} bytes, not {ID_BYTES}", len(self.bundle_id) != ID_BYTES),
                 (f"there is no role {self.role!r}", self.role not in get_args(Role)),
                 (f"there is no ReLU backend {self.backend!r}", self.backend not in BACKENDS),
-                (f"a batch of {self.batch} is not possible", not 1 <= self.batch <= MAX_BATCH),
+                (f"a batch of {self.batch} is not valid", not 1 <= self.batch <= MAX_BATCH),
             )
             if found
         ]
@@ -122,7 +122,7 @@ def load_bundle(path: Path) -> Bundle:
         raise InputError("there is no such bundle", where=str(path), remedy="Prepare one.")
     if path.stat().st_mode & 0o077:
         raise InputError(
-            "others may read or write it: its secrets may be known",
+            "other users may read or write it: its secrets may be known",
             where=str(path),
             remedy="Discard it, chmod 700 its folder, and prepare a new bundle.",
         )
@@ -131,7 +131,7 @@ def load_bundle(path: Path) -> Bundle:
     if metadata.get("format") != FORMAT:
         raise InputError(f"its format is {metadata.get('format')!r}, not {FORMAT}", where=str(path), remedy=_REMEDY)
     if any(str(array.dtype) not in _KINDS for array in arrays.values()):
-        raise InputError("it holds numbers of another kind", where=str(path), remedy=_REMEDY)
+        raise InputError("it contains numbers of an unexpected type", where=str(path), remedy=_REMEDY)
     if content != content_hash(arrays, metadata):
         raise InputError("its content does not match its hash: it was damaged", where=str(path), remedy=_REMEDY)
     try:

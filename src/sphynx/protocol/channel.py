@@ -193,7 +193,7 @@ class Channel:
             )
         if kind != _DATA or not least <= size <= most:
             raise ConnectionLostError(
-                f"a message of {size:,} bytes where {most:,} were due",
+                f"a message of {size:,} bytes where {most:,} were expected",
                 where=f"{self._section.phase} {self._section.layer}".strip() or "connection",
                 remedy="The peers disagree on the program: let the client fetch it again.",
             )

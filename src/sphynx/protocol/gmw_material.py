@@ -100,9 +100,9 @@ class _Batch:
         """The block arrays at the front of a message of `size` bytes."""
         if len(message) != size:
             raise SphynxError(
-                f"a message of {len(message)} bytes where {size} were due",
+                f"a message of {len(message)} bytes where {size} were expected",
                 where="GMW preprocessing",
-                remedy="the peers disagree on the program or the connection is broken: start a new session",
+                remedy="The peers disagree on the program or the connection is broken: start a new session.",
             )
         parts, start = [], 0
         for count in blocks:

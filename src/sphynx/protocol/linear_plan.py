@@ -66,7 +66,7 @@ def plan_program(program: Program) -> ProgramPlan:
         params = rlwe.Params.for_ring(program.ring_bits)
     except ValueError as error:
         raise InputError(
-            f"there is no encryption for a ring of {program.ring_bits} bits ({error})",
+            f"there are no encryption parameters for a ring of {program.ring_bits} bits ({error})",
             where=program.name or "program",
             remedy="Compile the network again, with more --activation-bits.",
         ) from None

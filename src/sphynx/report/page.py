@@ -98,7 +98,7 @@ def make_report(
     ]
     sections = [section for section in sections if section.parts]
     if not sections:
-        raise InputError("the inputs hold nothing to report", remedy="Give a finished run or a results file.")
+        raise InputError("the inputs contain nothing to report", remedy="Give a finished run or a results file.")
     charts = [part["chart"] for section in sections for part in section.parts if "chart" in part]
     charts += [card.skeleton for card in networks if card.skeleton is not None]
     html = render(

@@ -49,7 +49,7 @@ def private_table(sources: Sources, present: Mapping[str, Any]) -> Table:
         for row, where in zip(sources.private, made, strict=True)
     ]
     columns = [
-        "network, ReLU by, link",
+        "network, backend, link",
         ">offline",
         ">online",
         ">total",
@@ -84,7 +84,7 @@ def throughput_table(sources: Sources, present: Mapping[str, Any]) -> Table:
         ]
         for row in sources.throughput
     ]
-    columns = ["network, ReLU by, link", ">clients", ">per second", ">latency", ">p95", ">online", ">traffic", "exact"]
+    columns = ["network, backend, link", ">clients", ">per second", ">latency", ">p95", ">online", ">traffic", "exact"]
     notes = [f"[{number}] machine of server and clients: {machine}" for number, machine in enumerate(machines, 1)]
     notes.append(
         "per second: inferences of all clients together. latency: of one, offline and online, median; online: the part "

@@ -208,7 +208,9 @@ def _read_folder(path: Path, found: Sources) -> None:
     if not configs:
         files = sorted(path.glob("*.json"))
         if not files:
-            raise InputError("there is no run and no results file in it", where=str(path), remedy="Give a run folder.")
+            raise InputError(
+                "it contains neither a run nor a results file", where=str(path), remedy="Give a run folder."
+            )
         for file in files:
             _read_file(file, read_json(file), found)
     for stages in sorted(path.rglob(STAGES)):
@@ -285,7 +287,7 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         )
     else:
         raise InputError(
-            "it is no results file and not what `bench` or `check` print",
+            "it is neither a results file nor JSON of `bench` or `check`",
             where=where,
             remedy="Give run folders, results files, or what those verbs print with --json.",
         )

@@ -148,7 +148,7 @@ class NetworkSummary:
                 f"{a} for {b} ({n:,})" for b, a, n in frequent_confusions(self.confusion, self.class_names)
             )
             notes.append(f"Most frequent confusions: {pairs}.")
-        return Table(["class", ">accuracy", ">images", "most often taken for"], rows, notes, "Errors by class")
+        return Table(["class", ">accuracy", ">images", "most often confused with"], rows, notes, "Errors by class")
 
     def chart(self) -> Chart | None:
         if not self.confusion or len(self.class_names) > FEW_CLASSES:

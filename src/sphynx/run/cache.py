@@ -16,5 +16,5 @@ def cache_folder() -> Path:
         return Path.home() / ".cache" / "sphynx"
     except RuntimeError:  # a container's user without a name
         raise InputError(
-            "there is no home folder to keep things in", where="HOME", remedy="Set HOME or XDG_CACHE_HOME to a folder."
+            "there is no home folder for the cache", where="HOME", remedy="Set HOME or XDG_CACHE_HOME to a folder."
         ) from None

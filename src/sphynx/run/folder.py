@@ -99,7 +99,9 @@ class RunFolder:
         try:
             return json.loads(path.read_text())
         except FileNotFoundError:
-            raise InputError("there is no such file", where=str(path), remedy="Is it a finished run?") from None
+            raise InputError(
+                "there is no such file", where=str(path), remedy="Give the folder of a finished run."
+            ) from None
         except (ValueError, RecursionError) as error:
             raise InputError(f"it is not JSON ({error})", where=str(path), remedy="Run the stage again.") from None
 

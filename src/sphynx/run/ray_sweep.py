@@ -87,9 +87,9 @@ def on_ray(address: str | None, voice: Voice, resume_command: str) -> Iterator[O
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", **_quiet(address))
         except (OSError, RayError, ValueError, RuntimeError) as error:
             raise InputError(
-                f"there is no Ray to connect to ({str(error).partition(chr(10))[0]})",
+                f"no Ray cluster can be reached ({str(error).partition(chr(10))[0]})",
                 where=f"--ray {address or 'local'}",
-                remedy="ray start --head on one machine, or --ray local.",
+                remedy="Run ray start --head on one machine, or give --ray local.",
             ) from None
     try:
         yield OnRay(voice, resume_command)

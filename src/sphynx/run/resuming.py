@@ -12,4 +12,6 @@ Resume = Literal["auto", "never"]
 
 def refuse_old_run(out: Path, resume: Resume) -> None:
     if resume == "never" and any(out.glob("**/checkpoint.pt")):
-        raise InputError("the folder holds a run", where=str(out), remedy="Give --resume auto, or another --out.")
+        raise InputError(
+            "the folder already contains a run", where=str(out), remedy="Give --resume auto, or another --out."
+        )

@@ -38,7 +38,7 @@ class Stages:
             )
             if worked and not resume:
                 raise InputError(
-                    "the folder holds a run", where=str(out), remedy="Give --resume auto, or another --out."
+                    "the folder already contains a run", where=str(out), remedy="Give --resume auto, or another --out."
                 )
             if worked:
                 self._check(before["settings"])

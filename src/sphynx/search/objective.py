@@ -40,7 +40,7 @@ class Objective:
 
 
 class CostTerm:
-    """cost_weight x the expected cost per edge, averaged over all cells; the dearest operation costs 1."""
+    """cost_weight x the expected cost per edge, averaged over all cells; the most expensive operation costs 1."""
 
     def __init__(
         self, objective: Objective, space: CellSpace, cell_counts: Mapping[Kind, int], device: torch.device
@@ -52,8 +52,8 @@ class CostTerm:
                 f"costs are given for {', '.join(unknown)}, which the space does not have",
                 remedy=f"Its operations are {', '.join(space.operations)}.",
             )
-        dearest = max([abs(cost) for cost in costs.values()], default=0.0) or 1.0
-        prices = [0.0 if name == ZERO else costs.get(name, 0.0) / dearest for name in space.candidates]
+        highest = max([abs(cost) for cost in costs.values()], default=0.0) or 1.0
+        prices = [0.0 if name == ZERO else costs.get(name, 0.0) / highest for name in space.candidates]
         self._prices = torch.tensor(prices, device=device)
         self._weight = objective.cost_weight
         self._shares = {kind: count / sum(cell_counts.values()) for kind, count in cell_counts.items()}

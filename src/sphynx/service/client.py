@@ -271,8 +271,8 @@ class Client:
             raise PeerGaveUpError(
                 f"the server refused to prepare {count}: {error.what}",
                 where=f"{self._host}:{self._port}",
-                remedy="Ask for fewer at once (images and --prepare together), use what is ready first, or wait. How "
-                "many a client may keep, and prepare in an hour, is the server's to say (sphynx serve --pool, --quota, "
+                remedy="Ask for fewer at once (images and --prepare together), use what is ready first, or wait. The "
+                "server limits how many a client may keep and prepare per hour (sphynx serve --pool, --quota, "
                 "--hourly); other reasons are in its log.",
             ) from None
 
@@ -283,7 +283,9 @@ class Client:
         try:
             bundle = self._party.prepare(entry.bundle_id, backend, entry.batch)
             if session.expect(self._channel, Stored).bundle != entry.bundle_id.hex():
-                raise ConnectionLostError("the server stored another bundle", where="prepare", remedy="Connect again.")
+                raise ConnectionLostError(
+                    "the server stored a different bundle", where="prepare", remedy="Connect again."
+                )
         except BaseException:
             self._store.discard(entry.bundle_id)
             raise
@@ -297,7 +299,11 @@ class Client:
                 if entry.batch == batch and relu in ("auto", entry.backend):
                     return entry
             self._prepare(1, relu=relu, batch=batch, done=lambda _number: None, keep=True)
-        raise SphynxError("a bundle expired as it was made", where="prepare", remedy="Let the server keep them longer.")
+        raise SphynxError(
+            "a bundle expired while it was made",
+            where="prepare",
+            remedy="Prepare it again; if that fails too, the clocks of client and server may differ.",
+        )
 
     def _check_images(self, images: NDArray[np.uint8]) -> None:
         expected = tuple(self.program.image)

@@ -249,4 +249,4 @@ class Conversation:
 
 
 def _out_of_place() -> RefusedError:
-    return RefusedError("this message does not belong here", where="client", remedy="Connect again.")
+    return RefusedError("this message is not expected here", where="client", remedy="Connect again.")

@@ -28,7 +28,7 @@ FILES = (KEY, CERTIFICATE, AUTHORITY, REVOKED)
 LIST_WARNING_S = 14 * 86_400.0  # before the next list is due
 _LIST_OVERDUE, _REVOKED = 12, 23  # X509_V_ERR_CRL_HAS_EXPIRED and _CERT_REVOKED of OpenSSL
 _ANY_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: `ssl` has no name for it
-_NEWEST_LIST = "Copy the authority's newest revoked.pem here (sphynx keys refresh signs one anew)."
+_NEWEST_LIST = "Copy the authority's newest revoked.pem here (sphynx keys refresh signs a new one)."
 Stamp = tuple[tuple[int, int, int], ...]
 
 
@@ -50,7 +50,7 @@ def check_server_keys(folder: Path) -> None:
         return
     if error.verify_code == _LIST_OVERDUE:
         raise InputError(
-            "its list of revoked keys is overdue: nobody would be let in",
+            "its list of revoked keys is overdue: no client would be admitted",
             where=str(folder / REVOKED),
             remedy=_NEWEST_LIST,
         )
@@ -123,7 +123,7 @@ class FreshKeys:
         self._stamp, context, listed = self._read()
         why_not = self._why_not(listed)
         if why_not:
-            self._warn(f"{why_not}; the one before still counts")
+            self._warn(f"{why_not}; the previous one still applies")
         else:
             self._context, self._list = context, listed
             self._warn_of_end()
@@ -140,7 +140,7 @@ class FreshKeys:
 
     def _warn_of_end(self) -> None:
         if self.list_ends_soon():
-            self._warn("the list of revoked keys is due again soon: sphynx keys refresh")
+            self._warn("the list of revoked keys expires soon: run sphynx keys refresh")
 
     def _read(self) -> tuple[Stamp, ssl.SSLContext, Revocations]:
         return self._look(), server_context(self._folder), _read_list(self._folder)
@@ -218,7 +218,7 @@ def check_private(key: Path, otherwise: str) -> None:
     """`otherwise`: what to do about a key that somebody else may have read."""
     if key.stat().st_mode & 0o077:
         raise InputError(
-            "others on this machine may read the private key",
+            "other users of this machine may read the private key",
             where=str(key),
             remedy=f"chmod 600 {key}; if somebody else may have read it, {otherwise}.",
         )

@@ -123,7 +123,7 @@ class Fleet:
             if len(self._workers) < self._count or time.monotonic() > deadline:
                 self.close()
                 raise SphynxError(
-                    "a worker process did not start", where="server", remedy="Its reason is in the log above this."
+                    "a worker process did not start", where="server", remedy="See the log above for the reason."
                 )
 
     def stop(self) -> None:

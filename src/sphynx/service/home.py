@@ -29,7 +29,7 @@ def why_moved(before: str, now: str) -> str | None:
     if before.split()[:2] != now.split()[:2]:
         return "the ledger is not the file that was made here: the folder was copied or restored"
     if before != now:
-        return "the machine was started anew, perhaps from an older state of its disk"
+        return "the machine was restarted, perhaps from an older state of its disk"
     return None
 
 

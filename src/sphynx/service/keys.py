@@ -63,7 +63,7 @@ def init(folder: Path, *, days: int = AUTHORITY_DAYS) -> Path:
     home = folder / FOLDER
     if home.exists():
         raise InputError(
-            "there is an authority already",
+            "the folder already has an authority",
             where=str(home),
             remedy="Issue keys with it (sphynx keys issue), or choose another folder.",
         )
@@ -95,12 +95,12 @@ def issue(
 ) -> Path:
     """A server's folder if it has hosts (names or addresses that clients connect to), otherwise a client's."""
     if not _NAME.fullmatch(name) or name == FOLDER:
-        raise InputError(f"{name!r} cannot name a party", where="NAME", remedy="Use letters, digits, '.', '_' and '-'.")
+        raise InputError(f"{name!r} is not a valid name", where="NAME", remedy="Use letters, digits, '.', '_' and '-'.")
     authority, key = _load_authority(folder)
     home = folder / name
     if home.exists():
         raise InputError(
-            "this name has keys already", where=str(home), remedy=f"sphynx keys revoke {name}, then remove the folder."
+            "this name already has keys", where=str(home), remedy=f"sphynx keys revoke {name}, then remove the folder."
         )
     party_key = _new_key()
     purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
@@ -187,7 +187,7 @@ def _load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePri
         ) from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or certificate.public_key() != key.public_key():
         raise InputError(
-            f"{KEY} and {AUTHORITY} do not belong together",
+            f"{KEY} and {AUTHORITY} do not match",
             where=str(home),
             remedy=f"Restore both, or sphynx keys init another folder than {folder}.",
         )
@@ -273,7 +273,9 @@ def _host(host: str) -> x509.GeneralName:
     try:
         return x509.DNSName(host)
     except ValueError:
-        raise InputError(f"{host!r} is no host name", where="--server", remedy="Give a name or an address.") from None
+        raise InputError(
+            f"{host!r} is not a valid host name", where="--server", remedy="Give a name or an address."
+        ) from None
 
 
 def _new_key() -> ec.EllipticCurvePrivateKey:
@@ -292,7 +294,7 @@ def _make_private_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot be made ({error.strerror})", where=str(folder), remedy="Choose another.") from None
+        raise InputError(f"cannot be created ({error.strerror})", where=str(folder), remedy="Choose another.") from None
 
 
 def _write(path: Path, content: bytes) -> None:

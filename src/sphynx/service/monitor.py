@@ -16,7 +16,7 @@ PREFIX = "sphynx_"
 # Every metric there is: its kind and its help text.
 METRICS = {
     "connections_total": ("counter", "Connections by how they ended."),
-    "handshake_failures_total": ("counter", "Connections that were not let in."),
+    "handshake_failures_total": ("counter", "Connections that were not admitted."),
     "refusals_total": ("counter", "Requests that were not granted."),
     "bundles_prepared_total": ("counter", "Bundles prepared, by backend."),
     "inferences_total": ("counter", "Inferences, by backend and result."),

@@ -128,7 +128,7 @@ class OwnerLink:
         try:
             connection = self._connection()
         except (EOFError, OSError):  # no descriptor or thread left; if the owner is gone, the control socket says so
-            raise SphynxError("the ledger cannot be asked now", where="server", remedy=AGAIN) from None
+            raise SphynxError("the ledger does not answer now", where="server", remedy=AGAIN) from None
         try:
             connection.send((called, arguments, named))
             is_done, *answer = connection.recv()

@@ -79,7 +79,7 @@ def source_address(fixed: bytes, variable: bytes) -> str | None:
         raise _malformed(f"it is not for TCP over IPv4 or IPv6 but for kind {fixed[13]:#04x}")
     end = 2 * (address_bytes + _PORT_BYTES)
     if len(variable) < end:
-        raise _malformed("its addresses are cut short")
+        raise _malformed("its addresses are incomplete")
     _check_tlvs(variable[end:])
     return str(ipaddress.ip_address(variable[:address_bytes]))
 
@@ -88,7 +88,7 @@ def _check_tlvs(tlvs: bytes) -> None:
     while tlvs:
         end = _TLV_HEAD_BYTES + int.from_bytes(tlvs[1:3], "big")
         if len(tlvs) < end:
-            raise _malformed("what follows its addresses is cut short")
+            raise _malformed("the part after its addresses is incomplete")
         tlvs = tlvs[end:]
 
 
@@ -105,11 +105,11 @@ def _receive(sock: socket.socket, size: int, deadline: float) -> bytes:
                 raise _malformed("the connection ended before it was complete")
             received += part
     except TimeoutError:
-        raise _malformed("it did not come in time") from None
+        raise _malformed("it did not arrive in time") from None
     except OSError as error:
         raise _malformed(error.strerror or str(error)) from None
     return received
 
 
 def _malformed(why: str) -> HandshakeError:
-    return HandshakeError(f"no valid PROXY header: {why}", where="connection", remedy=_REMEDY)
+    return HandshakeError(f"not a valid PROXY header: {why}", where="connection", remedy=_REMEDY)

@@ -118,7 +118,7 @@ class Replicas:
         for host, port in dict.fromkeys((place.host, place.port) for place in failed):
             if (host, port) != (used.host, used.port):
                 why = next(error.what for place, error in failed.items() if (place.host, place.port) == (host, port))
-                self._warn(f"{Place(host, port, host)} was passed over: {why}. Going on with {used}")
+                self._warn(f"{Place(host, port, host)} was skipped: {why}. Continuing with {used}")
 
 
 def resolve_addresses(host: str, port: int) -> list[str]:

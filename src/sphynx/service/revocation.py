@@ -38,7 +38,7 @@ def read_revocations(pem: bytes) -> Revocations:
     OpenSSL checks the signature of one, and a higher number of another must not be kept for it."""
     found = [_read(memoryview(base64.b64decode(text))) for text in _PEM.findall(pem)]
     if not found:
-        raise ValueError("it holds no revocation list")
+        raise ValueError("it contains no revocation list")
     return Revocations(
         frozenset().union(*(one.serials for one in found)),
         min(one.number for one in found),

@@ -261,7 +261,7 @@ class Server:
 def _told(error: SphynxError) -> str:
     """To the client: neither how much others keep nor what is wrong with the server's files. That is for the log."""
     if isinstance(error, StoreFullError):
-        return "the server has no room for another bundle"
+        return "the server has no space for another bundle"
     if isinstance(error, DiskError):
         return "the server's disk is full, damaged or cannot be written"
     return "the server cannot read its keys" if isinstance(error, InputError) else error.what

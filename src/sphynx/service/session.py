@@ -163,7 +163,7 @@ def _is_hex(text: str, size: int) -> bool:
 
 def _malformed() -> ConnectionLostError:
     return ConnectionLostError(
-        "the peer sent a message that does not belong here",
+        "the peer sent an unexpected message",
         where="connection",
         remedy="Use the same version of sphynx on both sides.",
     )

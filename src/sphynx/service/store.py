@@ -183,7 +183,9 @@ class Store:
         if bundle.bundle_id != bundle_id or bundle.program_hash != program:
             self.delete_spent()
             raise BundleRefusedError(
-                "its file holds another bundle", where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle."
+                "its file contains a different bundle",
+                where=f"bundle {bundle_id.hex()[:8]}",
+                remedy="Prepare a new bundle.",
             )
         return bundle, burned
 
@@ -264,7 +266,7 @@ class Store:
     def _bind(self, weights_hash: str) -> None:
         if not self.ledger.is_bound(weights_hash) and len(self._holders.live()) > 1:
             raise InputError(
-                "another process uses these bundles, with other weights",
+                "another process uses these bundles with different weights",
                 where=str(self._folder),
                 remedy="End it first, or give this one a folder of its own: --state DIR.",
             )

@@ -24,7 +24,7 @@ from sphynx.protocol.transport import Buffer, SocketStream, lost
 SLICE_BYTES = 1 << 18  # sealed and handed over at a time: the kernel sends one slice while the next is sealed
 RECORD_BYTES = 1 << 14
 MAX_UNASKED_BYTES = 1 << 14  # what TLS itself has to answer; it goes out with the next message, and there may be none
-_HANDSHAKE_REMEDY = "Check that both sides hold unexpired keys of the same authority: sphynx keys --help."
+_HANDSHAKE_REMEDY = "Check that both sides have unexpired keys of the same authority: sphynx keys --help."
 _OTHER_NAME_REMEDY = (
     "Connect to the name that the server's keys are for, or issue them for this one: keys issue --server."
 )
@@ -200,7 +200,7 @@ class TlsState:
         """Bytes from the socket; none means that the peer closed it."""
         with self._lock:
             if self._outgoing.pending > MAX_UNASKED_BYTES:
-                raise HandshakeError("the peer renews its keys without end", where="TLS", remedy=_HANDSHAKE_REMEDY)
+                raise HandshakeError("the peer keeps renewing its keys", where="TLS", remedy=_HANDSHAKE_REMEDY)
             if raw:
                 self._incoming.write(raw)
             else:

@@ -41,14 +41,14 @@ def refuse_uncompiled(path: Path) -> None:
     compiling = f"sphynx compile {path} -o compiled/{name}"
     told = {
         "run": (
-            "it is a trained run, which is not compiled yet",
+            "it is a trained run that is not compiled yet",
             f"Compile it, then give compiled/{name}: {compiling}",
         ),
         "onnx": ("it is a network that is not compiled yet", f"Compile it first: {compiling} --calibrate DATA"),
         "seeds": _of_seeds(path, f"-o compiled/{name}"),
         "unfinished": _unfinished(path),
         "design": (
-            "it is a design, which has no weights",
+            "it is a design without weights",
             f"Train it, then compile it: sphynx train {_design_file(path)} --data DATA -o runs/{name}; "
             f"sphynx compile runs/{name} -o compiled/{name}",
         ),
@@ -63,9 +63,9 @@ def refuse_untrained(path: Path) -> None:
     kind, name = kind_of(path), _name(path)
     training = f"sphynx train {_design_file(path)} --data DATA -o runs/{name}"
     told = {
-        "design": ("it is a design, which has no weights", f"Train it first: {training}"),
+        "design": ("it is a design without weights", f"Train it first: {training}"),
         "compiled": (
-            "it is compiled already",
+            "it is already compiled",
             f"Give it as it is: sphynx serve {path} --keys KEYS, sphynx check {path}, sphynx app --local {path}",
         ),
         "seeds": _of_seeds(path, ""),
@@ -128,7 +128,7 @@ def _of_seeds(path: Path, flags: str) -> tuple[str, str]:
 
 
 def _unfinished(path: Path) -> tuple[str, str]:
-    return "its training is not finished", f"Continue it: the command that began it, with -o {path} --resume auto"
+    return "its training is not finished", f"Continue it: run the command that started it, with -o {path} --resume auto"
 
 
 def _design_file(path: Path) -> Path:

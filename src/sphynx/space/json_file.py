@@ -21,4 +21,4 @@ def read_json(path: Path) -> Any:
     except json.JSONDecodeError as error:
         raise InputError(f"it is not valid JSON: {error}", where=str(path), remedy=_REMEDY) from None
     except (ValueError, RecursionError):  # Python reads integers of up to 4,300 digits
-        raise InputError("its values are nested too deep or too long", where=str(path), remedy=_REMEDY) from None
+        raise InputError("its values are nested too deeply or too long", where=str(path), remedy=_REMEDY) from None

@@ -32,7 +32,7 @@ def parse_relu_budget(text: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?)\s*", text.replace(",", "").replace("_", ""))
     budget = Fraction(match[1]) * _SUFFIX[match[2].lower()] if match else Fraction(0)
     if budget < 1:
-        raise InputError(f"{text!r} is not a ReLU budget", remedy="Write it as 50k, 1.2M or 51200.")
+        raise InputError(f"{text!r} is not a valid ReLU budget", remedy="Write it as 50k, 1.2M or 51200.")
     return int(budget)
 
 
@@ -41,7 +41,7 @@ def parse_percentage(text: str) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
     value = float(match[1]) / (100 if match[2] else 1) if match else -1.0
     if not 0 <= value < 1:
-        raise InputError(f"{text!r} is not a tolerance", remedy="Write it as 5% or 0.05.")
+        raise InputError(f"{text!r} is not a valid tolerance", remedy="Write it as 5% or 0.05.")
     return value
 
 

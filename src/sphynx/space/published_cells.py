@@ -64,7 +64,7 @@ _INTO_SPHYNX = {
 def genotype_named(name: str) -> Genotype:
     if name not in GENOTYPES:
         raise InputError(
-            f"no published genotype is called {name!r}",
+            f"there is no published genotype called {name!r}",
             remedy=f"Use one of {', '.join(GENOTYPES)}, or the path of a genotype file.",
         )
     return GENOTYPES[name]

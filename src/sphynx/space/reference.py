@@ -95,7 +95,7 @@ class WideResNetDesign(Described):
         if self.depth < 10 or (self.depth - 4) % 6:
             raise InputError(
                 f"a wide residual network has 6n + 4 layers, not {self.depth}",
-                remedy="Give a depth of 10, 16, 22, 28, 34, 40 or the like.",
+                remedy="Give a depth such as 10, 16, 22, 28, 34 or 40.",
             )
 
     @property
@@ -187,4 +187,4 @@ def _pool(tally: Tally, pool: Pool, x: Shape, kernel: int, *, stride: int, paddi
 
 def _require_positive(what: str, *values: int) -> None:
     if min(values) < 1:
-        raise InputError(f"{what}: width, classes and image sizes must be at least 1", remedy="Check them.")
+        raise InputError(f"{what}: width, classes and image sizes must be at least 1", remedy="Correct these values.")

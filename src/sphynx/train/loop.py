@@ -229,7 +229,7 @@ def open_views(job: Job, images: ImageSet | StreamedSet) -> Views:
     device, path = job.processes.device, job.views or job.out / VIEWS
     if job.processes.world > 1:
         raise InputError(
-            "views are of one process's batches", where="view_epochs", remedy="Use one process, or view_epochs = 0."
+            "views only work in one process", where="view_epochs", remedy="Use one process, or view_epochs = 0."
         )
     belongs_to = views_identity(job.data.identity(), job.recipe)
     if path.is_file():

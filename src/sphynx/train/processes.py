@@ -80,7 +80,7 @@ def pick_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise InputError(f"{name!r} is no device", remedy="Use auto, cpu, cuda or cuda:N.") from None
+        raise InputError(f"{name!r} is not a valid device", remedy="Use auto, cpu, cuda or cuda:N.") from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError("this machine has no usable GPU", where=f"--device {name}", remedy="Use --device cpu.")
     return device

@@ -88,7 +88,7 @@ def teacher_for(spec: str, job: Job) -> AnyNetwork:
 def teacher_design(design: AnyDesign) -> Design:
     if not isinstance(design, Design) or design.inner_relus:
         raise InputError(
-            "there is an automatic teacher only for a design of Sphynx cells without inner ReLUs",
+            "an automatic teacher needs a design of Sphynx cells without inner ReLUs",
             where=design.name or "design",
             remedy="Give a trained run folder as --teacher.",
         )

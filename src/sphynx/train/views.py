@@ -104,7 +104,7 @@ def load_views(path: Path, belongs_to: str, teacher: AnyNetwork | None, device: 
         raise InputError(f"the views cannot be read ({error})", where=str(path), remedy=_REMEDY) from error
     if about.get("format") != FORMAT or about.get("views") != belongs_to:
         raise InputError(
-            "the views are of other images, or were made by another recipe's augmentation, batch size or view_epochs",
+            "the views are of other images, or were made with other augmentation, batch size or view_epochs",
             where=str(path),
             remedy=_REMEDY,
         )

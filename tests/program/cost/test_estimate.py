@@ -132,7 +132,7 @@ def test_a_latency_budget_between_the_networks_of_a_large_image() -> None:
     assert largest(online(1, 3)) == (1, 3)
     assert largest(online(1, 4)) == (1, 4)
     assert online(2, 3) < online(1, 5) and largest(online(2, 3)) == (2, 3)  # more ReLUs than the deeper one, and faster
-    with pytest.raises(InputError, match=r"0\.0% is too little"):
+    with pytest.raises(InputError, match=r"0\.0% is too small"):
         largest(online(1, 3), tolerance=0.0)
 
 
@@ -154,5 +154,5 @@ def test_links_are_written_with_commas() -> None:
     assert [link.name for link in links] == ["loopback", "20ms,200mbit", "wan"]
     assert (links[1].round_trip_s, links[1].bits_per_s) == (0.02, 2e8)
     for text in ("moon", "20ms", "lan,20ms", "20,200mbit", "20ms,fast", "-1ms,1gbit", "1ms,0gbit"):
-        with pytest.raises(InputError, match="not a link"):
+        with pytest.raises(InputError, match="not a valid link"):
             parse_links(text)

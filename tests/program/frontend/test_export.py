@@ -150,7 +150,7 @@ def attention(module: nn.Module, x: Tensor) -> Tensor:
 REFUSED: dict[str, tuple[nn.Module, str, str]] = {
     "two inputs": (TwoInputs(), r"TwoInputs: it has 2 inputs \(x, y\)", "from one image"),
     "two outputs": (TwoOutputs(), "TwoOutputs: it has 1 inputs and 2 outputs", "from one image"),
-    "branch": (Branch(), "Branch: it decides by the values that it computes", "must not depend on the input"),
+    "branch": (Branch(), "Branch: its control flow depends on computed values", "must not depend on the input"),
     "condition": (Condition(), "Condition: If cannot be compiled", "must not depend on the input"),
     "recurrent": (
         Body(Call(lambda m, x: m.cell(x.flatten(2))[0], cell=nn.LSTM(48, 5, batch_first=True))),
@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[nn.Module, str, str]] = {
     ),
     "several": (
         Body(nn.Sequential(nn.SELU(), nn.SELU(), nn.GroupNorm(2, 4))),
-        r"2 faults:\n.*Selu cannot be compiled \(2 times, first in middle.0, node selu\): train"
+        r"2 errors:\n.*Selu cannot be compiled \(2 times, first in middle.0, node selu\): train"
         r".*\n.*GroupNormalization cannot be compiled \(middle.2, node group_norm\): use batch norm",
         "Use A",
     ),

@@ -71,7 +71,7 @@ def test_numbers_that_are_not_finite_are_left_out(runs: Path, tmp_path: Path) ->
 
 
 def test_a_run_that_has_not_begun_is_waited_for_and_a_finished_one_ends(runs: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing runs or ran there"):
+    with pytest.raises(InputError, match="no run in the folder"):
         read_live(tmp_path)
     early = grown(runs / "first", tmp_path / "early", 0, 10)
     assert read_live(early).seconds_left is None and "No epoch has ended" in shown(read_live(early))

@@ -299,6 +299,6 @@ def test_tau_falls_linearly_to_its_end() -> None:
 
 
 def test_faulty_recipes_name_all_faults() -> None:
-    with pytest.raises(InputError, match="2 faults"):
+    with pytest.raises(InputError, match="2 errors"):
         load_placement_recipe("paper", {"tau_end": 0.0, "epochs": 0})
     assert replace(PlacementRecipe(), epochs=3).epochs == 3

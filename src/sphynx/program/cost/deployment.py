@@ -28,7 +28,7 @@ class Deployment:
 
     def __post_init__(self) -> None:
         if self.bundles < 1:
-            raise InputError(f"{self.bundles} bundles at once are not possible", remedy="Prepare at least one.")
+            raise InputError(f"{self.bundles} is not a valid number of bundles", remedy="Prepare at least one.")
 
     def held_weights(self, ring_bits: int) -> float:
         """As many polynomials as the memory holds."""

@@ -55,7 +55,9 @@ def parse_link(text: str) -> Link:
             raise ValueError
     except ValueError:
         raise InputError(
-            f"{text!r} is not a link", where="--link", remedy=f"Use {', '.join(LINKS)}, or such as 20ms,300Mbit."
+            f"{text!r} is not a valid link",
+            where="--link",
+            remedy=f"Use {', '.join(LINKS)}, or a link such as 20ms,300Mbit.",
         ) from None
     return Link(round_trip_s, bits_per_s, text)
 
@@ -70,5 +72,5 @@ def parse_seconds(text: str) -> float:
     """`100ms`, `1.5s`."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s)\s*", text)
     if match is None or float(match[1]) == 0:
-        raise InputError(f"{text!r} is not a time", remedy="Write it as 100ms or 1.5s.")
+        raise InputError(f"{text!r} is not a valid time", remedy="Write it as 100ms or 1.5s.")
     return float(match[1]) * _TIME_UNITS[match[2]]

@@ -43,12 +43,12 @@ def choose_cuts(outline: Outline, precision: Precision = Precision(), deployment
     backend = deployment.backend or search.cheaper_backend()
     held = (True,) if deployment.memory_bytes is None else (True, False)
     best: tuple[float, Cuts] = (float("inf"), Cuts())
-    dearer = 0  # widths in a row that made nothing cheaper
+    worse = 0  # widths in a row that made nothing cheaper
     for ring_bits in RING_BITS:
         found = min((search.plan(ring_bits, backend, held=h) for h in held), key=lambda plan: plan[0])
-        dearer = 0 if found[0] < best[0] else dearer + (best[0] < float("inf"))
+        worse = 0 if found[0] < best[0] else worse + (best[0] < float("inf"))
         best = min(best, found, key=lambda plan: plan[0])
-        if dearer == _PATIENCE or all(form.ring_bits <= ring_bits for form in search.forms.values()):
+        if worse == _PATIENCE or all(form.ring_bits <= ring_bits for form in search.forms.values()):
             break  # a wider ring pays no more, or allows no more
     return best[1]
 

@@ -46,7 +46,9 @@ class Fit:
 def require_knees(count: int) -> None:
     if count not in KNEES:
         raise InputError(
-            f"{count} knees are not possible", where="--knees", remedy=f"Choose from {KNEES.start} to {KNEES.stop - 1}."
+            f"{count} is not a valid number of knees",
+            where="--knees",
+            remedy=f"Choose from {KNEES.start} to {KNEES.stop - 1}.",
         )
 
 

@@ -103,7 +103,7 @@ def read_live(folder: Path, now_s: float | None = None) -> Live:
     runs = sorted(_runs(folder, now_s), key=lambda run: -run.news_s)
     if not runs:
         raise InputError(
-            "nothing runs or ran there yet",
+            "there is no run in the folder yet",
             where=str(folder),
             remedy="Give the --out folder of a training, search, placement or design; --wait S waits for it.",
         )

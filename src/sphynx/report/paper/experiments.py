@@ -164,7 +164,7 @@ EXPERIMENTS = {
 
 def experiment_named(name: str) -> Experiment:
     if name not in EXPERIMENTS:
-        raise InputError(f"no experiment is called {name!r}", remedy=f"Use one of {', '.join(EXPERIMENTS)}.")
+        raise InputError(f"there is no experiment called {name!r}", remedy=f"Use one of {', '.join(EXPERIMENTS)}.")
     return EXPERIMENTS[name]
 
 

@@ -120,7 +120,7 @@ def _exported(module: nn.Module, image: Shape, where: str) -> ExportedProgram:
     except Exception as error:  # torch.export fails in as many ways as Python code can be written
         if "data-dependent" in str(error) or "DataDependent" in type(error).__name__:
             raise InputError(
-                "it decides by the values that it computes, which nobody knows in private inference",
+                "its control flow depends on computed values, which are hidden in private inference",
                 where=where,
                 remedy=_CONTROL,
             ) from error

@@ -79,7 +79,7 @@ def _opset(model: ModelProto) -> int:
 
 
 def _invalid(fault: str, path: Path) -> InputError:
-    return InputError(f"it is no valid ONNX file ({fault})", where=str(path), remedy=_EXPORT)
+    return InputError(f"it is not a valid ONNX file ({fault})", where=str(path), remedy=_EXPORT)
 
 
 def _constants(graph: GraphProto, path: Path) -> Iterator[tuple[str, Array]]:
@@ -107,7 +107,7 @@ def _image(value: ValueInfoProto, path: Path) -> Shape:
 
     tensor = value.type.tensor_type
     if tensor.elem_type not in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE):
-        raise InputError(f"its input {value.name} is not of floating point", where=str(path), remedy=_EXPORT)
+        raise InputError(f"its input {value.name} is not floating point", where=str(path), remedy=_EXPORT)
     shown = [dim.dim_param or dim.dim_value or "?" for dim in tensor.shape.dim]
     if len(shown) != 4:
         raise InputError(f"its input {value.name} is {shown}, not an image", where=str(path), remedy=_EXPORT)

@@ -108,7 +108,7 @@ def transposed_convolution(walker: Walker, op: Operation) -> Value:
     if "output_shape" in op.attributes or op.attributes.get("auto_pad", b"NOTSET") != b"NOTSET":
         raise op.refusal("leaves its padding to the runtime", "Export it with pads.")
     if min(strides + dilations) < 1 or min(pads) < 0 or max(strides + dilations + pads + extra) > MAX_EXTENT:
-        raise op.refusal("has strides, dilations or pads that are not possible", "Check its attributes.")
+        raise op.refusal("has strides, dilations or pads that are not valid", "Check its attributes.")
     kernel = weights.reshape(groups, -1, *weights.shape[1:]).swapaxes(1, 2)  # [groups, outputs, inputs, rows, columns]
     kernel = kernel.reshape(-1, *kernel.shape[2:])[:, :, ::-1, ::-1]
     kernel = _spread(kernel, *dilations)
