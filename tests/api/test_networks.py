@@ -87,7 +87,7 @@ def test_a_torch_module_of_ours_is_compiled_with_its_data(run_folder: Path, comp
     module = sphynx.load(run_folder).module
     made = sphynx.compile(module, calibrate="digits")
     assert made.program.content_hash == compiled.program.content_hash
-    with pytest.raises(sphynx.InputError, match="which data it knows") as refused:
+    with pytest.raises(sphynx.InputError, match="does not name its training data") as refused:
         sphynx.compile(module)
     assert refused.value.remedy == "Give calibrate=DATA."
     with pytest.raises(sphynx.InputError, match=r"torch\.export fails on it"):

@@ -175,7 +175,7 @@ def test_an_onnx_network_is_shown_what_it_was_calibrated_on(
     [
         ((), "--calibrate DATA"),
         (("--calibrate", "digits", "--mean", "0.1,0.2"), "0.1,0.2 is not one number per channel (1)"),
-        (("--calibrate", "digits", "--std", "half"), "half is not a number"),
+        (("--calibrate", "digits", "--std", "half"), "half is not one number per channel"),
         (("--calibrate", "digits", "--std", "0"), "not positive"),
     ],
 )

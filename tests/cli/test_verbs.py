@@ -180,7 +180,7 @@ def bad_genotype(**change: object) -> str:
         (["show", "sphynx", "--reduce-at", "a"], "not valid positions"),
         (["show", "resnet18", "-C", "0"], "width, classes and image sizes"),
         (["show", "resnet18", "--stem", "odd"], "'odd' is not one of 'auto', 'small', 'imagenet'"),
-        (["show", "resnet18", "-D", "5", "--reduce-at", "0,9"], "--depth, --reduce-at: resnet18 has nothing"),
+        (["show", "resnet18", "-D", "5", "--reduce-at", "0,9"], "--depth, --reduce-at: resnet18 has no such property"),
         (["show", "vgg11", "--stem", "small"], "--stem: vgg11 has no such property"),
         (["show", "vgg11", "--balancing", "flop", "--conv-stack", "single"], "Leave --balancing and --conv-stack out"),
         (["show", "sphynx", "--pool", "max"], "--pool: a network of cells has no such property"),
