@@ -65,7 +65,7 @@ def plan_convolutions(
             raise InputError(
                 f"{per_ciphertext} channels of {geometry.block} coefficients do not fit a ciphertext of {n}",
                 where="channels_per_ciphertext",
-                remedy=f"use at most {slots}",
+                remedy=f"Use at most {slots}.",
             )
         layouts = tuple(_layout(n, shape, geometry, per_ciphertext, all_phases) for shape in shapes)
         outputs = min(slots // per_ciphertext, out.out_channels)
