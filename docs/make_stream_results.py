@@ -22,20 +22,21 @@ HEADER = """# Stream networks: every run
 CIFAR-100, final epoch, one NVIDIA H200, bf16. `make docs` writes this page from `results/stream/`, one file per run.
 What the networks are and how they are trained: [stream.md](../stream.md). "Held out" is the accuracy on a tenth of the
 training images, averaged over the last three epochs: settings were chosen by it, and by no test accuracy. Each network
-was trained for as many epochs as fitted, not until it stopped gaining. Minutes are of runs that shared the GPU, five or
-seven at once, but for the teacher and `7x-250-seed3`, which had it alone.
+was trained for as many epochs as fitted, not until it stopped gaining. "Views" is how many epochs of augmented images
+the teacher had answered; they repeat. Minutes are of runs that shared the GPU with others, except for the teacher's and
+those of `7x-250-seed3`, which had it to itself.
 
     sphynx show wide-resnet --channels 8 --depth 16 -o teacher.json
     sphynx train teacher.json --data cifar100 --recipe teacher --epochs 85 --acceleration compile --out runs/teacher
     sphynx show stream --stages "16:64:12 8:128:56x3 4:256:256x2,216" -o stream.json
-    sphynx train stream.json --data cifar100 --recipe frontier --epochs 250 --seed 3 --teacher runs/teacher \\
-        --view-epochs 80 --views runs/views.safetensors --acceleration compile --out runs/stream
+    sphynx train stream.json --data cifar100 --recipe frontier --epochs 250 --seeds 3 --teacher runs/teacher \\
+        --view-epochs 120 --views runs/views.safetensors --acceleration compile --out runs/stream
 """
 
 FINAL = """## Trained on all images
 
-| network | ReLUs | parameters | epochs | seed | test, % | minutes | file |
-|---|---|---|---|---|---|---|---|"""
+| network | ReLUs | parameters | epochs | views | seed | test, % | minutes | file |
+|---|---|---|---|---|---|---|---|---|"""
 
 CHOSEN = """## Chosen between, a tenth of the training images held out
 
@@ -71,7 +72,7 @@ def page() -> str:
     final.sort(key=lambda name: (streams[name].relus, runs[name]["result"]["epochs"], name))
     tried = [name for name in streams if name not in final]
     tried.sort(key=lambda name: -_held_out(runs[name]))
-    parts = [HEADER, FINAL, *(_final_row(name, runs[name]["result"], streams[name]) for name in final), ""]
+    parts = [HEADER, FINAL, *(_final_row(name, runs[name], streams[name]) for name in final), ""]
     parts += [
         *_means(final, runs, streams),
         "",
@@ -92,21 +93,26 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _final_row(name: str, result: dict[str, Any], design: StreamDesign) -> str:
+def _final_row(name: str, run: dict[str, Any], design: StreamDesign) -> str:
+    result, views = run["result"], run["config"]["recipe"]["view_epochs"]
     return (
-        f"| {design} | {design.relus:,} | {result['parameters'] / 1e6:.1f}M | {result['epochs']} | {result['seed']} "
-        f"| {100 * result['accuracy']:.2f} | {result['minutes']:.1f} | `{name}` |"
+        f"| {design} | {design.relus:,} | {result['parameters'] / 1e6:.1f}M | {result['epochs']} | {views} "
+        f"| {result['seed']} | {100 * result['accuracy']:.2f} | {result['minutes']:.1f} | `{name}` |"
     )
 
 
 def _means(names: list[str], runs: dict[str, Any], designs: dict[str, StreamDesign]) -> list[str]:
     """Of seeds with equal settings."""
-    alike: dict[tuple[str, int], list[float]] = defaultdict(list)
+    alike: dict[tuple[str, int, int], list[float]] = defaultdict(list)
     for name in names:
-        alike[str(designs[name]), runs[name]["result"]["epochs"]].append(100 * runs[name]["result"]["accuracy"])
+        recipe = runs[name]["config"]["recipe"]
+        alike[str(designs[name]), recipe["epochs"], recipe["view_epochs"]].append(
+            100 * runs[name]["result"]["accuracy"]
+        )
     return [
-        f"{stages} for {epochs} epochs: {mean(found):.2f} +- {stdev(found):.2f} over {len(found)} seeds."
-        for (stages, epochs), found in alike.items()
+        f"- {stages} for {epochs} epochs, {views} of views: {mean(found):.2f} +- {stdev(found):.2f} over "
+        f"{len(found)} seeds"
+        for (stages, epochs, views), found in alike.items()
         if len(found) > 1
     ]
 
