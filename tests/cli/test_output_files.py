@@ -21,7 +21,7 @@ def test_these_verbs_draw_a_figure() -> None:
 @pytest.mark.parametrize("verb", MEASURING, ids=" ".join)
 @pytest.mark.parametrize("name", ["figure.jpg", "figure", "figure.svg.gz"])
 def test_a_figure_of_no_known_format_is_refused(verb: list[str], name: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none of \.svg, \.png") as caught:
+    with pytest.raises(InputError, match=r"any of \.svg, \.png") as caught:
         CliRunner().invoke(app, [*verb, "--figure", str(tmp_path / name)], catch_exceptions=False)
     assert "--figure figure" in caught.value.remedy and ".svg" in caught.value.remedy
 
