@@ -1,7 +1,7 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
 # `make test`. Each installs what it needs into .venv first.
-.PHONY: demo test test-all docs docs-site zoo reproduce-smoke chaos soak check lint types layers test-python test-core \
-  test-sanitize test-thread test-constant-time fuzz format clean
+.PHONY: demo test test-all docs docs-site messages wheels sbom lock zoo reproduce-smoke chaos soak check lint types layers \
+  test-python test-core test-sanitize test-thread test-constant-time fuzz format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,6 +10,7 @@ PYTHON ?= python3
 MINUTES ?= 5
 CORE_SOURCES := $(shell find core -name '*.cpp' -o -name '*.h')
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --durations=8
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" cmake
 
 demo: $(INSTALLED)
@@ -48,6 +49,25 @@ docs-site: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	$(BIN)/python docs/check_site.py out/site
 
+# Every message and help text in one file, to be read through before a release.
+messages: $(INSTALLED)
+	mkdir -p out
+	$(BIN)/python docs/make_messages.py > out/messages.txt
+
+# Wheels of the committed source for this machine, into dist/: built twice with equal hashes, installed into empty
+# environments with and without torch, and asked over TLS. Minutes; not part of `test`.
+wheels: $(INSTALLED)
+	$(BIN)/python -m tests.wheels $(ARGS)
+
+# What a server's environment is made of, as CycloneDX.
+sbom: $(INSTALLED)
+	mkdir -p out
+	$(BIN)/python .ci/sbom.py sphynx serve > out/sbom.json
+
+# Pins with hashes of all that is installed below: after a change of dependencies.
+lock:
+	.ci/lock
+
 # torchvision's networks, compiled and asked privately: hours, and up to 24 GB for the largest.
 zoo: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/zoo.py
@@ -56,7 +76,7 @@ zoo: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml models/pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[design,dev,docs]' -e ./models
+	$(PIP) -c constraints.txt -e '.[design,dev,docs]' -e ./models
 	touch $@
 
 lint: $(INSTALLED)

@@ -1,9 +1,17 @@
-"""What the two distributions are made of, without building them: code without weights, and models without code."""
+"""What the two distributions are made of, without building them (`make wheels` does), and what comes with a release."""
 
+import json
 import re
+import runpy
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import sphynx
 from sphynx.space.shipped import model_names
@@ -54,3 +62,46 @@ def test_the_version_is_in_one_place() -> None:
         r'^(__version__|VERSION)(?: ?\: ?str)? *= *([\'"])v?(?P<value>.+?)\2', (ROOT / where).read_text(), re.M
     )
     assert found is not None and found["value"] == sphynx.__version__
+
+
+def direct_dependencies() -> set[str]:
+    project = settings(ROOT)["project"]
+    extras = (project["optional-dependencies"][extra] for extra in ("design", "dev", "docs"))
+    lines = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    return {canonicalize_name(Requirement(line).name) for line in lines}
+
+
+def test_all_that_is_installed_is_pinned_with_hashes() -> None:
+    """Torch is pinned by constraints.txt: its builds for CPUs and GPUs have one version and different hashes."""
+    lock = (ROOT / "requirements-ci.txt").read_text()
+    pins = dict(re.findall(r"^([\w.-]+)==\S+(.*(?:\n    .*)*)", lock, re.M))
+    missing = direct_dependencies() - {canonicalize_name(name) for name in pins} - {"torch"}
+    assert not missing, f"{missing}: run `make lock`"
+    assert all("--hash=sha256:" in hashes for hashes in pins.values())
+    assert "torch==" in (ROOT / "constraints.txt").read_text()
+
+
+def test_a_bill_of_materials_names_all_that_a_server_installs() -> None:
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / ".ci" / "sbom.py"), "numpy"], capture_output=True, text=True, check=True
+    )
+    bill = json.loads(ran.stdout)
+    assert bill["metadata"]["component"]["name"] == "numpy" and bill["bomFormat"] == "CycloneDX"
+    made = runpy.run_path(str(ROOT / ".ci" / "sbom.py"))["bill"]("typer", set())
+    names = {part["name"] for part in made["components"]}
+    assert {"rich", "markdown-it-py"} <= names  # what rich needs is in it as well
+    references = {made["metadata"]["component"]["bom-ref"], *(part["bom-ref"] for part in made["components"])}
+    assert references == {entry["ref"] for entry in made["dependencies"]}
+    assert all(set(entry["dependsOn"]) <= references for entry in made["dependencies"])
+
+
+def test_the_citation_names_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == sphynx.__version__
+    assert f"\n## {sphynx.__version__} - {citation['date-released']}\n" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_wheels_are_made_for_both_kinds_of_cpu_and_every_python() -> None:
+    made = settings(ROOT)["tool"]["cibuildwheel"]
+    assert made["linux"]["archs"] == ["x86_64", "aarch64"]
+    assert [tag.split("-")[0] for tag in made["build"]] == ["cp311", "cp312", "cp313"]

@@ -43,7 +43,6 @@ app = typer.Typer(
     name="sphynx",
     help="Design networks that are cheap to run privately, and run them privately.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
