@@ -179,7 +179,7 @@ def _run_main(words: list[str]) -> None:
         sys.argv = ["-c", *rest[1:]]
         exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
     else:
-        sys.argv = words
+        sys.argv, sys.path[0] = words, str(Path(kind).resolve().parent)
         runpy.run_path(kind, run_name="__main__")
 
 

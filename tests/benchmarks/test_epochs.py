@@ -1,27 +1,20 @@
 """The benchmark of epochs runs at its smallest, and what it counts is what the descriptions say."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 from sphynx.space.reference import ResNet18Design, account_of_resnet18
 from sphynx.space.tally import Shape
+from tests.warm_process import Warm
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_epoch_benchmark_runs_at_its_smallest() -> None:
-    command = [sys.executable, "benchmarks/bench_train.py", "--quick", "--batch", "8", "--strategies", "gdas"]
-    done = subprocess.run(
-        [*command, "--device", "cpu", "--json"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_WAIT_POLICY": "passive"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def test_the_epoch_benchmark_runs_at_its_smallest(warm: Warm) -> None:
+    flags = ["--quick", "--batch", "8", "--strategies", "gdas", "--device", "cpu", "--json"]
+    command = [str(warm.programs / "python"), "benchmarks/bench_train.py", *flags]
+    done = subprocess.run(command, cwd=ROOT, env=warm.environment, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     rows = {row["what"].split(",")[0]: row for row in found["rows"]}
     assert list(rows) == [

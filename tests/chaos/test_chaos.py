@@ -54,6 +54,7 @@ def test_a_short_soak_has_no_wrong_answer_and_leaves_nothing_behind() -> None:
     assert " 0 wrong, 0 failed" in said and "bounds      kept" in said
 
 
+@pytest.mark.slow  # tests/service/test_replicas.py shows each of its parts
 def test_three_replicas_of_which_one_is_killed_and_one_restarted() -> None:
     found = json.loads(run("tests.chaos.replicas", "--clients", "5", "--seconds", "4"))
     assert found["wrong"] == found["bundles_twice"] == found["lost_inferences"]["not_running"] == 0

@@ -1,9 +1,7 @@
 """`sphynx design` as a user calls it, on the embedded digits; a real Ctrl-C in a real process."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +12,8 @@ from typer.testing import CliRunner
 from sphynx.cli.main import app
 from sphynx.errors import InputError
 from tests.data.layouts import write_classes
+from tests.design.conftest import brief_timing as brief_timing  # a fixture
+from tests.warm_process import Warm
 
 # 320 ReLUs: C = 1, D = 5 on images of 8x8. One epoch of everything, in few large batches.
 TINY = [
@@ -153,15 +153,10 @@ def test_few_images_are_trained_for_more_epochs_unless_their_number_is_given(tmp
     assert given["training"]["epochs"] == 2
 
 
-def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
+def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path, warm: Warm) -> None:
     words = [*TINY, "--fixed", "--compare", "none", "-o", str(tmp_path / "run")]
-    stopped = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IN_TRAINING, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    command = [str(warm.programs / "python"), "-c", INTERRUPTED_IN_TRAINING, *words]
+    stopped = subprocess.run(command, env=warm.environment, capture_output=True, text=True, check=False)
     assert stopped.returncode == 1, stopped.stderr
     assert stopped.stderr.startswith("timing a few steps of each stage")
     assert "Continue with: sphynx design" in stopped.stderr and "--resume auto" in stopped.stderr

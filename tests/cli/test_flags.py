@@ -1,5 +1,6 @@
 """Flags that many verbs have are the same in all of them."""
 
+from functools import cache
 from typing import Any, get_args
 
 import pytest
@@ -12,8 +13,12 @@ from sphynx.search.choices import StrategyName
 
 def options(*names: str) -> list[tuple[str, Any, Any]]:
     """Verb, its command, and the option."""
-    found = ((verb, command, option) for verb, command, context in verbs() for option in command.get_params(context))
-    return [(verb, command, option) for verb, command, option in found if set(names) & set(option.opts)]
+    return [(verb, command, option) for verb, command, option in all_options() if set(names) & set(option.opts)]
+
+
+@cache
+def all_options() -> list[tuple[str, Any, Any]]:
+    return [(verb, command, option) for verb, command, context in verbs() for option in command.get_params(context)]
 
 
 def named(*names: str) -> list[tuple[str, Any]]:

@@ -24,7 +24,7 @@ Tried = Callable[[str], tuple[int, str]]
 def tried(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Tried:
     """design.json, a trained run runs/mine, and a command that is tried among them: exit code, what it says."""
     monkeypatch.chdir(tmp_path)
-    design = Design(SPHYNX, 2, 3, (0, 1), Shape(1, 8, 8), 10)
+    design = Design(SPHYNX, 1, 2, (1,), Shape(1, 8, 8), 10, conv_stack="single")
     design.save(Path("design.json"))
     for run in (Path("runs/mine"), Path("runs/three/seed-1")):
         run.mkdir(parents=True)

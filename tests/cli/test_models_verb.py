@@ -12,13 +12,13 @@ from sphynx.space.tally import Shape
 from tests.cli.test_training_verbs import FAST, Sphynx
 from tests.cli.test_training_verbs import sphynx as sphynx  # a fixture
 
-DESIGN = Design(SPHYNX, channels=1, depth=2, reduce_positions=(1,), image=Shape(1, 8, 8), classes=10, name="tiny")
+DESIGN = Design(SPHYNX, 1, 2, (1,), Shape(1, 8, 8), 10, conv_stack="single", name="tiny")
 
 
 def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
     save_design(DESIGN, Path("tiny.json"))
     run, models = "run", "models"
-    one_epoch = [*FAST, "--epochs", "1", "--batch-size", "64"]
+    one_epoch = [*FAST, "--epochs", "1", "--batch-size", "256"]
     assert sphynx("train", "tiny.json", "--data", "digits", "--out", run, *one_epoch).code == 0
     evaluated = sphynx("eval", run, "--data", "digits", "--device", "cpu", "--json").out
     Path("evaluation.json").write_text(evaluated)

@@ -1,7 +1,5 @@
 """Files that verbs write at their end are checked at their beginning."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ from typer.testing import CliRunner
 from sphynx.cli.main import app
 from sphynx.errors import InputError
 from tests.cli.test_flags import named
+from tests.warm_process import Warm
 
 MEASURING = [["bench", "scaling"], ["check", "no-such-program"]]
 
@@ -37,11 +36,8 @@ def test_a_folder_that_cannot_be_made_is_named_before_the_run_is_read(tmp_path: 
 
 
 @pytest.mark.parametrize("full", ["/dev/full", "/proc/no-such-folder/page.html"])
-def test_a_failure_of_the_disk_is_one_line_and_a_remedy(full: str, tmp_path: Path) -> None:
-    run = ("report", "sphynx-cifar100-25k", "--no-examine", "-q", "-o", full)
-    done = subprocess.run(
-        [sys.executable, "-m", "sphynx.cli.main", *run], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+def test_a_failure_of_the_disk_is_one_line_and_a_remedy(full: str, tmp_path: Path, warm: Warm) -> None:
+    done = warm.sphynx("report", "sphynx-cifar100-25k", "--no-examine", "-q", "-o", full, cwd=tmp_path)
     error, remedy = done.stderr.splitlines()
     assert done.returncode == 1 and error.startswith("error: ") and "free disk space" in remedy
 

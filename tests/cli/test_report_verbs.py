@@ -72,8 +72,8 @@ def test_the_papers_values_alone(
 def test_report_of_kept_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page, figures = tmp_path / "deep" / "report.html", tmp_path / "figures"
-    assert run(monkeypatch, "report", str(RESULTS), "-o", str(page), "--figures", str(figures), "--json") == 0
+    page, figures, kept = tmp_path / "deep" / "report.html", tmp_path / "figures", RESULTS / "paper-80.json"
+    assert run(monkeypatch, "report", str(kept), "-o", str(page), "--figures", str(figures), "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert "pareto-relus-cifar100" in said["charts"]
     assert page.read_text().startswith("<!doctype html>")

@@ -1,7 +1,6 @@
 """The verbs of data and training; killed and interrupted runs are real processes, the rest runs in this one."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from sphynx.space.tally import Shape
 from sphynx.train.recipe import Recipe, load_recipe
 from tests.data.layouts import write_classes
 from tests.train.small import DESIGN
+from tests.warm_process import Warm
 
 FAST = ["--recipe", "smoke", "--epochs", "2", "--batch-size", "16", "--device", "cpu"]
 # Ends itself with -9 between the bytes of its second checkpoint and the rename that makes them count.
@@ -64,8 +64,10 @@ class Ran(NamedTuple):
 class Sphynx:
     """Runs the command line in this process, in a folder of its own."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self.capsys, self.monkeypatch = folder, capsys, monkeypatch
+    def __init__(
+        self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, warm: Warm
+    ) -> None:
+        self.folder, self.capsys, self.monkeypatch, self.warm = folder, capsys, monkeypatch, warm
 
     def __call__(self, *arguments: str) -> Ran:
         self.monkeypatch.setattr(sys, "argv", ["sphynx", *arguments])
@@ -78,28 +80,31 @@ class Sphynx:
         return Ran(int(code or 0), shown.out, shown.err)
 
     def apart(self, code: str, *arguments: str) -> Ran:
-        """The same in a process of its own, which starts by running `code`."""
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-        command = [sys.executable, "-c", code, *arguments]
+        """The same in a process of its own, which runs `code`."""
+        command, environment = [str(self.warm.programs / "python"), "-c", code, *arguments], self.warm.environment
         ran = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, env=environment, check=False)
         return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
 @pytest.fixture
-def sphynx(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Sphynx]:
+def sphynx(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, warm: Warm
+) -> Iterator[Sphynx]:
     for split, n in (("train", 16), ("val", 4)):
         write_classes(tmp_path / "images" / split, ("a", "b", "c"), n=n, size=4)
-    save_design(replace(DESIGN, image=Shape(3, 4, 4)), tmp_path / "design.json")
+    save_design(replace(DESIGN, image=Shape(3, 4, 4), conv_stack="single"), tmp_path / "design.json")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPHYNX_DATA", str(tmp_path / "data-home"))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield Sphynx(tmp_path, capsys, monkeypatch)
+    yield Sphynx(tmp_path, capsys, monkeypatch, warm)
     torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize(
-    ("code", "exit_code"), [(KILLED_IN_ITS_SECOND_SAVE, -signal.SIGKILL), (INTERRUPTED, 1)], ids=["killed", "ctrl-c"]
+    ("code", "exit_code"),
+    [(KILLED_IN_ITS_SECOND_SAVE, 128 + signal.SIGKILL), (INTERRUPTED, 1)],
+    ids=["killed", "ctrl-c"],
 )
 def test_a_stopped_run_resumes_to_the_same_network(code: str, exit_code: int, sphynx: Sphynx) -> None:
     start = ["train", "design.json", "--data", "images", *FAST]

@@ -158,7 +158,8 @@ def test_many_rivals_are_ranked_in_rounds_that_continue_where_they_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight cells by real trainings: six for two epochs, two of them, the found and the published ones for four."""
-    asked: dict[str, Any] = {"rivals": 6, "comparison": None, "training": dataclasses.replace(TRAINING, epochs=32)}
+    asked: dict[str, Any] = {"rivals": 6, "comparison": None, "placement": "fixed"}
+    asked["training"] = dataclasses.replace(TRAINING, epochs=32)
     monkeypatch.setattr(forecast, "training_epoch_seconds", lambda _job: 1.0)
     monkeypatch.setattr(retraining, "LEAST_RANKING_STEPS", 4)  # two epochs
     real, calls = retraining.train_unless_finished, list[Job]()

@@ -42,7 +42,8 @@ def test_a_thousand_images_can_be_ranked() -> None:
 def test_no_round_of_a_ranking_is_too_short_to_say_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two steps an epoch: for eight steps six random cells are not first trained for two epochs."""
     monkeypatch.setattr(retraining, "LEAST_RANKING_STEPS", 8)
-    asked = pipeline(tmp_path, rivals=6, comparison=None, training=dataclasses.replace(TRAINING, epochs=32))
+    training = dataclasses.replace(TRAINING, epochs=32)
+    asked = pipeline(tmp_path, rivals=6, comparison=None, placement="fixed", training=training)
     ranking = next(estimate for estimate in asked.schedule() if estimate.stage == "ranking")
     assert ranking.rounds == (Round(8, 4),) and ranking.least_epochs == 4
     result = asked.run()

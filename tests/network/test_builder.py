@@ -14,7 +14,7 @@ from sphynx.space.tally import Shape
 from tests.space.strategies import designs
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(designs())
 def test_any_design_trains_and_infers(design: Design) -> None:
     torch.manual_seed(0)
@@ -40,7 +40,7 @@ def test_imagenets_auxiliary_head_has_one_batch_norm_less() -> None:
     assert norms == {"small": 2, "imagenet": 1}
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(designs())
 def test_a_cell_is_affine_up_to_its_one_relu(design: Design) -> None:
     """f(a) + f(b) - f(0) == f(a + b) before the ReLU: what makes Sphynx cells cheap under private inference."""

@@ -26,7 +26,7 @@ from sphynx.space.stream import StreamDesign, account_of_stream
 from sphynx.space.tally import Shape
 from tests.space.strategies import designs, micro_designs, stream_designs
 
-once_per_network = settings(max_examples=40)
+once_per_network = settings(max_examples=15)
 
 
 @once_per_network
@@ -48,7 +48,7 @@ def test_stream_networks(design: StreamDesign) -> None:
     assert design.relus == account_of_stream(design).total.relus
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(st.sampled_from([10, 16, 22]), st.integers(1, 2), st.integers(4, 21))
 def test_wide_resnets(depth: int, width: int, size: int) -> None:
     design = WideResNetDesign(depth, width, Shape(3, size, size + 3), 10)

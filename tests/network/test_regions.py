@@ -18,7 +18,7 @@ from sphynx.space.tally import Shape
 
 IMAGE = Shape(3, 32, 32)
 DESIGNS: dict[str, AnyDesign] = {
-    "sphynx": Design(SPHYNX, 1, 4, (0, 1), IMAGE, 10, conv_stack="single"),
+    "sphynx": Design(SPHYNX, 1, 2, (0,), IMAGE, 10, conv_stack="single"),
     "resnet18": ResNet18Design(4, IMAGE, 10, "small"),
     "vgg11": Vgg11Design(4, IMAGE, 10),
 }

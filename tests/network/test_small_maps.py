@@ -11,7 +11,7 @@ from sphynx.network import small_maps
 from sphynx.network.small_maps import SmallMaps, Taps
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     size=st.tuples(st.integers(1, 5), st.integers(1, 5)),
     kernel=st.sampled_from([1, 2, 3, 5]),

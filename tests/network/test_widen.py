@@ -27,7 +27,7 @@ def train(network: SphynxNetwork, steps: int) -> None:
         optimizer.step()
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(designs())
 def test_training_wide_is_training_narrow(design: Design) -> None:
     # Maps of several pixels: batch norm over a handful of nearly equal values would amplify rounding without bound.
@@ -45,7 +45,7 @@ def test_training_wide_is_training_narrow(design: Design) -> None:
     assert torch.allclose(wide.eval()(x), narrow.eval()(x), rtol=1e-6, atol=1e-8)
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(designs())
 def test_there_and_back(design: Design) -> None:
     network = SphynxNetwork(design)

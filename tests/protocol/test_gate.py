@@ -51,7 +51,7 @@ def run_layers(
     return [(y + mask) & ring for y, mask, ring in zip(results, masks, rings, strict=True)], record
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     k=st.integers(1, 64),
     sizes=st.lists(st.tuples(st.integers(1, 70), st.integers(1, 9)), min_size=1, max_size=3),

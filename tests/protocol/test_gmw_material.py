@@ -52,7 +52,7 @@ def cases(draw: st.DrawFn) -> tuple[int, int, int, list[tuple[int, int, int]]]:
     return w, k, f, draw(st.lists(rows, min_size=1, max_size=130))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases())
 def test_relu_on_material_from_ot(case: tuple[int, int, int, list[tuple[int, int, int]]]) -> None:
     w, k, f, rows = case

@@ -52,7 +52,7 @@ def ask(
     np.testing.assert_array_equal(logits, interpret(case.program, case.weights, case.pixels))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     backend=st.sampled_from(["gc", "gmw"]),
@@ -63,7 +63,7 @@ def test_private_is_the_oracle(seed: int, backend: Backend, images: int, with_sq
     ask(random_case(seed, images, with_square=with_square), backend)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     backend=st.sampled_from(["gc", "gmw"]),

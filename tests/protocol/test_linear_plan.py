@@ -20,7 +20,7 @@ def seconds(plan: ProgramPlan) -> float:
     return answers + upload_seconds(ciphertexts, plan.params.upload_bytes)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_every_map_is_answered_after_its_uploads(seed: int) -> None:
     program = random_case(seed).program
@@ -39,7 +39,7 @@ def test_every_map_is_answered_after_its_uploads(seed: int) -> None:
         assert [(upload.tensor, upload.shift) for upload in plan.uploads[step.name]] == expected
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_sharing_never_costs_more(seed: int) -> None:
     program = random_case(seed).program

@@ -81,7 +81,7 @@ def cases(draw: st.DrawFn) -> list[tuple[int, int, int, int, list[int]]]:
     return layers
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(cases())
 @example([(32, 64, 0, 0, [-(2**31) + 1, 2**31 - 1])])
 @example([(63, 64, 31, 63, [-(2**62) + 1, 2**62 - 1, 0])])
@@ -131,7 +131,7 @@ def floors(draw: st.DrawFn) -> list[tuple[FloorLayer, list[int]]]:
     return layers
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(floors())
 def test_signed_truncation_is_the_floor(cases: list[tuple[FloorLayer, list[int]]]) -> None:
     layers, values = zip(*cases, strict=True)

@@ -13,6 +13,7 @@ from sphynx.errors import InputError, MissingPartError, SphynxError
 from sphynx.record import fingerprint
 from sphynx.run.environment import describe_environment, source_hash
 from sphynx.run.folder import RunFolder
+from tests.warm_process import Warm
 
 
 def test_checkpoint_round_trip(tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_a_doctored_checkpoint_runs_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["os.fsync", "pathlib.Path.replace"])
-def test_kill_in_the_middle_of_a_save_keeps_the_one_before(moment: str, tmp_path: Path) -> None:
+def test_kill_in_the_middle_of_a_save_keeps_the_one_before(moment: str, tmp_path: Path, warm: Warm) -> None:
     """A real process that is killed (-9) before its second checkpoint's bytes are flushed, or before its rename."""
     code = f"""
 import os, pathlib, signal, sys, torch
@@ -102,8 +103,9 @@ def killed(*_):
 {moment} = killed
 folder.save_checkpoint({{"epoch": 2, "weights": torch.zeros(100_000)}})
 """
-    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert ran.returncode == -signal.SIGKILL, ran.stderr
+    command = [str(warm.programs / "python"), "-c", code, str(tmp_path)]
+    ran = subprocess.run(command, env=warm.environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 128 + signal.SIGKILL, ran.stderr
     state = RunFolder(tmp_path).load_checkpoint()
     assert state is not None and state["epoch"] == 1 and bool((state["weights"] == 1).all())
 

@@ -21,8 +21,6 @@ from tests.service.asking_process import images
 from tests.service.processes import ROOT, WAIT_S, ServerProcess, environment, used_twice
 from tests.service.scene import Scene
 
-TIMES = 20
-
 
 def ask_at_once(scene: Scene, ports: Sequence[int], keys: Path, times: int) -> None:
     """One process for each port, all with these keys: every answer is right, and no bundle serves twice."""
@@ -56,13 +54,13 @@ def keys(tmp_path: Path, authority: Path) -> Path:
     return Path(shutil.copytree(authority / "alice", tmp_path / "keys", ignore=shutil.ignore_patterns("bundles")))
 
 
-def test_eight_processes_with_one_key_folder(scene: Scene, keys: Path) -> None:
-    scene.server.flags = ("--timeout", "300")  # the eight wait for one worker, on a busy machine for long
-    ask_at_once(scene, [scene.server.start().port] * 8, keys, TIMES)
+@pytest.mark.parametrize(("processes", "times"), [(3, 6), pytest.param(8, 20, marks=pytest.mark.slow)])
+def test_processes_with_one_key_folder(processes: int, times: int, scene: Scene, keys: Path) -> None:
+    scene.server.flags = ("--timeout", "300")  # all wait for one worker, on a busy machine for long
+    ask_at_once(scene, [scene.server.start().port] * processes, keys, times)
     assert scene.server.stop() == 0
-    assert (
-        scene.states(scene.server.state).count("burned") == scene.states(keys / "bundles").count("burned") == 8 * TIMES
-    )
+    for state in (scene.server.state, keys / "bundles"):
+        assert scene.states(state).count("burned") == processes * times
 
 
 def test_two_servers_share_a_state(scene: Scene, keys: Path) -> None:
@@ -71,7 +69,7 @@ def test_two_servers_share_a_state(scene: Scene, keys: Path) -> None:
     second = ServerProcess(first.compiled, first.keys, first.state, first.audit)
     try:
         second.start()
-        ask_at_once(scene, [first.port, second.port] * 2, keys, 5)
+        ask_at_once(scene, [first.port, second.port], keys, 5)
         assert second.stop(signal.SIGKILL) == -signal.SIGKILL
         scene.check_inference()
         assert second.start().stop() == 0

@@ -124,7 +124,7 @@ def test_padding_and_the_pool_that_reads_it_are_one_public_map(tmp_path: Path) -
     ]
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     size=st.tuples(st.integers(6, 9), st.integers(6, 9)),
     kernels=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=2, max_size=2),
@@ -328,7 +328,7 @@ def test_weights_in_a_file_of_their_own(tmp_path: Path) -> None:
         read_network(path)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 0.999), byte=st.integers(0, 255), near_end=st.booleans())
 def test_a_changed_byte_gives_a_network_or_a_refusal(place: float, byte: int, near_end: bool, tmp_path: Path) -> None:
     data = bytearray(plain_cnn().SerializeToString())

@@ -70,7 +70,7 @@ def test_operators_mean_what_onnx_runtime_says(case: str, tmp_path: Path) -> Non
     assert np.abs(got - expected).max() < 1e-4 * (1 + np.abs(expected).max())
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     size=st.tuples(st.integers(3, 9), st.integers(3, 9)),
     kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),

@@ -111,7 +111,7 @@ def test_activations_that_are_not_numbers_are_refused(number: float) -> None:
         compile_walk(found.trace, MEAN, STD, pixels(2))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     function=st.sampled_from(sorted(CURVES)),
     centre=st.floats(-5, 5),

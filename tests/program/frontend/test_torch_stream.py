@@ -17,7 +17,7 @@ from tests.space.strategies import stream_designs
 TINY = (Stage(4, (2,)), Stage(6, (3, 3)))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(stream_designs)
 def test_any_design(design: StreamDesign) -> None:
     graph = assert_equal(design).graph

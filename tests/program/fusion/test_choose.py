@@ -23,8 +23,8 @@ from sphynx.space.tally import Shape
 from tests.program.networks import MEAN, STD, random_network
 
 
-def outlined(conv_stack: ConvStack) -> partial[Fused]:
-    design = Design(SPHYNX, 5, 3, (0, 1), Shape(3, 32, 32), 100, conv_stack=conv_stack)
+def outlined(conv_stack: ConvStack, depth: int, *reduce_at: int) -> partial[Fused]:
+    design = Design(SPHYNX, 5, depth, reduce_at, Shape(3, 32, 32), 100, conv_stack=conv_stack)
     return partial(trace, random_network(design), MEAN, STD, outline=True)
 
 
@@ -36,7 +36,7 @@ def ring_and_products(outline: partial[Fused], cuts: Collection[str]) -> tuple[i
 
 @torch.no_grad()
 def test_cells_of_single_convolutions_are_one_map_each() -> None:
-    outline = outlined("single")
+    outline = outlined("single", 3, 0, 1)
     assert choose_cuts(lambda cuts: outline(cuts=cuts)) == frozenset()
     graph = outline().graph
     assert {step.name for step in graph.linears} == compared_tensors(graph)
@@ -45,10 +45,10 @@ def test_cells_of_single_convolutions_are_one_map_each() -> None:
 
 @torch.no_grad()
 def test_padded_stacks_stay_chains_of_two() -> None:
-    outline = outlined("paper")
+    outline = outlined("paper", 1)
     joints = outline().joints
     cuts = choose_cuts(lambda cuts: outline(cuts=cuts))
-    assert {"cells.2.edges.4.2.input", "cells.2.edges.6.2.input"} <= cuts < set(joints)
+    assert {"cells.0.edges.4.2.input", "cells.0.edges.6.2.input"} <= cuts < set(joints)
     ring_bits, products = ring_and_products(outline, cuts)
     assert ring_bits < ring_and_products(outline, joints)[0]
     assert products < ring_and_products(outline, ())[1] / 2

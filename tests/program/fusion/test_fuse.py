@@ -54,7 +54,7 @@ def shallow(design: Design) -> Design:
     return replace(design, depth=min(design.depth, 3), reduce_positions=positions)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(design=designs().map(shallow), inner_relus=st.sampled_from([False, False, False, True]))
 def test_any_design(design: Design, inner_relus: bool) -> None:
     graph = assert_equal(replace(design, inner_relus=inner_relus)).graph
@@ -63,7 +63,7 @@ def test_any_design(design: Design, inner_relus: bool) -> None:
         assert {step.name for step in graph.linears} == compared_tensors(graph)  # one map, borders and all
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(design=designs().map(shallow), data=st.data())
 def test_any_cuts(design: Design, data: st.DataObject) -> None:
     def some(joints: tuple[str, ...]) -> Collection[str]:

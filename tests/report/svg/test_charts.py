@@ -71,7 +71,7 @@ def test_axes_cover_their_values(values: list[float]) -> None:
         assert list(axis.ticks) == sorted(axis.ticks)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @example([(80_000_000.0, 0.0)], WIDE)  # a tick at the very end
 @example([(1.0, 0.0), (1.0, 5e-324)], WIDE)  # as good as equal
 @given(st.lists(st.tuples(st.floats(1, 1e8), st.floats(0, 100)), min_size=1, max_size=20), WIDTHS)
@@ -81,7 +81,7 @@ def test_curves_stay_inside(points: list[tuple[float, float]], width: float) -> 
     assert_inside(curves("title", series, x, y, x_name="x", y_name="y", width=width, note="a note " * 20))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(1, 16), st.integers(1, 6), st.floats(1, 100), WIDTHS)
 def test_bars_stay_inside(groups: int, members: int, value: float, width: float) -> None:
     made = [
@@ -91,7 +91,7 @@ def test_bars_stay_inside(groups: int, members: int, value: float, width: float)
     assert_inside(bars("title", made, [Key("a", "s0")], y_name="accuracy, %", width=width))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(VALUES, WIDTHS)
 def test_spans_stay_inside(values: list[float], width: float) -> None:
     rows = [SpanRow(f"a layer with a long name {n}", [Piece(0, v, "s0", "tip")]) for n, v in enumerate(values)]
