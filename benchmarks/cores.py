@@ -5,11 +5,13 @@
 
 Server and clients run on the first N cores only. The server has a worker process for each (`sphynx serve
 --processes`, one process on one core), the clients are twice as many processes of one thread each; each prepares a
-bundle, uses it, holds the logits against the integer oracle's, and begins again. Then one client alone: the online
-latency of a server that is not busy. No torch is needed; the folder is one of `sphynx compile`.
+bundle, uses it, holds the logits against the integer oracle's, and begins again. Before them one client alone: the
+online latency of a server that is not busy. No torch is needed; the folder is one of `sphynx compile`.
 
-`speedup` is of inferences a second against the first row. CPU seconds are those of the server's processes, per
-inference, with the clients' first and uncounted ones in them; on hardware threads 2 "cores" are less than twice one.
+Inferences a second are counted while all clients ask: what one has done of its last inference by then counts as a part.
+`speedup` is against the first row. CPU seconds are those of the server's processes, per inference, with the clients'
+first and uncounted ones in them. `bound` is what the hardware gives without a server (`cores_bound.py`), `estimated`
+what `sphynx estimate --rate` computes from rates that are measured at the start of the same run.
 """
 
 from __future__ import annotations
@@ -21,21 +23,26 @@ import statistics
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cores_bound import bound, durable_write_s
 
+from sphynx.bench.calibrate import measure_rates
 from sphynx.bench.machine import cpu_seconds_of, describe_machine
 from sphynx.bench.throughput_clients import Asked, run_clients
 from sphynx.core import limit_cores
 from sphynx.program.backends import Backend
 from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
+from sphynx.program.ir import Program
 from sphynx.program.weights import load_weights
+from sphynx.protocol.capacity import party_seconds
 from sphynx.service.admission import Limits
 from sphynx.service.client import Client
-from sphynx.service.local import LocalServer, running_server
+from sphynx.service.local import LocalServer, make_local_keys, running_server
 
 
 @dataclass(frozen=True)
@@ -73,43 +80,78 @@ def memory_bytes(pid: int) -> dict[str, int]:
     return found
 
 
-def measure(folder: Path, backend: Backend, cores: int, processes: int, clients: int, seconds: float) -> dict[str, Any]:
-    program = load_program(folder)
+def measure(asked: argparse.Namespace, cores: int) -> dict[str, Any]:
+    folder, program = asked.folder, load_program(asked.folder)
+    processes, clients = asked.processes or cores, asked.clients or 2 * cores
     pixels = np.random.default_rng(0).integers(0, 256, (1, *program.image)).astype(np.uint8)
     expected = interpret(program, load_weights(folder, program), pixels)
     limits = Limits(
         workers=max(2, cores), connections=clients + 8, images_per_hour=10**9, message_s=600.0, queue_s=300.0
     )
     with (
-        tempfile.TemporaryDirectory(prefix="sphynx-cores-") as temporary,
+        tempfile.TemporaryDirectory(prefix="sphynx-cores-", dir=asked.state) as temporary,
         running_server(folder, Path(temporary), clients=clients, limits=limits, processes=processes) as server,
     ):
+        ask = partial(run_clients, OneThread(server), backend=asked.relu, pixels=pixels[0], expected=expected[0])
+        _use, alone = ask(count=1, seconds=asked.seconds / 4)
         before_s = cpu_s(server.pid)
-        _use, asked = run_clients(OneThread(server), clients, backend, pixels[0], expected[0], seconds)
+        _use, together = ask(count=clients, seconds=asked.seconds)
+        done = sum(len(one.latencies_s) for one in together) + clients
         return {
             "cores": cores,
             "processes": processes,
             "clients": clients,
-            **summary(asked),
-            "server_cpu_s": (cpu_s(server.pid) - before_s) / (sum(len(one.latencies_s) for one in asked) + clients),
+            **summary(together),
+            "online_alone_s": statistics.median(alone[0].online_s),
+            "offline_alone_s": statistics.median(alone[0].offline_s),
+            "server_cpu_s": (cpu_s(server.pid) - before_s) / done,
             "server_memory_bytes": memory_bytes(server.pid),
+            "equal_to_oracle": all(one.equal_to_oracle for one in (*alone, *together)),
         }
+
+
+def estimated(program: Program, backend: Backend) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix="sphynx-rates-") as folder:
+        rates = measure_rates(make_local_keys(Path(folder) / "keys").open_channel)
+    server_s, client_s = party_seconds(program, rates, backend)
+    return {
+        "server_cpu_s": server_s,
+        "client_cpu_s": client_s,
+        "inferences_per_s_and_core": 1 / (server_s + client_s),
+    }
+
+
+def done_by(one: Asked, until_s: float) -> float:
+    """How many inferences a client had done by then, the last one in part."""
+    left_s, done = until_s - one.start_s, 0.0
+    for latency_s in one.latencies_s:
+        done += min(1.0, max(0.0, left_s / latency_s))
+        left_s -= latency_s
+    return done
 
 
 def summary(asked: list[Asked]) -> dict[str, Any]:
     online = sorted(seconds for one in asked for seconds in one.online_s)
-    window_s = max(one.end_s for one in asked) - min(one.start_s for one in asked)
+    start_s, end_s = min(one.start_s for one in asked), min(one.end_s for one in asked)
     return {
-        "seconds": window_s,
+        "seconds": end_s - start_s,
         "inferences": len(online),
-        "inferences_per_s": len(online) / window_s,
+        "inferences_per_s": sum(done_by(one, end_s) for one in asked) / (end_s - start_s),
         "online_s": statistics.median(online),
         "online_p95_s": online[int(0.95 * (len(online) - 1))],
         "offline_s": statistics.median(seconds for one in asked for seconds in one.offline_s),
         "client_cpu_s": sum(one.cpu_s for one in asked) / len(online),
         "bytes_per_inference": asked[0].offline_bytes + asked[0].online_bytes,
-        "equal_to_oracle": all(one.equal_to_oracle for one in asked),
     }
+
+
+def line(row: dict[str, Any]) -> str:
+    bounds = ", ".join(f"{name} {value:.2f}x" for name, value in row.get("bound_speedup", {}).items())
+    return (
+        f"{row['cores']:3} cores, {row['processes']} processes, {row['clients']} clients: "
+        f"{row['inferences_per_s']:.2f} a second ({row['speedup']:.2f}x), online {1e3 * row['online_s']:.1f} ms, "
+        f"alone {1e3 * row['online_alone_s']:.1f} ms; bound: {bounds or 'not measured'}"
+    )
 
 
 def main() -> None:
@@ -120,37 +162,37 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=0, help="twice the cores unless given")
     parser.add_argument("--relu", choices=("gc", "gmw"), default="gmw")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each row")
+    parser.add_argument("--bound-seconds", type=float, default=2.0, help="of each row and kind of bound; 0: none")
+    parser.add_argument("--state", type=Path, help="where both parties keep their bundles; a temporary folder else")
     parser.add_argument("-o", "--out", type=Path)
     asked = parser.parse_args()
     allowed = sorted(os.sched_getaffinity(0))
     rows: list[dict[str, Any]] = []
+    program = load_program(asked.folder)
+    found = {
+        "machine": describe_machine().to_json(),
+        "program": program.name,
+        "estimated": estimated(program, asked.relu),
+        "backend": asked.relu,
+        "durable_write_s": durable_write_s(Path(asked.state or tempfile.gettempdir())),
+        "rows": rows,
+    }
     for cores in (int(word) for word in asked.cores.split(",")):
         if cores > len(allowed):
             continue
         os.sched_setaffinity(0, allowed[:cores])  # the processes that are started inherit it
-        processes = asked.processes or cores
-        row = measure(asked.folder, asked.relu, cores, processes, asked.clients or 2 * cores, asked.seconds)
-        alone = measure(asked.folder, asked.relu, cores, processes, 1, asked.seconds / 4)
-        row["online_alone_s"] = alone["online_s"]
+        row = measure(asked, cores)
         row["speedup"] = row["inferences_per_s"] / rows[0]["inferences_per_s"] if rows else 1.0
+        if asked.bound_seconds:
+            row["bound"] = bound(cores, asked.bound_seconds)
+            first = (rows or [row])[0]["bound"]
+            row["bound_speedup"] = {name: value / first[name] for name, value in row["bound"].items()}
         rows.append(row)
-        print(
-            f"{cores:3} cores, {processes} processes, {row['clients']} clients: {row['inferences_per_s']:.2f} a second"
-            f" ({row['speedup']:.2f}x), online {1e3 * row['online_s']:.1f} ms, alone {1e3 * alone['online_s']:.1f} ms",
-            file=sys.stderr,
-            flush=True,
-        )
+        print(line(row), file=sys.stderr, flush=True)
+        if asked.out:  # after each row: whoever stops this early has those before
+            asked.out.write_text(json.dumps(found, indent=2) + "\n")
     os.sched_setaffinity(0, allowed)
-    found = {
-        "machine": describe_machine().to_json(),
-        "program": load_program(asked.folder).name,
-        "backend": asked.relu,
-        "rows": rows,
-    }
-    text = json.dumps(found, indent=2)
-    if asked.out:
-        asked.out.write_text(text + "\n")
-    print(text)
+    print(json.dumps(found, indent=2))
     sys.exit(0 if rows and all(row["equal_to_oracle"] for row in rows) else 1)
 
 

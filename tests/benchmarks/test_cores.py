@@ -14,7 +14,7 @@ def test_the_benchmark_of_cores_at_its_smallest(tmp_path: Path) -> None:
     save_tiny(tmp_path / "compiled")
     command = [sys.executable, "benchmarks/cores.py", str(tmp_path / "compiled"), "--cores", "1,1000"]
     done = subprocess.run(
-        [*command, "--processes", "2", "--clients", "1", "--seconds", "0.2"],
+        [*command, "--processes", "2", "--clients", "1", "--seconds", "0.2", "--bound-seconds", "0.05"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,

@@ -87,6 +87,14 @@ class Bundle:
 
     def save(self, path: Path) -> None:
         """Atomically: a reader finds the whole file or none. Never readable by others, not even while it is written."""
+        temporary = self.write_beside(path)
+        try:
+            temporary.replace(path)
+        except OSError as error:
+            raise _unwritable(path, temporary, error) from error
+
+    def write_beside(self, path: Path) -> Path:
+        """The first part of `save`, and all of its time: a file that is on the disk and has yet to be renamed."""
         temporary = path.with_name(path.name + TEMPORARY)
         metadata = {
             "format": FORMAT,
@@ -104,16 +112,26 @@ class Bundle:
             temporary.chmod(0o600)
             with temporary.open("rb") as written:
                 os.fsync(written.fileno())
-            temporary.replace(path)
-        except BaseException as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)  # a half-written file would keep a full disk full
-            if not isinstance(error, OSError | SafetensorError):
-                raise
-            why = error.strerror if isinstance(error, OSError) else error
-            raise InputError(
-                f"it cannot be written ({why})", where=str(path), remedy="Choose another folder, or free disk space."
-            ) from error
+        except (OSError, SafetensorError) as error:
+            raise _unwritable(path, temporary, error) from error
+        except BaseException:
+            _remove(temporary)
+            raise
+        return temporary
+
+
+def _unwritable(path: Path, temporary: Path, error: Exception) -> InputError:
+    _remove(temporary)
+    why = error.strerror if isinstance(error, OSError) else error
+    return InputError(
+        f"it cannot be written ({why})", where=str(path), remedy="Choose another folder, or free disk space."
+    )
+
+
+def _remove(temporary: Path) -> None:
+    """A half-written file would keep a full disk full."""
+    with contextlib.suppress(OSError):
+        temporary.unlink(missing_ok=True)
 
 
 def load_bundle(path: Path) -> Bundle:

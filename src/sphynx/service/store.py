@@ -103,16 +103,14 @@ class Store:
     @property
     def used_bytes(self) -> int:
         self._finish_deletions()
-        used_bytes = 0
-        for path in (self._folder / BUNDLES).iterdir():
-            with contextlib.suppress(FileNotFoundError):  # taken by another thread just now
-                used_bytes += path.stat().st_size
-        return used_bytes
+        return self._bytes_of_files()
 
     def check_room(self, count: int, *, owner: str, program: str, backend: str, batch: int) -> None:
         """Before the work is done: whether so many bundles, as large as the last of their kind, would fit."""
-        with self._holders.alone():
-            self._make_room(count, self.ledger.usual_bytes(program, backend, batch), owner)
+        bundle_bytes = self.ledger.usual_bytes(program, backend, batch)
+        self._finish_deletions()
+        self._make_room(count, bundle_bytes, owner)
+        self._check_disk(count * bundle_bytes)
 
     def reserve(self, entry: Entry, *, most: int | None = None, hourly: int | None = None) -> None:
         """Before a bundle is prepared; `most` and `hourly` as `Ledger.reserve`."""
@@ -126,9 +124,13 @@ class Store:
         """Keeps a bundle that was reserved. It is ready when this returns; `keep`: for nobody else to use."""
         path = self._path(bundle.bundle_id)
         try:
+            self._finish_deletions()
+            self._make_room(1, bundle.bytes, owner)
+            self._check_disk(bundle.bytes)
+            written = _written(bundle, path)  # not inside: processes would take turns at what takes the longest
             with self._holders.alone():  # until the ledger has it: the owner's next one must find it counted
                 self._make_room(1, bundle.bytes, owner)
-                _save(bundle, path)
+                _rename(written, path)
                 self._at_hand.offer(bundle)  # before it may be taken: one that is burned must not stay
                 self.ledger.make_ready(
                     bundle.bundle_id,
@@ -232,7 +234,7 @@ class Store:
     def _make_room(self, count: int, bundle_bytes: int, owner: str) -> None:
         for entry in self.ledger.expired():
             self.discard(entry.bundle_id)
-        used_bytes, needed_bytes = self.used_bytes, count * bundle_bytes
+        used_bytes, needed_bytes = self._bytes_of_files(), count * bundle_bytes
         kept_bytes = self.ledger.kept_bytes(owner)
         is_first = count == 1 and not kept_bytes
         leaves_bytes = self._quota_bytes - used_bytes - needed_bytes
@@ -242,6 +244,14 @@ class Store:
                 where=str(self._folder),
                 remedy="Use bundles before preparing more, or raise --quota.",
             )
+        if used_bytes + needed_bytes > self._quota_bytes:
+            raise StoreFullError(
+                f"{used_bytes:,} of {self._quota_bytes:,} bytes for bundles are used, {needed_bytes:,} more are needed",
+                where=str(self._folder),
+                remedy="Use bundles before preparing more, or raise --quota.",
+            )
+
+    def _check_disk(self, needed_bytes: int) -> None:
         free_bytes = shutil.disk_usage(self._folder).free
         if needed_bytes > free_bytes:
             raise DiskError(
@@ -249,12 +259,14 @@ class Store:
                 where=str(self._folder),
                 remedy="Free disk space, then try again.",
             )
-        if used_bytes + needed_bytes > self._quota_bytes:
-            raise StoreFullError(
-                f"{used_bytes:,} of {self._quota_bytes:,} bytes for bundles are used, {needed_bytes:,} more are needed",
-                where=str(self._folder),
-                remedy="Use bundles before preparing more, or raise --quota.",
-            )
+
+    def _bytes_of_files(self) -> int:
+        """Not of those that are being written: each is held against the quota when it is to be kept."""
+        used_bytes = 0
+        for path in (self._folder / BUNDLES).iterdir():
+            with contextlib.suppress(FileNotFoundError):  # taken by another thread just now
+                used_bytes += 0 if path.suffix == TEMPORARY else path.stat().st_size
+        return used_bytes
 
     def _finish_deletions(self) -> None:
         self.delete_spent()
@@ -313,11 +325,20 @@ class Store:
         return self._folder / BUNDLES / bundle_id.hex()
 
 
-def _save(bundle: Bundle, path: Path) -> None:
+def _written(bundle: Bundle, path: Path) -> Path:
     try:
-        bundle.save(path)
+        return bundle.write_beside(path)
     except InputError as error:
         raise DiskError(error.what, where=error.where, remedy="Free disk space, then try again.") from None
+
+
+def _rename(written: Path, path: Path) -> None:
+    try:
+        written.replace(path)
+    except OSError as error:
+        raise DiskError(
+            f"it cannot be renamed ({error.strerror})", where=str(path), remedy="Free disk space, then try again."
+        ) from None
 
 
 def _gone(bundle_id: bytes) -> BundleGoneError:
