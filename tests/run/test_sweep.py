@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,9 +21,13 @@ from safetensors.torch import load_file
 import sphynx
 from sphynx.api import designing
 from sphynx.errors import DivergedError, InputError, MissingPartError
+from sphynx.report.paper.experiments import EXPERIMENTS
+from sphynx.report.paper.reproduce import DataSets, Reproduction
+from sphynx.report.paper.scales import SCALES
 from sphynx.run.progress import QUIET, Update, Voice, speak_with
 from sphynx.run.sweep import IN_TURN, Sweep, open_sweep
 from sphynx.train.loop import Job
+from sphynx.train.processes import Processes
 from sphynx.train.recipe import load_recipe
 from sphynx.train.results import TrainResult
 from sphynx.train.runs import train_unless_finished
@@ -164,6 +169,30 @@ def test_seeds_are_those_of_one_process_though_a_worker_is_killed(cluster: str, 
         assert here.keys() == away.keys() and all(torch.equal(here[name], away[name]) for name in here)
     assert api.accuracies[:2] == expected.accuracies and len(api.runs) == 3
     assert any(update.stage == "train" and update.total for update in heard)  # the third seed's epochs, heard here
+
+
+def test_rows_of_a_reproduction_are_those_of_one_process(cluster: str, tmp_path: Path) -> None:
+    """A teacher, and two networks that learn from it."""
+    scale, rows = SCALES["smoke"], EXPERIMENTS["distillation"].rows[:3]
+    experiment = SimpleNamespace(name="distillation", rows=rows)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    found = []
+    try:
+        for where in ("", cluster):
+            with open_sweep(where, QUIET, "again") as sweep:
+                reproduction = Reproduction(
+                    scale,
+                    DataSets({}, scale),
+                    tmp_path / ("there" if where else "here"),
+                    voice=QUIET,
+                    sweep=sweep,
+                    processes=Processes(torch.device("cpu")),
+                )
+                found.append([outcome.ours for outcome in reproduction.run(experiment)])  # type: ignore[arg-type]
+    finally:
+        torch.set_num_threads(threads)
+    assert all(found[0]) and [one and one.accuracy for one in found[0]] == [one and one.accuracy for one in found[1]]
 
 
 def test_seeds_and_cells_of_a_search_can_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,10 @@
 
 import dataclasses
 import json
+import pickle
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -97,3 +100,30 @@ def test_files_that_are_no_results_are_refused(tmp_path: Path) -> None:
     (tmp_path / "odd.json").write_text("{}")
     with pytest.raises(InputError, match="lacks result, config, environment"):
         read_kept([tmp_path])
+
+
+class Travelling:
+    """A sweep whose pieces are pickled, as for another machine, and run from the copies."""
+
+    may_repeat = True
+
+    def __init__(self) -> None:
+        self.names: list[list[str]] = []
+
+    def map(self, work: Mapping[str, Callable[[], Any]]) -> list[Any]:
+        self.names.append(list(work))
+        return [piece() for piece in pickle.loads(pickle.dumps(list(work.values())))]
+
+
+def test_rows_that_run_at_once_give_what_rows_in_turn_do(tmp_path: Path) -> None:
+    """Two rows that search the same cells and train the same small network: each is made once."""
+    rows = [row for row in EXPERIMENTS["nodes"].rows if row.cells == "search:5"][:2]
+    experiment, scale, sweep = SimpleNamespace(name="nodes", rows=rows), SCALES["smoke"], Travelling()
+    found = []
+    for name, how in (("in-turn", {}), ("at-once", {"sweep": sweep})):
+        reproduction = Reproduction(scale, DataSets({}, scale), tmp_path / name, processes=CPU, voice=QUIET, **how)
+        found.append([outcome.ours for outcome in reproduction.run(experiment)])  # type: ignore[arg-type]
+    for here, there in zip(*found, strict=True):
+        assert here is not None and there is not None
+        assert (here.network, here.relus, here.accuracy) == (there.network, there.relus, there.accuracy)
+    assert sweep.names == [["cells of search:5, cifar100"], [], ["N=5 25.6K, seed 0"]]

@@ -5,13 +5,16 @@ out/cells, out/places     cell searches and placement searches
 out/EXPERIMENT.json, .svg what the experiment gave
 
 Every piece of work is its own run folder, named by what it is. So whatever is finished is not run again, an interrupted
-piece continues, and a network that several experiments share is trained once.
+piece continues, and a network that several experiments share is trained once. On a cluster (`sweep`) the pieces of all
+rows run at the same time, in three steps because each reads the one before, and the rows then find them finished.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from copy import copy
+from functools import partial
 from pathlib import Path
 
 from sphynx.data.catalogue import CATALOGUE
@@ -96,12 +99,17 @@ class Reproduction:
         self.present = describe_environment(processes.device)
 
     def run(self, experiment: Experiment) -> list[Outcome]:
+        here = self
+        if self.run_missing and self.sweep.may_repeat:
+            here = copy(self)
+            here.sweep = IN_TURN  # what travels must not hold the cluster; and the rows then find all work finished
+            self._run_at_once(experiment, here)
         outcomes = []
         for number, row in enumerate(experiment.rows, 1):
             if self.run_missing and self.processes.leads:
                 at = f"{number}/{len(experiment.rows)}"
                 self.voice.say(f"{experiment.name} {at}: {row.series}, {row.label}", stage="reproduce")
-            outcomes.append(self.outcome(row, experiment))
+            outcomes.append(here.outcome(row, experiment))
         if self.run_missing and self.processes.leads and all(o.ours is None for o in outcomes):
             raise NothingToRunError(
                 f"no row could be run: {outcomes[0].missing}",
@@ -109,6 +117,43 @@ class Reproduction:
                 remedy="Give --data NAME=FOLDER, or --no-run for the paper's values alone.",
             )
         return outcomes
+
+    def _run_at_once(self, experiment: Experiment, alone: Reproduction) -> None:
+        """What several rows share is one piece: two tasks must not write one folder."""
+        rows = [(row, data) for row in experiment.rows if (data := self._data_to_run(row)) is not None]
+        self.sweep.map(
+            {
+                f"cells of {row.cells}, {row.data}": partial(alone._searched, row, data)
+                for row, data in rows
+                if _searches_cells(row)
+            }
+        )
+        designed = [(row, data, self._design(row, data)) for row, data in rows]
+        self.sweep.map(
+            {
+                f"places {self._places_folder(design, data).name}": partial(alone._beta, row, data)
+                for row, data, design in designed
+                if row.beta is not None
+            }
+        )
+        if any(row.distilled for row, _ in rows):
+            first = {row.data: data for row, data in rows if row.distilled}
+            teachers = [self._teacher(data, experiment) for data in first.values()]
+            train_all({f"teacher {teacher.out.name}": teacher for teacher in teachers}, self.sweep)
+        jobs: dict[Path, tuple[str, Job]] = {}
+        for row, data, design in designed:
+            for seed in range(self.seeds):
+                job = self._job(row, design, data, seed, experiment)
+                jobs.setdefault(job.out, (f"{row.series} {row.label}, seed {seed}", job))
+        train_all(dict(jobs.values()), self.sweep)
+
+    def _data_to_run(self, row: Row) -> Data | StreamedData | None:
+        """None for a row that is left out; the row itself says why."""
+        try:
+            data = self._data(row)
+        except _LeftOutError:
+            return None
+        return None if self.scale.left_out(row, data.train.shape[1]) else data
 
     def outcome(self, row: Row, experiment: Experiment) -> Outcome:
         kept = tuple(found for file in self.kept if (found := file.of(row, self.present)) is not None)
@@ -159,7 +204,7 @@ class Reproduction:
             raise _LeftOutError(f"{error} ({error.remedy})") from None
 
     def _design(self, row: Row, data: Data | StreamedData) -> AnyDesign:
-        cells = self._searched(row, data) if row.cells.startswith("search:") else published_cells(row)
+        cells = self._searched(row, data) if _searches_cells(row) else published_cells(row)
         return design_of(shrunk(row) if self.scale.small else row, Shape(*data.train.shape), data.classes, cells)
 
     def _job(self, row: Row, design: AnyDesign, data: Data | StreamedData, seed: int, experiment: Experiment) -> Job:
@@ -175,13 +220,16 @@ class Reproduction:
             resume_command=self.resume_command,
         )
         if row.distilled:
-            teacher = next(other for other in experiment.rows if "inner_relus" in other.options)
-            taught_by = self._job(teacher, self._design(teacher, data), data, 0, experiment)
+            taught_by = self._teacher(data, experiment)
             self._trained(taught_by)
             self.processes.wait()
             job = job.taught_by(load_model(taught_by.out))
         words = describe_network(design).lower().replace(",", "-").replace("=", "").split()
         return dataclasses.replace(job, out=self.out / "runs" / f"{'-'.join(words)}-{job.belongs_to()[:10]}")
+
+    def _teacher(self, data: Data | StreamedData, experiment: Experiment) -> Job:
+        row = next(other for other in experiment.rows if "inner_relus" in other.options)
+        return self._job(row, self._design(row, data), data, 0, experiment)
 
     def _trained(self, job: Job) -> TrainResult:
         self._require_finished(job)
@@ -218,8 +266,7 @@ class Reproduction:
         start = dataclasses.replace(design, reduce_positions=(0, 1))
         recipe = self.scale.placement_recipe()
         places = placements(design.depth, 2, "paper")
-        name = fingerprint(start.to_json(), recipe.to_json(), data.identity())
-        folder = self.out / "places" / f"c{design.channels}-d{design.depth}-{name[:10]}"
+        folder = self._places_folder(design, data)
         if not (folder / BETA).is_file():
             self._require_work()
             place(
@@ -236,6 +283,12 @@ class Reproduction:
         number = found["placements"].index(list(design.reduce_positions))
         return tuple(float(epoch[number]) for epoch in found["beta_hat"]), found.get("minutes")
 
+    def _places_folder(self, design: AnyDesign, data: Data | StreamedData) -> Path:
+        assert isinstance(design, Design)
+        start = dataclasses.replace(design, reduce_positions=(0, 1))
+        name = fingerprint(start.to_json(), self.scale.placement_recipe().to_json(), data.identity())
+        return self.out / "places" / f"c{design.channels}-d{design.depth}-{name[:10]}"
+
     def _require_work(self) -> None:
         if not self.run_missing:
             raise NotFinishedError
@@ -247,6 +300,10 @@ class Reproduction:
         if isinstance(data, StreamedData):
             raise InputError("a search needs images in memory", where=data.name, remedy="Use CIFAR-100.")
         return data
+
+
+def _searches_cells(row: Row) -> bool:
+    return row.cells.startswith("search:")
 
 
 class _LeftOutError(Exception):
