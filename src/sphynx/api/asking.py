@@ -3,6 +3,8 @@
 with sphynx.Client("inference.example:7443", keys="keys/alice") as client:
     print(client.infer("cat.jpg").label)
 
+`ahead=8` keeps so many bundles ready, made in the background while nothing is asked (`refilling.py`).
+
 Several servers, listed or behind one name in DNS, are replicas: the client asks one of them, and another when that one
 is down (`service/replicas.py`).
 """
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sphynx.api.refilling import Refill
 from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.ir import Program
@@ -27,6 +30,7 @@ from sphynx.service.client import Client as Connection
 from sphynx.service.pictures import pixels_of
 from sphynx.service.prediction import Prediction
 from sphynx.service.replicas import Place, Replicas, parse_servers
+from sphynx.service.yielding import GivesWay, Urgent
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -50,6 +54,8 @@ class Client:
         keys: str | Path,
         state: str | Path | None = None,
         program: str = "",
+        ahead: int = 0,
+        relu: BackendChoice = "auto",
         timeout_s: float = 120.0,
         wait_s: float = STARTING_S,
         trust_state: bool = False,
@@ -58,9 +64,12 @@ class Client:
     ) -> None:
         """`server` is HOST:PORT, or several of them as a list or with commas; `keys` the folder that `sphynx keys issue
         NAME --client` made, which also takes the bundles unless `state` names another. `program` insists on the one
-        with this hash. `wait_s` is how long ports that refuse are tried again: the server may be just starting.
-        `trust_state` keeps bundles after a restart of the machine or a move of their folder; `warn` hears of an old
-        list of revoked keys, and of servers that are down; `observer` watches what this end sends and receives."""
+        with this hash. `ahead` bundles are kept ready from the first call on, by a thread with a connection of its own,
+        with what both sides have to spare; `relu` is for those. `wait_s` is how long ports that refuse are tried again:
+        the server may be just starting. `trust_state` keeps bundles after a restart of the machine or a move of their
+        folder; `warn` hears of an old list of revoked keys, of servers that are down, and of bundles that cannot be
+        made ahead; `observer` watches what this end sends and receives."""
+        self._ahead, self._relu, self._warn, self._urgent = ahead, relu, warn, Urgent()
         self._replicas = Replicas(parse_servers(server), keys=Path(keys), wait_s=wait_s, warn=warn)
         self._open = partial(
             Connection,
@@ -75,6 +84,20 @@ class Client:
         self._connecting = threading.Lock()
         self._connection: Connection | None = None
         self._place: Place | None = None
+        self._refill: Refill | None = None
+        self._another = partial(
+            Client,
+            server,
+            keys=keys,
+            state=state,
+            program=program,
+            relu=relu,
+            timeout_s=timeout_s,
+            wait_s=wait_s,
+            trust_state=trust_state,
+            warn=warn,
+            observer=GivesWay(self._urgent),
+        )
 
     def infer(self, image: str | Path | NDArray[np.uint8] | Image, *, relu: BackendChoice = "auto") -> Prediction:
         """What is in a picture, which the server never sees: a file, a PIL image, or a uint8 array [channels, height,
@@ -94,6 +117,10 @@ class Client:
 
         `relu` chooses how ReLUs run: gc, gmw, or what is faster over the measured link. Returns the choice."""
         return self._asked(lambda connection: connection.prepare(count, relu=relu, done=done))
+
+    def prepare_ahead(self) -> None:
+        """Makes one bundle that nobody waits for, when the server has cores to spare. `Client(ahead=N)` calls this."""
+        self._asked(lambda connection: connection.prepare(1, relu=self._relu, ahead=True))
 
     def warm(self) -> None:
         """Loads the next bundle into memory, so that the next inference is as quick as it can be."""
@@ -139,6 +166,9 @@ class Client:
         """Says goodbye. Bundles are kept; a later call connects again."""
         with self._connecting:
             connection, self._connection = self._connection, None
+            refill, self._refill = self._refill, None
+        if refill is not None:
+            refill.close()
         if connection is not None:
             connection.__exit__(None, None, None)
 
@@ -149,13 +179,18 @@ class Client:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
-        else:
-            self._give_up(self._connection)
+            return
+        with self._connecting:
+            refill, self._refill = self._refill, None
+        if refill is not None:
+            refill.close()
+        self._give_up(self._connection)
 
     def _asked(self, ask: Callable[[Connection], Answer]) -> Answer:
         connection = self._connected()
         try:
-            return ask(connection)
+            with self._urgent.running():
+                return ask(connection)
         except ConnectionLostError:
             self._give_up(connection, is_down=True)  # the next call connects again
             raise
@@ -173,6 +208,8 @@ class Client:
                 return self._connection
             self._place, connection = self._replicas.connect(self._enter)
             self._connection = connection
+            if self._ahead and self._refill is None:
+                self._refill = Refill(self._another(), self._ahead, urgent=self._urgent, warn=self._warn)
             return connection
 
     def _enter(self, place: Place) -> Connection:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 Done = TypeVar("Done")
 USUAL_SERVER = "127.0.0.1:7443"
+NICENESS = 10  # of a process that prepares what nobody waits for
 PORTION = 8  # images at a time, however many there are: half of the bundles that a server keeps for a client by default
 
 
@@ -42,6 +46,12 @@ def infer(
     ] = None,
     prepare: Annotated[
         int, typer.Option("--prepare", min=0, help="Bundles to prepare for later, in addition to those needed now.")
+    ] = 0,
+    ahead: Annotated[
+        int,
+        typer.Option(
+            "--ahead", metavar="N", min=0, help="Then stay, and keep N bundles ready in the background, until Ctrl-C."
+        ),
     ] = 0,
     relu: Annotated[
         BackendChoice,
@@ -69,6 +79,9 @@ def infer(
 ) -> None:
     """Ask a server what is in images, without showing them. With --prepare and no images: only prepare, for later.
 
+    With --ahead it stays and prepares new bundles as other processes with these keys use them up, at a low priority,
+    with what the server has to spare.
+
     Pictures that cannot be read are listed at the end and skipped; the exit code is then 1.
 
     Examples:
@@ -85,21 +98,24 @@ def infer(
 
     failed: dict[Path, InputError] = {}
     files = _expand(images or [], failed)
-    if not images and not prepare:
+    if not images and not prepare and not ahead:
         raise InputError(
             "there is no image to ask about, and nothing to prepare",
-            remedy="Name images, or give --prepare N to make bundles for later.",
+            remedy="Name images, or give --prepare N or --ahead N to make bundles for later.",
         )
-    with Client(
+    client_of = partial(
+        Client,
         server or USUAL_SERVER,
         keys=keys,
         state=state,
         program=program,
+        relu=relu,
         timeout_s=timeout,
         wait_s=wait,
         trust_state=trust_state,
         warn=lambda why: typer.echo(f"warning: {why}", err=True),
-    ) as client:
+    )
+    with client_of() as client:
         pictures: list[tuple[Path, NDArray[np.uint8]]] = []
         for path in files:
             try:
@@ -122,6 +138,9 @@ def infer(
         typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
     if failed:
         _tell_failed(failed, len({*files, *failed}))  # a folder without images is not among the files
+    if ahead:
+        _stay(client_of(ahead=ahead), ahead)
+    if failed:
         raise typer.Exit(1)
 
 
@@ -145,6 +164,14 @@ def _tell_failed(failed: dict[Path, InputError], asked: int) -> None:
     typer.echo(f"{count(len(failed))} of {count(asked)} could not be asked about:", err=True)
     for path, error in failed.items():
         typer.echo(f"error: {error if error.where else f'{path}: {error}'}\n  remedy: {error.remedy}", err=True)
+
+
+def _stay(client: Client, ahead: int) -> None:
+    typer.echo(f"keeping {count(ahead)} bundles ready; Ctrl-C ends this", err=True)
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    with client, contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
 
 
 def _ask(client: Client, pixels: NDArray[np.uint8]) -> Prediction:

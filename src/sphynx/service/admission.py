@@ -3,6 +3,7 @@
 Strangers (before the handshake) and clients (after it) are counted apart: whoever has no certificate cannot use up the
 places of those who have one. `handshakes` has the strangers' part.
 Offline and online work have places of their own, so that an inference never waits behind other clients' preparations.
+What is prepared ahead, while nobody waits for it, gets the places that both leave free.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ class Limits:
 class Places:
     """A number of places, at most so many for one holder."""
 
-    def __init__(self, total: int, per_holder: int) -> None:
+    def __init__(self, total: int, per_holder: int, changed: threading.Condition | None = None) -> None:
+        """`changed` is told of every place that is given back; places that look at each other share it."""
         self._total, self._per_holder = total, per_holder
         self._held: Counter[str] = Counter()
-        self._changed = threading.Condition()
+        self._changed = changed or threading.Condition()
 
     @property
     def taken(self) -> int:
@@ -90,6 +92,18 @@ class Places:
         return self._held.total() < self._total and self._held[holder] < self._per_holder
 
 
+class SparePlaces(Places):
+    """As many as others leave of the total. Whoever has one keeps it when others come."""
+
+    def __init__(self, total: int, per_holder: int, changed: threading.Condition, others: tuple[Places, ...]) -> None:
+        super().__init__(total, per_holder, changed)
+        self._others = others
+
+    def _has_place(self, holder: str) -> bool:
+        taken = self._held.total() + sum(other.taken for other in self._others)
+        return taken < self._total and super()._has_place(holder)
+
+
 class Admission:
     """Who may do how much at the same time. `places`, of another process, stand in for those of this one."""
 
@@ -98,10 +112,14 @@ class Admission:
         self.handshakes = Handshakes(limits.handshakes)
         if places is None:
             per_client = max(1, limits.workers - 1)  # one client alone cannot keep all others waiting
+            changed = threading.Condition()
+            offline, online = (Places(limits.workers, per_client, changed) for _ in range(2))
             places = {
                 "connections": Places(limits.connections, limits.connections_per_client),
-                "offline": Places(limits.workers, per_client),
-                "online": Places(limits.workers, per_client),
+                "offline": offline,
+                "online": online,
+                "ahead": SparePlaces(limits.workers, per_client, changed, (offline, online)),
             }
         self.places = places
         self.connections, self.offline, self.online = places["connections"], places["offline"], places["online"]
+        self.ahead = places["ahead"]

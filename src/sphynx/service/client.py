@@ -143,10 +143,14 @@ class Client:
         relu: BackendChoice = "auto",
         batch: int = 1,
         done: Callable[[int], None] = lambda _number: None,
+        ahead: bool = False,
     ) -> Backend:
-        """Makes `count` bundles, each for one batch of images; `done` hears of each. Returns the ReLU backend."""
+        """Makes `count` bundles, each for one batch of images; `done` hears of each. Returns the ReLU backend.
+
+        `ahead`: nobody waits for them. The server makes them when it has cores to spare, and refuses where it has none
+        for long."""
         with self._turn():
-            return self._prepare(count, relu=relu, batch=batch, done=done)
+            return self._prepare(count, relu=relu, batch=batch, done=done, ahead=ahead)
 
     def warm(self, batch: int = 1) -> None:
         """Loads the next bundle into memory, before there is an image, and keeps it from other processes; prepares one
@@ -246,14 +250,21 @@ class Client:
             raise
 
     def _prepare(
-        self, count: int, *, relu: BackendChoice, batch: int, done: Callable[[int], None], keep: bool = False
+        self,
+        count: int,
+        *,
+        relu: BackendChoice,
+        batch: int,
+        done: Callable[[int], None],
+        keep: bool = False,
+        ahead: bool = False,
     ) -> Backend:
         backend: Backend = choose_backend(self.program, self.measure_link(), batch) if relu == "auto" else relu
         program = self.program.content_hash
         self._store.check_room(count, owner=self._server, program=program, backend=backend, batch=batch)
         nonce = session.new_nonce()
         with self._request():
-            session.send(self._channel, Prepare(count, backend, batch, nonce))
+            session.send(self._channel, Prepare(count, backend, batch, nonce, ahead))
             go = self._granted(count)
             for number in range(count):
                 bundle_id = session.bundle_id(program, nonce, go.nonce, number)

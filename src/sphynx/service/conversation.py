@@ -3,6 +3,7 @@
 A request that may not be granted ends the conversation with the reason; so does anything malformed. Bundles belong to
 the certificate that prepared them and to the program. A bundle is burned before the first online byte is read or sent.
 Before every request and every bundle the client's certificate is judged again: it may have been revoked meanwhile.
+What is prepared ahead gives way to everything else that this process does (`yielding.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sphynx.errors import RefusedError
 from sphynx.program.files import HASH
@@ -29,6 +30,7 @@ from sphynx.service.monitor import Metrics
 from sphynx.service.session import SERVICE_VERSION, Agree, Bye, Go, Hello, Infer, Ping, Prepare, Stored, Welcome
 from sphynx.service.store import Store
 from sphynx.service.tls import Peer, TlsStream
+from sphynx.service.yielding import GivesWay, Urgent, on_one_core
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Service:
     metrics: Metrics
     events: EventLog
     stopping: threading.Event
+    urgent: Urgent = field(default_factory=Urgent)
 
 
 class Conversation:
@@ -156,14 +159,29 @@ class Conversation:
             bundle_id = session.bundle_id(program, request.nonce, nonce, number)
             expires_at = time.time() + limits.bundle_lifetime_s
             entry = Entry(bundle_id, owner, program, backend, batch, expires_at)
-            with service.admission.offline.taken_by(owner, limits.queue_s), self._stream.ending_within(limits.work_s):
+            with self._place_for(request), self._stream.ending_within(limits.work_s):
                 bundle, took_s = self._prepared(entry, request)
             offline_bytes = self.channel.record.total().bytes
             service.store.put(bundle, owner=owner, offline_seconds=took_s, offline_bytes=offline_bytes)
             session.send(self.channel, Stored(bundle_id.hex()))
             service.metrics.add("bundles_prepared_total", backend=backend)
             service.metrics.add("offline_seconds_total", took_s)
-            self._log("prepared", bundle_id, backend=backend, batch=batch, seconds=round(took_s, 4))
+            seconds = round(took_s, 4)
+            self._log("prepared", bundle_id, backend=backend, batch=batch, seconds=seconds, ahead=request.ahead)
+
+    @contextmanager
+    def _place_for(self, request: Prepare) -> Iterator[None]:
+        admission, owner = self._service.admission, self.peer.fingerprint
+        if not request.ahead:
+            with admission.offline.taken_by(owner, admission.limits.queue_s), self._service.urgent.running():
+                yield
+            return
+        with admission.ahead.taken_by(owner, admission.limits.queue_s), on_one_core():
+            self.channel.observer = GivesWay(self._service.urgent)
+            try:
+                yield
+            finally:
+                self.channel.observer = None
 
     def _prepared(self, entry: Entry, request: Prepare) -> tuple[Bundle, float]:
         limits = self._service.admission.limits
@@ -181,6 +199,7 @@ class Conversation:
         service, limits = self._service, self._service.admission.limits
         with (
             service.admission.online.taken_by(self.peer.fingerprint, limits.queue_s),
+            service.urgent.running(),
             self._stream.ending_within(limits.work_s),
             self._due_within(min(limits.message_s, limits.online_message_s)),
         ):
@@ -219,7 +238,7 @@ class Conversation:
     def _ready(self) -> list[Entry]:
         return self._service.store.ready(owner=self.peer.fingerprint, program=self._program.content_hash)
 
-    def _log(self, event: str, bundle_id: bytes, *, backend: str, batch: int, seconds: float) -> None:
+    def _log(self, event: str, bundle_id: bytes, *, backend: str, batch: int, seconds: float, **more: bool) -> None:
         traffic = self.channel.take_record()
         for phase in sorted({section.phase for section in traffic.traffic}):
             part = traffic.total(phase)
@@ -233,6 +252,7 @@ class Conversation:
             backend=backend,
             batch=batch,
             seconds=seconds,
+            **more,
             sent_bytes=total.sent_bytes,
             received_bytes=total.received_bytes,
             rounds=total.rounds,

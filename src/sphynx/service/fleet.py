@@ -107,6 +107,7 @@ class Fleet:
             "connections": places["connections"].taken,
             "offline_running": places["offline"].taken,
             "online_running": places["online"].taken,
+            "ahead_running": places["ahead"].taken,
             "bundles_ready": len(self._store.ready()),
             "store_bytes": self._store.used_bytes,
             "revocation_list_ends_soon": self._keys.list_ends_soon(),

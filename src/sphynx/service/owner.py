@@ -260,7 +260,7 @@ class OwnedPlaces(Places):
 
 
 def owned_places(link: OwnerLink) -> dict[str, Places]:
-    return {which: OwnedPlaces(link, which) for which in ("connections", "offline", "online")}
+    return {which: OwnedPlaces(link, which) for which in ("connections", "offline", "online", "ahead")}
 
 
 def report_metrics(link: OwnerLink, metrics: Metrics) -> None:

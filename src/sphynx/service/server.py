@@ -77,6 +77,7 @@ class Server:
             "connections": self._admission.connections.taken,
             "offline_running": self._admission.offline.taken,
             "online_running": self._admission.online.taken,
+            "ahead_running": self._admission.ahead.taken,
             "bundles_ready": len(self._store.ready()),
             "unread_bytes": self._unread_bytes(),
             "store_bytes": self._store.used_bytes,

@@ -2,7 +2,8 @@
 
     Hello        which version, which program ("" = any)       -> Welcome, then program.json
     Agree        bundles that the client no longer holds, and which burns the server must know (no answer)
-    Prepare      how many bundles, which backend and batch     -> Go, then for each bundle the offline phase and Stored
+    Prepare      how many bundles, which backend and batch,    -> Go, then for each bundle the offline phase and Stored
+                 whether ahead: nobody waits for them
     Infer        a bundle; the online phase follows at once        (no answer: a refusal is the channel's "gives up")
     Ping         up_bytes follow                               -> down_bytes, to measure the link
     Bye          the client is done
@@ -25,7 +26,7 @@ from sphynx.program.backends import Backend
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel
 
-SERVICE_VERSION = 2
+SERVICE_VERSION = 3
 MAX_MESSAGE_BYTES = 1 << 14
 MAX_PROGRAM_BYTES = 1 << 24
 MAX_PING_BYTES = 1 << 20
@@ -59,6 +60,7 @@ class Prepare:
     backend: Backend
     batch: int
     nonce: str
+    ahead: bool = False  # with what the server has to spare
 
     def faults(self) -> list[str]:
         return [] if _is_hex(self.nonce, NONCE_BYTES) and self.count > 0 and self.batch > 0 else ["values"]

@@ -1,0 +1,58 @@
+"""Bundles made ahead while nothing else is to be done: a thread that keeps so many ready, over a connection of its own.
+
+Both sides make them with what they have to spare: the work stops between two messages while something that somebody
+waits for runs (`service/yielding.py`), here the questions of the client that they are for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from sphynx.errors import SphynxError
+from sphynx.service.yielding import Urgent, on_one_core
+from sphynx.threads import Worker
+
+LOOK_S = 0.25  # for bundles that were used
+LONGEST_PAUSE_S = 60.0  # after failures; the first is as long as LOOK_S, each further one twice as long
+CLOSE_S = 5.0  # for the bundle that is being made
+
+
+class Filled(Protocol):
+    """A client of its own for the thread."""
+
+    @property
+    def ready(self) -> int: ...
+    def prepare_ahead(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Refill:
+    def __init__(self, client: Filled, count: int, *, urgent: Urgent, warn: Callable[[str], None]) -> None:
+        """None is begun while something `urgent` runs. `warn` hears why none can be made, once for each reason."""
+        self._client, self._count, self._urgent, self._warn = client, count, urgent, warn
+        self._over = threading.Event()
+        self._worker = Worker(self._work)
+
+    def close(self) -> None:
+        """What is being made is finished, if that does not take long; the connection is closed then."""
+        self._over.set()
+        self._worker.join(CLOSE_S)
+
+    def _work(self) -> None:
+        pause_s, told = 0.0, ""
+        while not self._over.wait(pause_s):
+            try:
+                if not self._urgent.is_running and self._client.ready < self._count:
+                    with on_one_core():
+                        self._client.prepare_ahead()
+                    pause_s, told = 0.0, ""
+                else:
+                    pause_s = LOOK_S
+            except SphynxError as error:
+                pause_s = min(2 * pause_s or LOOK_S, LONGEST_PAUSE_S)
+                if error.what != told:
+                    told = error.what
+                    self._warn(f"bundles are not made ahead now: {error}")
+        self._client.close()
