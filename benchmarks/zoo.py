@@ -32,6 +32,7 @@ from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.deployment import Deployment
+from sphynx.program.fusion.fit import DEFAULT_KNEES
 from sphynx.program.interpret import interpret
 from sphynx.record import Record
 
@@ -66,6 +67,7 @@ class Row(Record):
     machine: str
     note: str = ""  # where a row was made in another way than this file makes it
     approximation_error: float = 0.0  # of the logits, by smooth functions alone
+    knees: int = 0
     trained_on: str = ""  # data; random weights otherwise
     trained_accuracy: float | None = None  # of the float network, on all test images
     float_accuracy: float | None = None  # on the images asked about
@@ -80,7 +82,13 @@ def measure(entry: Entry, backend: Backend, memory_bytes: int | None, weights: P
     started = time.perf_counter()
     deployment = Deployment(backend, memory_bytes=memory_bytes)
     compiled = compile_network(
-        module, calibrate=data, mean=MEAN, std=STD, approximate=entry.approximate, deployment=deployment
+        module,
+        calibrate=data,
+        mean=MEAN,
+        std=STD,
+        approximate=entry.knees > 0,
+        knees=entry.knees or DEFAULT_KNEES,
+        deployment=deployment,
     )
     compile_seconds = time.perf_counter() - started
     images = data.test.images.numpy()
@@ -112,6 +120,7 @@ def measure(entry: Entry, backend: Backend, memory_bytes: int | None, weights: P
         memory_bytes,
         f"{os.cpu_count()} cores, {platform.machine()}",
         approximation_error=compiled.approximation_error,
+        knees=max((found.knees for found in compiled.approximations), default=0),
     )
     if known is None:
         return row

@@ -15,6 +15,8 @@ sys.path.insert(0, str(HERE.parent / "benchmarks"))
 from zoo import RESULTS, Row  # noqa: E402 - on the path since the line above
 from zoo_networks import ZOO  # noqa: E402 - the same
 
+from sphynx.program.fusion.fit import DEFAULT_KNEES  # noqa: E402 - the same
+
 HEADER = """# The zoo
 
 torchvision's networks as they come, compiled and asked privately. `make zoo` runs them and writes this page
@@ -57,7 +59,7 @@ def _line(row: Row) -> str:
         f"{row.ring_bits} bits",
         f"{row.weight_bits} bits",
         f"{row.logit_error:.1%}",
-        f"{row.approximation_error:.1%}" if row.approximation_error else "",
+        f"{row.approximation_error:.1%}, {row.knees or DEFAULT_KNEES} knees" if row.approximation_error else "",
         f"{row.same_class:,} of {row.images:,}",
         "yes" if row.exact else "**no**",
         row.backend,

@@ -6,7 +6,7 @@ Calibration images tell how large every tensor gets. Then, map by map in the ord
 - terms are shifted left to the finest scale among them, the bias map is rounded at that scale;
 - a ReLU or a signed truncation leaves `activation_bits`, rounding to the nearest by half a unit in the bias, or the
   constants of a sum, before it; logits, the links of a chain and the comparisons of a max pool are not truncated;
-- the summands of a public sum are shifted left to the finest scale among them, and its factors rounded to 12 bits;
+- the summands of a public sum are shifted left to the finest scale among them, and its factors rounded to 16 bits;
 - the integer program runs on the calibration images as far as this map, and the bias takes up the mean error of each
   channel (Nagel et al. 2019): pixels and activations are positive, so rounded weights would shift every sum.
 The program says all of that but the last: `corrections` are what the biases took up, and with them and the program the

@@ -188,6 +188,13 @@ def test_what_cannot_be_compiled_is_refused(module: nn.Module, message: str, rem
     assert remedy in refused.value.remedy
 
 
+def test_a_refusal_is_all_that_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    """torch prints the graph and a warning of its own where an export fails."""
+    with pytest.raises(InputError, match="it decides by the values"):
+        read_module(Branch(), Shape(*IMAGE))
+    assert capfd.readouterr() == ("", "")
+
+
 def test_files_that_cannot_be_taken(tmp_path: Path) -> None:
     path = tmp_path / "network.pt2"
     with pytest.raises(InputError, match=r"network.pt2: there is no such file"):

@@ -17,10 +17,10 @@ import numpy as np
 
 from sphynx.errors import InputError
 from sphynx.program.fusion.affine import Floats
-from sphynx.program.rounding import FACTOR_BITS
 
 KNEES = range(1, 33)
 DEFAULT_KNEES = 8
+SLOPE_BITS = 12  # they are fitted, so that fewer than a factor may have lose nothing, and the ring stays narrower
 _GRID = 256
 _EVEN_SHARE = 0.1  # of the weight, spread evenly over the range: rare values matter a little, too
 _STEPS = 30
@@ -129,7 +129,7 @@ def _rounded(changes: Floats) -> Floats:
     largest = float(np.abs(changes).max())
     if not largest:
         return changes
-    scale = FACTOR_BITS - 1 - frexp(largest)[1]
+    scale = SLOPE_BITS - 1 - frexp(largest)[1]
     slopes = np.rint(np.ldexp(np.cumsum(changes), scale))
     return np.ldexp(np.diff(slopes, prepend=0.0), -scale)
 

@@ -7,9 +7,11 @@ for them, unless their parts are no better known: then the error names what the 
 from __future__ import annotations
 
 import inspect
+import io
+import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from copy import deepcopy
 from pathlib import Path
 
@@ -109,12 +111,25 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             each.training = True
 
 
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Where an export fails torch prints the graph so far and logs: the error that follows says it in one line."""
+    log = logging.getLogger("torch.fx.experimental")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        log.setLevel(level)
+
+
 def _exported(module: nn.Module, image: Shape, where: str) -> ExportedProgram:
     kept = next(module.parameters(), next(module.buffers(), torch.zeros(())))
     dtype = kept.dtype if kept.dtype.is_floating_point else torch.float32
     example = torch.zeros(1, *image, dtype=dtype)
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        with torch.no_grad(), _silent(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return export(module, (example,), strict=False)
     except Exception as error:  # torch.export fails in as many ways as Python code can be written
