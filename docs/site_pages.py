@@ -1,7 +1,8 @@
 """What the documentation site shows beside docs/: pages of the repository's root, and the examples as pages.
 
 A hook of mkdocs (mkdocs.yml). Links are written for the repository; here each is turned into the link between the
-pages of the site that show the same files. Headings get the anchors that the repository's view gives them.
+pages of the site that show the same files. Headings get the anchors that the repository's view gives them, and examples
+in docstrings (>>> lines) are shown as code.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ import json
 import os
 import re
 from pathlib import Path, PurePosixPath
+from textwrap import dedent
 
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.preprocessors import Preprocessor
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -18,12 +23,30 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 ROOT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s]+)\)")
+EXAMPLE = re.compile(r"^ *>>> .*\n(?:.*\S.*\n)*", re.MULTILINE)
+BEFORE_FENCES = 28  # markdown's priority: whitespace is 30, pymdownx.superfences 25
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     config.mdx_configs.setdefault("toc", {})["slugify"] = anchor
+    config.markdown_extensions.append(ExamplesAsCode())  # type: ignore[arg-type]
     return config
+
+
+class ExamplesAsCode(Extension):
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
+        md.preprocessors.register(_Examples(md), "examples", BEFORE_FENCES)
+
+
+class _Examples(Preprocessor):
+    def run(self, lines: list[str]) -> list[str]:
+        text = "\n".join(lines) + "\n"
+        return EXAMPLE.sub(lambda found: f"```pycon\n{without_marks(found[0])}```\n", text).split("\n")
+
+
+def without_marks(example: str) -> str:
+    return re.sub(r"  # doctest: .*", "", dedent(example))
 
 
 def anchor(title: str, separator: str) -> str:

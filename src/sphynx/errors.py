@@ -24,7 +24,14 @@ from collections.abc import Sequence
 
 
 class SphynxError(Exception):
-    """Something failed while running. `remedy` says what the user can do about it."""
+    """Something failed while running. `remedy` says what the user can do about it.
+
+    >>> try:
+    ...     sphynx.load("runs/nothing")
+    ... except sphynx.SphynxError as error:
+    ...     print(error.where)
+    runs/nothing
+    """
 
     exit_code = 1
 
@@ -36,7 +43,14 @@ class SphynxError(Exception):
 
 
 class InputError(SphynxError):
-    """What the user gave cannot be used: a file, a flag, a budget."""
+    """What the user gave cannot be used: a file, a flag, a budget.
+
+    >>> try:
+    ...     sphynx.plan("many")
+    ... except sphynx.InputError as error:
+    ...     print(error.exit_code)
+    2
+    """
 
     exit_code = 2
 
@@ -46,11 +60,23 @@ class NothingToRunError(InputError):
 
 
 class MissingPartError(SphynxError):
-    """An optional part of the installation (torch, the compiled core) is needed and absent."""
+    """An optional part of the installation (torch, the compiled core) is needed and absent.
+
+    >>> try:
+    ...     sphynx.compile("mine.onnx", calibrate="digits")  # doctest: +SKIP
+    ... except sphynx.MissingPartError as error:  # where onnx is not installed
+    ...     print(error.remedy)
+    """
 
 
 class InterruptedWorkError(SphynxError):
-    """The user stopped the work; it is saved."""
+    """The user stopped the work; it is saved.
+
+    >>> try:
+    ...     sphynx.train_network("design.json", "digits", "runs/long", resume=True)  # doctest: +SKIP
+    ... except sphynx.InterruptedWorkError as error:  # Ctrl-C
+    ...     print(error.remedy)
+    """
 
     def __init__(self, *, resume: str, where: str = "") -> None:
         super().__init__("stopped; the work so far is saved", where=where, remedy=f"Continue with: {resume}")
@@ -61,11 +87,22 @@ class DivergedError(SphynxError):
 
 
 class ConnectionLostError(SphynxError):
-    """The peer went away, fell silent, or spoke another language: this connection is over, others are not."""
+    """The peer went away, fell silent, or spoke another language: this connection is over, others are not.
+
+    >>> try:
+    ...     sphynx.Client("127.0.0.1:9", keys="keys/alice", wait_s=0).infer("digit.png")
+    ... except sphynx.ConnectionLostError as error:
+    ...     print("ask again later")
+    ask again later
+    """
 
 
 class HandshakeError(ConnectionLostError):
-    """No connection was made: the peer could not prove who it is, refused our proof, or does not speak TLS 1.3."""
+    """No connection was made: the peer could not prove who it is, refused our proof, or does not speak TLS 1.3.
+
+    >>> issubclass(sphynx.HandshakeError, sphynx.ConnectionLostError)
+    True
+    """
 
 
 class NobodyListensError(ConnectionLostError):
@@ -73,7 +110,13 @@ class NobodyListensError(ConnectionLostError):
 
 
 class PeerGaveUpError(SphynxError):
-    """The peer ended the conversation and said why."""
+    """The peer ended the conversation and said why.
+
+    >>> try:
+    ...     client.infer("digit.png")  # doctest: +SKIP
+    ... except sphynx.PeerGaveUpError as error:  # such as a limit that is reached
+    ...     print(error)
+    """
 
 
 class RefusedError(SphynxError):

@@ -3,3 +3,8 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
+"""Of this installation.
+
+    >>> sphynx.__version__.count(".")
+    2
+"""

@@ -45,7 +45,14 @@ class Client:
     share it: their calls take turns. Processes need one each, and may share keys and bundles.
 
     A call whose connection is lost raises; the next one goes on, with another server where several are listed. What was
-    burned stays burned: to ask again is to use another bundle."""
+    burned stays burned: to ask again is to use another bundle.
+
+        >>> with sphynx.Server("compiled/digits", keys="keys/server", listen="127.0.0.1:0") as server:
+        ...     with sphynx.Client(server.address, keys="keys/alice") as client:
+        ...         answer = client.infer("digit.png")
+        >>> answer.label in "0123456789"
+        True
+    """
 
     def __init__(
         self,

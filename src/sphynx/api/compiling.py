@@ -48,7 +48,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A program, which is public, and its weights, which are the server's secret."""
+    """A program, which is public, and its weights, which are the server's secret.
+
+    >>> compiled = sphynx.Compiled.load("compiled/digits")
+    >>> compiled.relus, compiled.image
+    (512, Shape(channels=1, height=8, width=8))
+    >>> compiled.infer(sphynx.open_data("digits").test.images[:2].numpy()).shape
+    (2, 10)
+    """
 
     program: Program
     weights: Mapping[str, NDArray[Any]] = field(repr=False)  # secrets: no log or traceback may print them
@@ -208,6 +215,10 @@ def compile(
     weights get as few bits as keep the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...), which
     become piecewise linear with at most `knees` knees, fitted to these images; errors are in `Compiled.approximations`.
     The `deployment` says what the network is cut for: its ReLUs' protocol, link, bundles at once, memory for weights.
+
+        >>> compiled = sphynx.compile("runs/digits")
+        >>> compiled.save("compiled/again").name, compiled.judged.images
+        ('again', 200)
     """
     if isinstance(network, str | Path) and is_foreign(network):
         readable = _read_file(Path(network), mean, std, approximate, knees)

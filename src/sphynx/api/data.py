@@ -25,5 +25,9 @@ def open_data(
 
     `image_size` resizes the images of a folder; `stream` leaves them on the disk and reads them while they are used.
     Files that cannot be read are an error that names all of them; `skip_bad` leaves them out. `left_out` says what was.
+
+        >>> data = sphynx.open_data("digits")
+        >>> data.image, data.classes, len(data.train), len(data.test)
+        ((1, 8, 8), 10, 1438, 359)
     """
     return open_any(str(spec), image_size=image_size, stream=stream, skip_bad=skip_bad)

@@ -91,6 +91,9 @@ def design_network(
     ones. `reduce_at` is "search", "fixed" (D/3 and 2D/3) or positions. `compare` is the recipe of the networks with
     other cells: "same", "none" or a name. `settings` are values of the stages' recipes, {"training.epochs": 4}.
     `time_budget`, seconds or "15m", scales the epochs. `started` hears of the pipeline, and of what it leaves out.
+
+        >>> result = sphynx.design_network("digits", relu_budget="1k", out="runs/designed")  # doctest: +SKIP
+        >>> result.accuracy, result.reduce_positions  # doctest: +SKIP
     """
     folder, chosen_device = Path(out), pick_device(device)
     refuse_old_run(folder, "auto" if resume else "never")
@@ -157,6 +160,9 @@ def search_cells(
     `strategy` is a name, or a class of your own with the interface `sphynx.search.strategies.strategy.Strategy`
     (examples/06_own_search_strategy.py). With a `rank_recipe` found cells are ranked by short trainings, beside
     `random_cells` random ones and those named in `beside`. `prices` of operations count by `price_weight`.
+
+        >>> found = sphynx.search_cells("digits", "runs/cells", strategy="gaea")  # doctest: +SKIP
+        >>> found.chosen.save("genotype.json")  # doctest: +SKIP
     """
     folder, chosen_device, voice = Path(out), pick_device(device), _voice(progress)
     if (random_cells or beside) and not rank_recipe:
@@ -234,6 +240,10 @@ def place_reduce_cells(
 
     Placements with more ReLUs than the design, as odd sizes can have them, are left out. `exhaustive` names a training
     recipe by which every placement is trained as well.
+
+        >>> placed = sphynx.place_reduce_cells("design.json", "digits", "runs/placed")  # doctest: +SKIP
+        >>> placed.best  # doctest: +SKIP
+        (0, 1)
     """
     start = design if isinstance(design, Design) else Design.load(design)
     folder, chosen_device, voice = Path(out), pick_device(device), _voice(progress)
@@ -289,6 +299,10 @@ def train_network(
     `recipe` is a name, a TOML file or a `Recipe`; "auto" suits it to the data; `settings` are values laid over it. A
     recipe that distils needs a `teacher`: "auto", a run, a model's name or a loaded network. `load(out)` is the network
     (of several seeds: `load(out/"seed-0")`). `started` hears which recipe it is; `processes` are those of torchrun.
+
+        >>> trained = sphynx.train_network("design.json", "digits", "runs/again", settings={"epochs": 1})
+        >>> len(trained.runs), 0 < trained.accuracy <= 1
+        (1, True)
     """
     if processes is None:
         with join_processes(device) as joined:

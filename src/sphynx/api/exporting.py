@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 def export(network: TrainedNetwork | str | Path, file: str | Path) -> Path:
     """Writes a trained network of Sphynx (a run folder, a model's name, or what `load` gave) as ONNX: from pixels / 255
-    [n, channels, height, width], which it normalises itself, to logits [n, classes]."""
+    [n, channels, height, width], which it normalises itself, to logits [n, classes].
+
+        >>> sphynx.export("runs/digits", "digits.onnx")  # doctest: +SKIP
+    """
     from sphynx.api.networks import load
     from sphynx.network.build import as_designed
     from sphynx.program.frontend.export.module import read_module

@@ -22,12 +22,22 @@ from sphynx.train.processes import pick_device
 
 
 def build(design: AnyDesign) -> AnyNetwork:
-    """A design as a torch module, with random weights."""
+    """A design as a torch module, with random weights.
+
+    >>> network = sphynx.build(sphynx.Design.load("design.json"))
+    >>> sum(weights.numel() for weights in network.parameters()) == network.design.parameters
+    True
+    """
     return build_network(design)
 
 
 def load(name_or_run: str | Path) -> TrainedNetwork:
-    """A run folder, its model.safetensors, or a name from `sphynx models ls`. `.module` is the torch module."""
+    """A run folder, its model.safetensors, or a name from `sphynx models ls`. `.module` is the torch module.
+
+    >>> network = sphynx.load("runs/digits")
+    >>> network.design.relus, len(network.class_names)
+    (512, 10)
+    """
     return load_trained(name_or_run)
 
 
@@ -42,6 +52,9 @@ def evaluate(
     """Accuracy in fp32 on the data that the network was trained on, or on others that are given.
 
     `seen` hears of every batch: the classes that were answered, and those that are right.
+
+        >>> 0 < sphynx.evaluate("runs/digits").accuracy <= 1
+        True
     """
     trained = network if isinstance(network, TrainedNetwork) else load(network)
     opened = known_data(trained, data)

@@ -54,6 +54,10 @@ def plan(
 
     `relu_budget` is 51200, "50k" or "1.2M"; `image` is channels, height, width, as `data.image` says them. Reduce cells
     stand at D/3 and 2D/3; `place_reduce_cells` finds better places.
+
+        >>> plans = sphynx.plan("25.6k")
+        >>> plans.design.channels, plans.design.depth, plans.design.relus
+        (5, 5, 25600)
     """
     template = _template(image, classes, cells, stem, balancing, conv_stack, convolution)
     return plan_budget(template, parse_relu_budget(str(relu_budget)), parse_percentage(str(tolerance)))
@@ -71,6 +75,9 @@ def plan_stream(
     """Stream networks within a ReLU budget, one for each number of blocks, and a choice: `.design`, with `.reason`.
 
     `width` is the stream's in its last stage; 0 stands for one that suits the budget.
+
+        >>> sphynx.plan_stream("25.6k").design.relus
+        25600
     """
     return stream_plans(
         parse_relu_budget(str(relu_budget)), parse_percentage(str(tolerance)), Shape(*image), classes, borders, width
@@ -79,7 +86,11 @@ def plan_stream(
 
 @dataclass(frozen=True)
 class LatencyPlan:
-    """The most ReLUs that fit a latency, the networks of about that many, and how long the chosen one takes."""
+    """The most ReLUs that fit a latency, the networks of about that many, and how long the chosen one takes.
+
+    >>> plan = sphynx.plan_for_latency("100ms", link="wan")  # doctest: +SKIP
+    >>> plan.relu_budget, plan.estimate.total.online_seconds  # doctest: +SKIP
+    """
 
     relu_budget: int
     plans: PlanList
@@ -107,6 +118,8 @@ def plan_for_latency(
     """As many ReLUs as an online latency allows: seconds, or "100ms". Measures this machine once, in a few seconds.
 
     `link` is loopback, lan, wan, or such as "20ms,300Mbit"; without a `backend` the faster one is taken. Needs torch.
+
+        >>> sphynx.plan_for_latency("500ms", link="wan").design.relus  # doctest: +SKIP
     """
     from sphynx.api.rates import machine_rates
     from sphynx.program.cost.link import parse_link, parse_seconds

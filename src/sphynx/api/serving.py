@@ -29,7 +29,12 @@ USUAL_ADDRESS = "127.0.0.1:7443"
 
 
 class Server:
-    """Serves a compiled network to clients whose keys the same authority issued."""
+    """Serves a compiled network to clients whose keys the same authority issued.
+
+    >>> with sphynx.Server("compiled/digits", keys="keys/server", listen="127.0.0.1:0") as server:
+    ...     print(server.address)
+    127.0.0.1:...
+    """
 
     def __init__(
         self,

@@ -21,7 +21,12 @@ from sphynx.space.shipped import CARD, model_path
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
-    """`module` is the torch module, for evaluation, in single precision on the CPU."""
+    """`module` is the torch module, for evaluation, in single precision on the CPU.
+
+    >>> network = sphynx.load("runs/digits")
+    >>> network.module.training, len(network.mean)
+    (False, 1)
+    """
 
     name: str  # a model's; otherwise as the run was given
     module: AnyNetwork

@@ -61,6 +61,12 @@ _REMEDY = "Compile with fewer --activation-bits or --weight-bits."
 
 @dataclass(frozen=True)
 class Precision:
+    """Bits of weights and activations, for `sphynx.compile`.
+
+    >>> sphynx.Precision(weight_bits=6).activation_bits
+    10
+    """
+
     weight_bits: int = 8
     activation_bits: int = 10
     link_bits: int = 7  # weights of a map whose result another linear map reads: each link of a chain widens the ring

@@ -29,7 +29,12 @@ Value = float | int | str | None
 
 @dataclass(frozen=True)
 class Update:
-    """What a listener hears: an epoch's numbers, or a note."""
+    """What a listener hears: an epoch's numbers, or a note.
+
+    >>> update = sphynx.Update("train", done=3, total=23, values={"loss": 0.5})
+    >>> f"{update.done} of {update.total}: {update.values['loss']}"
+    '3 of 23: 0.5'
+    """
 
     stage: str
     done: int = 0  # steps, of `total`

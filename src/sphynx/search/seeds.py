@@ -25,6 +25,12 @@ NO_CELLS: Mapping[str, Genotype] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class SearchSummary(Record):
+    """What a cell search found: the chosen cells, and those of every seed.
+
+    >>> found = sphynx.search_cells("digits", "runs/cells", seeds=2)  # doctest: +SKIP
+    >>> found.chosen.normal, found.spread  # doctest: +SKIP
+    """
+
     results: tuple[SearchResult, ...]
     spread: Spread  # of the supernets' held-out accuracy, and of the cells
     ranking: tuple[Ranked, ...]  # empty where nothing was retrained

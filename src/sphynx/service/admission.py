@@ -25,6 +25,13 @@ def available_cores() -> int:
 
 @dataclass(frozen=True)
 class Limits:
+    """Who may do how much at a server.
+
+    >>> limits = sphynx.Limits(images_per_hour=100, connections=8)
+    >>> limits.batch
+    16
+    """
+
     workers: int = field(default_factory=available_cores)  # offline and online, each
     handshakes: int = 256  # peers at once that have not proved who they are
     connections: int = 64

@@ -13,6 +13,14 @@ from sphynx.program.ir import Program
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
+    """A private answer: labels with probabilities, and what it cost.
+
+    >>> compiled = sphynx.Compiled.load("compiled/digits")
+    >>> [answer] = compiled.infer_privately(sphynx.open_data("digits").test.images[:1].numpy())
+    >>> answer.label == answer.labels[0], answer.backend, answer.online_rounds > 0
+    (True, 'gmw', True)
+    """
+
     labels: tuple[str, ...]  # the likeliest first
     probabilities: tuple[float, ...]
     logits: NDArray[np.float64]  # of the classes in the program's order

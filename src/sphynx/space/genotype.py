@@ -30,6 +30,15 @@ OPERATIONS: dict[Space, tuple[str, ...]] = {"sphynx": SPHYNX_OPERATIONS, "micro"
 
 @dataclass(frozen=True)
 class Genotype:
+    """A normal and a reduce cell: for each node its two edges. `sphynx.find_cells` has the published ones.
+
+    >>> cells = sphynx.find_cells("sphynx")
+    >>> cells.nodes, len(cells.normal)
+    (7, 4)
+    >>> sphynx.Genotype.from_json(cells.to_json()) == cells
+    True
+    """
+
     normal: Cell
     reduce: Cell
     space: Space = "sphynx"

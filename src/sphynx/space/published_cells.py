@@ -71,7 +71,11 @@ def genotype_named(name: str) -> Genotype:
 
 
 def find_cells(name_or_file: str | Path) -> Genotype:
-    """Published cells by name, or a genotype's file; of the Sphynx space, into which others are brought."""
+    """Published cells by name, or a genotype's file; of the Sphynx space, into which others are brought.
+
+    >>> sphynx.find_cells("sphynx").space
+    'sphynx'
+    """
     name = str(name_or_file)
     is_file = name not in GENOTYPES and (name.endswith(".json") or Path(name).exists())
     return into_sphynx_space(load_genotype(Path(name)) if is_file else genotype_named(name))

@@ -20,11 +20,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from sphynx.errors import InputError, join_faults
 from sphynx.space.choices import Borders
 from sphynx.space.described import Described
+from sphynx.space.json_file import read_json
 from sphynx.space.tally import Account, Shape, Tally
 
 STREAM_FORMAT = "sphynx-stream/1"
@@ -42,6 +44,14 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class StreamDesign(Described):
+    """A network of residual blocks around a linear stream (docs/stream.md): its stages, one for each size of map.
+
+    >>> design = sphynx.plan_stream("12.8k", image=(3, 32, 32), classes=100).design
+    >>> design.save("stream.json")
+    >>> sphynx.StreamDesign.load("stream.json") == design
+    True
+    """
+
     stages: tuple[Stage, ...]
     image: Shape = Shape(3, 32, 32)
     classes: int = 100
@@ -101,6 +111,12 @@ class StreamDesign(Described):
             "image": list(self.image),
             "classes": self.classes,
         }
+
+    @classmethod
+    def load(cls, path: str | Path) -> StreamDesign:
+        """From a design.json, or from a run folder that has one."""
+        file = Path(path) / "design.json" if Path(path).is_dir() else Path(path)
+        return stream_from_json(read_json(file), where=str(file))
 
     def __str__(self) -> str:
         """The stages as `stages_from_text` reads them."""

@@ -11,7 +11,11 @@ from typing import NamedTuple
 
 
 class Shape(NamedTuple):
-    """Of an image or a feature map."""
+    """Of an image or a feature map.
+
+    >>> sphynx.Shape(3, 32, 32).size
+    3072
+    """
 
     channels: int
     height: int

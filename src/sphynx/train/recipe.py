@@ -28,6 +28,13 @@ def setting(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class Recipe(Record):
+    """How a network is trained. `sphynx recipes ls` lists recipes by name; defaults are the paper's for CIFAR-100.
+
+    >>> recipe = sphynx.Recipe(epochs=60, batch_size=512, learning_rate=0.2)
+    >>> recipe.epochs, recipe.optimizer
+    (60, 'sgd')
+    """
+
     epochs: int = setting(600, "passes over the training images")
     batch_size: int = setting(96, "images per step, over all processes together")
     optimizer: Literal["sgd", "adamw"] = setting("sgd", "sgd or adamw")

@@ -30,7 +30,11 @@ class TrainResult(Record):
 
 @dataclass(frozen=True)
 class TrainSummary(Record):
-    """The seeds of one training. All else that its JSON says follows from them."""
+    """The seeds of one training. All else that its JSON says follows from them.
+
+    >>> trained = sphynx.train_network("design.json", "digits", "runs/seeds", seeds=2)  # doctest: +SKIP
+    >>> trained.accuracy, trained.accuracy_std  # doctest: +SKIP
+    """
 
     runs: tuple[TrainResult, ...]
 

@@ -32,6 +32,12 @@ FORMAT = "sphynx-placement/1"
 
 @dataclass(frozen=True)
 class PlacementResult(Record):
+    """Where the reduce cells were tried, and what the search thought of each place after every epoch.
+
+    >>> placed = sphynx.place_reduce_cells("design.json", "digits", "runs/placed")  # doctest: +SKIP
+    >>> placed.best, placed.beta_hat[-1]  # doctest: +SKIP
+    """
+
     placements: tuple[Placement, ...]
     beta_hat: tuple[tuple[float, ...], ...]  # per epoch, per placement
     held_out_accuracy: tuple[float, ...]  # per placement, with the weights it has after the search
