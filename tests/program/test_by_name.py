@@ -214,7 +214,12 @@ def test_without_torch_the_remedy_is_named(models: Path, monkeypatch: pytest.Mon
     assert "sphynx[design]" in refusal.value.remedy and "copy" in refusal.value.remedy
 
 
-@pytest.mark.parametrize("name", model_names())
+SLOW_TO_DERIVE = {"stream-cifar100-51k", "stream-cifar100-102k"}  # 20 and 50 s of kernels of 33x33 pixels
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW_TO_DERIVE else []) for name in model_names()]
+)
 def test_shipped_programs_follow_their_models(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """scikit-learn's photographs get the float network's answers."""
     import sklearn.datasets
