@@ -278,7 +278,7 @@ def test_memory_is_not_kept_for_what_another_process_used(tmp_path: Path) -> Non
 def test_other_weights_wait_until_nobody_uses_the_folder(tmp_path: Path) -> None:
     with Store(tmp_path, quota_bytes=QUOTA, weights_hash="a") as store:
         put(store, some_entry())
-        with pytest.raises(InputError, match="with other weights"):
+        with pytest.raises(InputError, match="with different weights"):
             Store(tmp_path, quota_bytes=QUOTA, weights_hash="b")
         Store(tmp_path, quota_bytes=QUOTA, weights_hash="a").close()
         assert len(store.ready()) == 1
@@ -368,7 +368,7 @@ def test_a_damaged_or_swapped_file_is_refused_and_spent(tmp_path: Path) -> None:
     with Store(tmp_path, quota_bytes=QUOTA) as store:
         (tmp_path / BUNDLES / damaged.bundle_id.hex()).write_bytes(os.urandom(900))
         some_bundle(other).save(tmp_path / BUNDLES / swapped.bundle_id.hex())
-        for entry, why in ((damaged, "damaged"), (swapped, "another bundle")):
+        for entry, why in ((damaged, "damaged"), (swapped, "a different bundle")):
             with pytest.raises(BundleRefusedError, match=why):
                 store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
             assert store.ledger.state(entry.bundle_id) == "burned"
