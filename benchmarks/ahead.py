@@ -6,6 +6,9 @@
 Three rows, `rounds` times in turn, with the same server: `quiet`, nothing else; `ahead`, so many other clients whose
 bundles are made ahead, with what the server has to spare; `urgent`, the same clients' bundles as ordinary preparations.
 The client that is timed has prepared its bundles before, and waits a moment between questions. No torch is needed.
+
+With `--server-cores N` the server has the first N cores, the client that is timed the next one and the others the rest,
+as if they were machines of their own; without it all compete for all cores.
 """
 
 from __future__ import annotations
@@ -38,8 +41,14 @@ NICENESS = 10
 ROWS = ("quiet", "ahead", "urgent")
 
 
-def refill(told: Connection, server: LocalServer, number: int, backend: Backend, ahead: bool) -> int:
+def keep_to(cores: list[int]) -> None:
+    if cores:
+        os.sched_setaffinity(0, cores)
+
+
+def refill(told: Connection, server: LocalServer, cores: list[int], number: int, backend: Backend, ahead: bool) -> int:
     """Until something is said; how many bundles were made."""
+    keep_to(cores)
     made = 0
     if ahead:
         os.nice(NICENESS)  # as sphynx infer --ahead
@@ -55,12 +64,14 @@ def refill(told: Connection, server: LocalServer, number: int, backend: Backend,
 def ask(
     told: Connection,
     server: LocalServer,
+    cores: list[int],
     backend: Backend,
     pixels: NDArray[np.uint8],
     expected: NDArray[np.int64],
     count: int,
 ) -> list[float]:
     """Seconds of each inference, with bundles that are there when the others begin."""
+    keep_to(cores)
     with server.client(0) as client:
         client.prepare(count + 1, relu=backend)
         client.infer(pixels)
@@ -77,9 +88,12 @@ def ask(
 
 
 def measure(server: LocalServer, row: str, asked: argparse.Namespace, question: tuple[Any, Any]) -> dict[str, Any]:
-    asking = (ask, server, asked.relu, *question, asked.inferences)
+    mine, others_cores = client_cores(asked)
+    asking = (ask, server, mine, asked.relu, *question, asked.inferences)
     refills = (
-        [] if row == "quiet" else [(refill, server, n + 1, asked.relu, row == "ahead") for n in range(asked.refills)]
+        []
+        if row == "quiet"
+        else [(refill, server, others_cores, n + 1, asked.relu, row == "ahead") for n in range(asked.refills)]
     )
     with workers(asking) as (end,):
         values(told_by(end))
@@ -93,6 +107,12 @@ def measure(server: LocalServer, row: str, asked: argparse.Namespace, question: 
                 tell(other, "stop")
             made = sum(values(*map(told_by, others)))
     return {"row": row, "online_s": online, "bundles_per_s": made / took_s}
+
+
+def client_cores(asked: argparse.Namespace) -> tuple[list[int], list[int]]:
+    """Of the one that is timed, and of the others; empty for all."""
+    first = asked.server_cores
+    return (asked.allowed[first : first + 1], asked.allowed[first + 1 :]) if first else ([], [])
 
 
 def values(*told: tuple[str, Any]) -> list[Any]:
@@ -120,7 +140,10 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="of the server")
     parser.add_argument("--relu", choices=("gc", "gmw"), default="gmw")
     parser.add_argument("-o", "--out", type=Path)
+    parser.add_argument("--server-cores", type=int, default=0, help="two fewer than the machine has, at most")
     asked = parser.parse_args()
+    asked.allowed = sorted(os.sched_getaffinity(0))
+    keep_to(asked.allowed[: asked.server_cores] if asked.server_cores else [])  # the server inherits it
     program, machine = load_program(asked.folder), describe_machine().to_json()
     pixels = np.random.default_rng(0).integers(0, 256, (1, *program.image)).astype(np.uint8)
     expected = interpret(program, load_weights(asked.folder, program), pixels)
@@ -145,7 +168,14 @@ def main() -> None:
                 parts.append(measure(server, row, asked, (pixels[0], expected[0])))
                 print(json.dumps(summary(row, parts[-1:])), file=sys.stderr, flush=True)
     rows = [summary(row, [part for part in parts if part["row"] == row]) for row in ROWS]
-    found = {"machine": machine, "program": program.name, "refills": asked.refills, "rows": rows}
+    found = {
+        "machine": machine,
+        "program": program.name,
+        "refills": asked.refills,
+        "processes": asked.processes,
+        "server_cores": asked.server_cores,
+        "rows": rows,
+    }
     text = json.dumps(found, indent=2)
     if asked.out:
         asked.out.write_text(text + "\n")
