@@ -78,7 +78,7 @@ def _note(row: Row) -> str:
     if row.trained_accuracy is None or row.float_accuracy is None or row.integer_accuracy is None:
         return row.note
     known = f"trained on {row.trained_on}: {row.trained_accuracy:.1%} of all test images in float"
-    asked = f"of these {row.images:,} {row.float_accuracy:.1%} in float, {row.integer_accuracy:.1%} in private"
+    asked = f"of these {row.images:,} {row.float_accuracy:.1%} in float, {row.integer_accuracy:.1%} as integers"
     return "; ".join(part for part in (known, asked, row.note) if part)
 
 
