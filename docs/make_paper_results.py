@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sphynx.report.paper.experiments import EXPERIMENTS, Experiment, Row
+from sphynx.report.paper.keeping import PLACEMENTS, SEARCHES
+from sphynx.report.paper.kept_searches import KeptPlacement, KeptSearch, read_placements, read_searches
 from sphynx.report.paper.outcomes import KeptResult, Ours, Outcome, read_kept
 from sphynx.report.paper.verdicts import SPREAD, Verdict, verdict_on
 
 RESULTS = Path(__file__).parents[1] / "results"
-FOLDERS = ("cifar100", "paper", "tiny-imagenet")  # those of trainings; a folder that is not there holds nothing yet
 
 HEADER = f"""# The paper beside ours
 
@@ -21,20 +22,23 @@ Every experiment of *Sphynx: ReLU-Efficient Network Design for Private Inference
 our kept runs (`results/`) gave for the same network, and where their settings are not the paper's. `make docs`
 writes this page; `sphynx reproduce NAME` runs what is missing. Accuracies are of the test images at the final
 epoch; of several runs with equal settings the mean and their number. The paper's are means of three seeds where its
-table says so, and its released code reports the best test epoch.
+table says so, and its released code reports the best test epoch, which stands beside ours where it was recorded.
+A run is added by `python docs/keep_results.py RUN` and `make docs`.
 
 Verdicts: a claim that one network beats another is *reproduced* where ours does by at least {SPREAD} points under
-equal settings, *not reproduced* where it loses by as much, *undecided* between. A claim about accuracies counts
-runs in the paper's own setting only. *Not run* says that nothing here bears on it.
+equal settings, *not reproduced* where it loses by as much, *undecided* between. That networks are equally good is
+reproduced where their range is at most {SPREAD} points, and not where it is twice that. Algorithm 1 in its released
+form is compared with a grid of equal settings. A claim about accuracies counts runs in the paper's own setting only.
+*Not run* says that nothing here bears on it.
 """
 
 
 def page() -> str:
-    kept = read_kept([RESULTS / name for name in FOLDERS if (RESULTS / name).is_dir()])
+    kept, placements = read_kept([RESULTS]), read_placements(RESULTS / PLACEMENTS)
     judged = {}
     for experiment in EXPERIMENTS.values():
         outcomes = [_outcome(row, kept) for row in experiment.rows]
-        judged[experiment.name] = (experiment, outcomes, verdict_on(experiment, outcomes))
+        judged[experiment.name] = (experiment, outcomes, verdict_on(experiment, outcomes, placements))
     table = [
         f"| [{name}](#{name}) | {experiment.claim} | **{verdict.word}** |"
         for name, (experiment, _, verdict) in judged.items()
@@ -42,6 +46,10 @@ def page() -> str:
     parts = [HEADER, "| experiment | the paper's claim | verdict |", "|---|---|---|", *table, ""]
     for name, (experiment, outcomes, verdict) in judged.items():
         parts += _section(name, experiment, outcomes, verdict)
+        if experiment.judged == "choice":
+            parts += _placements(placements)
+        if name == "search":
+            parts += _searches(read_searches(RESULTS / SEARCHES))
     return "\n".join(parts)
 
 
@@ -56,13 +64,41 @@ def _section(name: str, experiment: Experiment, outcomes: list[Outcome], verdict
     yield "| series | network | paper | ours | unlike the paper |\n|---|---|---|---|---|"
     for outcome in outcomes:
         row = outcome.row
-        paper = f"{row.accuracy:.2f}" + ("" if row.std is None else f" ± {row.std:.2f}")
+        paper = "-" if row.accuracy is None else f"{row.accuracy:.2f}"
+        paper += "" if row.std is None else f" ± {row.std:.2f}"
         if not outcome.kept:
             yield f"| {row.series} | {row.label} | {paper} | not run | |"
         for differs, runs in _by_settings(outcome.kept).items():
             mean = sum(run.accuracy for run in runs) / len(runs)
             ours = f"{mean:.2f}" + (f" (n={len(runs)})" if len(runs) > 1 else "")
+            best = [run.best_epoch for run in runs if run.best_epoch is not None]
+            ours += f", best epoch {sum(best) / len(best):.2f}" if best else ""
             yield f"| {row.series} | {row.label} | {paper} | {ours} | {', '.join(differs) or 'nothing'} |"
+    yield ""
+
+
+def _placements(found: list[KeptPlacement]) -> Iterator[str]:
+    yield "What Algorithm 1 chose (`results/placement/`; two reduce cells, the published cells):\n"
+    yield "| file | network | gradient | epochs | choice | its probability | in doubt |\n|---|---|---|---|---|---|---|"
+    for one in found:
+        place = ",".join(map(str, one.best))
+        network = f"C={one.channels} D={one.depth}"
+        choice = f"({place}) | {one.probability:.3f} | {one.doubt}"
+        yield f"| {one.name} | {network} | {one.method} | {one.epochs} | {choice} |"
+    yield ""
+
+
+def _searches(found: list[KeptSearch]) -> Iterator[str]:
+    yield "Do convolutions survive the search? Of the eight edges of each cell that was taken (`results/search/`):\n"
+    yield "| file | strategy | supernet | C, D | epochs | held-out % | convolutions: normal, reduce |"
+    yield "|---|---|---|---|---|---|---|"
+    for one in found:
+        form = one.recipe.get("supernet", "text")
+        size = f"{one.recipe['channels']}, {one.recipe['depth']}"
+        epochs = f"{one.epochs} of {one.recipe['epochs']}"
+        normal, reduce = one.convolutions()
+        held_out = "-" if one.held_out is None else f"{100 * one.held_out:.2f}"
+        yield f"| {one.name} | {one.strategy} | {form} | {size} | {epochs} | {held_out} | {normal}, {reduce} |"
     yield ""
 
 

@@ -66,7 +66,7 @@ def test_the_papers_values_alone(
     for estimate in ("Estimates: online latency", "SAFENet's"):
         assert shown.count(estimate) == 1  # by itself, and not again below its experiment
     figures, tables = ({file.stem for file in tmp_path.glob(f"*.{kind}")} for kind in ("svg", "json"))
-    assert len(figures) == 14 and tables - figures == {"latency-estimates"} and figures <= tables
+    assert len(figures) == 16 and tables - figures == {"latency-estimates"} and figures <= tables
 
 
 def test_report_of_kept_results(

@@ -14,6 +14,7 @@ from sphynx.errors import InputError
 
 if TYPE_CHECKING:
     from sphynx.report.paper.experiments import Experiment
+    from sphynx.report.paper.kept_searches import KeptPlacement
     from sphynx.report.paper.outcomes import Ours, Outcome
     from sphynx.report.paper.scales import Scale
 
@@ -31,7 +32,7 @@ def reproduce(
         list[str] | None, typer.Option("--data", help="A path, or NAME=PATH such as imagenet=PATH. May be repeated.")
     ] = None,
     results: Annotated[
-        list[Path] | None, typer.Option("--results", help="Earlier results to show as well, such as results/cifar100.")
+        list[Path] | None, typer.Option("--results", help="Earlier results to show as well: results, or files of it.")
     ] = None,
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Number of seeds. [default: 3 at full scale, otherwise 1]")
@@ -57,7 +58,7 @@ def reproduce(
 
       sphynx reproduce cifar100 --scale full --data cifar100=cifar-100-python.tar.gz -o runs/paper
 
-      sphynx reproduce cifar100 --no-run --results results/cifar100
+      sphynx reproduce cifar100 --no-run --results results
 
       sphynx reproduce all --scale smoke -o runs/smoke
     """
@@ -77,6 +78,8 @@ def reproduce(
             remedy=f"Use one of {', '.join((*COUNTED, *EXPERIMENTS, ALL))}.",
         )
     from sphynx.errors import NothingToRunError
+    from sphynx.report.paper.keeping import PLACEMENTS
+    from sphynx.report.paper.kept_searches import read_placements
     from sphynx.report.paper.outcomes import outcomes_to_json, read_kept
     from sphynx.report.paper.reproduce import DataSets, Reproduction
     from sphynx.report.paper.reproduction_figure import draw_outcomes
@@ -87,6 +90,7 @@ def reproduce(
 
     chosen, voice = scale_named(scale), opt.voice_for(verbose, quiet, as_json)
     kept = read_kept(results or [])
+    placements = [search for path in results or [] for search in read_placements(path / PLACEMENTS)]
     made: list[dict[str, Any]] = []
     command = opt.resume_command().removesuffix(" --resume auto")
     with join_processes(device) as processes, open_sweep(ray, voice, command) as sweep:
@@ -119,7 +123,7 @@ def reproduce(
             figure = out / f"{experiment.name}.svg"
             figure.write_text(draw_outcomes(experiment, chosen, outcomes).to_svg())
             if not as_json:
-                _print(experiment, chosen, outcomes, figure, with_estimates=name != ALL)  # all has printed them
+                _print(experiment, chosen, outcomes, figure, placements, with_estimates=name != ALL)
     if as_json and made:
         print_json(made if name == ALL else made[0])
 
@@ -154,7 +158,13 @@ def _list(as_json: bool) -> None:
 
 
 def _print(
-    experiment: Experiment, scale: Scale, outcomes: list[Outcome], figure: Path, *, with_estimates: bool
+    experiment: Experiment,
+    scale: Scale,
+    outcomes: list[Outcome],
+    figure: Path,
+    placements: list[KeptPlacement],
+    *,
+    with_estimates: bool,  # with `all` they are printed before
 ) -> None:
     from sphynx.report.paper.verdicts import verdict_on
 
@@ -169,7 +179,7 @@ def _print(
                 continue
             betas = [_plain(row.beta), _plain(ours.beta[-1] if ours and ours.beta else None)] if with_beta else []
             note = row.note if not number else f"kept: {ours.folders[0]}" if ours else ""
-            paper = _spread(row.accuracy, row.std)
+            paper = "-" if row.accuracy is None else _spread(row.accuracy, row.std)
             rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])
     # Kept results were made at no scale: what smoke does not prove, they may.
     ran = any(outcome.ours for outcome in outcomes)
@@ -179,7 +189,7 @@ def _print(
         print_latency_estimates(experiment.name)
     typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
     if any(outcome.kept for outcome in outcomes):
-        judged = verdict_on(experiment, outcomes)
+        judged = verdict_on(experiment, outcomes, placements)
         typer.echo(f"Our kept runs: {judged.word}. {judged.why}")
     for note in experiment.notes:
         typer.echo(f"- {note}")

@@ -5,7 +5,7 @@ import pytest
 from sphynx.errors import InputError
 from sphynx.report.literature import read_published
 from sphynx.report.paper.experiments import EXPERIMENTS, Row, experiment_named, read_rows
-from sphynx.report.paper.outcomes import published_cells
+from sphynx.report.paper.outcomes import SEARCHED, cells_of
 from sphynx.report.paper.reproduction_figure import paper_relus
 from sphynx.report.paper.scales import SCALES, shrunk
 from sphynx.report.paper.tables import PaperRow
@@ -27,7 +27,7 @@ def test_row_is_a_network_of_its_label(row: Row) -> None:
     if count[-1] in "KM" and "/" not in count and row.options.get("balancing") != "flop":
         assert PaperRow("", row.label, count, relus).agrees
     assert shrunk(row).depth <= 5
-    assert row.cells.startswith("search:") or (published_cells(row) is None) == (row.network in ("resnet18", "vgg11"))
+    assert row.cells.startswith(SEARCHED) or (cells_of(row) is None) == (row.network in ("resnet18", "vgg11"))
     for scale in SCALES.values():
         assert scale.recipe(row).epochs >= 1
         assert (scale.recipe(row).distillation != "none") == row.distilled
@@ -75,4 +75,4 @@ def test_the_grid_has_every_placement_and_one_learned() -> None:
         rows = [row for row in EXPERIMENTS["placement-grid"].rows if row.depth == depth]
         assert len(rows) == number
         assert max(rows, key=lambda row: row.beta or 0).reduce_at == best
-        assert max(rows, key=lambda row: row.accuracy).reduce_at == best
+        assert max(rows, key=lambda row: row.accuracy or 0).reduce_at == best

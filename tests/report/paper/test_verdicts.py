@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from sphynx.report.paper.experiments import EXPERIMENTS
+from sphynx.report.paper.kept_searches import KeptPlacement
 from sphynx.report.paper.outcomes import Ours, Outcome, differing_settings
 from sphynx.report.paper.verdicts import verdict_on
 from sphynx.report.provenance import provenance
@@ -44,6 +45,52 @@ def test_accuracies_are_judged_in_the_papers_own_setting_only() -> None:
     every = outcomes("cifar100", {("Sphynx", row.label): (ours(row.accuracy + 0.3),) for row in experiment.rows})
     assert verdict_on(experiment, every).word == "reproduced"
     assert verdict_on(experiment, every[:1] + outcomes("cifar100", {})[1:]).word == "undecided"
+
+
+def test_networks_that_are_equally_good_are_judged_by_their_range() -> None:
+    experiment = EXPERIMENTS["channels-depth"]
+    labels = [row.label for row in experiment.rows]
+
+    def judged(*accuracies: float) -> str:
+        found = {
+            ("Sphynx", label): (ours(value, "epochs 30"),) for label, value in zip(labels, accuracies, strict=False)
+        }
+        return verdict_on(experiment, outcomes("channels-depth", found)).word
+
+    assert judged(60.0, 60.3, 60.5, 60.1, 60.6) == "reproduced"
+    assert judged(60.0, 60.3, 60.5) == "undecided"  # two networks are missing
+    assert judged(60.0, 60.3, 61.0, 60.1, 60.6) == "undecided"
+    assert judged(60.0, 60.3, 62.0, 60.1, 60.6) == "not reproduced"
+    assert judged(60.0) == "not run"
+
+
+def test_algorithm_1_is_judged_by_a_whole_grid_of_equal_settings() -> None:
+    experiment = EXPERIMENTS["placement-grid"]
+    grid = {(0, 1): 58.0, (0, 2): 57.8, (0, 3): 56.0, (1, 2): 56.5, (1, 3): 54.0, (2, 3): 51.0}
+
+    def judged(best: tuple[int, ...], estimator: str = "released", without: tuple[int, ...] = ()) -> str:
+        found = {
+            ("D=5", f"({place[0]},{place[1]})"): (ours(value, "epochs 30"),)
+            for place, value in grid.items()
+            if place != without
+        }
+        search = KeptPlacement("d5", 5, 5, estimator, 30, best, 0.9, "")
+        return verdict_on(experiment, outcomes("placement-grid", found), [search]).word
+
+    assert judged((0, 1)) == "reproduced"
+    assert judged((0, 2)) == "reproduced"  # as good as the best, within what seeds make
+    assert judged((1, 2)) == "not reproduced"
+    assert judged((0, 1), estimator="losses") == "undecided"
+    assert judged((0, 1), without=(2, 3)) == "undecided"
+
+
+def test_distillation_is_judged_by_pairs_with_and_without_a_teacher() -> None:
+    experiment = EXPERIMENTS["distillation"]
+    taught = {("Sphynx, distilled", "25.6K"): (ours(66.0, "epochs 200"),)}
+    assert verdict_on(experiment, outcomes("distillation", taught)).word == "not run"
+    both = {**taught, ("Sphynx", "25.6K"): (ours(64.0, "epochs 200"),)}
+    verdict = verdict_on(experiment, outcomes("distillation", both))
+    assert verdict.word == "reproduced" and "+2.00 points" in verdict.why
 
 
 def test_a_run_by_the_papers_recipe_differs_in_nothing() -> None:

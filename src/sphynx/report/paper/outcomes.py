@@ -13,6 +13,9 @@ from sphynx.network.model import design_fingerprint
 from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.paper.scales import SCALES, Scale, design_of
 from sphynx.report.provenance import Provenance, provenance
+from sphynx.search.ranking import random_cells
+from sphynx.search.strategies import STRATEGIES
+from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
 from sphynx.space.genotype import Genotype
@@ -21,6 +24,10 @@ from sphynx.space.micro import MicroDesign
 from sphynx.space.published_cells import genotype_named, into_sphynx_space
 from sphynx.space.stream import StreamDesign
 from sphynx.train.results import TrainResult
+
+SEARCHED, RANDOM = "search:", "random:"  # what `Row.cells` may begin with
+RANDOM_NODES, RANDOM_SEED = 7, 0
+TRAININGS = ("cifar100", "paper", "tiny-imagenet")  # folders of results/ that hold trainings of the paper's networks
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,9 @@ class Ours:
     folders: tuple[str, ...] = ()
     minutes: float = 0.0  # of one training
     search_minutes: float | None = None  # of the placement search that gave beta
+    best_epoch: float | None = (
+        None  # the best test epoch's accuracy, where it was recorded: the paper's code reports it
+    )
     differs: tuple[str, ...] = ()  # settings of a kept result that are not the paper's
 
     def to_json(self) -> dict[str, Any]:
@@ -115,16 +125,23 @@ class KeptResult:
 
     def of(self, row: Row, present: Mapping[str, Any]) -> Ours | None:
         """As the row's outcome, where it is of the row's network. The form of conv3/conv5 may differ, and is said."""
-        if (self.config["teacher"] is not None) != row.distilled or row.cells.startswith("search:"):
+        if (self.config["teacher"] is not None) != row.distilled:
             return None
         design = any_design_from_json(self.config["design"], where=self.name)
         if (design.image, design.classes) != DATA_SETS[row.data]:
             return None
-        wanted = design_of(row, design.image, design.classes, published_cells(row))
+        if row.cells.startswith(SEARCHED):
+            if not (isinstance(design, Design) and _found_by_search(design.genotype, row)):
+                return None
+            cells: Genotype | None = design.genotype
+        else:
+            cells = cells_of(row)
+        wanted = design_of(row, design.image, design.classes, cells)
         if isinstance(design, Design) and isinstance(wanted, Design):
             wanted = dataclasses.replace(wanted, conv_stack=design.conv_stack)
         if design_fingerprint(wanted) != design_fingerprint(design):
             return None
+        best = self.result.best_test_accuracy
         return Ours(
             describe_network(design),
             row.data,
@@ -136,6 +153,7 @@ class KeptResult:
             provenance(self.environment, present),
             folders=(self.name,),
             minutes=self.result.minutes,
+            best_epoch=None if best is None else 100 * best,
             differs=differing_settings(row, self.config),
         )
 
@@ -162,9 +180,10 @@ def differing_settings(row: Row, config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_kept(paths: Sequence[Path]) -> list[KeptResult]:
-    """Files, or all JSON files of a folder."""
-    files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
-    return [_kept(file) for file in files]
+    """Files, all JSON files of a folder, or those of trainings in a folder like results/."""
+    folders = [part for path in paths for part in (path, *(path / name for name in TRAININGS)) if part.is_dir()]
+    files = [path for path in paths if not path.is_dir()]
+    return [_kept(file) for file in [*files, *(file for folder in folders for file in sorted(folder.glob("*.json")))]]
 
 
 def _kept(file: Path) -> KeptResult:
@@ -178,9 +197,17 @@ def _kept(file: Path) -> KeptResult:
     return KeptResult(file.stem, result, data["config"], data["environment"])
 
 
-def published_cells(row: Row) -> Genotype | None:
-    """The row's cells where they are published ones; None for networks that have no cells."""
+def cells_of(row: Row) -> Genotype | None:
+    """The row's cells where they are published or drawn at random; None for networks that have no cells."""
     if not row.cells:
         return None
+    if row.cells.startswith(RANDOM):
+        number = int(row.cells.removeprefix(RANDOM))
+        return list(random_cells(CellSpace(RANDOM_NODES), number + 1, RANDOM_SEED).values())[number]
     found = genotype_named(row.cells)
     return into_sphynx_space(found) if row.network == "sphynx" else found
+
+
+def _found_by_search(genotype: Genotype, row: Row) -> bool:
+    """A search names its cells by its strategy."""
+    return genotype.nodes == int(row.cells.removeprefix(SEARCHED)) and genotype.name in STRATEGIES

@@ -25,7 +25,7 @@ from sphynx.errors import InputError, NothingToRunError
 from sphynx.network.model import load_model
 from sphynx.record import fingerprint
 from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
-from sphynx.report.paper.outcomes import KeptResult, Ours, Outcome, describe_network, published_cells
+from sphynx.report.paper.outcomes import SEARCHED, KeptResult, Ours, Outcome, cells_of, describe_network
 from sphynx.report.paper.scales import Scale, design_of, shrunk
 from sphynx.report.provenance import joined, provenance
 from sphynx.run.environment import describe_environment
@@ -204,7 +204,7 @@ class Reproduction:
             raise _LeftOutError(f"{error} ({error.remedy})") from None
 
     def _design(self, row: Row, data: Data | StreamedData) -> AnyDesign:
-        cells = self._searched(row, data) if _searches_cells(row) else published_cells(row)
+        cells = self._searched(row, data) if _searches_cells(row) else cells_of(row)
         return design_of(shrunk(row) if self.scale.small else row, Shape(*data.train.shape), data.classes, cells)
 
     def _job(self, row: Row, design: AnyDesign, data: Data | StreamedData, seed: int, experiment: Experiment) -> Job:
@@ -303,7 +303,7 @@ class Reproduction:
 
 
 def _searches_cells(row: Row) -> bool:
-    return row.cells.startswith("search:")
+    return row.cells.startswith(SEARCHED)
 
 
 class _LeftOutError(Exception):

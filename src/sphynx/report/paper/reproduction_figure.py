@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sphynx.report.figures import beta_drawing
 from sphynx.report.literature import Published, read_published
 from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
-from sphynx.report.paper.outcomes import Ours, Outcome, published_cells
+from sphynx.report.paper.outcomes import SEARCHED, Ours, Outcome, cells_of
 from sphynx.report.paper.scales import Scale, design_of
 from sphynx.report.svg.chart_axes import linear_axis, log_axis
 from sphynx.report.svg.charts import WIDE, Bar, Group, Point, Series, bars, curves, stacked
@@ -51,7 +51,7 @@ def _all_ours(outcome: Outcome) -> list[Ours]:
 def paper_relus(row: Row) -> int:
     """Of the paper's own network, counted."""
     image, classes = DATA_SETS[row.data]
-    cells = SPHYNX if row.cells.startswith("search:") else published_cells(row)
+    cells = SPHYNX if row.cells.startswith(SEARCHED) else cells_of(row)
     return account_of_any(design_of(row, image, classes, cells)).total.relus
 
 
@@ -62,7 +62,11 @@ def _pareto(experiment: Experiment, outcomes: Sequence[Outcome], width: float, n
     rows = [o for o in outcomes if o.row.series != "teacher"]
     for name, role in colour.items():
         own = [o for o in rows if o.row.series == name]
-        paper = [Point(paper_relus(o.row), o.row.accuracy, _paper_tip(o.row), o.row.std or 0.0) for o in own]
+        paper = [
+            Point(paper_relus(o.row), o.row.accuracy, _paper_tip(o.row), o.row.std or 0.0)
+            for o in own
+            if o.row.accuracy is not None
+        ]
         series.append(Series(f"{name}, paper", paper, role, hollow=True))
         ours = [
             Point(found.relus, found.accuracy, _tip(o.row, found), found.std or 0.0)
@@ -106,7 +110,8 @@ def _bars(experiment: Experiment, outcomes: Sequence[Outcome], width: float, not
         found: list[Bar] = []
         for o in (o for o in outcomes if o.row.label == label):
             role = colour[o.row.series]
-            found.append(Bar(o.row.accuracy, role, True, o.row.std or 0.0, _paper_tip(o.row)))
+            if o.row.accuracy is not None:
+                found.append(Bar(o.row.accuracy, role, True, o.row.std or 0.0, _paper_tip(o.row)))
             found += [Bar(own.accuracy, role, False, own.std or 0.0, _tip(o.row, own)) for own in _all_ours(o)]
         groups.append(Group(label, found))
     key = [Key(f"{name}, paper", role, hollow=True) for name, role in colour.items()]
@@ -147,7 +152,7 @@ def _location(experiment: Experiment, outcomes: Sequence[Outcome], width: float,
 
 def _placement_bars(o: Outcome) -> list[Bar]:
     found = [
-        Bar(o.row.accuracy, "s0", True, tip=_paper_tip(o.row)),
+        Bar(o.row.accuracy or 0, "s0", True, tip=_paper_tip(o.row)),
         Bar(100 * (o.row.beta or 0), "s1", True, tip=f"{o.row.label}: the paper's beta is {o.row.beta}"),
     ]
     if o.ours is not None and o.ours.beta:
@@ -158,6 +163,7 @@ def _placement_bars(o: Outcome) -> list[Bar]:
 
 
 def _paper_tip(row: Row) -> str:
+    assert row.accuracy is not None
     spread = f" ± {row.std:.2f}" if row.std is not None else ""
     taught = ", distilled" if row.distilled else ""
     return f"{row.series} {row.label}, paper: {row.accuracy:.2f}{spread} %{taught} ({row.source})"

@@ -1,8 +1,13 @@
 """What our kept runs say about a claim of the paper: reproduced, not reproduced, undecided, or not run.
 
-A claim that one kind of network beats another is judged by pairs: networks of equal label in two series, both trained
-by equal settings, whatever these are. A claim about accuracies is judged by runs in the paper's own settings only. A
-difference smaller than SPREAD, what seeds alone make, decides nothing.
+    pairs        one kind of network beats another: networks of equal label in two series, both trained by equal
+                 settings, whatever these are
+    flat         networks are equally good: the range of their accuracies, by equal settings
+    choice       Algorithm 1 takes the best placement: its choice beside a grid in which every placement was trained by
+                 equal settings
+    accuracies   as printed: runs in the paper's own settings only
+
+A difference smaller than SPREAD, what seeds alone make, decides nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sphynx.report.paper.experiments import Experiment
+from sphynx.report.paper.kept_searches import KeptPlacement
 from sphynx.report.paper.outcomes import Ours, Outcome
 
 Word = Literal["reproduced", "not reproduced", "undecided", "not run"]
@@ -28,25 +34,31 @@ class Verdict:
         return {"verdict": self.word, "why": self.why}
 
 
-def verdict_on(experiment: Experiment, outcomes: Sequence[Outcome]) -> Verdict:
+def verdict_on(
+    experiment: Experiment, outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement] = ()
+) -> Verdict:
     if not any(True for _ in _runs(outcomes)):
         return Verdict("not run", "none of its networks was trained here")
-    series = list(dict.fromkeys(outcome.row.series for outcome in outcomes))
-    if experiment.picture == "bars" and len(series) > 1:
-        return _of_pairs(outcomes, series)
-    return _of_accuracies(outcomes)
+    match experiment.judged:
+        case "pairs":
+            return _of_pairs(outcomes, experiment.ahead or outcomes[0].row.series)
+        case "flat":
+            return _of_range(outcomes)
+        case "choice":
+            return _of_choice(outcomes, placements)
+        case "accuracies":
+            return _of_accuracies(outcomes)
 
 
-def _of_pairs(outcomes: Sequence[Outcome], series: Sequence[str]) -> Verdict:
-    """The first series is the one that the paper puts ahead."""
+def _of_pairs(outcomes: Sequence[Outcome], ahead: str) -> Verdict:
     gains: list[tuple[str, float]] = []
-    for other in series[1:]:
-        for better in (outcome for outcome in outcomes if outcome.row.series == series[0]):
+    for other in dict.fromkeys(outcome.row.series for outcome in outcomes if outcome.row.series != ahead):
+        for better in (outcome for outcome in outcomes if outcome.row.series == ahead):
             worse = [o for o in outcomes if (o.row.series, o.row.label) == (other, better.row.label)]
-            for settings, ahead in _by_settings(_runs([better])).items():
+            for settings, accuracy in _by_settings(_runs([better])).items():
                 behind = _by_settings(_runs(worse)).get(settings)
                 if behind:
-                    gains.append((f"{better.row.label}, {series[0]} against {other}", ahead - behind))
+                    gains.append((f"{better.row.label}, {ahead} against {other}", accuracy - behind))
     if not gains:
         return Verdict("not run", "no two networks that it compares were trained by equal settings")
     told = "; ".join(f"{what}: {gain:+.2f} points" for what, gain in gains)
@@ -57,15 +69,55 @@ def _of_pairs(outcomes: Sequence[Outcome], series: Sequence[str]) -> Verdict:
     return Verdict("undecided", f"{told}; less than {SPREAD} points is within what seeds make")
 
 
+def _of_range(outcomes: Sequence[Outcome]) -> Verdict:
+    """By the settings under which most of the networks were trained."""
+    trained = [
+        {o.row.label: found[settings] for o in outcomes if settings in (found := _by_settings(_runs([o])))}
+        for settings in dict.fromkeys(ours.differs for _, ours in _runs(outcomes))
+    ]
+    most = max(trained, key=len)
+    if len(most) < 2:
+        return Verdict("not run", "no two networks that it compares were trained by equal settings")
+    wide = max(most.values()) - min(most.values())
+    told = "; ".join(f"{label}: {accuracy:.2f}" for label, accuracy in most.items()) + f"; range {wide:.2f} points"
+    if wide > 2 * SPREAD:
+        return Verdict("not reproduced", told)
+    missing = len({outcome.row.label for outcome in outcomes}) - len(most)
+    if wide <= SPREAD and not missing:
+        return Verdict("reproduced", told)
+    return Verdict("undecided", told + (f"; {missing} not run so" if missing else ""))
+
+
+def _of_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement]) -> Verdict:
+    """By searches in the released form, which is what gave the paper's figure: as printed, beta hardly learns."""
+    judged: list[tuple[str, float]] = []
+    for search in (search for search in placements if search.estimator == "released"):
+        own = [o for o in outcomes if (o.row.channels, o.row.depth) == (search.channels, search.depth)]
+        for settings in dict.fromkeys(ours.differs for _, ours in _runs(own)):
+            grid = {o.row.reduce_at: found[settings] for o in own if settings in (found := _by_settings(_runs([o])))}
+            if len(grid) == len(own) and search.best in grid:
+                place = max(grid, key=lambda one: grid[one])
+                told = f"D={search.depth}: it takes {_named(search.best)} ({grid[search.best]:.2f}), the grid's best "
+                judged.append((f"{told}is {_named(place)} ({grid[place]:.2f})", grid[place] - grid[search.best]))
+    if not judged:
+        return Verdict("undecided", "no search in the released form stands beside a whole grid of equal settings")
+    told = "; ".join(what for what, _ in judged)
+    return Verdict("reproduced" if all(gap < SPREAD for _, gap in judged) else "not reproduced", told)
+
+
+def _named(place: Sequence[int] | None) -> str:
+    return f"({','.join(map(str, place or ()))})"
+
+
 def _of_accuracies(outcomes: Sequence[Outcome]) -> Verdict:
-    exact = [(outcome, ours) for outcome, ours in _runs(outcomes) if not ours.differs]
+    exact = [(o, ours, o.row.accuracy) for o, ours in _runs(outcomes) if not ours.differs and o.row.accuracy]
     if not exact:
         trained = len({outcome.row.label for outcome, _ in _runs(outcomes)})
         networks = "one of its networks was" if trained == 1 else f"{trained} of its networks were"
         return Verdict("undecided", f"{networks} trained, none in the paper's own setting")
-    told = "; ".join(f"{o.row.label}: {ours.accuracy:.2f} (paper {o.row.accuracy:.2f})" for o, ours in exact)
-    if all(abs(ours.accuracy - outcome.row.accuracy) <= SPREAD for outcome, ours in exact):
-        missing = len({outcome.row.label for outcome in outcomes} - {outcome.row.label for outcome, _ in exact})
+    told = "; ".join(f"{o.row.label}: {ours.accuracy:.2f} (paper {paper:.2f})" for o, ours, paper in exact)
+    if all(abs(ours.accuracy - paper) <= SPREAD for _, ours, paper in exact):
+        missing = len({outcome.row.label for outcome in outcomes} - {outcome.row.label for outcome, _, _ in exact})
         return Verdict("reproduced", told) if not missing else Verdict("undecided", f"{told}; {missing} not run so")
     return Verdict("not reproduced", told)
 

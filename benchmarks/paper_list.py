@@ -1,0 +1,188 @@
+"""The paper's experiments as a list of runs, in order of what they show per second of a GPU (`paper_runs.py` runs it).
+
+`seconds` are estimates of a run alone on an H200, from results/speed: 0.92 s per epoch of C=5, D=5 with the paper's
+stacks at batch 512, growing with depth; 2.38 s at batch 96; a DARTS step 52 ms, unrolled half as much again; a step of
+a placement 4.7 ms, in released form about 14. They decide only what still fits in the time that is left.
+
+Most networks are trained at a reduced scale, the same for all so that they can be compared: the recipe `fast` in 30
+epochs. Only `paper-600-*` are by the paper's own recipe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from sphynx.report.paper.experiments import DATA_SETS, EXPERIMENTS, Row
+from sphynx.report.paper.outcomes import SEARCHED, cells_of
+from sphynx.report.paper.scales import design_of
+from sphynx.search.ranking import random_cells
+from sphynx.search.supernet.cellspace import CellSpace
+from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign
+from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.published_cells import SPHYNX
+
+SHORT_EPOCHS = 30
+EPOCH_SECONDS = 0.92  # C=5, D=5, batch 512
+IMAGE, CLASSES = DATA_SETS["cifar100"]
+# Tried in turn where a run fails: how steps run, never what they compute.
+PLAIN: tuple[dict[str, Any], ...] = ({},)
+SEARCHING = ({}, {"lanes": False}, {"lanes": False, "cuda_graphs": False})
+PLACING = ({}, {"cuda_graphs": False})
+
+
+@dataclass(frozen=True)
+class Planned:
+    name: str
+    kind: Literal["train", "place", "search"]
+    seconds: float
+    design: Callable[[Path], AnyDesign] | None = None  # from the folder of all runs: some need what others found
+    recipe: str = "fast"
+    settings: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    strategy: str = ""
+    stop_after: int = 0  # a search stops after so many epochs of its schedule
+    folder: str = ""  # of its run, where that is not its name
+    needs: str = ""  # a run that must be finished
+    teacher: str = ""
+    carried: bool = False  # may begin in one window and go on in another
+    variants: tuple[dict[str, Any], ...] = PLAIN
+
+    @property
+    def place(self) -> str:
+        return self.folder or self.name
+
+
+def planned_runs() -> list[Planned]:
+    """Every network once, at the first place where one of the experiments asks for it."""
+    grid5, grid6 = _grid(5), _grid(6)
+    listed = [
+        _darts("darts-c16-seed2-12", "darts-c16-seed2", 12, 32, seed=2),
+        _placement(5, 130),
+        *grid5,
+        _placement(6, 150),
+        *_rows("recycled", depth=5),
+        *_rows("balancing", depth=5),
+        *_rows("separable", depth=5),
+        *grid6[:2],
+        *(_short(_network(cells), f"short-random-{n}") for n, cells in enumerate(_random(4))),
+        _short_of_found("short-darts-released-seed2", "darts-c16-seed2", "darts-c16-seed2-12"),
+        _by_the_paper("paper-600-seed0", 5, 2.7),
+        *grid6[2:],
+        *(_short(_network(SPHYNX), f"short-c5-d5-r01-seed{seed}", seed) for seed in (1, 2)),
+        *_rows("placement", depth=8),
+        *_rows("channels-depth"),
+        *(run for run in _rows("relu-sharing") if "-c1-" in run.name),
+        _darts("darts-c16-n5-seed2-8", "darts-c16-n5-seed2", 8, 13, seed=2, nodes=5),
+        _short_of_found("short-n5-d5", "darts-c16-n5-seed2", "darts-c16-n5-seed2-8"),
+        _short_of_found("short-n5-d6", "darts-c16-n5-seed2", "darts-c16-n5-seed2-8", depth=6),
+        *_distillation(),
+        *(run for depth in (6, 8, 10) for name in ("recycled", "balancing", "separable") for run in _rows(name, depth)),
+        *_rows("placement"),
+        _darts("darts-c5-seed2-15", "darts-c5-seed2", 15, 30, seed=2, channels=5),
+        _darts("darts-c16-seed0-15", "darts-c16-seed0", 15, 32, seed=0),
+        *_rows("cifar100"),
+        _by_the_paper("paper-600-d6-seed0", 6, 3.2),
+        _placement(8, 220),
+        *_grid(8),
+        _darts("darts-c16-seed2-50", "darts-c16-seed2", 50, 32, seed=2),
+    ]
+    return _each_once(listed)
+
+
+def _each_once(runs: list[Planned]) -> list[Planned]:
+    found: dict[str, Planned] = {}
+    for run in runs:
+        found.setdefault(run.name, run)
+    return list(found.values())
+
+
+def _network(cells: Genotype, depth: int = 5, places: tuple[int, ...] = (0, 1)) -> Design:
+    return Design(cells, 5, depth, places, IMAGE, CLASSES, conv_stack="paper")
+
+
+def _random(count: int) -> list[Genotype]:
+    return list(random_cells(CellSpace(7), count, 0).values())
+
+
+def _short(design: AnyDesign, name: str, seed: int = 0) -> Planned:
+    depth, channels = getattr(design, "depth", 5), getattr(design, "channels", 5)
+    wide = 1.0 if channels <= 8 else 1.25 if channels <= 12 else 1.6
+    grouped = 1.5 if getattr(design, "convolution", "vanilla") == "separable" else 1.0
+    seconds = SHORT_EPOCHS * EPOCH_SECONDS * depth / 5 * wide * grouped
+    return Planned(name, "train", seconds, lambda _runs: design, settings={"epochs": SHORT_EPOCHS}, seed=seed)
+
+
+def _rows(experiment: str, depth: int | None = None) -> list[Planned]:
+    return [
+        _short(design_of(row, IMAGE, CLASSES, cells_of(row)), _row_name(row))
+        for row in EXPERIMENTS[experiment].rows
+        if row.data == "cifar100" and not row.distilled and not row.cells.startswith(SEARCHED)
+        if depth is None or row.depth == depth
+    ]
+
+
+def _row_name(row: Row) -> str:
+    """A network's, whichever experiment it is a row of."""
+    places = "" if row.reduce_at is None else f"-r{''.join(map(str, row.reduce_at))}"
+    cells = "" if row.cells == "sphynx" else f"-{row.cells}"
+    options = "".join(f"-{value or name}" for name, value in row.options.items()).replace("_", "-")
+    return f"short-c{row.channels}-d{row.depth}{places}{cells}{options}"
+
+
+def _grid(depth: int) -> list[Planned]:
+    """(0,1) and D/3, 2D/3 first: a claim that needs two points only."""
+    first = [f"short-c5-d{depth}-r01", f"short-c5-d{depth}-r{depth // 3}{2 * depth // 3}"]
+    return sorted(_rows("placement-grid", depth), key=lambda run: run.name not in first)
+
+
+def _placement(depth: int, seconds: float) -> Planned:
+    shortened = {"epochs": 30, "batch_size": 128, "learning_rate": 0.05}
+    name, design = f"place-released-d{depth}", _network(SPHYNX, depth)
+    return Planned(name, "place", seconds, lambda _runs: design, "released", shortened, variants=PLACING)
+
+
+def _darts(name: str, folder: str, epochs: int, epoch_seconds: float, *, seed: int, **settings: int) -> Planned:
+    return Planned(
+        name, "search", epochs * epoch_seconds, recipe="released", settings=settings, seed=seed,
+        strategy="darts-unrolled", stop_after=epochs, folder=folder, carried=True, variants=SEARCHING,
+    )  # fmt: skip
+
+
+def _short_of_found(name: str, search: str, needs: str, depth: int = 5) -> Planned:
+    seconds = SHORT_EPOCHS * EPOCH_SECONDS * depth / 5
+    design = partial(_found, search=search, depth=depth)
+    return Planned(name, "train", seconds, design, settings={"epochs": SHORT_EPOCHS}, needs=needs)
+
+
+def _found(runs: Path, search: str, depth: int) -> Design:
+    """The released rule: the cells of the epoch with the best held-out accuracy, of those that ran."""
+    tried = [file.read_text().splitlines() for file in runs.glob(f"{search}*/metrics.jsonl")]
+    rows = [json.loads(line) for line in max(tried, key=len)]
+    return _network(genotype_from_json(max(rows, key=lambda row: float(row["held_out"]))["genotype"]), depth)
+
+
+def _by_the_paper(name: str, depth: int, epoch_seconds: float) -> Planned:
+    design, watched = _network(SPHYNX, depth), {"test_each_epoch": True}
+    seconds = 600 * epoch_seconds
+    return Planned(name, "train", seconds, lambda _runs: design, "paper-cifar100", watched, carried=True)
+
+
+def _distillation() -> list[Planned]:
+    """By squared logits from the same cells with ReLUs inside, larger; and the student without a teacher."""
+    row = next(row for row in EXPERIMENTS["distillation"].rows if "inner_relus" in row.options)
+    teacher, student = design_of(row, IMAGE, CLASSES, cells_of(row)), _network(SPHYNX)
+    taught = {"epochs": 200, "distillation": "squared"}
+    return [
+        Planned("teacher-100", "train", 230, lambda _runs: teacher, settings={"epochs": 100}),
+        Planned(
+            "distilled-200", "train", 300, lambda _runs: student, settings=taught, needs="teacher-100",
+            teacher="teacher-100",
+        ),
+        Planned("undistilled-200", "train", 184, lambda _runs: student, settings={"epochs": 200}),
+    ]  # fmt: skip

@@ -1,0 +1,99 @@
+"""Kept searches: what a search of cells came to, epoch by epoch, and what a placement search chose (results/)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sphynx.search.placement.algorithm import METHODS
+from sphynx.search.placement.doubt import doubt
+from sphynx.space.cell import Cell
+from sphynx.space.genotype import Genotype, genotype_from_json
+from sphynx.space.json_file import read_json
+
+CONVOLUTIONS = ("conv3", "conv5", "dil3", "dil5")
+
+
+@dataclass(frozen=True)
+class KeptPlacement:
+    """Of two reduce cells, in a network of the published cells."""
+
+    name: str
+    channels: int
+    depth: int
+    estimator: str
+    epochs: int
+    best: tuple[int, ...]
+    probability: float  # of the best, at the end
+    doubt: str  # why the choice is inconclusive, or nothing
+
+    @property
+    def method(self) -> str:
+        return METHODS[self.estimator]  # type: ignore[index]  # a kept file's, as the recipe wrote it
+
+
+@dataclass(frozen=True)
+class KeptSearch:
+    name: str
+    strategy: str
+    recipe: Mapping[str, Any]
+    seed: int
+    epochs: int  # that ran
+    held_out: float | None  # of the supernet, after the last of them; an early file has none
+    genotype: Genotype
+
+    def convolutions(self) -> tuple[int, int]:
+        """Edges of the normal and of the reduce cell that are convolutions."""
+        return count_convolutions(self.genotype.normal), count_convolutions(self.genotype.reduce)
+
+
+def count_convolutions(cell: Cell) -> int:
+    return sum(edge.operation in CONVOLUTIONS for pair in cell for edge in pair)
+
+
+def read_placements(folder: Path) -> list[KeptPlacement]:
+    found = []
+    for file in sorted(folder.glob("*.json")):
+        data = read_json(file)
+        design, recipe, beta = data["config"]["design"], data["config"]["recipe"], data["beta"]
+        places = [tuple(place) for place in beta["placements"]]
+        if len(places[0]) != 2 or design["genotype"].get("name") != "sphynx":
+            continue
+        history: Sequence[Sequence[float]] = beta["beta_hat"]
+        found.append(
+            KeptPlacement(
+                file.stem,
+                design["channels"],
+                design["depth"],
+                recipe.get("estimator", "paper"),
+                len(history),
+                tuple(beta["best"]),
+                max(history[-1]),
+                doubt(places, history),
+            )
+        )
+    return found
+
+
+def read_searches(folder: Path) -> list[KeptSearch]:
+    """Files of one search each; those of rankings, which lie beside them, hold none."""
+    found = []
+    for file in sorted(folder.glob("*.json")):
+        data = read_json(file)
+        if "genotype" not in data:
+            continue
+        config, rows = data["config"], data["metrics"]
+        found.append(
+            KeptSearch(
+                file.stem,
+                config["strategy"],
+                config["recipe"],
+                config["seed"],
+                len(rows),
+                rows[-1].get("held_out"),
+                genotype_from_json(data["genotype"]),
+            )
+        )
+    return found

@@ -1,0 +1,125 @@
+"""The paper's runs in windows of time: the list, what goes to another machine, and the whole at its smallest."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from sphynx.report.paper.experiments import DATA_SETS, EXPERIMENTS
+from sphynx.report.paper.outcomes import SEARCHED, cells_of
+from sphynx.report.paper.scales import design_of
+from sphynx.run.progress import QUIET
+from sphynx.search.recipe import load_recipe
+from sphynx.search.search import search_cells
+from sphynx.train.recipe import load_recipe as load_training_recipe
+from tests.search.test_runs import small_data
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def paper_list(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import paper_list
+
+    return paper_list
+
+
+@pytest.fixture
+def paper_state(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import paper_state
+
+    return paper_state
+
+
+def test_every_row_that_can_be_run_is_planned(paper_list: ModuleType, tmp_path: Path) -> None:
+    """But for the largest networks of one figure, those with a teacher and those of a search."""
+    runs = paper_list.planned_runs()
+    names = {run.name for run in runs}
+    assert len(names) == len(runs) and all(run.needs in {"", *names} for run in runs)
+    planned = {run.design(tmp_path) for run in runs if run.kind == "train" and not run.needs}
+    missing = {
+        f"{row.experiment} {row.label}"
+        for experiment in EXPERIMENTS.values()
+        for row in experiment.rows
+        if row.data == "cifar100" and not row.distilled and not row.cells.startswith(SEARCHED)
+        if design_of(row, *DATA_SETS["cifar100"], cells_of(row)) not in planned
+    }
+    assert missing == {f"relu-sharing {label}" for label in ("130K/156K", "200K/233K", "300K/311K")}
+    for run in runs:
+        if run.kind == "train":
+            assert load_training_recipe(run.recipe, run.settings).epochs >= paper_list.SHORT_EPOCHS
+
+
+def test_a_search_goes_on_elsewhere_from_kernels_of_8_bits(paper_state: ModuleType, tmp_path: Path) -> None:
+    recipe = dataclasses.replace(load_recipe("smoke"), epochs=2, depth=2, nodes=4, supernet="released", channels=4)
+    search_cells(small_data(), "darts-unrolled", recipe, tmp_path / "runs" / "cells", voice=QUIET)
+    out, there = tmp_path / "out", tmp_path / "there"
+    paper_state.pack_results(tmp_path / "runs", out)
+    assert paper_state.pack_state(tmp_path / "runs", out, [("cells", "search")], 10) != []
+    assert not list(out.glob("state.*"))  # it is beyond the limit
+    paper_state.pack_state(tmp_path / "runs", out, [("cells", "search"), ("nothing", "train")], 1 << 20)
+    paper_state.unpack(out, there)
+    before, after = (
+        torch.load(folder / "cells" / "checkpoint.pt", weights_only=True)["state"]["learner"]
+        for folder in (tmp_path / "runs", there)
+    )
+    for one, other in zip(before["strategy"]["parameters"], after["strategy"]["parameters"], strict=True):
+        assert torch.equal(one, other)
+    for name, weight in before["shared"]["network"].items():
+        assert torch.allclose(weight, after["shared"]["network"][name], atol=float(weight.abs().max()) / 250)
+    (there / "cells" / "result.json").unlink()
+    assert search_cells(small_data(), "darts-unrolled", recipe, there / "cells", voice=QUIET).epochs == 2
+
+
+def test_a_window_at_its_smallest_and_the_next_elsewhere(tmp_path: Path) -> None:
+    """A search, and a training of the cells that it found; then nothing is left."""
+    for split in ("train", "test"):
+        save_packed(tmp_path / "data", split)
+    only = "darts-c16-n5-seed2-8,short-n5-d5"
+    words = ["--data", str(tmp_path / "data"), "--only", only, "--smoke", "--device", "cpu", "--slots", "1"]
+    run(*words, "--state", str(tmp_path / "here"), "--out", str(tmp_path / "out"))
+    state = json.loads((tmp_path / "out" / "queue.json").read_text())
+    assert sorted(state["finished"]) == sorted(only.split(",")) and state["failed"] == {} and state["left"] == []
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "results.tgz").write_bytes((tmp_path / "out" / "results.tgz").read_bytes())
+    assert "nothing is left" in run(*words, "--state", str(there), "--out", str(tmp_path / "out2"))
+
+
+def run(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "benchmarks/paper_runs.py", *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def save_packed(folder: Path, split: str) -> None:
+    """One image of noise for each of 100 classes."""
+    folder.mkdir(exist_ok=True)
+    random = np.random.default_rng(0)
+    files = []
+    for _ in range(100):
+        file = io.BytesIO()
+        Image.fromarray(random.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(file, "png")
+        files.append(np.frombuffer(file.getvalue(), np.uint8))
+    offsets = np.cumsum([0, *map(len, files)])
+    np.savez(folder / f"{split}0.npz", blob=np.concatenate(files), off=offsets, y=np.arange(100), split=split)
