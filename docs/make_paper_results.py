@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sphynx.report.paper.experiments import EXPERIMENTS, Experiment, Row
 from sphynx.report.paper.keeping import PLACEMENTS, SEARCHES
-from sphynx.report.paper.kept_searches import KeptPlacement, KeptSearch, read_placements, read_searches
+from sphynx.report.paper.kept_searches import KeptPlacement, KeptSearch, read_placements, read_rankings, read_searches
 from sphynx.report.paper.outcomes import KeptResult, Ours, Outcome, read_kept
 from sphynx.report.paper.verdicts import SPREAD, Verdict, verdict_on
 
@@ -35,10 +35,11 @@ form is compared with a grid of equal settings. A claim about accuracies counts 
 
 def page() -> str:
     kept, placements = read_kept([RESULTS]), read_placements(RESULTS / PLACEMENTS)
+    rankings = read_rankings(RESULTS / SEARCHES)
     judged = {}
     for experiment in EXPERIMENTS.values():
         outcomes = [_outcome(row, kept) for row in experiment.rows]
-        judged[experiment.name] = (experiment, outcomes, verdict_on(experiment, outcomes, placements))
+        judged[experiment.name] = (experiment, outcomes, verdict_on(experiment, outcomes, placements, rankings))
     table = [
         f"| [{name}](#{name}) | {experiment.claim} | **{verdict.word}** |"
         for name, (experiment, _, verdict) in judged.items()

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from sphynx.report.paper.experiments import EXPERIMENTS
-from sphynx.report.paper.kept_searches import KeptPlacement
+from sphynx.report.paper.kept_searches import KeptPlacement, RankedCells
 from sphynx.report.paper.outcomes import Ours, Outcome, differing_settings
 from sphynx.report.paper.verdicts import verdict_on
 from sphynx.report.provenance import provenance
@@ -82,6 +82,22 @@ def test_algorithm_1_is_judged_by_a_whole_grid_of_equal_settings() -> None:
     assert judged((1, 2)) == "not reproduced"
     assert judged((0, 1), estimator="losses") == "undecided"
     assert judged((0, 1), without=(2, 3)) == "undecided"
+
+
+def test_rankings_speak_where_no_cells_were_trained_beside_random_ones() -> None:
+    short, long = "5 epochs", "15 epochs"
+    rankings = [
+        RankedCells("sphynx", "sphynx", long, 54.0),
+        RankedCells("random cells 1", "random-1", long, 53.0),
+        RankedCells("random cells 2", "random-2", long, 52.0),
+        RankedCells("random cells 3", "random-3", short, 60.0),
+        RankedCells("darts, seed 0", "darts", long, 33.0),
+    ]
+    published, own = (EXPERIMENTS[name] for name in ("random-cells", "search"))
+    assert verdict_on(published, outcomes("random-cells", {}), rankings=rankings).why.endswith(": +1.50 points")
+    assert verdict_on(own, outcomes("search", {}), rankings=rankings).word == "not reproduced"
+    both = {("Sphynx cells", "25.6K"): (ours(60.0),), ("random cells", "25.6K"): (ours(60.1),)}
+    assert verdict_on(published, outcomes("random-cells", both), rankings=rankings).word == "undecided"
 
 
 def test_distillation_is_judged_by_pairs_with_and_without_a_teacher() -> None:

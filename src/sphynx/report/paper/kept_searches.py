@@ -1,4 +1,4 @@
-"""Kept searches: what a search of cells came to, epoch by epoch, and what a placement search chose (results/)."""
+"""Kept searches: what a search of cells came to, what a placement search chose, and rankings of cells (results/)."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ class KeptSearch:
         return count_convolutions(self.genotype.normal), count_convolutions(self.genotype.reduce)
 
 
+@dataclass(frozen=True)
+class RankedCells:
+    """One entry of a ranking, trained for its whole length and scored on held-out training images."""
+
+    label: str
+    cells: str  # the genotype's name: a published one's, a strategy's, or random-N
+    settings: str  # equal ones compare
+    accuracy: float  # percent
+
+
 def count_convolutions(cell: Cell) -> int:
     return sum(edge.operation in CONVOLUTIONS for pair in cell for edge in pair)
 
@@ -96,4 +106,24 @@ def read_searches(folder: Path) -> list[KeptSearch]:
                 genotype_from_json(data["genotype"]),
             )
         )
+    return found
+
+
+def read_rankings(folder: Path) -> list[RankedCells]:
+    found = []
+    for file in sorted(folder.glob("ranking*.json")):
+        data = read_json(file)
+        places = ",".join(map(str, data["reduce_positions"]))
+        epochs = data["recipe"]["epochs"]
+        network = f"C={data['channels']} D={data['depth']} reduce {places}, {data['conv_stack']} convolutions"
+        found += [
+            RankedCells(
+                entry["label"],
+                entry["genotype"].get("name", ""),
+                f"{network}, {epochs} epochs",
+                100 * entry["trainings"][-1]["accuracy"],
+            )
+            for entry in data["ranking"]
+            if entry["trainings"][-1]["epochs"] == epochs
+        ]
     return found

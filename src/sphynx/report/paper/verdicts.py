@@ -7,7 +7,8 @@
                  equal settings
     accuracies   as printed: runs in the paper's own settings only
 
-A difference smaller than SPREAD, what seeds alone make, decides nothing.
+A difference smaller than SPREAD, what seeds alone make, decides nothing. Where no cells were trained beside random ones
+in the paper's network, rankings of short trainings say what they can.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sphynx.report.paper.experiments import Experiment
-from sphynx.report.paper.kept_searches import KeptPlacement
-from sphynx.report.paper.outcomes import Ours, Outcome
+from sphynx.report.paper.kept_searches import KeptPlacement, RankedCells
+from sphynx.report.paper.outcomes import RANDOM, SEARCHED, Ours, Outcome
 
 Word = Literal["reproduced", "not reproduced", "undecided", "not run"]
 SPREAD = 0.7  # points; the sample deviation over three seeds of one of our networks is 0.25
+
+DARTS = ("darts", "darts-unrolled", "darts-2nd")
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,19 @@ class Verdict:
 
 
 def verdict_on(
-    experiment: Experiment, outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement] = ()
+    experiment: Experiment,
+    outcomes: Sequence[Outcome],
+    placements: Sequence[KeptPlacement] = (),
+    rankings: Sequence[RankedCells] = (),
 ) -> Verdict:
+    judged = _of_trainings(experiment, outcomes, placements)
+    beside_random = any(outcome.row.cells.startswith(RANDOM) for outcome in outcomes)
+    if judged.word == "not run" and beside_random and rankings:
+        return _of_rankings(outcomes[0].row.cells, rankings)
+    return judged
+
+
+def _of_trainings(experiment: Experiment, outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement]) -> Verdict:
     if not any(True for _ in _runs(outcomes)):
         return Verdict("not run", "none of its networks was trained here")
     match experiment.judged:
@@ -59,6 +73,26 @@ def _of_pairs(outcomes: Sequence[Outcome], ahead: str) -> Verdict:
                 behind = _by_settings(_runs(worse)).get(settings)
                 if behind:
                     gains.append((f"{better.row.label}, {ahead} against {other}", accuracy - behind))
+    return _of_gains(gains)
+
+
+def _of_rankings(cells: str, rankings: Sequence[RankedCells]) -> Verdict:
+    """Each entry against the mean of the random ones that were trained as long."""
+    wanted = DARTS if cells.startswith(SEARCHED) else (cells,)
+    random: dict[str, list[float]] = {}
+    for entry in rankings:
+        if entry.cells.startswith("random-"):
+            random.setdefault(entry.settings, []).append(entry.accuracy)
+    return _of_gains(
+        [
+            (f"{entry.label} against random cells ({entry.settings})", entry.accuracy - statistics.fmean(behind))
+            for entry in rankings
+            if entry.cells in wanted and (behind := random.get(entry.settings))
+        ]
+    )
+
+
+def _of_gains(gains: Sequence[tuple[str, float]]) -> Verdict:
     if not gains:
         return Verdict("not run", "no two networks that it compares were trained by equal settings")
     told = "; ".join(f"{what}: {gain:+.2f} points" for what, gain in gains)
