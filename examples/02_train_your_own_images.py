@@ -48,7 +48,7 @@ if len(sys.argv) == 1:
 data = sphynx.open_data(pictures, image_size=SIZE)
 print(f"{len(data.train)} pictures to learn from, {len(data.test)} to test with: {', '.join(data.train.class_names)}")
 
-# 2. The budget decides how wide and deep the network is. Both reduce cells first: cheap, and good at small budgets.
+# 2. The budget decides how wide and deep the network is. Both reduce cells first: as many ReLUs, more accurate.
 chosen = sphynx.plan("2k", image=data.image, classes=data.classes).design
 design = sphynx.Design(chosen.genotype, chosen.channels, chosen.depth, (0, 1), chosen.image, chosen.classes)
 print(f"{design.channels} channels, {design.depth} cells: {design.relus:,} ReLUs, {design.parameters:,} parameters")
