@@ -1,4 +1,4 @@
-"""Every row of docs/results.md and experiments.md is what its file under results/ says; estimates explain latencies."""
+"""Every row of docs/results.md, searches.md and experiments.md is what its file says; estimates explain latencies."""
 
 import json
 import re
@@ -23,6 +23,7 @@ from sphynx.space.shipped import load_card, model_names, program_path
 
 OWN_SEARCHES = ("darts-paper", "gaea-early-seed0", "gaea-early-seed1", "darts-early")
 ROOT = Path(__file__).parents[1]
+PAGES = "".join((ROOT / "docs" / name).read_text() for name in ("results.md", "searches.md"))
 ROWS = re.findall(r"^\| `([\w.-]+)` \|(.+)\|$", (ROOT / "docs/experiments.md").read_text(), re.MULTILINE)
 
 
@@ -55,7 +56,7 @@ def test_row_traces_to_its_run(name: str, columns: str, tmp_path: Path) -> None:
 
 
 def test_headline_accuracies_are_those_of_the_runs_they_name() -> None:
-    table = (ROOT / "docs/results.md").read_text().partition("## Accuracy on CIFAR-100")[2].partition("###")[0]
+    table = PAGES.partition("## Accuracy on CIFAR-100")[2].partition("###")[0]
     rows = re.findall(r"^\| [\d.]+K \|(.+)\|$", table, re.MULTILINE)
     assert len(rows) >= 6
     for row in rows:
@@ -81,7 +82,7 @@ def test_the_networks_called_shipped_are_those_that_come_with_sphynx() -> None:
 def test_ranking_row_traces_to_its_design() -> None:
     result = json.loads((ROOT / "results/design/cifar100-25k-gaea.json").read_text())["result"]
     assert _numbers_of_row("held-out accuracy, %") == [round(100 * row["held_out"], 2) for row in result["ranking"]]
-    assert f"{sum(result['minutes'].values()):.1f} minutes of one H200" in (ROOT / "docs/results.md").read_text()
+    assert f"{sum(result['minutes'].values()):.1f} minutes of one H200" in PAGES
 
 
 def test_cells_of_our_own_trace_to_their_searches() -> None:
@@ -90,7 +91,7 @@ def test_cells_of_our_own_trace_to_their_searches() -> None:
     assert len(kept["darts-paper"]["metrics"]) == kept["darts-paper"]["config"]["recipe"]["epochs"] == 50
     collapsed = [row["convolutions"] == 0 for row in kept["darts-paper"]["metrics"]]
     assert collapsed == [False] * 6 + [True] * 44  # "from the seventh epoch on"
-    page = (ROOT / "docs/results.md").read_text()
+    page = PAGES
     minutes = [sum(row["seconds"] for row in run["metrics"]) / 60 for run in kept.values()]
     assert f"{minutes[0]:.0f} here, as" in page and f"({minutes[1]:.1f} and {minutes[2]:.1f} minutes" in page
     assert f"({minutes[3]:.1f} minutes on a shared GPU; file `results/search/darts-early.json`)" in page
@@ -106,7 +107,7 @@ def test_cells_of_our_own_trace_to_their_searches() -> None:
     ],
 )
 def test_rankings_of_cells_trace_to_their_trainings(file: str, title: str, row: str, epochs: int) -> None:
-    page = (ROOT / "docs/results.md").read_text()
+    page = PAGES
     labels, values = (re.findall(rf"^\| {start} \|(.+)\|$", page, re.MULTILINE)[0].split("|") for start in (title, row))
     ranking = json.loads((ROOT / f"results/search/{file}.json").read_text())["ranking"]
     assert {name.strip(): value.strip() for name, value in zip(labels, values, strict=True)} == {
@@ -119,7 +120,7 @@ def test_rankings_of_cells_trace_to_their_trainings(file: str, title: str, row: 
 
 def test_whole_trainings_of_cells_are_those_of_the_runs_they_name() -> None:
     """Rows of found cells name their runs; the row of published cells is the mean of the headline's three seeds."""
-    page = (ROOT / "docs/results.md").read_text()
+    page = PAGES
     headline = [re.findall("`(.+?)`", row) for row in re.findall(r"^\| 25\.6K \|(.+)\|$", page, re.MULTILINE)]
     shown = re.findall(r"^\| published \(three seeds each, above\) \| (.+) \| (.+) \|$", page, re.MULTILINE)
     assert list(shown[0]) == [_mean_and_deviation(names) for names in headline] and len(headline) == 2
@@ -154,7 +155,7 @@ def _shown_label(label: str) -> str:
 
 PRIVATE_ROWS = re.findall(
     r"^\| ([\w. -]+) \| ([\d,]+) \| (\d+) \| (gc|gmw) \| (\w+) \|(.+)\|$",
-    (ROOT / "docs/results.md").read_text(),
+    PAGES,
     re.MULTILINE,
 )
 
@@ -232,7 +233,7 @@ def test_estimated_bytes_in_the_docs_are_those_counted() -> None:
 
 
 def _numbers_of_row(heading: str) -> list[float]:
-    (row,) = re.findall(rf"^\| {re.escape(heading)} \|(.+)\|$", (ROOT / "docs/results.md").read_text(), re.MULTILINE)
+    (row,) = re.findall(rf"^\| {re.escape(heading)} \|(.+)\|$", PAGES, re.MULTILINE)
     return [float(value) for value in row.split("|")]
 
 
@@ -247,7 +248,7 @@ def test_placement_row_traces_to_its_search() -> None:
 @pytest.mark.parametrize("depth", [5, 6, 8])
 def test_chosen_placements_trace_to_their_searches(depth: int) -> None:
     beta = json.loads((ROOT / f"results/placement/d{depth}-fast.json").read_text())["beta"]
-    (row,) = re.findall(rf"^\| {depth} \|(.+)\|$", (ROOT / "docs/results.md").read_text(), re.MULTILINE)
+    (row,) = re.findall(rf"^\| {depth} \|(.+)\|$", PAGES, re.MULTILINE)
     candidates, minutes, chosen, strength, *_ = map(str.strip, row.split("|"))
     best = max(range(len(beta["placements"])), key=lambda n: float(beta["beta_hat"][-1][n]))
     assert (int(candidates), minutes) == (len(beta["placements"]), f"{beta['minutes']:.1f}")
@@ -265,7 +266,7 @@ def test_search_rows_trace_to_their_benchmark() -> None:
 def test_kernel_counts_trace_to_their_profiles() -> None:
     for name in ("train-b512", "darts"):
         _, kernels = re.findall(r"\d+", (ROOT / f"results/speed/kernels-{name}-h200.txt").read_text())[:2]
-        assert f"{int(kernels):,} kernels" in (ROOT / "docs/results.md").read_text()
+        assert f"{int(kernels):,} kernels" in PAGES
 
 
 def test_speed_rows_trace_to_their_benchmark() -> None:
@@ -293,7 +294,7 @@ def test_scaling_and_throughput_rows_trace_to_their_benchmarks() -> None:
         cpu = f"{row['server_cpu_s']:.2f} / {row['client_cpu_s']:.2f}"
         times = (f"{1e3 * row[key]:.0f}" for key in ("latency_s", "latency_p95_s", "online_s"))
         line = f"| {heading} | {' | '.join(times)} | {row['bytes_per_inference'] / 1e6:.2f} | {cpu} |"
-        assert line in (ROOT / "docs/results.md").read_text()
+        assert line in PAGES
 
 
 def test_the_readme_has_the_same_latencies() -> None:
