@@ -29,7 +29,7 @@ def plan() -> None:
 
     assert "Chosen" in sphynx("plan", "--relu-budget", "50k")
     assert sphynx("--version").split()[1] == package.__version__
-    assert package.plan(relu_budget="50k").relus > 0
+    assert package.plan(relu_budget="50k").chosen.relus > 0
     assert cpu_features().aes_path and "torch" not in sys.modules
 
 
