@@ -8,7 +8,11 @@ from tests.protocol.test_inference import ask
 
 from sphynx.program.backends import Backend
 from sphynx.program.compile import compile_network
-from sphynx.program.quantise import Precision
+from sphynx.program.frontend.torch_network import trace
+from sphynx.program.fusion.fuse import truncated_joint
+from sphynx.program.ir import Truncate
+from sphynx.program.measure import measure
+from sphynx.program.quantise import Precision, quantise
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 
@@ -19,3 +23,13 @@ def test_private_logits_are_the_oracles(backend: Backend) -> None:
     pixels = torch.randint(0, 256, (20, 1, 8, 8), generator=torch.Generator().manual_seed(3)).to(torch.uint8).numpy()
     made = compile_network(random_network(design).float(), MEAN[:1], STD[:1], pixels, Precision(8, 10, 7))
     ask(Case(made.program, made.weights, pixels[:2]), backend)
+
+
+def test_a_stream_that_is_cut_and_truncated_where_a_stage_begins() -> None:
+    design = StreamDesign((Stage(4, (2,)), Stage(6, (3, 2))), Shape(1, 8, 8), 3)
+    pixels = torch.randint(0, 256, (20, 1, 8, 8), generator=torch.Generator().manual_seed(3)).to(torch.uint8).numpy()
+    with torch.no_grad():
+        cut = trace(random_network(design).float(), MEAN[:1], STD[:1], cuts={truncated_joint("stages.1.0.stream")})
+    made = quantise(measure(cut, pixels), Precision(8, 10, 7))
+    assert any(isinstance(step, Truncate) for step in made.program.steps) and made.logit_error < 0.1
+    ask(Case(made.program, made.weights, pixels[:2]), "gmw")

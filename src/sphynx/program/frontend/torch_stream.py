@@ -1,9 +1,11 @@
 """Walks a stream network into a fused graph: each ReLU layer reads all earlier ones, and the logits read every layer.
 
 With halo borders nothing that a block adds to the stream is cut off, so that composing convolutions is exact without
-terms for borders: every ReLU layer is one convolution of each earlier one, and nothing is left to choose. With zero
-borders every convolution of the stream is a joint, which may be cut where its border terms would cost more. The head's
-mean is part of its linear map: of public window sums where that has fewer weights, else a kernel as large as the map.
+terms for borders: every ReLU layer is one convolution of each earlier one. In a large network those are many: where a
+stage begins, the stream is a joint, which the later blocks can read instead of all earlier stages (halo included, so
+that this is exact too). With zero borders every convolution of the stream is a joint, which may be cut where its border
+terms would cost more. The head's mean is part of its linear map: of public window sums where that has fewer weights,
+else a kernel as large as the map.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ def walk_stream(fuser: Fuser, network: StreamNetwork) -> Node:
     stream = fuser.input
     for number, (stage, inside, halo) in enumerate(zip(network.stages, design.maps, design.halos, strict=True)):
         if number:
-            stream = _joint(fuser, stream, halo, f"stages.{number - 1}.reduced")
+            stream = stream if halo else fuser.joint(stream, f"stages.{number - 1}.reduced")
         convolution, norm = (network.reductions[number - 1] if number else network.stem).children()
         assert isinstance(convolution, nn.Conv2d)
         size, padding = convolution.kernel_size[0], int(convolution.padding[0])
@@ -36,7 +38,8 @@ def walk_stream(fuser: Fuser, network: StreamNetwork) -> Node:
         stream = fuser.scale(fuser.convolve(stream, kernel_of(fuser, convolution.weight), window), *fixed_norm(norm))
         for place, block in enumerate(stage.children()):
             assert isinstance(block, StreamBlock)
-            stream = _joint(fuser, stream, halo, f"stages.{number}.{place}.stream")
+            if not halo or (number and not place):
+                stream = fuser.joint(stream, f"stages.{number}.{place}.stream")
             stream = stream + _block(fuser, block, stream, inside, halo, f"stages.{number}.{place}")
     return _head(fuser, network.head, stream, design.maps[-1], design.halos[-1])
 
@@ -51,10 +54,6 @@ def _head(fuser: Fuser, head: nn.Linear, stream: Node, inside: Shape, halo: int)
         kernel = np.broadcast_to(weights / (inside.height * inside.width), (*weights.shape[:2], *inside[1:]))
         logits = fuser.convolve(stream, kernel, Window(inside.height, inside.width, 1, 1, top=-halo, left=-halo))
     return fuser.scale(logits, np.ones(len(weights)), array_of(head.bias))
-
-
-def _joint(fuser: Fuser, stream: Node, halo: int, name: str) -> Node:
-    return stream if halo else fuser.joint(stream, name)
 
 
 def _block(fuser: Fuser, block: StreamBlock, stream: Node, inside: Shape, halo: int, name: str) -> Node:
