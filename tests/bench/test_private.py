@@ -1,12 +1,13 @@
 """`sphynx bench private` has the promised keys. How fast things are is not tested."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from sphynx.bench import private_models
+from sphynx.bench import clear, private_models
 from sphynx.bench.results import BenchRun, ThroughputRun
 from sphynx.cli.main import app
 
@@ -39,7 +40,7 @@ KEYS = {
 
 def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(private_models.UNTRAINED, "tiny", (1, 2, (0, 1)))
-    monkeypatch.setattr(private_models, "PLAINTEXT_RUNS", 4)
+    monkeypatch.setattr(clear, "RUNS", 4)
     out = tmp_path / "rows.json"
     arguments = ["bench", "private", "--untrained", "tiny", "--relu", "gmw", "--repeat", "1", "-o", str(out)]
     result = CliRunner().invoke(app, arguments)
@@ -49,6 +50,9 @@ def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (row,) = saved["rows"]
     assert set(row) >= KEYS
     assert row["equal_to_oracle"] is True and row["relus"] == 2 * 32 * 32
+    times = [row["torch_s"], row.get("onnxruntime_s")]
+    assert row["plaintext_s"] == min(seconds for seconds in times if seconds is not None)
+    assert (row.get("onnxruntime_s") is not None) == bool(find_spec("onnxruntime"))
     assert row["plaintext_s"] > 0 and row["total_ratio"] > row["online_ratio"] > 0
     for name, size in (("offline", row["offline_bytes"]), ("online", row["online_bytes"])):
         layers = [layer for layer in row["layers"] if layer["phase"] == name]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
-from sphynx.bench.private_models import Model, Plaintext, plaintext_time, question
+from sphynx.bench.clear import ClearTime, InTheClear
+from sphynx.bench.private_models import Model, question
 from sphynx.bench.private_parties import Job, Measured, OpenChannel, Phase, plain_channel, run_parties
 from sphynx.bench.results import BenchRow, Layer, PerParty, Span
 from sphynx.program.backends import Backend
@@ -35,11 +36,12 @@ def measure_private(
     rows = []
     for model in models:
         pixels, expected = question(model.folder, batch)
+        clear = InTheClear(model.design) if model.design else None
         for backend in backends:
             for link_name, link in links.items():
                 progress(f"{model.name}, {backend}, {link_name}")
                 # Beside every row: the machine may be busier than a row ago.
-                plaintext = plaintext_time(model.design, batch) if model.design else None
+                plaintext = clear.time(batch) if clear else None
                 job = Job(model.folder, backend, batch, repeats, link, open_channel, weight_memory_bytes)
                 server, client = run_parties(job, pixels, expected)
                 rows.append(_row(model.name, link_name, transport, plaintext, job, server, client))
@@ -47,7 +49,7 @@ def measure_private(
 
 
 def _row(
-    model: str, link: str, transport: str, plaintext: Plaintext | None, job: Job, server: Measured, client: Measured
+    model: str, link: str, transport: str, plaintext: ClearTime | None, job: Job, server: Measured, client: Measured
 ) -> BenchRow:
     program = load_program(job.folder)
     plan = plan_program(program)
@@ -72,6 +74,8 @@ def _row(
         transport=transport,
         plaintext_s=wall_s,
         plaintext_cpu_s=cpu_s,
+        torch_s=plaintext.torch_s if plaintext else None,
+        onnxruntime_s=plaintext.onnxruntime_s if plaintext else None,
         relus=program.relu_count,
         ring_bits=program.ring_bits,
         batch=job.batch,

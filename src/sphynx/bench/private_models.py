@@ -1,4 +1,4 @@
-"""Which networks `sphynx bench` runs privately, and what they cost in the clear: torch fp32, not fused.
+"""Which networks `sphynx bench` runs privately; `clear` has what they cost in the clear.
 
 `--untrained` needs no training: a network of so many ReLUs, or of a given design, gets random weights. Private
 inference takes the same time and bytes for any weights of the same widths, so only its accuracy is meaningless. That
@@ -9,10 +9,6 @@ of 31 or 32 bits, as there).
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,9 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from sphynx.bench.machine import available_cores
 from sphynx.errors import SphynxError
-from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.program.by_name import Tell, compiled_folder
 from sphynx.program.compile import compile_network
@@ -39,10 +33,6 @@ from sphynx.space.planner import parse_relu_budget, plan
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.shipped import program_path
 
-PLAINTEXT_THREADS = 2
-PLAINTEXT_RUNS, WARMUP_RUNS = 40, 3  # the first three are not counted
-PLAINTEXT_SECONDS = 4.0  # a large network has fewer runs, but not fewer than this many counted ones:
-FEWEST_RUNS = 8
 CALIBRATION_IMAGES = 32
 DESIGN = "design.json"
 # C, D and reduce positions of the paper's CIFAR-100 networks; others are planned.
@@ -126,50 +116,3 @@ def question(folder: Path, batch: int) -> tuple[NDArray[np.uint8], NDArray[np.in
             refusal = error
     assert refusal is not None
     raise refusal
-
-
-@dataclass(frozen=True)
-class Plaintext:
-    seconds: float
-    cpu_seconds: float  # on one thread, where none waits for another: what other work on the machine does not change
-
-
-def plaintext_time(design: AnyDesign, batch: int) -> Plaintext:
-    """Medians of a forward pass, for the memory layout and the kernels of torch that are fastest here."""
-    network: torch.nn.Module = build_network(design).float().eval()
-    images = torch.randn(batch, *design.image)
-    before = torch.get_num_threads()
-    try:
-        return Plaintext(
-            _best_median(network, images, min(PLAINTEXT_THREADS, available_cores()), time.perf_counter),
-            _best_median(network, images, 1, time.process_time),
-        )
-    finally:
-        torch.set_num_threads(before)
-
-
-def _best_median(network: torch.nn.Module, images: torch.Tensor, threads: int, clock: Callable[[], float]) -> float:
-    torch.set_num_threads(threads)
-    medians = []
-    for layout in (torch.contiguous_format, torch.channels_last):
-        laid_out = network.to(memory_format=layout)  # type: ignore[call-overload]  # missing in torch's types
-        for kernels in (nullcontext(), fast_convolutions(images.device)):
-            with torch.inference_mode(), kernels:
-                seconds = _runs(laid_out, images.to(memory_format=layout), clock)
-            medians.append(statistics.median(seconds[WARMUP_RUNS:]))
-    return min(medians)
-
-
-def _runs(network: torch.nn.Module, images: torch.Tensor, clock: Callable[[], float]) -> list[float]:
-    seconds: list[float] = []
-    for run in range(PLAINTEXT_RUNS):
-        if run >= WARMUP_RUNS + FEWEST_RUNS and sum(seconds) > PLAINTEXT_SECONDS:
-            break
-        seconds.append(_seconds(network, images, clock))
-    return seconds
-
-
-def _seconds(network: torch.nn.Module, images: torch.Tensor, clock: Callable[[], float]) -> float:
-    started = clock()
-    network(images)
-    return clock() - started

@@ -67,7 +67,11 @@ class PerParty(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class BenchRow(Record):
-    """A network, a ReLU protocol and a link, beside the same network in the clear (two threads, fp32)."""
+    """A network, a ReLU protocol and a link, beside the same network in the clear (two threads, fp32).
+
+    `plaintext_s` is that of the faster of torch and ONNX Runtime, and so are ratios; rows from before `onnxruntime_s`
+    was measured have torch's alone.
+    """
 
     model: str
     backend: str
@@ -75,6 +79,8 @@ class BenchRow(Record):
     transport: str = "plain"
     plaintext_s: float | None
     plaintext_cpu_s: float | None
+    torch_s: float | None = None
+    onnxruntime_s: float | None = None
     relus: int
     ring_bits: int
     batch: int

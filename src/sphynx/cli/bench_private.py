@@ -35,9 +35,10 @@ def private(
 ) -> None:
     """Measure private inference between two processes on this machine, beside the same network in the clear.
 
-    The two talk over mutual TLS. In the clear: torch fp32, not fused, two threads. Every private result is held
-    against the integer oracle; the command fails if one differs. Links other than loopback are emulated by delays.
-    A compiled folder has a time in the clear if the run's design.json lies in it: copy it there.
+    The two talk over mutual TLS. In the clear: torch and, where it is installed, ONNX Runtime, fp32, two threads;
+    ratios (x) are to the faster. Every private result is held against the integer oracle; the command fails if one
+    differs. Links other than loopback are emulated by delays. A compiled folder has a time in the clear if the run's
+    design.json lies in it: copy it there.
 
     Examples:
 
