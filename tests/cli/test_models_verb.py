@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from sphynx.space.cell import cell
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
-from sphynx.space.published_cells import SPHYNX
+from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
 from tests.cli.test_training_verbs import FAST, Sphynx
 from tests.cli.test_training_verbs import sphynx as sphynx  # a fixture
 
-DESIGN = Design(SPHYNX, 1, 2, (1,), Shape(1, 8, 8), 10, conv_stack="single", name="tiny")
+CELLS = Genotype(cell("conv3 0, skip 1"), cell("skip 0, avg_pool 1"))
+DESIGN = Design(CELLS, 1, 2, (1,), Shape(1, 8, 8), 10, conv_stack="single", name="tiny")
 
 
 def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:

@@ -43,6 +43,7 @@ from tests.space.strategies import designs
 # Every operation once, a convolution of a convolution, and a pool of a convolution.
 CELLS = Genotype(cell("skip 0, conv3 1", "avg_pool 2, dil3 0"), cell("conv3 0, skip 1", "skip 2, avg_pool 1"))
 LEVELS = {automatic_precision(level): level for level in range(COARSEST_LEVEL, FINEST_LEVEL + 1)}
+EPOCHS = 5
 
 
 @cache
@@ -60,8 +61,8 @@ def learned() -> AnyNetwork:
     x = (data.train.images.float() / 255 - data.mean[0]) / data.std[0]
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     with fast_convolutions(torch.device("cpu")):
-        for epoch in range(8):
-            optimizer.param_groups[0]["lr"] = 0.01 * (1 - epoch / 8)
+        for epoch in range(EPOCHS):
+            optimizer.param_groups[0]["lr"] = 0.01 * (1 - epoch / EPOCHS)
             for part in torch.randperm(len(x)).split(64):
                 loss = functional.cross_entropy(network(x[part]), data.train.labels[part])
                 optimizer.zero_grad()

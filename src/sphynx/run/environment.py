@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -40,8 +41,10 @@ def device_name(device: torch.device | str) -> str:
     return f"{platform.machine()} {device.type}, {torch.get_num_threads()} threads"
 
 
+@cache
 def source_hash() -> str:
-    """A hash of the package's Python source: the same number means the same program, with or without git."""
+    """A hash of the package's Python source: the same number means the same program, with or without git. Taken once
+    in a process, which does not load what changes later."""
     root = Path(version.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -49,6 +52,7 @@ def source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
+@cache
 def _commit() -> str | None:
     folder = Path(version.__file__).parent
     try:

@@ -16,7 +16,7 @@ from sphynx.program.interpret import evaluate
 from sphynx.program.ir import Graph
 from sphynx.space.tally import Shape
 from tests.program.frontend.test_onnx_operators import exported
-from tests.program.frontend.torch_modules import CASES, IMAGE, Body, Call, with_statistics
+from tests.program.frontend.torch_modules import CASES, IMAGE, Body, Call, of_each, with_statistics
 from tests.program.frontend.torchvision_networks import small_network
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")
@@ -64,7 +64,7 @@ MORE: dict[str, nn.Module] = {
 }
 
 
-@pytest.mark.parametrize("case", [*CASES, *MORE])
+@of_each([*CASES, *MORE])
 def test_operators(case: str) -> None:
     torch.manual_seed(1)
     assert_equal(Body({**CASES, **MORE}[case]))

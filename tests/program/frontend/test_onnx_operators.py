@@ -20,7 +20,7 @@ from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Truncate
 from sphynx.program.quantise import Precision
 from tests.program.frontend.onnx_models import Maker, write
-from tests.program.frontend.torch_modules import CASES, IMAGE, Body, with_statistics
+from tests.program.frontend.torch_modules import CASES, IMAGE, Body, of_each, with_statistics
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")  # its exporter warns of its own successor
 
@@ -50,14 +50,14 @@ def assert_equal(network: nn.Module, tmp_path: Path) -> Graph:
     return found.trace(mean, std).graph
 
 
-@pytest.mark.parametrize("case", CASES)
+@of_each(CASES)
 @pytest.mark.parametrize("first", [False, True], ids=["behind a ReLU", "behind a convolution"])
 def test_operators(case: str, first: bool, tmp_path: Path) -> None:
     torch.manual_seed(1)
     assert_equal(Body(CASES[case], first=first), tmp_path)
 
 
-@pytest.mark.parametrize("case", CASES)
+@of_each(CASES)
 def test_operators_mean_what_onnx_runtime_says(case: str, tmp_path: Path) -> None:
     runtime = pytest.importorskip("onnxruntime")
     torch.manual_seed(1)

@@ -1,12 +1,32 @@
 """Small torch modules, one for each operator that can be compiled, between a convolution and a dense layer."""
 
+from collections.abc import Iterable
 from copy import deepcopy
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 IMAGE = (3, 8, 6)
+# Of what another case shows too, in another size or place.
+SHOWN_ELSEWHERE = frozenset(
+    {
+        "max 2x2",
+        "two max pools",
+        "relu6",
+        "residual",
+        "grouped",
+        "strides",
+        "transposed",
+        "bilinear",
+        "bilinear to a size",
+        "hard sigmoid",
+        "shuffle",
+        "transposed axes",
+        "viewed",
+    }
+)
 
 
 class Body(nn.Module):
@@ -107,3 +127,10 @@ CASES: dict[str, nn.Module] = {
     "viewed": Call(lambda _, x: x.view(x.size(0), -1, 2)),
     "dropped": nn.Sequential(nn.Dropout(), nn.Identity()),
 }
+
+
+def of_each(cases: Iterable[str]) -> pytest.MarkDecorator:
+    """A test of each case, slow where another shows the same."""
+    return pytest.mark.parametrize(
+        "case", [pytest.param(case, marks=pytest.mark.slow) if case in SHOWN_ELSEWHERE else case for case in cases]
+    )
