@@ -64,7 +64,7 @@ sbom: $(INSTALLED)
 	mkdir -p out
 	$(BIN)/python .ci/sbom.py sphynx serve > out/sbom.json
 
-# Pins with hashes of all that is installed below: after a change of dependencies.
+# Pins with hashes of what `make` installs, for `pip install --require-hashes`: after a change of dependencies.
 lock:
 	.ci/lock
 

@@ -234,7 +234,7 @@ def compare(settings: argparse.Namespace) -> None:
     if running:  # the time is up: these would go on
         for process in multiprocessing.active_children():
             process.kill()
-        os._exit(0)
+        os._exit(0 if comparison.trainings else 1)
     pool.shutdown()
 
 

@@ -173,7 +173,8 @@ def main() -> None:
     asked, wanted = (part.to(device) for part in read(options.data, "test", options.images))
     print(f"{len(images)} and {len(asked)} pictures after {time.monotonic() - began:.0f} s", flush=True)
     names = options.networks.split(",")
-    results = {}
+    told = options.out / "trained.json"
+    results = json.loads(told.read_text()) if told.exists() else {}  # of networks that were trained before
     for number, name in enumerate(names):
         left = options.seconds - (time.monotonic() - began)
         share = max(1.0, 0.93 * left / (len(names) - number))  # the rest is for accuracies and files
@@ -181,7 +182,7 @@ def main() -> None:
         files = write(rounded(module), options.out, name)
         found = accuracy(module, asked, wanted)
         results[name] = {"accuracy": found, "images": len(asked), "epochs": epochs, "data": "CIFAR-100", "files": files}
-        (options.out / "trained.json").write_text(json.dumps(results, indent=1) + "\n")
+        told.write_text(json.dumps(results, indent=1) + "\n")
         print(f"{name}: accuracy {found:.4f} after {epochs:.1f} epochs, {time.monotonic() - began:.0f} s", flush=True)
 
 

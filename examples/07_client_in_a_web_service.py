@@ -14,12 +14,13 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps
 
 import sphynx
 
 OUT = Path("out/examples")
 MAX_PICTURE_BYTES = 1 << 20
+Image.MAX_IMAGE_PIXELS = 4_000_000  # a small file may be a huge picture
 
 
 class Service(ThreadingHTTPServer):
@@ -34,16 +35,19 @@ class Handler(BaseHTTPRequestHandler):
     server: Service
 
     def do_POST(self) -> None:
-        size = int(self.headers.get("Content-Length", 0))
-        if not 0 < size <= MAX_PICTURE_BYTES:
+        size = self.headers.get("Content-Length", "")
+        if not size.isdecimal() or not 0 < int(size) <= MAX_PICTURE_BYTES:
             return self.answer(413, {"error": f"a picture of 1 to {MAX_PICTURE_BYTES:,} bytes, please"})
-        try:
-            picture = Image.open(io.BytesIO(self.rfile.read(size)))
-            found = self.server.client.infer(picture)
-        except UnidentifiedImageError:
+        try:  # cameras say in EXIF how to turn a picture
+            picture = ImageOps.exif_transpose(Image.open(io.BytesIO(self.rfile.read(int(size)))))
+            picture.load()
+        except Exception:  # Pillow raises many kinds on what is not a picture
             return self.answer(400, {"error": "this is not a picture"})
-        except sphynx.SphynxError as error:  # such as a server that is down: `remedy` is for our log
-            return self.answer(503, {"error": str(error)})
+        try:
+            found = self.server.client.infer(picture)
+        except sphynx.SphynxError as error:  # such as a server that is down: details are for our log
+            self.log_message("%s", error)
+            return self.answer(503, {"error": "the model does not answer now"})
         return self.answer(200, {"label": found.label, "probability": round(found.probability, 3)})
 
     def answer(self, status: int, content: dict[str, object]) -> None:

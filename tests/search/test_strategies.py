@@ -14,7 +14,7 @@ from torch.nn import functional
 from sphynx.errors import InputError
 from sphynx.search.objective import Batch, CostTerm, Objective
 from sphynx.search.recipe import SearchRecipe, load_recipe
-from sphynx.search.strategies import STRATEGIES, channel_divisor
+from sphynx.search.strategies import STRATEGIES, channel_divisor, name_of
 from sphynx.search.strategies.darts import Darts
 from sphynx.search.strategies.enas import Enas
 from sphynx.search.strategies.gaea import Gaea
@@ -255,3 +255,13 @@ def test_recipes_and_strategies_by_name() -> None:
         load_recipe("paper", {"epochs": 0, "warmup": 1.0})
     with pytest.raises(InputError, match="no search recipe of that name"):
         load_recipe("nonsense")
+
+
+def test_a_strategy_of_ones_own_is_remembered_by_its_name() -> None:
+    class Mine(Darts):
+        pass
+
+    class Named(Darts):
+        name = "mine"
+
+    assert (name_of("gdas"), name_of(Mine), name_of(Named)) == ("gdas", "Mine", "mine")

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 import sphynx
+from sphynx.api.refilling import Refill
 from sphynx.core import available_cores
 from sphynx.errors import PeerGaveUpError, RefusedError
 from sphynx.protocol.channel import Section, local_pair
@@ -84,6 +86,36 @@ def test_a_client_keeps_bundles_ready(server: Scene) -> None:
         assert len(later.ready) == AHEAD
     prepared = [line for line in server.server.log if line["event"] == "prepared"]
     assert sum(line["ahead"] for line in prepared) >= AHEAD
+
+
+class Filled:
+    """A client that counts; the first bundle fails, by an error of the operating system."""
+
+    def __init__(self) -> None:
+        self.ready_ahead, self.asked, self.closed = 0, 0, False
+
+    def prepare_ahead(self) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            raise OSError("no space left")
+        self.ready_ahead += 1
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_refilling_outlives_errors_and_tells_them() -> None:
+    client, told = Filled(), list[str]()
+    refill = Refill(client, AHEAD, urgent=Urgent(), warn=told.append)
+    eventually(lambda: client.ready_ahead == AHEAD)
+    refill.close()
+    assert client.closed and client.asked == AHEAD + 1
+    assert told == ["bundles are not made ahead now: no space left"]
+
+
+def test_what_is_made_ahead_has_a_gauge(server: Scene) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.server.metrics_port}/metrics", timeout=WAIT_S) as page:
+        assert b"\nsphynx_ahead_running 0\n" in page.read()
 
 
 class Told(GivesWay):

@@ -145,6 +145,11 @@ class Client:
         )
 
     @property
+    def ready_ahead(self) -> int:
+        """How many of them are as `Client(ahead=N, relu=...)` asked for."""
+        return self.ready if self._relu == "auto" else self.ready_with(self._relu)
+
+    @property
     def image_shape(self) -> tuple[int, int, int]:
         """Channels, height and width of the images that the server's program reads."""
         return self.program.image

@@ -1,4 +1,4 @@
-"""Bundles made ahead while nothing else is to be done: a thread that keeps so many ready, over a connection of its own.
+"""Bundles made ahead while nothing else is to be done: a thread that keeps some ready, over a connection of its own.
 
 Both sides make them with what they have to spare: the work stops between two messages while something that somebody
 waits for runs (`service/yielding.py`), here the questions of the client that they are for.
@@ -7,10 +7,10 @@ waits for runs (`service/yielding.py`), here the questions of the client that th
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
 
-from sphynx.errors import SphynxError
 from sphynx.service.yielding import Urgent, on_one_core
 from sphynx.threads import Worker
 
@@ -23,7 +23,7 @@ class Filled(Protocol):
     """A client of its own for the thread."""
 
     @property
-    def ready(self) -> int: ...
+    def ready_ahead(self) -> int: ...
     def prepare_ahead(self) -> None: ...
     def close(self) -> None: ...
 
@@ -41,18 +41,23 @@ class Refill:
         self._worker.join(CLOSE_S)
 
     def _work(self) -> None:
-        pause_s, told = 0.0, ""
-        while not self._over.wait(pause_s):
-            try:
-                if not self._urgent.is_running and self._client.ready < self._count:
-                    with on_one_core():
-                        self._client.prepare_ahead()
-                    pause_s, told = 0.0, ""
-                else:
-                    pause_s = LOOK_S
-            except SphynxError as error:
-                pause_s = min(2 * pause_s or LOOK_S, LONGEST_PAUSE_S)
-                if error.what != told:
-                    told = error.what
-                    self._warn(f"bundles are not made ahead now: {error}")
-        self._client.close()
+        pause_s, not_before_s, back_off_s, told = 0.0, 0.0, LOOK_S, ""
+        try:
+            while not self._over.wait(pause_s):
+                pause_s = LOOK_S
+                try:
+                    if time.monotonic() < not_before_s or self._urgent.is_running:
+                        continue
+                    if self._client.ready_ahead < self._count:
+                        with on_one_core():
+                            self._client.prepare_ahead()
+                        pause_s = 0.0
+                    back_off_s, told = LOOK_S, ""
+                except Exception as error:  # a full disk, a lost server: questions go on without bundles made ahead
+                    not_before_s = time.monotonic() + back_off_s
+                    back_off_s = min(2 * back_off_s, LONGEST_PAUSE_S)
+                    if str(error) != told:
+                        told = str(error)
+                        self._warn(f"bundles are not made ahead now: {error}")
+        finally:
+            self._client.close()

@@ -43,7 +43,7 @@ def plan(
         typer.Option(
             "--width",
             min=0,
-            help="Blocks in the last stage of a stream network; 0 = chosen by the budget.",
+            help="Channels of a stream network's last stage; 0 = chosen by the budget.",
             show_default=False,
         ),
     ] = 0,

@@ -135,9 +135,10 @@ def compile_walk(
 def coarsest_that_serves(
     attempt: Attempt, allowed_error: float = LOGIT_ERROR, *, sketch: Attempt | None = None
 ) -> Quantised:
-    """At the coarsest level whose logit error is allowed: the next one would miss. Else at the finest that fits a ring.
+    """At the coarsest level whose logit error is allowed, else at the finest that fits a ring.
 
-    `sketch` attempts the same on fewer images, in less time: it tells the level from which `attempt` goes on upwards.
+    `sketch` attempts the same on fewer images, in less time: it tells the level from which `attempt` goes on upwards,
+    so that a coarser one might have served too.
     """
     start = _search(sketch, allowed_error)[0] if sketch else None
     return _search(attempt, allowed_error, start)[1]
@@ -171,7 +172,7 @@ def _search(attempt: Attempt, allowed_error: float, start: int | None = None) ->
     while level < FINEST_LEVEL and too_coarse(level):
         level += 1
     made = tried(level)
-    if isinstance(made, SphynxError) and level > COARSEST_LEVEL:
+    while isinstance(made, SphynxError) and level > COARSEST_LEVEL:
         level -= 1  # too coarse, and the finest that a ring holds
         made = tried(level)
     if isinstance(made, SphynxError):

@@ -3,8 +3,8 @@
     pixels (uint8) -> linear maps -> ReLU, truncation -> linear maps -> ... -> logits
 
 A step (steps.py) names the tensor it makes and the earlier tensors it reads. Only shapes, scales and widths are here;
-only the server has the weights and lie elsewhere, under the names of `Program.weight_shapes`. A tensor's integers stand
-for real numbers times 2^scale. The last step makes the logits.
+the weights are the server's alone and lie elsewhere, under the names of `Program.weight_shapes`. A tensor's integers
+stand for real numbers times 2^scale. The last step makes the logits.
 
 The same steps with real weights, no shifts and no truncation are the fused network before quantisation: a `Graph`.
 """

@@ -163,7 +163,7 @@ def _run_epochs(
     if saved is not None:
         learner.load_state_dict(saved["learner"])
         generator.set_state(saved["generator"])
-        rows, begun = saved["rows"], Begun(**saved["begun"])
+        rows, begun = saved["rows"], Begun(**saved.get("begun", {}))
     folder.keep_metrics(rows)
     if saved is not None and saved["stopped"]:
         return rows

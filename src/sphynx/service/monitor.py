@@ -27,6 +27,7 @@ METRICS = {
     "connections": ("gauge", "Clients connected now."),
     "offline_running": ("gauge", "Preparations running now."),
     "online_running": ("gauge", "Inferences running now."),
+    "ahead_running": ("gauge", "Preparations ahead running now."),
     "bundles_ready": ("gauge", "Bundles in the store."),
     "unread_bytes": ("gauge", "Bytes of answers that clients have not taken yet, in memory."),
     "store_bytes": ("gauge", "Bytes of the bundles in the store."),

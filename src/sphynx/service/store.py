@@ -129,6 +129,7 @@ class Store:
             self._check_disk(bundle.bytes)
             written = _written(bundle, path)  # not inside: processes would take turns at what takes the longest
             with self._holders.alone():  # until the ledger has it: the owner's next one must find it counted
+                self._finish_deletions()  # of bundles that were used meanwhile
                 self._make_room(1, bundle.bytes, owner)
                 _rename(written, path)
                 self._at_hand.offer(bundle)  # before it may be taken: one that is burned must not stay

@@ -35,7 +35,10 @@ STRATEGIES: dict[str, Maker] = {
 
 def name_of(strategy: str | Maker) -> str:
     """By which a run and its result remember it: that of the class, for one of your own."""
-    return strategy if isinstance(strategy, str) else str(getattr(strategy, "name", "") or type(strategy).__name__)
+    if isinstance(strategy, str):
+        return strategy
+    named = getattr(strategy, "name", "")  # of a class that sets it in __init__ there is none yet
+    return named if isinstance(named, str) and named else getattr(strategy, "__name__", type(strategy).__name__)
 
 
 def maker_of(strategy: str | Maker) -> Maker:
