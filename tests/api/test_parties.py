@@ -114,7 +114,7 @@ def test_a_client_connects_again_after_its_server_came_back(
     later.stop()
     events = [json.loads(line)["event"] for line in log.getvalue().splitlines()]
     assert events[0] == "serving" and events[-1] == "stopped" and "inferred" in events
-    with pytest.raises(sphynx.InputError, match="does not run"):
+    with pytest.raises(sphynx.InputError, match="is not running"):
         _ = later.port
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from sphynx.bench import private_models
+from sphynx.bench import clear, private_models
 from sphynx.bench.scaling import fit_line
 from sphynx.cli.main import app
 from sphynx.errors import InputError
@@ -60,7 +60,7 @@ def test_a_design_gets_random_weights(tmp_path: Path) -> None:
 def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(private_models.UNTRAINED, "tiny", (1, 2, (0, 1)))
     monkeypatch.setitem(private_models.UNTRAINED, "small", (1, 3, (0, 1)))
-    monkeypatch.setattr(private_models, "PLAINTEXT_RUNS", 4)
+    monkeypatch.setattr(clear, "RUNS", 4)
     figure = tmp_path / "scaling.svg"
     words = "bench scaling --sizes tiny,small --relu gmw --repeat 1 --json"
     ran = CliRunner().invoke(app, [*words.split(), "--figure", str(figure)])

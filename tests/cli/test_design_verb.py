@@ -90,7 +90,7 @@ def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path
         assert words in " ".join(shown.split()), words
     for name in ("genotype.json", "design.json", "model.safetensors", "result.json", "stages.json"):
         assert (out / name).is_file(), name
-    with pytest.raises(InputError, match="holds a run"):
+    with pytest.raises(InputError, match="already contains a run"):
         run(*TINY, "--search", "--random-cells", "1", "-o", str(out))
     again = json.loads(run(*TINY, "--search", "--random-cells", "1", "-o", str(out), "--resume", "auto", "--json"))
     assert again["accuracies"] == json.loads((out / "result.json").read_text())["accuracies"]

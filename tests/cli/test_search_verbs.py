@@ -49,7 +49,7 @@ def test_search_prints_the_cells_and_keeps_them(tmp_path: Path) -> None:
     shown = run("search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY, "-o", str(out))
     assert "normal" in shown
     assert json.loads((out / "genotype.json").read_text())["format"] == "sphynx-genotype/1"
-    with pytest.raises(InputError, match="holds a run"):
+    with pytest.raises(InputError, match="already contains a run"):
         run("search", "--data", "digits", "--strategy", "gdas", "--recipe", "smoke", *TINY, "-o", str(out))
     again = run(
         "search",

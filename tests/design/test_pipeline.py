@@ -232,7 +232,7 @@ def test_a_run_refused_before_any_work_can_be_tried_with_other_settings(resume: 
     again = pipeline(tmp_path, resume=resume, strategy="", placement=(0, 1), comparison=None)
     assert not again.stages.finished("estimate")
     again.run()
-    with pytest.raises(InputError, match="holds a run"):
+    with pytest.raises(InputError, match="already contains a run"):
         pipeline(tmp_path, strategy="", placement=(0, 1), comparison=None)
     with pytest.raises(InputError, match="another comparison, placement, strategy"):
         pipeline(tmp_path, resume=True)

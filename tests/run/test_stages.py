@@ -20,7 +20,7 @@ def test_a_checkpoint_of_an_unfinished_stage_is_work(tmp_path: Path) -> None:
     stages = Stages(tmp_path, {"seed": 0}, resume=False)
     with pytest.raises(KeyboardInterrupt):
         stages.run("one", Done, lambda: _save_and_stop(tmp_path / "one"))
-    with pytest.raises(InputError, match="holds a run"):
+    with pytest.raises(InputError, match="already contains a run"):
         Stages(tmp_path, {"seed": 0}, resume=False)
     with pytest.raises(InputError, match="another seed"):
         Stages(tmp_path, {"seed": 1}, resume=True)
@@ -53,7 +53,7 @@ def test_stages_count_the_time_of_interrupted_attempts(tmp_path: Path) -> None:
     again = Stages(tmp_path, {"seed": 0}, resume=True)
     assert not again.finished("one") and again.run("one", Done, lambda: Done(1)) == Done(1)
     assert Stages(tmp_path, {"seed": 0}, resume=True).run("one", Done, Done) == Done(1)
-    with pytest.raises(InputError, match="holds a run"):
+    with pytest.raises(InputError, match="already contains a run"):
         Stages(tmp_path, {"seed": 0}, resume=False)
     with pytest.raises(InputError, match="another seed"):
         Stages(tmp_path, {"seed": 1}, resume=True)
