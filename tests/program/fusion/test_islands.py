@@ -8,7 +8,7 @@ from tests.program.fusion.test_choose import inverted_residuals, outlined
 
 @torch.no_grad()
 def test_a_cell_is_an_island_and_owns_its_maps() -> None:
-    outline = outlined("paper")
+    outline = outlined("paper", 3, 0, 1)
     joints = outline().joints
     islands = find_islands(lambda cuts: outline(cuts=cuts), joints)
     assert sorted(joint for own in islands.joints for joint in own) == sorted(joints)
