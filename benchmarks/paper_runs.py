@@ -12,7 +12,7 @@ writes the page.
 
 torch and the images are loaded once, before CUDA is touched; each run is a forked process, which begins within seconds.
 A run that would not be finished in time is not started, unless it may be carried over. Estimated seconds are multiplied
-by a ratio that finished runs correct: three runs beside each other had 1.8 times the throughput of one.
+by a ratio that finished runs correct: three runs beside each other had 1.3 times the throughput of one.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def test_bad_input_is_refused_before_any_work(tmp_path: Path) -> None:
     common = ["search", "--data", "digits", "--recipe", "smoke", "-o", str(tmp_path)]
     with pytest.raises(InputError, match="unknown key"):
         run(*common, "--set", "speed=9")
-    with pytest.raises(InputError, match="no number"):
+    with pytest.raises(InputError, match="the number is missing"):
         run(*common, "--cost", "conv5=much")
     for words in (["--strategy", "magic"], ["--resume", "maybe"], ["--seed", "-1"]):
         refused = CliRunner().invoke(app, [*common, *words])

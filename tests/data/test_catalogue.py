@@ -97,7 +97,7 @@ def test_a_name_that_was_not_fetched(home: Path) -> None:
     with pytest.raises(InputError, match=str(home)) as caught:
         open_data("fashion-mnist")
     assert "sphynx data get fashion-mnist" in caught.value.remedy
-    with pytest.raises(InputError, match="no data set called 'mnist'"):
+    with pytest.raises(InputError, match="'mnist' is not a known data set"):
         get("mnist")
 
 

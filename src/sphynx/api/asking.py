@@ -3,7 +3,7 @@
 with sphynx.Client("inference.example:7443", keys="keys/alice") as client:
     print(client.infer("cat.jpg").label)
 
-`ahead=8` keeps so many bundles ready, made in the background while nothing is asked (`refilling.py`).
+`ahead=8` keeps 8 bundles ready, made in the background while nothing is asked (`refilling.py`).
 
 Several servers, listed or behind one name in DNS, are replicas: the client asks one of them, and another when that one
 is down (`service/replicas.py`).

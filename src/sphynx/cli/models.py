@@ -46,7 +46,7 @@ def list_models(folder: Folder = None, as_json: Json = False) -> None:
             [c["name"], c["data"]["name"], f"{c['accuracy']:.2%}", count(c["relus"]), short(c["parameters"])]
             for c in cards
         ),
-        note="" if cards else f"There are no models in {folder}." if folder else f"No models are installed: {INSTALL}.",
+        note="" if cards else f"{folder} contains no models." if folder else f"No models are installed: {INSTALL}.",
     )
 
 

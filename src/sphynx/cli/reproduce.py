@@ -74,7 +74,7 @@ def reproduce(
         return
     if name != ALL and name not in EXPERIMENTS:
         raise InputError(
-            f"there is no table or figure called {name!r}",
+            f"{name!r} is not a table or figure of the paper",
             remedy=f"Use one of {', '.join((*COUNTED, *EXPERIMENTS, ALL))}.",
         )
     from sphynx.errors import NothingToRunError

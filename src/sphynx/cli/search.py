@@ -125,7 +125,7 @@ def _prices(pairs: list[str] | None) -> dict[str, float]:
     values = opt.parse_settings(pairs)
     wrong = [name for name, value in values.items() if isinstance(value, bool) or not isinstance(value, int | float)]
     if wrong:
-        raise InputError(f"there is no number for {', '.join(wrong)}", where="--cost", remedy="Write it as conv5=2.5.")
+        raise InputError(f"{', '.join(wrong)}: the number is missing", where="--cost", remedy="Write it as conv5=2.5.")
     return {name: float(value) for name, value in values.items()}
 
 

@@ -97,7 +97,7 @@ def data_home() -> Path:
 def get(name: str) -> Path:
     """Fetches what is missing, checks every file and returns what to open."""
     if name not in CATALOGUE:
-        raise InputError(f"there is no data set called {name!r}", remedy=f"Known names are {', '.join(CATALOGUE)}.")
+        raise InputError(f"{name!r} is not a known data set", remedy=f"Known names are {', '.join(CATALOGUE)}.")
     entry = CATALOGUE[name]
     folder = data_home() / entry.folder
     folder.mkdir(parents=True, exist_ok=True)

@@ -58,7 +58,7 @@ class Request:
     def __post_init__(self) -> None:
         if self.training.distillation != "none" or (self.comparison and self.comparison.distillation != "none"):
             raise InputError(
-                "the recipe distils, but there is no teacher",
+                "the recipe distils, but no teacher is given",
                 remedy="Design without distillation, then: sphynx train DESIGN --teacher auto --distillation squared.",
             )
 

@@ -1,8 +1,8 @@
 """Work that nobody waits for gives way to work that somebody waits for, in the same process.
 
 It stops between two messages while something urgent runs, and has one core, without helpers of the compiled core's
-pool. A lower priority of its thread would be the wrong means: threads share the interpreter's lock, and one that the
-kernel does not run may hold it while the urgent ones wait (tried: it made the slowest inferences four times slower).
+pool. A lower priority of its thread was tried and made the slowest inferences four times slower: threads share the
+interpreter's lock, and probably one that the kernel did not run held it while the urgent ones waited.
 """
 
 from __future__ import annotations
