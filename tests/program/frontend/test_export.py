@@ -16,7 +16,16 @@ from sphynx.program.interpret import evaluate
 from sphynx.program.ir import Graph
 from sphynx.space.tally import Shape
 from tests.program.frontend.test_onnx_operators import exported
-from tests.program.frontend.torch_modules import CASES, IMAGE, Body, Call, of_each, with_statistics
+from tests.program.frontend.torch_modules import (
+    CASES,
+    IMAGE,
+    Body,
+    Call,
+    DenseBlock,
+    PreActivated,
+    of_each,
+    with_statistics,
+)
 from tests.program.frontend.torchvision_networks import small_network
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")
@@ -68,6 +77,25 @@ MORE: dict[str, nn.Module] = {
 def test_operators(case: str) -> None:
     torch.manual_seed(1)
     assert_equal(Body({**CASES, **MORE}[case]))
+
+
+@pytest.mark.parametrize("middle", [DenseBlock(4, 2, 4), PreActivated(4, 4)], ids=["dense", "pre-activated"])
+def test_what_several_layers_read_can_be_made_once(middle: nn.Module) -> None:
+    """Fused, each layer convolves again what all before it read; cut, every layer's map is convolved once."""
+    torch.manual_seed(1)
+    network = Body(middle)
+    fused = assert_equal(network)
+    found = read_module(network.eval(), Shape(*IMAGE))
+    mean, std = (0.0,) * 3, (1.0,) * 3
+    cut = found.trace(mean, std, cuts=found.trace(mean, std, outline=True).joints, outline=True).graph
+
+    def convolutions(graph: Graph) -> int:
+        return sum(term.kernel_height == 3 for step in graph.linears for term in step.terms)
+
+    assert convolutions(cut) == sum(isinstance(layer, nn.Conv2d) for layer in network.modules())
+    assert convolutions(cut) < convolutions(fused) / 2
+    norms = [term for step in cut.linears for term in step.terms if term.kernel_height == 1]
+    assert all(term.groups == cut.shapes[term.source].channels for term in norms)  # of joined channels, one by one
 
 
 def test_both_readers_give_one_graph(tmp_path: Path) -> None:

@@ -78,7 +78,8 @@ def test_parts_lie_between_relus(tmp_path: Path) -> None:
     """The joints of a part and the maps that read them share their first two words: choose.py goes by them."""
     network = assert_equal(joined(), tmp_path)
     fused = network.trace(*statistics(network))
-    assert fused.joints == ("part.0.conv0", "part.2.concat15")
+    ends = ("part.2.matmul11", "part.2.add14")
+    assert fused.joints == ("part.0.conv0", "part.0.conv1", "part.0.batchnormalization3", *ends)
     assert [step.name for step in fused.graph.steps if isinstance(step, Linear)] == [
         "part.0.relu6.activation.input",
         "part.1.relu9.activation.input",

@@ -76,6 +76,41 @@ def halves(module: nn.Module, x: Tensor) -> Tensor:
     return torch.cat([module.conv(first), second, first[:, :, 1:, ::2].mean((2, 3), keepdim=True) + second], 1)
 
 
+class DenseBlock(nn.Module):
+    """DenseNet's: each layer normalises what all before it made, and its own stays unrectified."""
+
+    def __init__(self, channels: int, growth: int, layers: int) -> None:
+        super().__init__()
+        widths = [channels + growth * number for number in range(layers)]
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, growth, 3, padding=1, bias=False))
+            for width in widths
+        )
+        self.last = nn.BatchNorm2d(widths[-1] + growth)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = [x]
+        for layer in self.layers:
+            made.append(layer(torch.cat(made, 1)))
+        return functional.relu(self.last(torch.cat(made, 1)))
+
+
+class PreActivated(nn.Module):
+    """A residual stream that blocks normalise and rectify before they add to it."""
+
+    def __init__(self, channels: int, blocks: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, channels, 3, padding=1))
+            for _ in range(blocks)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = x + block(x)
+        return functional.relu(x)
+
+
 CASES: dict[str, nn.Module] = {
     "max 2x2": nn.MaxPool2d(2),
     "max 3x3/2 padded": nn.MaxPool2d(3, 2, 1),

@@ -89,6 +89,8 @@ class Fuser:
         """Per channel: batch norm with its statistics fixed, or a bias."""
         if (factor == 1).all():
             return self.shift(node, shift[:, None, None])
+        if node.is_public and not all(part.keeps_channels for part in node.parts):  # one map of joined channels
+            node = self.tensor(self.combine(f"{node.parts[0].source}[{len(self._steps)}]", node.parts))
         node = self.settled(node)
         return self.shift(node, shift[:, None, None]) if self.is_outline else node.scaled(factor, shift)
 
@@ -264,8 +266,8 @@ class Fuser:
                 part = Selection.whole(name, node.shape)
                 axes = part.axes()
             assert axes is not None
-            in_order = part.channels == tuple(range(part.shape.channels))
-            reads = Reads(part.source, part.shape.channels, *axes, part.shape.channels if in_order else 1)
+            groups = part.shape.channels if part.keeps_channels else 1
+            reads = Reads(part.source, part.shape.channels, *axes, groups)
             kernel = self._selecting(part)
             kernels[reads] = kernels[reads] + kernel if reads in kernels else kernel
         return Node(node.shape, kernels, node.bias, tuple(part for part in node.parts if part not in parts))

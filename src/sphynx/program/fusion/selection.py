@@ -34,6 +34,11 @@ class Selection:
     def is_whole(self) -> bool:
         return self == Selection.whole(self.source, self.shape)
 
+    @property
+    def keeps_channels(self) -> bool:
+        """All of them, in their order."""
+        return self.channels == tuple(range(self.shape.channels))
+
     def selected(self, channels: Index | None, rows: Index | None, columns: Index | None) -> Selection:
         """Of these positions of its own; None stands for all of them."""
         return replace(

@@ -6,6 +6,7 @@ in layers.py, arithmetic.py, moves.py, resize.py, nonlinear.py and smooth.py; al
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
 
@@ -93,13 +94,21 @@ def _of_maps(graph: OperatorGraph) -> list[Operation]:
 
 
 def _joints(graph: OperatorGraph) -> set[str]:
-    """Values that a convolution or dense layer reads; what only moves or pads them is looked through."""
+    """Values that a convolution or dense layer reads, that a join places beside others, or that a sum or a batch norm
+    reads beside another operation: fused, each would compute them again, as every layer of a DenseNet all before it.
+    What only moves, pads or joins them is looked through."""
     moving = ("Flatten", "Reshape", "Pad", "Identity", "Dropout", "Squeeze", "Unsqueeze", "Transpose", "Cast")
+    readers = Counter(name for operation in graph.operations for name in {*operation.inputs})
     found: set[str] = set()
     for operation in reversed(graph.operations):
         if operation.kind in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
             found.add(operation.inputs[0])
+        elif operation.kind == "Concat":
+            found.discard(operation.outputs[0])
+            found.update(operation.inputs)
         elif operation.outputs[0] in found and (operation.kind in moving or operation.attributes.get("keeps_all")):
             found.remove(operation.outputs[0])
             found.add(operation.inputs[0])
+        elif operation.kind in ("BatchNormalization", "Add", "Sub", "Sum"):
+            found.update(name for name in operation.inputs if readers[name] > 1)
     return found

@@ -26,9 +26,15 @@ class Walker:
     values: dict[str, Value] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)  # words of operations that another one has taken along
 
+    def __post_init__(self) -> None:
+        self._readers: dict[str, list[Operation]] = {}  # of each value, once for each time that they read it
+        for operation in self.operations:
+            for name in operation.inputs:
+                self._readers.setdefault(name, []).append(operation)
+
     def only_reader(self, op: Operation) -> Operation | None:
         """The one operation that reads what this one makes, and reads it once; None where there are more, or none."""
-        readers = [other for other in self.operations for name in other.inputs if name in op.outputs]
+        readers = [reader for name in op.outputs for reader in self._readers.get(name, ())]
         return readers[0] if len(readers) == 1 else None
 
     def value(self, op: Operation, number: int = 0) -> Value:
