@@ -6,7 +6,7 @@ DATA holds packed parts (train0.npz, ..., test0.npz), as `sphynx.data.packed` de
 OUT/NAME.safetensors, in parts NAME-0.safetensors, ... where it is larger than 15 MiB: matrices in half precision, all
 else in single. OUT/trained.json gives the test accuracy of each, with these weights. All of it takes at most `seconds`:
 each network's learning rate runs through its one cycle in that network's share of the time, or in `epochs` if sooner.
-Needs torch, numpy, Pillow and torchvision, not Sphynx; a GPU unless `batches` is small.
+Needs torch, numpy, Pillow, safetensors and torchvision, not Sphynx; a GPU unless `batches` is small.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -23,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 from zoo_torchvision import CIFAR_CLASSES, MEAN, STD, untrained
@@ -140,20 +140,8 @@ def write(state: dict[str, Tensor], folder: Path, name: str) -> list[str]:
         size += tensor.nbytes
     files = [f"{name}.safetensors"] if len(parts) == 1 else [f"{name}-{i}.safetensors" for i in range(len(parts))]
     for file, part in zip(files, parts, strict=True):
-        (folder / file).write_bytes(_safetensors(part))
+        save_file(part, folder / file)
     return files
-
-
-def _safetensors(tensors: dict[str, Tensor]) -> bytes:
-    kinds = {torch.float16: "F16", torch.float32: "F32"}
-    entries, start = {}, 0
-    for key, tensor in tensors.items():
-        place = [start, start + tensor.nbytes]
-        entries[key] = {"dtype": kinds[tensor.dtype], "shape": list(tensor.shape), "data_offsets": place}
-        start = place[1]
-    header = json.dumps(entries).encode()
-    header += b" " * (-len(header) % 8)
-    return struct.pack("<Q", len(header)) + header + b"".join(tensor.numpy().tobytes() for tensor in tensors.values())
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from sphynx.errors import DiskError, PeerGaveUpError
 from sphynx.service.ledger_file import _START_ANEW
 from sphynx.service.server import _told
 from tests.chaos.proxy import NETWORK_FAULTS
+from tests.chaos.soak import show, usage
 from tests.chaos.strike import PROCESS_FAULTS
 from tests.chaos.world import whose_is_damaged
 from tests.service.processes import ROOT
@@ -52,6 +53,19 @@ def test_one_point_of_every_fault() -> None:
 def test_a_short_soak_has_no_wrong_answer_and_leaves_nothing_behind() -> None:
     said = run("tests.chaos.soak", "--minutes", "0.03", "--clients", "4", "--no-timing")
     assert " 0 wrong, 0 failed" in said and "bounds      kept" in said
+
+
+def test_a_process_that_ended_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    before = usage(os.getpid())
+    assert all(before.values())
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    assert usage(ended.pid)["memory_mb"] == 0  # not waited for yet
+    ended.wait()
+    assert not any(usage(ended.pid).values())
+    both = {"server": before, "clients 0": usage(ended.pid)}
+    assert show(before, {"server": before, "clients 0": before}, both, before, [], [], 1, 1.0, False) == 1
+    assert "clients 0: ended, no inferences" in capsys.readouterr().out
 
 
 @pytest.mark.slow  # tests/service/test_replicas.py shows each of its parts
