@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sphynx.bench import clear, private_models
+from sphynx.bench import clear
 from sphynx.bench.results import BenchRun, ThroughputRun
 from sphynx.cli.main import app
+from tests.bench.designs import small_file
 
 KEYS = {
     "model",
@@ -39,17 +40,16 @@ KEYS = {
 
 
 def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(private_models.UNTRAINED, "tiny", (1, 2, (0, 1)))
     monkeypatch.setattr(clear, "RUNS", 4)
     out = tmp_path / "rows.json"
-    arguments = ["bench", "private", "--untrained", "tiny", "--relu", "gmw", "--repeat", "1", "-o", str(out)]
-    result = CliRunner().invoke(app, arguments)
+    words = "bench private --relu gmw --repeat 1 --untrained"
+    result = CliRunner().invoke(app, [*words.split(), small_file(tmp_path, "tiny", 2), "-o", str(out)])
     assert result.exit_code == 0, result.output
     saved = json.loads(out.read_text())
     assert saved["machine"]["versions"]["sphynx"] and saved["source"]["source_sha256"]
     (row,) = saved["rows"]
     assert set(row) >= KEYS
-    assert row["equal_to_oracle"] is True and row["relus"] == 2 * 32 * 32
+    assert row["equal_to_oracle"] is True and row["relus"] == 2 * 64
     times = [row["torch_s"], row.get("onnxruntime_s")]
     assert row["plaintext_s"] == min(seconds for seconds in times if seconds is not None)
     assert (row.get("onnxruntime_s") is not None) == bool(find_spec("onnxruntime"))

@@ -13,11 +13,7 @@ from sphynx.bench.scaling import fit_line
 from sphynx.cli.main import app
 from sphynx.errors import InputError
 from sphynx.program.files import load_program
-from sphynx.space.cell import cell
-from sphynx.space.design import Design
-from sphynx.space.files import save_design
-from sphynx.space.genotype import Genotype
-from sphynx.space.tally import Shape
+from tests.bench.designs import small_design, small_file
 
 
 def test_a_line_is_found_again() -> None:
@@ -49,26 +45,22 @@ def test_other_sizes_are_planned() -> None:
 
 
 def test_a_design_gets_random_weights(tmp_path: Path) -> None:
-    cells = Genotype(cell("conv3 0, skip 1"), cell("skip 0, avg_pool 1"))
-    design = Design(cells, 1, 2, (1,), Shape(1, 8, 8), 10, conv_stack="pad_once")
-    save_design(design, tmp_path / "grey.json")
-    model = private_models.untrained_model(str(tmp_path / "grey.json"), "single", tmp_path / "compiled")
-    assert model.design == replace(design, name="grey") and model.name == "grey"  # its stacks are its own
+    model = private_models.untrained_model(small_file(tmp_path, "grey", 2), "single", tmp_path / "compiled")
+    assert model.design == replace(small_design(2), name="grey") and model.name == "grey"  # its stacks are its own
     assert load_program(model.folder).relu_count == 128
 
 
 def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(private_models.UNTRAINED, "tiny", (1, 2, (0, 1)))
-    monkeypatch.setitem(private_models.UNTRAINED, "small", (1, 3, (0, 1)))
     monkeypatch.setattr(clear, "RUNS", 4)
     figure = tmp_path / "scaling.svg"
-    words = "bench scaling --sizes tiny,small --relu gmw --repeat 1 --json"
-    ran = CliRunner().invoke(app, [*words.split(), "--figure", str(figure)])
+    sizes = f"{small_file(tmp_path, 'tiny', 2)},{small_file(tmp_path, 'small', 3)}"
+    words = "bench scaling --relu gmw --repeat 1 --json --sizes"
+    ran = CliRunner().invoke(app, [*words.split(), sizes, "--figure", str(figure)])
     assert ran.exit_code == 0, ran.output
     results = json.loads(ran.stdout)
     assert [fit["phase"] for fit in results["fits"]] == ["online", "offline", "total"]
     for fit in results["fits"]:
-        assert (fit["smallest_relus"], fit["largest_relus"]) == (2048, 3072)
+        assert (fit["smallest_relus"], fit["largest_relus"]) == (128, 192)
     rows = results["rows"]
     online = results["fits"][0]
     for row in rows:  # two points: the line goes through both

@@ -13,8 +13,8 @@ from sphynx.report.confusion_figure import FEW_CLASSES, confusion_chart, frequen
 from sphynx.report.page import known_summary, make_report
 from sphynx.report.sources import add_beside, read_sources
 from sphynx.report.summary import Asked, Cost, Judged, NetworkSummary, lead_runs
-from sphynx.report.svg.drawing import Text, text_width
 from sphynx.run.environment import describe_environment
+from sphynx.svg.drawing import Text, text_width
 from sphynx.train.confusion import ClassScore
 from tests.report.inputs import private_row, write_check, write_private
 

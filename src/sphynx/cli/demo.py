@@ -93,7 +93,7 @@ def _open(page: Path, networks: list[str]) -> None:
 
 def _print(scene: Scene) -> None:
     from sphynx.demo.page import COLUMNS, NAMES, cost_rows
-    from sphynx.report.svg.chart_axes import seconds_text
+    from sphynx.svg.chart_axes import seconds_text
 
     print_table(
         scene.title,

@@ -189,7 +189,7 @@ def _design_file(what: str) -> AnyDesign | None:
 
 
 def _draw(design: Design | StreamDesign, folder: Path) -> list[Path]:
-    from sphynx.report.svg.skeleton import draw_skeleton
+    from sphynx.report.skeleton import draw_skeleton
     from sphynx.space.cell_svg import cell_svg
     from sphynx.space.stream import StreamDesign
 

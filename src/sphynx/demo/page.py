@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from sphynx.demo.scenes import BACKENDS, Answer, Scene
 from sphynx.report.page import Section, pictures_part, render, table_part
-from sphynx.report.svg.chart_axes import bytes_text, seconds_text
 from sphynx.report.tables import Picture, Table, Tile, percent, picture_url
+from sphynx.svg.chart_axes import bytes_text, seconds_text
 
 SUBTITLE = (
     "Two processes on one machine, a server with the weights and a client with the pictures, over mutual TLS 1.3. "

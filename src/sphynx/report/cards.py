@@ -13,11 +13,8 @@ from sphynx.network.model import design_fingerprint
 from sphynx.report.figures import Chart
 from sphynx.report.paper.outcomes import describe_network
 from sphynx.report.provenance import made_elsewhere, provenance
+from sphynx.report.skeleton import draw_skeleton
 from sphynx.report.sources import DesignRun, Score, Sources, TrainingRun
-from sphynx.report.svg.chart_axes import bytes_text, seconds_text, short_number
-from sphynx.report.svg.charts import WIDE
-from sphynx.report.svg.drawing import Drawing
-from sphynx.report.svg.skeleton import draw_skeleton
 from sphynx.report.tables import Table, Tile, percent
 from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
@@ -25,6 +22,9 @@ from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.space.stream import StreamDesign
+from sphynx.svg.chart_axes import bytes_text, seconds_text, short_number
+from sphynx.svg.charts import WIDE
+from sphynx.svg.drawing import Drawing
 
 _ROLES = {"own": "", "comparison": " (for comparison)", "teacher": " (the teacher)"}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from sphynx.report.figures import Chart
-from sphynx.report.svg.drawing import Box, Drawing, Text, text_width
+from sphynx.svg.drawing import Box, Drawing, Text, text_width
 
 FEW_CLASSES = 20  # that a square can still name
 SIZE = 11.0

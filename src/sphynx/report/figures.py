@@ -13,10 +13,10 @@ from sphynx.report.measured import BenchEntry, PrivateTimes
 from sphynx.report.paper.experiments import DATA_SETS
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.sources import PlacementRun, Sources, TrainingRun
-from sphynx.report.svg.chart_axes import Axis, epoch_axis, linear_axis, log_axis, seconds_text
-from sphynx.report.svg.charts import WIDE, Point, Series, curves, wrapped
-from sphynx.report.svg.drawing import SERIES, Drawing, Mark, Text, roles
 from sphynx.search.placement.doubt import doubt
+from sphynx.svg.chart_axes import linear_axis, log_axis, seconds_text
+from sphynx.svg.charts import WIDE, Point, Series, curves, over_epochs, wrapped
+from sphynx.svg.drawing import SERIES, Drawing, Mark, Text, roles
 
 FEW_EPOCHS = 12  # up to here each one is marked
 PEERS = (
@@ -256,13 +256,3 @@ def _curve(run: TrainingRun, colour: Mapping[str, str], key: str, factor: float,
         for row in run.metrics
     ]
     return Series(run.name, points, colour[run.name], marked=False)
-
-
-def over_epochs(
-    title: str, series: Sequence[Series], y_name: str, width: float, *, log: bool = False, note: str = ""
-) -> Drawing:
-    values = [point.y for s in series for point in s.points]
-    y: Axis = log_axis(values) if log else linear_axis(values, zero=True)
-    x = epoch_axis(max(point.x for s in series for point in s.points), width)
-    height = 280.0 if width >= WIDE else 240.0
-    return curves(title, series, x, y, x_name="epoch", y_name=y_name, width=width, height=height, note=note)

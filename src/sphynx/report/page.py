@@ -23,10 +23,10 @@ from sphynx.report.figures import (
 from sphynx.report.private_part import private_charts, private_table, throughput_table
 from sphynx.report.sources import Sources
 from sphynx.report.summary import NetworkSummary, lead_runs, rows_of, summary_of
-from sphynx.report.svg.charts import NARROW, WIDE
-from sphynx.report.svg.drawing import Drawing, colour_rules
-from sphynx.report.svg.png import save_png
 from sphynx.report.tables import Picture, Table, Tile
+from sphynx.svg.charts import NARROW, WIDE
+from sphynx.svg.drawing import Drawing, colour_rules
+from sphynx.svg.png import save_png
 from sphynx.version import __version__
 
 

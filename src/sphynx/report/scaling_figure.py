@@ -9,10 +9,10 @@ from typing import Any
 
 from sphynx.report.figures import Chart
 from sphynx.report.measured import Line, ScaledRow, Scaling
-from sphynx.report.svg.chart_axes import linear_axis
-from sphynx.report.svg.charts import WIDE, Point, Series, curves, stacked
-from sphynx.report.svg.drawing import Drawing, roles
-from sphynx.report.svg.png import save_png
+from sphynx.svg.chart_axes import linear_axis
+from sphynx.svg.charts import WIDE, Point, Series, curves, stacked
+from sphynx.svg.drawing import Drawing, roles
+from sphynx.svg.png import save_png
 
 PANELS = {"online": "Online latency", "offline": "Offline latency"}
 

@@ -16,9 +16,9 @@ from sphynx.report.figures import Chart
 from sphynx.report.measured import BenchEntry, PrivateTimes
 from sphynx.report.private_part import memory_text
 from sphynx.report.sources import Sources, TrainingRun
-from sphynx.report.svg.chart_axes import bytes_text, seconds_text
 from sphynx.report.tables import Picture, Table, Tile, percent
 from sphynx.space.files import account_of_any
+from sphynx.svg.chart_axes import bytes_text, seconds_text
 from sphynx.train.confusion import ClassScore
 
 Z = 1.959964  # of a normal distribution: 95 % lie within

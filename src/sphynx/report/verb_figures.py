@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sphynx.report.figures import beta_drawing
-from sphynx.report.svg.charts import WIDE, Bar, Group, bars, stacked
-from sphynx.report.svg.drawing import Key
 from sphynx.search.placement.doubt import doubt
 from sphynx.search.placement.place import PlacementResult
+from sphynx.svg.charts import WIDE, Bar, Group, bars, stacked
+from sphynx.svg.drawing import Key
 
 if TYPE_CHECKING:
     from sphynx.program.check import LayerRange

@@ -6,23 +6,28 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sphynx.svg.charts import WIDE, Point, Series, over_epochs, stacked
+
+LOSS = {"loss": "training loss"}
+ACCURACIES = {"train_accuracy": "training images, augmented", "held_out_accuracy": "held-out images"}
+
 
 def draw_training(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    from matplotlib.figure import Figure
+    """Nothing where no epoch was trained."""
+    if not rows:
+        return
+    panels = [
+        ("Loss", over_epochs("Loss", _series(rows, LOSS), "training loss", WIDE)),
+        ("Accuracy", over_epochs("Accuracy", _series(rows, ACCURACIES, 100), "accuracy, %", WIDE)),
+    ]
+    path.write_text(stacked("Training", panels, WIDE).to_svg(), encoding="utf-8")
 
-    epochs = [row["epoch"] for row in rows]
-    figure = Figure(figsize=(8, 3.2))
-    # By hand: to let matplotlib measure the words takes as long as to draw them.
-    margins = {"left": 0.09, "right": 0.98, "bottom": 0.16, "top": 0.95, "wspace": 0.22}
-    left, right = figure.subplots(1, 2, gridspec_kw=margins)
-    left.plot(epochs, [row["loss"] for row in rows], color="tab:blue")
-    left.set(xlabel="epoch", ylabel="training loss")
-    right.plot(epochs, [100 * row["train_accuracy"] for row in rows], label="training images, augmented")
-    held_out = [(row["epoch"], 100 * row["held_out_accuracy"]) for row in rows if "held_out_accuracy" in row]
-    if held_out:
-        right.plot(*zip(*held_out, strict=True), label="held-out images")
-    right.set(xlabel="epoch", ylabel="accuracy, %")
-    right.legend()
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-    figure.savefig(path)
+
+def _series(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str], factor: float = 1) -> list[Series]:
+    series = []
+    for number, (key, name) in enumerate(names.items()):
+        values = [(row["epoch"], factor * row[key]) for row in rows if key in row]
+        points = [Point(epoch, value, f"epoch {epoch}: {value:.4g}") for epoch, value in values]
+        if points:
+            series.append(Series(name, points, f"s{number}", marked=len(points) == 1))
+    return series

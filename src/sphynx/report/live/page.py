@@ -7,14 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sphynx.report.figures import Chart, over_epochs
+from sphynx.report.figures import Chart
 from sphynx.report.live.runs import Live, LiveRun, changes
 from sphynx.report.page import Section, chart_part, render, table_part
-from sphynx.report.svg.charts import Point, Series
-from sphynx.report.svg.drawing import SERIES, Drawing
 from sphynx.report.tables import Table, Tile
 from sphynx.run.progress import duration
 from sphynx.space.cell_svg import cell_svg
+from sphynx.svg.charts import Point, Series, over_epochs
+from sphynx.svg.drawing import SERIES, Drawing
 
 CHANGES = 12
 PERCENT = ("train_accuracy", "held_out_accuracy", "test_accuracy", "held_out")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sphynx.report.paper.tables import PaperRow
-from sphynx.report.svg.chart_axes import log_axis
-from sphynx.report.svg.charts import WIDE, Point, Series, curves
-from sphynx.report.svg.drawing import Drawing, Text
+from sphynx.svg.chart_axes import log_axis
+from sphynx.svg.charts import WIDE, Point, Series, curves
+from sphynx.svg.drawing import Drawing, Text
 
 
 def draw_counts(title: str, rows: Sequence[PaperRow], unit: str, *, width: float = WIDE) -> Drawing:

@@ -9,11 +9,11 @@ from sphynx.report.literature import Published, read_published
 from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.paper.outcomes import SEARCHED, Ours, Outcome, cells_of
 from sphynx.report.paper.scales import Scale, design_of
-from sphynx.report.svg.chart_axes import linear_axis, log_axis
-from sphynx.report.svg.charts import WIDE, Bar, Group, Point, Series, bars, curves, stacked
-from sphynx.report.svg.drawing import Drawing, Key, Text, roles
 from sphynx.space.files import account_of_any
 from sphynx.space.published_cells import SPHYNX
+from sphynx.svg.chart_axes import linear_axis, log_axis
+from sphynx.svg.charts import WIDE, Bar, Group, Point, Series, bars, curves, stacked
+from sphynx.svg.drawing import Drawing, Key, Text, roles
 
 
 def draw_outcomes(experiment: Experiment, scale: Scale, outcomes: Sequence[Outcome], *, width: float = WIDE) -> Drawing:

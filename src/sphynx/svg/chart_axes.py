@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sphynx.report.svg.drawing import Box, Drawing, Line, Text, text_width
+from sphynx.svg.drawing import Box, Drawing, Line, Text, text_width
 
 ALIKE = 1e-9  # values that differ by a smaller share get an axis as one value does
 

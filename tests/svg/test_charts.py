@@ -10,15 +10,15 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 from PIL import Image
 
-from sphynx.report.svg.chart_axes import linear_axis, log_axis
-from sphynx.report.svg.charts import NARROW, WIDE, Bar, Group, Point, Series, bars, curves
-from sphynx.report.svg.drawing import DARK, LIGHT, Box, Dot, Drawing, Key, Line, Text, text_width
-from sphynx.report.svg.png import save_png
-from sphynx.report.svg.skeleton import blocks_of, draw_skeleton
-from sphynx.report.svg.spans import Panel, Piece, SpanRow, spans
+from sphynx.report.skeleton import blocks_of, draw_skeleton
 from sphynx.space.account import relu_count
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
+from sphynx.svg.chart_axes import linear_axis, log_axis
+from sphynx.svg.charts import NARROW, WIDE, Bar, Group, Point, Series, bars, curves
+from sphynx.svg.drawing import DARK, LIGHT, Box, Dot, Drawing, Key, Line, Text, text_width
+from sphynx.svg.png import save_png
+from sphynx.svg.spans import Panel, Piece, SpanRow, spans
 
 VALUES = st.lists(st.floats(0.001, 1e9), min_size=1, max_size=12)
 WIDTHS = st.sampled_from([WIDE, NARROW])

@@ -1,12 +1,15 @@
-"""Charts over two axes: marks and curves (`curves`), groups of bars (`bars`). Each fits the width it is given."""
+"""Charts over two axes: marks and curves (`curves`, `over_epochs`), groups of bars (`bars`).
+
+Each fits the width it is given.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sphynx.report.svg.chart_axes import Axis, Frame, linear_axis
-from sphynx.report.svg.drawing import Box, Dot, Drawing, Key, Line, Mark, Text, legend, text_width
+from sphynx.svg.chart_axes import Axis, Frame, epoch_axis, linear_axis, log_axis
+from sphynx.svg.drawing import Box, Dot, Drawing, Key, Line, Mark, Text, legend, text_width
 
 WIDE, NARROW = 720.0, 356.0
 SIZE = 12.0
@@ -75,6 +78,17 @@ def curves(
     for number, line in enumerate(note_lines):
         drawing.add(Text(6, top + height + 46 + 12 + 16 * number, line, "muted", size=11))
     return drawing
+
+
+def over_epochs(
+    title: str, series: Sequence[Series], y_name: str, width: float, *, log: bool = False, note: str = ""
+) -> Drawing:
+    """`log` for what falls by a factor, as losses do; otherwise the axis begins at 0."""
+    values = [point.y for s in series for point in s.points]
+    y = log_axis(values) if log else linear_axis(values, zero=True)
+    x = epoch_axis(max(point.x for s in series for point in s.points), width)
+    height = 280.0 if width >= WIDE else 240.0
+    return curves(title, series, x, y, x_name="epoch", y_name=y_name, width=width, height=height, note=note)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sphynx.report.svg.chart_axes import Axis, Frame, linear_axis
-from sphynx.report.svg.charts import SIZE, WIDE, wrapped
-from sphynx.report.svg.drawing import Box, Dot, Drawing, Key, Line, Mark, Text, legend, text_width
+from sphynx.svg.chart_axes import Axis, Frame, linear_axis
+from sphynx.svg.charts import SIZE, WIDE, wrapped
+from sphynx.svg.drawing import Box, Dot, Drawing, Key, Line, Mark, Text, legend, text_width
 
 ROW, THICK = 26.0, 15.0
 HALF_A_TICK = 28.0  # room for the name of the last tick, which is centred on it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sphynx.report.svg.drawing import LIGHT, Box, Drawing, Line, Shape, Text, mark_outline
+from sphynx.svg.drawing import LIGHT, Box, Drawing, Line, Shape, Text, mark_outline
 
 _ALIGN = {"start": "left", "middle": "center", "end": "right"}
 _POINTS_PER_PIXEL = 0.75
