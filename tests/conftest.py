@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
-from tests.warm_process import Warm
+from tests.warm_process import Warm, built_once
 
 # Before torch is loaded: on a busy machine its threads should sleep while they wait, not spin.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -23,3 +24,12 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
     opened = Warm(tmp_path_factory.mktemp("warm"))
     yield opened
     opened.close()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands_built_once() -> Iterator[None]:
+    """For all tests that call `app`, or `main`, which calls it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", built_once)
+        patch.setattr(typer.Typer, "__call__", lambda app, *words, **options: built_once(app)(*words, **options))
+        yield

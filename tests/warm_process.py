@@ -20,14 +20,18 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+import typer.main
 
 ROOT = Path(__file__).parents[1]
 IMPORTED = (
     "torch.utils.data",
     "torch._dynamo",  # by the first optimizer
-    "matplotlib.backends.backend_svg",
-    "matplotlib.figure",
     "sklearn.datasets",
     "safetensors.torch",
     "cryptography.x509",
@@ -35,13 +39,12 @@ IMPORTED = (
     "rich.table",
     "sphynx.api.designing",
     "sphynx.api.networks",
-    "sphynx.cli.main",
-    "sphynx.design.timing",
     "sphynx.program.compile",
     "sphynx.service.hosting",
     "sphynx.service.client",
     "sphynx.service.keys",
 )
+SPHYNX = "sphynx"
 PROGRAM = """#!{python} -SE
 import array, json, os, signal, socket, sys
 link = socket.socket(socket.AF_UNIX)
@@ -57,6 +60,12 @@ sys.exit(int.from_bytes(link.recv(4), "big"))
 """
 
 
+@cache
+def built_once(app: typer.Typer) -> Callable[..., Any]:
+    """All verbs and their options, always the same: typer makes them anew for each command, in a fifth of a second."""
+    return typer.main.get_command(app)
+
+
 class Warm:
     """The parent process, until `close`."""
 
@@ -67,7 +76,7 @@ class Warm:
             prefix="sphynx-warm-"
         )  # a socket's address has 100 characters at most
         address = str(Path(self._sockets.name) / "commands")
-        for name, words in (("python", []), ("sphynx", ["-m", "sphynx.cli.main"])):
+        for name, words in (("python", []), (SPHYNX, [SPHYNX])):
             text = PROGRAM.format(python=sys.executable, address=address, words=words)
             (self.programs / name).write_text(text)
             (self.programs / name).chmod(0o755)
@@ -84,7 +93,7 @@ class Warm:
             )
 
     def sphynx(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        command = [str(self.programs / "sphynx"), *arguments]
+        command = [str(self.programs / SPHYNX), *arguments]
         return subprocess.run(command, cwd=cwd, env=self.environment, capture_output=True, text=True, check=False)
 
     def close(self) -> None:
@@ -95,8 +104,13 @@ class Warm:
 def main(descriptor: int) -> None:
     """Forks until its input ends. Whatever is forked for a command returns from `_next`, and runs it."""
     for name in IMPORTED:
-        __import__(name)
-    sys.modules["sphynx.design.timing"].ENOUGH_SECONDS = 0.0  # forecasts of the fewest calls
+        import_module(name)
+    from sphynx.cli.main import app
+    from sphynx.design import timing
+
+    timing.ENOUGH_SECONDS = 0.0  # forecasts of the fewest calls
+    typer.Typer.__call__ = lambda app, *words, **options: built_once(app)(*words, **options)  # type: ignore[method-assign]
+    built_once(app)
     gc.freeze()
     listener = socket.socket(fileno=descriptor)
     while (link := _next(listener)) is not None:
@@ -173,7 +187,12 @@ def _run(words: list[str]) -> int:
 def _run_main(words: list[str]) -> None:
     sys.path[0] = ""
     kind, *rest = words
-    if kind == "-m":
+    if kind == SPHYNX:
+        from sphynx.cli.main import main as sphynx  # as the installed program does it
+
+        sys.argv = words
+        sphynx()
+    elif kind == "-m":
         sys.argv = rest
         sys.modules.pop(rest[0], None)
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
