@@ -13,10 +13,12 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from copy import deepcopy
+from operator import getitem
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch._ops import OpOverload
 from torch.export import ExportedProgram, default_decompositions, export, load
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
@@ -148,16 +150,33 @@ def _exported(module: nn.Module, image: Shape, where: str) -> ExportedProgram:
 
 
 def _functional(program: ExportedProgram) -> ExportedProgram:
-    """Without changes in place, in operators that we have words for as far as that can be had."""
+    """Without changes in place, in operators that we have words for as far as that can be had.
+
+    What is so already stays as it is: torch takes half a second to begin with anything else.
+    """
+    if _is_functional(program):
+        return program
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = program.run_decompositions({})
         unknown = _unknown(program)
+        if not unknown:
+            return program
         table = {each: way for each, way in dict(default_decompositions()).items() if each in unknown}
         if not table:
             return program
         apart = program.run_decompositions(table)
     return program if _unknown(apart) else apart
+
+
+def _is_functional(program: ExportedProgram) -> bool:
+    """Whether every operator has a word of ours, and none changes what it is given."""
+    return all(
+        node.target is getitem
+        or (isinstance(node.target, OpOverload) and operator_name(node) in WAYS and not node.target._schema.is_mutable)
+        for node in program.graph.nodes
+        if node.op == "call_function"
+    )
 
 
 def _unknown(program: ExportedProgram) -> set[object]:
