@@ -101,6 +101,17 @@ def test_tiny_imagenet(tmp_path: Path) -> None:
         open_data(str(tmp_path / "tiny"))
 
 
+def test_tiny_imagenets_classes_are_called_by_words_and_stay_in_order(tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    write_tiny_imagenet(folder)
+    assert open_data(str(folder)).train.class_names == ("n01", "n02")
+    (folder / "words.txt").write_text("n02\tant, emmet, pismire\nn03\tapple\nn01\tgoldfish, Carassius auratus\n")
+    data = open_data(str(folder))
+    assert data.train.class_names == data.test.class_names == ("goldfish", "ant")
+    (folder / "words.txt").write_text("n01\tcrane\nn02\tcrane, derrick\n")
+    assert open_data(str(folder)).train.class_names == ("n01", "n02")
+
+
 @pytest.mark.parametrize(("train_name", "test_name"), [("train", "test"), ("train", "val"), ("Train", "TEST")])
 def test_image_folder_with_splits(train_name: str, test_name: str, tmp_path: Path) -> None:
     write_classes(tmp_path / train_name, n=4)

@@ -101,7 +101,10 @@ def is_tiny_imagenet(folder: Path) -> bool:
 
 
 def open_tiny_imagenet(folder: Path, size: int | None = None, *, skip_bad: bool = False) -> Data:
-    """train/WNID/images/*.JPEG and val/images with val_annotations.txt; its test split has no labels, val serves."""
+    """train/WNID/images/*.JPEG and val/images with val_annotations.txt; its test split has no labels, val serves.
+
+    Classes are in the order of their WordNet numbers, and called as words.txt calls them first, where it is there.
+    """
     wnids = tuple((folder / "wnids.txt").read_text().split())
     train = list_classes(folder / "train")
     if set(train.class_names) != set(wnids):
@@ -120,8 +123,18 @@ def open_tiny_imagenet(folder: Path, size: int | None = None, *, skip_bad: bool 
             )
         files.append(folder / "val" / "images" / fields[0])
         labels.append(label_of[fields[1]])
-    test = Listing(tuple(files), tuple(labels), train.class_names)
+    names = _in_words(train.class_names, folder / "words.txt")
+    train = replace(train, class_names=names)
+    test = Listing(tuple(files), tuple(labels), names)
     return _opened("tiny-imagenet", train, test, size, skip_bad, where=str(folder))
+
+
+def _in_words(wnids: tuple[str, ...], file: Path) -> tuple[str, ...]:
+    if not file.is_file():
+        return wnids
+    words = dict(line.split("\t", 1) for line in file.read_text().splitlines() if "\t" in line)
+    names = tuple(words.get(wnid, wnid).split(",")[0].strip() for wnid in wnids)
+    return names if len(set(names)) == len(names) else wnids
 
 
 def _first_folder(folder: Path, names: tuple[str, ...]) -> Path | None:
