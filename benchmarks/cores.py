@@ -22,6 +22,7 @@ import os
 import statistics
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,17 +62,25 @@ class OneThread:
 
 
 def tree(pid: int) -> list[int]:
-    """A process and its children."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(found for child in children for found in tree(int(child)))]
+    """A process and its children, by what each process says of its parent: every kernel has that."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found = [pid]
+    for parent in found:
+        found += [child for child, its_parent in parents.items() if its_parent == parent]
+    return found
 
 
 def cpu_s(pid: int) -> float:
     return sum(cpu_seconds_of(one) or 0.0 for one in tree(pid))
 
 
-def memory_bytes(pid: int) -> dict[str, int]:
-    """`unique` leaves out what processes share; `all` counts shared pages once, by their parts."""
+def memory_bytes(pid: int) -> dict[str, int] | None:
+    """`unique` leaves out what processes share; `all` counts shared pages once, by their parts. None: not known."""
+    if not Path("/proc/self/smaps_rollup").exists():  # an emulated kernel
+        return None
     found = {"unique": 0, "all": 0}
     for one in tree(pid):
         fields = dict(line.split(":", 1) for line in Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()[1:])
