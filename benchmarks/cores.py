@@ -180,7 +180,7 @@ def main() -> None:
     program = load_program(asked.folder)
     found = {
         "machine": describe_machine().to_json(),
-        "program": program.name,
+        "program": program.name or asked.folder.name,
         "estimated": estimated(program, asked.relu),
         "backend": asked.relu,
         "durable_write_s": durable_write_s(Path(asked.state or tempfile.gettempdir())),

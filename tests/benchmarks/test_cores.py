@@ -25,3 +25,12 @@ def test_the_benchmark_of_cores_at_its_smallest(tmp_path: Path) -> None:
     (row,) = json.loads(done.stdout)["rows"]  # there are not 1,000 cores
     assert row["equal_to_oracle"] and row["inferences"] >= 1 and row["server_cpu_s"] > 0
     assert (row["cores"], row["processes"], row["clients"], row["speedup"]) == (1, 2, 1, 1.0)
+
+
+def test_the_page_on_growth_has_the_kept_rows() -> None:
+    page = (ROOT / "docs" / "growth.md").read_text()
+    kept = json.loads((ROOT / "results" / "speed" / "cores-16.json").read_text())
+    for row in kept["rows"]:
+        shown = f"| {row['cores']} | {row['inferences_per_s']:.1f} | {row['speedup']:.2f}x |"
+        assert shown in page and f"| {1000 * row['online_s']:.0f} ms | {1000 * row['online_p95_s']:.0f} ms |" in page
+        assert row["equal_to_oracle"]
