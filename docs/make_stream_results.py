@@ -19,12 +19,12 @@ RESULTS = Path(__file__).parents[1] / "results" / "stream"
 
 HEADER = """# Stream networks: every run
 
-CIFAR-100 and Tiny-ImageNet, final epoch, one NVIDIA H200, bf16. `make docs` writes this page from `results/stream/`, one
-file per run. What the networks are and how they are trained: [stream.md](../stream.md). "Held out" is the accuracy on a
-tenth of the training images, averaged over the last three epochs: settings were chosen by it, and by no test accuracy.
-Each network was trained for as many epochs as fitted, not until it stopped gaining. "Views" is how many epochs of
-augmented images the teacher had answered; they repeat. Minutes are of runs that shared the GPU with others, except for
-the teachers', those of `7x-250-seed3` and of Tiny-ImageNet, which had it to themselves.
+CIFAR-100 and Tiny-ImageNet, final epoch, one NVIDIA H200, bf16. `make docs` writes this page from `results/stream/`,
+one file per run. What the networks are and how they are trained: [stream.md](../stream.md). "Held out" is the
+accuracy on a tenth of the training images, averaged over the last three epochs: settings were chosen by it, and by no
+test accuracy. Each network was trained for as many epochs as fitted, not until it stopped gaining. "Views" is how
+many epochs of augmented images the teacher had answered; they repeat. Minutes are of runs that shared the GPU with
+others, except for the teachers', those of `7x-250-seed3` and of Tiny-ImageNet, which had it to themselves.
 
     sphynx show wide-resnet --channels 8 --depth 16 -o teacher.json
     sphynx train teacher.json --data cifar100 --recipe teacher --epochs 85 --acceleration compile --out runs/teacher
@@ -32,8 +32,8 @@ the teachers', those of `7x-250-seed3` and of Tiny-ImageNet, which had it to the
     sphynx train stream.json --data cifar100 --recipe frontier --epochs 250 --seeds 3 --teacher runs/teacher \\
         --view-epochs 120 --views runs/views.safetensors --acceleration compile --out runs/stream
 
-Tiny-ImageNet (100,000 images of 64x64, 200 classes; tested on the 10,000 of `val`, whose labels are public). Nothing was
-chosen on it: sizes and recipe are CIFAR-100's, with a stage of 32x32 in front that rectifies nothing.
+Tiny-ImageNet (100,000 images of 64x64, 200 classes; tested on the 10,000 of `val`, whose labels are public). Nothing
+was chosen on it: sizes and recipe are CIFAR-100's, with a stage of 32x32 in front that rectifies nothing.
 
     sphynx show resnet18 --channels 96 --image-size 64 --classes 200 --stem small -o teacher.json
     sphynx train teacher.json --data tiny-imagenet --recipe teacher --epochs 52 --no-trivial-augment \\
