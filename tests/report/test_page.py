@@ -31,6 +31,7 @@ EVERY_CHART = {
     "beta-0",
     "pareto-relus-cifar100",
     "pareto-latency-cifar100",
+    "pareto-total-cifar100",
     "timeline-0",
     "traffic-0",
     "ranges-0",
@@ -128,6 +129,14 @@ def test_a_model_by_name_has_its_card_and_its_place(tmp_path: Path) -> None:
     assert f"by {name}, distilled" in report.html  # the hover text of its latency
     with pytest.raises(InputError, match="no model of that name"):
         make(Path("sphynx-cifar100-1k"))
+
+
+def test_stream_networks_have_a_line_of_their_own_beside_others(tmp_path: Path) -> None:
+    names = ("sphynx-cifar100-25k", "stream-cifar100-25k")
+    times = write_private(tmp_path / "p.json", [private_row(name, "gmw") for name in names])
+    charts = {chart.id: chart.alone().to_svg() for chart in make(*map(Path, names), times).charts}
+    for chart in ("pareto-latency-cifar100", "pareto-total-cifar100"):
+        assert "our stream networks, gmw" in charts[chart] and "our other networks, gmw" in charts[chart]
 
 
 def test_the_pieces_of_a_tensor_are_one_row_of_traffic(tmp_path: Path) -> None:

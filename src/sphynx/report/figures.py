@@ -14,6 +14,7 @@ from sphynx.report.paper.experiments import DATA_SETS
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.sources import PlacementRun, Sources, TrainingRun
 from sphynx.search.placement.doubt import doubt
+from sphynx.space.stream import StreamDesign
 from sphynx.svg.chart_axes import linear_axis, log_axis, seconds_text
 from sphynx.svg.charts import WIDE, Point, Series, curves, over_epochs, wrapped
 from sphynx.svg.drawing import SERIES, Drawing, Mark, Text, roles
@@ -23,6 +24,7 @@ PEERS = (
     " Hollow: DELPHI's protocol, online, on an Intel i9-10900X, as the Sphynx paper reports (SAFENet's and ImageNet's "
     "by its estimate). Machines and protocols differ: compare ours with each other only."
 )
+STREAMS = "our stream networks"
 OWN_ROLES = ("s0", "s7", "s6")  # in a chart of latencies, where others' points take s1 to s5
 OWN_MARKS: tuple[Mark, ...] = ("circle", "square", "triangle", "cross")
 
@@ -129,7 +131,7 @@ def placement_chart(run: PlacementRun, number: int, present: Mapping[str, Any]) 
 
 
 def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Chart]:
-    """Per data set: accuracy against ReLUs, and against measured private latency."""
+    """Per data set: accuracy against ReLUs, and against measured private latency, online and in all."""
     finished = [run for run in sources.training if run.accuracy is not None]
     for data in dict.fromkeys(_data_key(run) for run in finished):
         runs = [run for run in finished if _data_key(run) == data]
@@ -151,11 +153,21 @@ def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Char
             yield _pareto(
                 f"pareto-latency-{data}",
                 f"{data}: accuracy against private latency, online",
-                _by_protocol(timed, present),
+                _by_protocol([(row, run, row.values.online_s) for row, run in timed], present),
                 [(p, p.latency_s) for p in peers if p.latency_s],
                 "online seconds (logarithmic)",
                 f"Filled: ours, online; {' / '.join(machines)}. The hover text has the total.{PEERS if peers else ''}",
             )
+            whole = [(row, run, total_s) for row, run in timed if (total_s := row.values.total_s)]
+            if len({run.accuracy for _, run, _ in whole}) > 1:
+                yield _pareto(
+                    f"pareto-total-{data}",
+                    f"{data}: accuracy against private latency, offline and online",
+                    _by_protocol(whole, present),
+                    [],
+                    "offline and online seconds (logarithmic)",
+                    f"Nothing prepared ahead; {' / '.join(machines)}.",
+                )
 
 
 def _by_teacher(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> list[Series]:
@@ -170,20 +182,31 @@ def _by_teacher(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> list
 
 
 def _by_protocol(
-    timed: Sequence[tuple[BenchEntry[PrivateTimes], TrainingRun]], present: Mapping[str, Any]
+    timed: Sequence[tuple[BenchEntry[PrivateTimes], TrainingRun, float]], present: Mapping[str, Any]
 ) -> list[Series]:
-    """A colour for each way to do ReLUs, a mark for each link."""
-    mark_of = dict(zip(dict.fromkeys(row.values.link for row, _ in timed), cycle(OWN_MARKS), strict=False))
-    backends = dict.fromkeys(row.values.backend for row, _ in timed)
+    """A colour for each way to do ReLUs, a mark for each link; stream networks, where there are others, are dashed."""
+    mark_of = dict(zip(dict.fromkeys(row.values.link for row, _, _ in timed), cycle(OWN_MARKS), strict=False))
+    backends = dict.fromkeys(row.values.backend for row, _, _ in timed)
     role_of = dict(zip(backends, cycle(OWN_ROLES), strict=False))
+    families = dict.fromkeys(_family(run) for _, run, _ in timed)
     found = []
-    for protocol in dict.fromkeys(row.protocol for row, _ in timed):
-        own = [(row, run) for row, run in timed if row.protocol == protocol]
-        first = own[0][0].values
-        points = [Point(row.values.online_s, run.accuracy or 0.0, _timed_tip(row, run, present)) for row, run in own]
-        role, mark = role_of[first.backend], mark_of[first.link]
-        found.append(Series(f"ours, {protocol}", sorted(points, key=lambda p: p.x), role, mark))
+    for protocol in dict.fromkeys(row.protocol for row, _, _ in timed):
+        for family in families:
+            own = [one for one in timed if one[0].protocol == protocol and _family(one[1]) == family]
+            if not own:
+                continue
+            first = own[0][0].values
+            points = [Point(seconds, run.accuracy or 0.0, _timed_tip(row, run, present)) for row, run, seconds in own]
+            who = family if len(families) > 1 else "ours"
+            streams = len(families) > 1 and family == STREAMS
+            role, mark = role_of[first.backend], mark_of[first.link]
+            points.sort(key=lambda p: p.x)
+            found.append(Series(f"{who}, {protocol}", points, role, mark, dashed=streams))
     return found
+
+
+def _family(run: TrainingRun) -> str:
+    return STREAMS if isinstance(run.design, StreamDesign) else "our other networks"
 
 
 def _pareto(
