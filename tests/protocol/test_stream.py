@@ -25,11 +25,15 @@ def test_private_logits_are_the_oracles(backend: Backend) -> None:
     ask(Case(made.program, made.weights, pixels[:2]), backend)
 
 
-def test_a_stream_that_is_cut_and_truncated_where_a_stage_begins() -> None:
+@pytest.mark.parametrize("backend", ["gc", "gmw"])
+@pytest.mark.parametrize("joints", [("stages.1.0.stream",), ("stages.1.0.stream", "stages.1.1.stream")])
+def test_a_stream_that_is_cut_and_truncated(backend: Backend, joints: tuple[str, ...]) -> None:
     design = StreamDesign((Stage(4, (2,)), Stage(6, (3, 2))), Shape(1, 8, 8), 3)
     pixels = torch.randint(0, 256, (20, 1, 8, 8), generator=torch.Generator().manual_seed(3)).to(torch.uint8).numpy()
+    cuts = [truncated_joint(joint) for joint in joints]
     with torch.no_grad():
-        cut = trace(random_network(design).float(), MEAN[:1], STD[:1], cuts={truncated_joint("stages.1.0.stream")})
+        cut = trace(random_network(design).float(), MEAN[:1], STD[:1], cuts=cuts)
     made = quantise(measure(cut, pixels), Precision(8, 10, 7))
-    assert any(isinstance(step, Truncate) for step in made.program.steps) and made.logit_error < 0.1
-    ask(Case(made.program, made.weights, pixels[:2]), "gmw")
+    assert [step.name for step in made.program.steps if isinstance(step, Truncate)] == cuts
+    assert made.logit_error < 0.1
+    ask(Case(made.program, made.weights, pixels[:2]), backend)

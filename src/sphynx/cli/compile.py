@@ -56,8 +56,12 @@ def compile_run(
         int, typer.Option("--activation-bits", help="With --weight-bits: bits that a ReLU keeps, 4 to 24.")
     ] = 10,
     link_bits: Annotated[
-        int, typer.Option("--link-bits", help="With --weight-bits: of a weight inside a chain of maps, 4 to 16.")
-    ] = 7,
+        int | None,
+        typer.Option(
+            "--link-bits",
+            help="With --weight-bits: of a weight inside a chain of maps, 4 to 16. [default: one less than weights]",
+        ),
+    ] = None,
     approximate: Annotated[
         bool,
         typer.Option(
@@ -125,7 +129,7 @@ def compile_run(
         calibrate=calibrate or None,
         mean=_numbers(mean, "--mean"),
         std=_numbers(std, "--std"),
-        precision=None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits),
+        precision=None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits or 0),
         image_size=image_size,
         stream=stream,
         approximate=approximate,

@@ -63,15 +63,17 @@ _REMEDY = "Compile with fewer --activation-bits or --weight-bits."
 class Precision:
     """Bits of weights and activations, for `sphynx.compile`.
 
-    >>> sphynx.Precision(weight_bits=6).activation_bits
-    10
+    >>> sphynx.Precision(weight_bits=12)
+    Precision(weight_bits=12, activation_bits=10, link_bits=11)
     """
 
     weight_bits: int = 8
     activation_bits: int = 10
-    link_bits: int = 7  # weights of a map whose result another linear map reads: each link of a chain widens the ring
+    link_bits: int = 0  # weights of a map whose result another linear map reads: each link of a chain widens the ring
 
     def __post_init__(self) -> None:
+        if not self.link_bits:  # as fine as the others, nearly: else a chain would be cheaper by being less exact
+            object.__setattr__(self, "link_bits", self.weight_bits - 1)
         for flag, value, allowed in (
             ("--weight-bits", self.weight_bits, WEIGHT_BITS),
             ("--activation-bits", self.activation_bits, ACTIVATION_BITS),

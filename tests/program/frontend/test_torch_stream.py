@@ -1,11 +1,19 @@
 """Stream networks as fused graphs: equal to torch in double precision, and with halo borders without any remainder."""
 
+from collections.abc import Container
+
 import pytest
 import torch
 from hypothesis import given, settings
 
+from sphynx.network.build import build_network
 from sphynx.program.compile import compile_network
-from sphynx.program.fusion.fuse import truncated_joint
+from sphynx.program.cost.cost import total_cost
+from sphynx.program.cost.deployment import Deployment
+from sphynx.program.cost.widths import guess_bits, guess_program
+from sphynx.program.frontend.torch_network import trace
+from sphynx.program.fusion.choose import choose_cuts
+from sphynx.program.fusion.fuse import Fused, truncated_joint
 from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step
 from sphynx.program.quantise import Precision, compared_tensors
 from sphynx.space.choices import Borders
@@ -52,15 +60,37 @@ def test_zero_borders_can_be_cut_instead_of_fused() -> None:
     assert len(list(cut.graph.linears)) > len(list(whole.graph.linears))
 
 
-def test_a_halo_can_be_cut_where_a_stage_begins() -> None:
+def test_a_halo_can_be_cut_before_any_block_but_the_first() -> None:
     design = StreamDesign((*TINY, Stage(5, (2,))), Shape(1, 16, 16), 3)
-    cut = assert_equal(design, lambda joints: joints[1:])
-    assert cut.joints == ("stages.1.0.stream", "stages.2.0.stream")
+    cut = assert_equal(design, lambda joints: joints[2:])
+    assert cut.joints == ("stages.1.0.stream", "stages.1.1.stream", "stages.2.0.stream")
     by_name = {step.name: step for step in cut.graph.linears}
     assert by_name["stages.2.0.activation.input"].sources == ("stages.2.0.stream",)
     truncated = assert_equal(design, lambda joints: [truncated_joint(joint) for joint in joints])
     by_name = {step.name: step for step in truncated.graph.linears}
+    assert by_name["stages.1.1.activation.input"].sources == (truncated_joint("stages.1.1.stream"),)
     assert by_name["stages.2.0.activation.input"].sources == (truncated_joint("stages.2.0.stream"),)
+
+
+def test_a_large_halo_is_cut_and_truncated_in_the_same_ring() -> None:
+    """As shipped: without the truncation the ring would be wider, with fewer bits inside the chain the logits worse."""
+    stages = (Stage(96, (20, 20)), Stage(192, (80,) * 4), Stage(384, (320,) * 4))
+    network = build_network(StreamDesign(stages, Shape(3, 32, 32), 100))
+
+    def outline(cuts: Container[str]) -> Fused:
+        return trace(network, MEAN, STD, cuts=cuts, outline=True)
+
+    def guessed(precision: Precision, cuts: Container[str]) -> tuple[int, int]:
+        graph = outline(cuts).graph
+        bits = guess_bits(graph, precision.weight_bits, precision.activation_bits, precision.link_bits)
+        program = guess_program(graph, bits, precision.weight_bits)
+        return program.ring_bits, total_cost(program).he_products
+
+    precision = Precision(13, 11)
+    cuts = choose_cuts(outline, precision, Deployment("gmw"))
+    assert cuts == {truncated_joint("stages.2.0.stream")}
+    (fused_ring, fused_products), (ring, products) = guessed(precision, ()), guessed(precision, cuts)
+    assert ring <= fused_ring and products < 0.65 * fused_products
 
 
 def graph_step(graph: Graph, name: str) -> Step:

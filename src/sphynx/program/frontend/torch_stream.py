@@ -1,11 +1,11 @@
 """Walks a stream network into a fused graph: each ReLU layer reads all earlier ones, and the logits read every layer.
 
 With halo borders nothing that a block adds to the stream is cut off, so that composing convolutions is exact without
-terms for borders: every ReLU layer is one convolution of each earlier one. In a large network those are many: where a
-stage begins, the stream is a joint, which the later blocks can read instead of all earlier stages (halo included, so
-that this is exact too). With zero borders every convolution of the stream is a joint, which may be cut where its border
-terms would cost more. The head's mean is part of its linear map: of public window sums where that has fewer weights,
-else a kernel as large as the map.
+terms for borders: every ReLU layer is one convolution of each earlier one. In a large network those are many: before
+each block but the first the stream is a joint, which the later blocks can read instead of all earlier ones (halo
+included, so that this is exact too). With zero borders every convolution of the stream is a joint, which may be cut
+where its border terms would cost more. The head's mean is part of its linear map: of public window sums where that has
+fewer weights, else a kernel as large as the map.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def walk_stream(fuser: Fuser, network: StreamNetwork) -> Node:
         stream = fuser.scale(fuser.convolve(stream, kernel_of(fuser, convolution.weight), window), *fixed_norm(norm))
         for place, block in enumerate(stage.children()):
             assert isinstance(block, StreamBlock)
-            if not halo or (number and not place):
+            if not halo or number or place:
                 stream = fuser.joint(stream, f"stages.{number}.{place}.stream")
             stream = stream + _block(fuser, block, stream, inside, halo, f"stages.{number}.{place}")
     return _head(fuser, network.head, stream, design.maps[-1], design.halos[-1])
