@@ -32,13 +32,12 @@ def joined(parts: list[memoryview]) -> bytearray:
 
 
 def online(server: gmw.ReluServer, client: gmw.ReluClient, new_mask: np.ndarray) -> np.ndarray:
-    client.receive_leaves(server.leaf_message())
-    for level in range(server.level_count):
+    client.begin(*server.first_message())
+    for level in range(len(gmw.online_messages(server.shape).openings)):
         down, up = server.open(level), client.open(level)
         server.close(level, up)
         client.close(level, down)
-    (down, z), up = server.final_message(), client.final_message()
-    return server.finish(up, client.finish(down, z, new_mask))
+    return server.finish(client.finish(new_mask))
 
 
 @st.composite

@@ -75,9 +75,10 @@ def test_gmw_bytes_are_those_stated(w: int, k: int, f: int, count: int) -> None:
     sizes = relu_gmw.online_messages(layer.shape)
     online = run.server.record.total("online")
     assert online == mirrored(run.client.record.total("online"), online.rounds)
-    headers = HEADER_BYTES * (2 + len(sizes.levels))
+    headers = HEADER_BYTES * sizes.messages // 2
     assert (online.sent_bytes, online.received_bytes) == (sizes.server_bytes + headers, sizes.client_bytes + headers)
-    assert online.sent_messages + online.received_messages == sizes.frames
+    assert online.sent_messages + online.received_messages == sizes.messages
+    assert online.rounds == sizes.messages // 2  # by turns: nobody waits for a message without having sent one
     offline = run.server.record.total("offline")
     assert offline.bytes == offline_messages(layer.shape).total + 4 * HEADER_BYTES
 
@@ -118,7 +119,7 @@ def test_cost_model_predicts_the_payload(w: int, k: int, f: int) -> None:
     shape = layer_of(w, k, f, 640).shape
     predicted, gmw, gc = relu_cost(640, w, k, f), relu_gmw.online_messages(shape), relu_gc.messages(shape)
     assert gmw.online_bytes == predicted.gmw_online_bytes
-    assert 3 + len(gmw.levels) == predicted.gmw_messages
+    assert gmw.messages == predicted.gmw_messages
     assert gc.online_bytes == predicted.gc_online_bytes
     assert sum(gc.tables) - relu_gc.KEY_BYTES == predicted.gc_table_bytes
 

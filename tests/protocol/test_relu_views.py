@@ -52,11 +52,15 @@ def test_opened_values_are_uniform() -> None:
     """The xor of what both send for a level, and for the result bits: values under masks that neither knows alone."""
     run = run_extreme("gmw", 0, 0)
     sizes = relu_gmw.online_messages(LAYER.shape)
-    from_client = [message for phase, message in run.server.received if phase == "online"]
-    from_server = [message for phase, message in run.client.received if phase == "online"][1:]  # after the leaves
-    for size, mine, theirs in zip((*sizes.levels, sizes.results), from_server, from_client, strict=False):
-        opened = np.frombuffer(mine, np.uint8, size) ^ np.frombuffer(theirs, np.uint8, size)
+    from_client = b"".join(message for phase, message in run.server.received if phase == "online")
+    first, *others = (message for phase, message in run.client.received if phase == "online")
+    from_server = b"".join([first[: sizes.openings[0]], *others])  # beside the first opening: leaves and z
+    at = 0
+    for size in sizes.openings:
+        opened = np.frombuffer(from_server, np.uint8, size, at) ^ np.frombuffer(from_client, np.uint8, size, at)
         assert_uniform(opened.tobytes())
+        at += size
+    assert at == len(from_server) == len(from_client) - sizes.ring_elements
 
 
 @pytest.mark.parametrize("backend", ["gmw", "gc"])

@@ -1,7 +1,7 @@
 """What a message and a byte cost between two processes of this machine, over the channel that private inference uses.
 
-A message is one of a GMW layer (their mean size), timed by the wall clock from the call that sends to the return with
-what the other party sent at the same time: framing, TLS, system calls, and the wait until the other process runs.
+A message is one of a GMW layer (their mean size); the parties take turns, and half a turn is timed by the wall clock,
+from the call that sends to the other party's return: framing, TLS, system calls, and the wait until it runs.
 Beside it the server convolves on another thread, as it does during a ReLU layer (`ServerPass.ahead` in
 protocol/linear.py): where cores are few, a message waits for its turn. A byte is timed by the CPU time of both parties
 in a long stream. Medians.
@@ -27,7 +27,7 @@ from sphynx.core.gmw import ReluShape, online_messages
 from sphynx.core.ring import RingConv
 from sphynx.protocol.channel import Channel
 
-TURNS, LAYERS = 20, 8
+REPEATS, MESSAGES = 20, 32  # of either party, in each repeat
 LAYER_RELUS = 5120  # of the 25.6K-ReLU network
 STREAM_MESSAGE_BYTES, STREAM_MESSAGES = 1 << 20, 16
 CONVOLUTION = ConvShape.square(80, (8, 8), 80, 5, padding=2)
@@ -55,13 +55,13 @@ def channel_costs(open_channel: OpenChannel) -> ChannelCosts:
         remedy="Run sphynx doctor.",
     )
     byte_s = (server.stream_cpu_s + client.stream_cpu_s) / (STREAM_MESSAGE_BYTES * STREAM_MESSAGES)
-    sizes = _message_sizes()
-    return ChannelCosts(max(client.message_s - byte_s * sum(sizes) / len(sizes), 0.0), byte_s)
+    return ChannelCosts(max(client.message_s - byte_s * _message_bytes(), 0.0), byte_s)
 
 
-def _message_sizes() -> tuple[int, ...]:
+def _message_bytes() -> int:
+    """Of the mean one."""
     sizes = online_messages(ReluShape(W, K, F, LAYER_RELUS))
-    return sizes.leaves, *sizes.levels, sizes.results + sizes.ring_elements, sizes.ring_elements
+    return sizes.online_bytes // sizes.messages
 
 
 def _serve(told: Connection, open_channel: OpenChannel) -> _Seen:
@@ -71,7 +71,7 @@ def _serve(told: Connection, open_channel: OpenChannel) -> _Seen:
         for _ in range(STREAM_MESSAGES):
             channel.receive(STREAM_MESSAGE_BYTES)
 
-    return _measured(channel, take, beside=_convolving())
+    return _measured(channel, take, first=True, beside=_convolving())
 
 
 def _ask(told: Connection, open_channel: OpenChannel) -> _Seen:
@@ -81,30 +81,35 @@ def _ask(told: Connection, open_channel: OpenChannel) -> _Seen:
         for _ in range(STREAM_MESSAGES):
             channel.send(message)
 
-    return _measured(channel, give, beside=nullcontext())
+    return _measured(channel, give, first=False, beside=nullcontext())
 
 
-def _measured(channel: Channel, stream: Callable[[], None], *, beside: AbstractContextManager[None]) -> _Seen:
-    messages = [bytes(size) for size in _message_sizes()] * LAYERS
+def _measured(
+    channel: Channel, stream: Callable[[], None], *, first: bool, beside: AbstractContextManager[None]
+) -> _Seen:
+    message = bytes(_message_bytes())
     message_s, stream_cpu_s = [], []
     with beside:
-        for _ in range(TURNS):
+        for _ in range(REPEATS):
             started = time.perf_counter()
-            for message in messages:
-                _exchange(channel, message)
-            message_s.append((time.perf_counter() - started) / len(messages))
-    for _ in range(TURNS):
+            for _ in range(MESSAGES):
+                _take_turns(channel, message, first=first)
+            message_s.append((time.perf_counter() - started) / (2 * MESSAGES))
+    for _ in range(REPEATS):
         started = time.process_time()
         stream()
-        _exchange(channel, b".")  # the last byte has arrived
+        _take_turns(channel, b".", first=first)  # the last byte has arrived
         stream_cpu_s.append(time.process_time() - started)
     channel.close()
     return _Seen(statistics.median(message_s), statistics.median(stream_cpu_s))
 
 
-def _exchange(channel: Channel, message: bytes) -> None:
-    channel.send(message)
+def _take_turns(channel: Channel, message: bytes, *, first: bool) -> None:
+    if first:
+        channel.send(message)
     channel.receive(len(message))
+    if not first:
+        channel.send(message)
 
 
 @contextmanager

@@ -1,13 +1,16 @@
 """ReLU with exact truncation by bit-sliced GMW on preprocessed randomness.
 
 With x = x_s + x_c mod 2^w signed and x_c known to the client beforehand, the parties end with shares of
-max(x, 0) >> f mod 2^k, the client's being a mask r' of its choice. One-way messages, 3 + levels in all:
+max(x, 0) >> f mod 2^k, the client's being a mask r' of its choice:
 
-    1       server -> client   leaf_message      s_i xor a_i for the w bits of x_s
-    levels  both, at once      open / close      masked p, g, p of each node of the carry tree
-    last    both, at once      final_message     d xor delta, c_f xor b1, wrap xor b2
-                                                 and, server only, z = (x_s >> f) - alpha
-    reshare client -> server   finish            y_c - r'
+    server -> client   first_message       s_i xor a_i for the w bits of x_s; z = (x_s >> f) - alpha
+    both               open / close        of each level of the carry tree: masked p, g, p of its nodes
+    both               the last opening    d xor delta, c_f xor b1, wrap xor b2
+    client -> server   finish              y_c - r'
+
+To close an opening takes both parties'. They take turns: a message has the opening that the peer waits for and the
+one after it, which needs no more than what has arrived. So there are `turns` messages of either party, not two for each
+opening, and none that is waited for longer: (0) | 0 1 | 1 2 | 2 3 | ...
 
 The roles below hold one layer's batch; each material is used for one inference and never again.
 """
@@ -60,25 +63,34 @@ class OnlineMessages:
 
     leaves: int  # server -> client
     levels: tuple[int, ...]  # each by both parties
-    results: int  # by both parties; the server adds `ring_elements` to the same message
-    ring_elements: int  # z inside the server's message of results; the client's resharing, a message of its own
+    results: int  # by both parties
+    ring_elements: int  # z beside the leaves; the client's resharing
+
+    @property
+    def openings(self) -> tuple[int, ...]:
+        return (*self.levels, self.results)
 
     @property
     def server_bytes(self) -> int:
-        return self.leaves + sum(self.levels) + self.results + self.ring_elements
+        return self.leaves + sum(self.openings) + self.ring_elements
 
     @property
     def client_bytes(self) -> int:
-        return sum(self.levels) + self.results + self.ring_elements
+        return sum(self.openings) + self.ring_elements
 
     @property
     def online_bytes(self) -> int:
         return self.server_bytes + self.client_bytes
 
     @property
-    def frames(self) -> int:
-        """Messages of both parties, each with a header; those sent at once count twice here."""
-        return 4 + 2 * len(self.levels)
+    def messages(self) -> int:
+        """Of both parties, each with a header, one after the other."""
+        return 2 * turns(len(self.openings))
+
+
+def turns(openings: int) -> int:
+    """Messages of either party for so many openings."""
+    return openings // 2 + 1
 
 
 @lru_cache
@@ -124,10 +136,7 @@ class _Role:
         self._p = np.zeros_like(self._g)
         self._p[: shape.w - 1] = self._planes[:-1]
         self._sent: Words = np.empty(0, np.uint64)
-
-    @property
-    def level_count(self) -> int:
-        return self._tree.level_count
+        self._results: Words = self._sent
 
     def _start(self, leaf_products: Words) -> None:
         self._g[: self.shape.w - 1] = leaf_products[:-1]
@@ -135,13 +144,20 @@ class _Role:
         self._wrap = self._planes[-1] ^ leaf_products[-1]
 
     def open(self, level: int) -> Words:
-        """What to send for this level, (rows, words)."""
+        """What to send for this level, or after the last one for the result bits, (rows, words)."""
+        if level == self._tree.level_count:
+            return self._masked_results()
         out = np.empty((self._tree.opened_rows(level), self.shape.words), np.uint64)
         self._tree.open_level(level, self.shape.words, self._g, self._p, self._material.node_masks, out)
         self._sent = out
         return out
 
     def close(self, level: int, received: Words) -> None:
+        """With the peer's opening, after one's own."""
+        received = received.reshape(self._sent.shape)
+        if level == self._tree.level_count:
+            self._results = self._sent ^ received
+            return
         self._tree.close_level(
             level,
             self.shape.words,
@@ -161,10 +177,10 @@ class _Role:
         self._sent = np.stack([positive, carry, self._wrap]) ^ self._material.bits
         return self._sent
 
-    def _multiplex(self, received: Words, z: Words, own: Words) -> Words:
+    def _multiplex(self, z: Words, own: Words) -> Words:
         y = np.empty(self.shape.count, np.uint64)
         _native.multiplex(
-            self._sent ^ received,
+            self._results,
             z,
             self._material.arithmetic,
             own,
@@ -187,17 +203,14 @@ class ReluServer(_Role):
         self._alpha = alpha
         self._start(material.leaf_products)
 
-    def leaf_message(self) -> Words:
-        return self._planes ^ self._leaf_masks
-
-    def final_message(self) -> tuple[Words, Bytes]:
-        """(three planes, packed z)."""
+    def first_message(self) -> tuple[Words, Bytes]:
+        """(w planes, packed z)."""
         self._z = (self._truncated - self._alpha) & self.shape.ring_mask
-        return self._masked_results(), pack_ring(self._z, self.shape.k)
+        return self._planes ^ self._leaf_masks, pack_ring(self._z, self.shape.k)
 
-    def finish(self, received: Words, reshare: Bytes) -> Words:
-        """The server's share y - r', from the client's planes and its resharing message."""
-        y = self._multiplex(received, self._z, self._alpha)
+    def finish(self, reshare: Bytes) -> Words:
+        """The server's share y - r', from the client's resharing."""
+        y = self._multiplex(self._z, self._alpha)
         return (y + unpack_ring(reshare, self.shape.k, self.shape.count)) & self.shape.ring_mask
 
 
@@ -206,14 +219,12 @@ class ReluClient(_Role):
 
     adds_public = False
 
-    def receive_leaves(self, message: Words) -> None:
-        self._start((message & self._planes) ^ self._material.leaf_products)
+    def begin(self, leaves: Words, packed_z: Bytes) -> None:
+        """With the server's first message."""
+        self._start((leaves & self._planes) ^ self._material.leaf_products)
+        self._z = unpack_ring(packed_z, self.shape.k, self.shape.count)
 
-    def final_message(self) -> Words:
-        return self._masked_results()
-
-    def finish(self, received: Words, packed_z: Bytes, new_mask: Words) -> Bytes:
+    def finish(self, new_mask: Words) -> Bytes:
         """The resharing message y_c - r'; the client's share is r' = new_mask."""
-        z = unpack_ring(packed_z, self.shape.k, self.shape.count)
-        y = self._multiplex(received, z, self._truncated)
+        y = self._multiplex(self._z, self._truncated)
         return pack_ring((y - new_mask) & self.shape.ring_mask, self.shape.k)

@@ -1,8 +1,8 @@
-"""ReLU layers by bit-sliced GMW: few bytes, 3 + levels one-way messages a layer. Semi-honest.
+"""ReLU layers by bit-sliced GMW: few bytes, 8 messages a layer for 18 to 64 bits. Semi-honest.
 
 Offline, the four messages of gmw_material.py; each is sent for all layers before the next is waited for, so that
-both parties compute at the same time and rounds do not grow with layers. Online, the messages of sphynx.core.gmw; where
-both parties send at once, each sends before it receives.
+both parties compute at the same time and rounds do not grow with layers. Online, the messages of sphynx.core.gmw, by
+turns (turns.py).
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from functools import partial
 import numpy as np
 
 from sphynx.core import gmw
-from sphynx.core.gmw import OnlineMessages, online_messages
+from sphynx.core.gmw import online_messages
 from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer
 from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
+from sphynx.protocol.turns import follow, lead
 
 
 class GmwReluServer:
@@ -38,12 +39,9 @@ class GmwReluServer:
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words) -> Words:
         sizes = online_messages(layer.shape)
         role = gmw.ReluServer(layer.shape, _material(material), material["leaf_masks"], material["alpha"], x)
-        channel.send(role.leaf_message().data)
-        _exchange_levels(channel, role, sizes)
-        planes, packed_z = role.final_message()
-        channel.send(planes.data, packed_z.data)
-        received = _planes(channel.receive(sizes.results), layer.shape)
-        return role.finish(received, np.frombuffer(channel.receive(sizes.ring_elements), np.uint8))
+        leaves, packed_z = role.first_message()
+        reshare = lead(channel, role, sizes.openings, [leaves.data, packed_z.data], sizes.ring_elements)
+        return role.finish(np.frombuffer(reshare, np.uint8))
 
 
 class GmwReluClient:
@@ -89,23 +87,13 @@ class GmwReluClient:
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words, new_mask: Words) -> None:
         sizes, shape = online_messages(layer.shape), layer.shape
         role = gmw.ReluClient(shape, _material(material), x)
-        role.receive_leaves(_planes(channel.receive(sizes.leaves), shape))
-        _exchange_levels(channel, role, sizes)
-        channel.send(role.final_message().data)
-        message = channel.receive(sizes.results + sizes.ring_elements)
-        planes = np.frombuffer(message, np.uint64, 3 * shape.words).reshape(3, -1)
-        packed_z = np.frombuffer(message, np.uint8, offset=sizes.results)
-        channel.send(role.finish(planes, packed_z, new_mask).data)
 
+        def begin(head: memoryview) -> None:
+            leaves = np.frombuffer(head[: sizes.leaves], np.uint64).reshape(-1, shape.words)
+            role.begin(leaves, np.frombuffer(head[sizes.leaves :], np.uint8))
 
-def _exchange_levels(channel: Channel, role: gmw.ReluServer | gmw.ReluClient, sizes: OnlineMessages) -> None:
-    for level, size in enumerate(sizes.levels):
-        channel.send(role.open(level).data)
-        role.close(level, _planes(channel.receive(size), role.shape))
-
-
-def _planes(message: bytearray, shape: gmw.ReluShape) -> Words:
-    return np.frombuffer(message, np.uint64).reshape(-1, shape.words)
+        head_bytes = sizes.leaves + sizes.ring_elements
+        follow(channel, role, sizes.openings, head_bytes, begin, lambda: role.finish(new_mask).data)
 
 
 def _arrays(material: gmw.Material) -> Arrays:

@@ -10,8 +10,7 @@ The client's share of x is known before the inference; its share of the result i
     offline  client -> server   request   OT extensions: leaves (choices: bits of x_c); nodes, b1, b2 (random choices)
              server -> client   answer    OT extension: nodes; corrections of two bit-by-ring products
     online   server -> client   s_i xor a_i for f + 1 bits
-             both, at once      masked p, g, p of each level of the tree, ceil(log2 f) times
-             both, at once      c xor b1, wrap xor b2
+             both, by turns     masked p, g, p of each level of the tree, ceil(log2 f) times; c xor b1, wrap xor b2
              client -> server   y_c less the new mask
 
 Bits b = b_s xor b_c become additive as b_s + b_c - 2 b_s b_c. Semi-honest: all that is sent is masked by a fresh pad.
@@ -30,6 +29,7 @@ from sphynx.protocol.gmw_material import node_masks
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
+from sphynx.protocol.turns import follow, lead
 
 _BITS = 2  # b1 and b2
 _BLOCK_BYTES, _WORD_BYTES = 16, 8
@@ -93,6 +93,13 @@ class Truncation:
         """One ring element for each, packed."""
         return (self.count * self.k + 7) // 8
 
+    @property
+    def opening_bytes(self) -> tuple[int, ...]:
+        """Of the levels of the tree, then of the two result bits."""
+        tree, plane_bytes = self.tree_shape.tree(), _WORD_BYTES * self.tree_shape.words
+        levels = (tree.opened_rows(level) * plane_bytes for level in range(tree.level_count))
+        return *levels, _BITS * plane_bytes
+
     def planes(self, pads: Words, width: int) -> Words:
         """(width, rows, words): the low bits of the pads."""
         return ot.pad_planes(pads, width).reshape(width, -1, self.tree_shape.words)
@@ -155,42 +162,58 @@ class TruncationRequest:
 
 def truncate_server(channel: Channel, plan: Truncation, material: Arrays, x: Words) -> Words:
     """The server's share of x >> f, the client's being its new mask."""
-    planes = slice_bits(plan.tree_bits(x), plan.f + 1)
-    channel.send((planes ^ material["leaf_masks"]).data)
-    opened = _open_carries(channel, plan, material, planes, material["leaf_products"], adds_public=True)
-    y = _sum(plan, material, x, opened, adds_public=True)
-    reshared = np.frombuffer(channel.receive(plan.ring_bytes), np.uint8)
+    carries = _Carries(plan, material, x, adds_public=True)
+    carries.begin(material["leaf_products"])
+    head = [(carries.planes ^ material["leaf_masks"]).data]
+    reshared = np.frombuffer(lead(channel, carries, plan.opening_bytes, head, plan.ring_bytes), np.uint8)
+    y = _sum(plan, material, x, carries.opened, adds_public=True)
     return (y + unpack_ring(reshared, plan.k, plan.count)) & plan.tree_shape.ring_mask
 
 
 def truncate_client(channel: Channel, plan: Truncation, material: Arrays, x: Words, new_mask: Words) -> None:
-    planes = slice_bits(plan.tree_bits(x), plan.f + 1)
-    leaves = np.frombuffer(channel.receive(_WORD_BYTES * planes.size), np.uint64).reshape(planes.shape)
-    leaf_products = (leaves & planes) ^ material["leaf_products"]
-    opened = _open_carries(channel, plan, material, planes, leaf_products, adds_public=False)
-    y = _sum(plan, material, x, opened, adds_public=False)
-    channel.send(pack_ring((y - new_mask) & plan.tree_shape.ring_mask, plan.k).data)
+    carries = _Carries(plan, material, x, adds_public=False)
+
+    def begin(head: memoryview) -> None:
+        leaves = np.frombuffer(head, np.uint64).reshape(carries.planes.shape)
+        carries.begin((leaves & carries.planes) ^ material["leaf_products"])
+
+    def reshared() -> Buffer:
+        y = _sum(plan, material, x, carries.opened, adds_public=False)
+        return pack_ring((y - new_mask) & plan.tree_shape.ring_mask, plan.k).data
+
+    follow(channel, carries, plan.opening_bytes, carries.planes.nbytes, begin, reshared)
 
 
-def _open_carries(
-    channel: Channel, plan: Truncation, material: Arrays, planes: Words, leaf_products: Words, *, adds_public: bool
-) -> Words:
-    """(2, count): c xor b1 and wrap xor b2."""
-    tree, words, masks = plan.tree_shape.tree(), plan.tree_shape.words, material["node_masks"]
-    g, p = np.zeros((2, tree.node_count, words), np.uint64)
-    g[: plan.f], p[: plan.f] = leaf_products[:-1], planes[:-1]
-    for level in range(tree.level_count):
-        mine = np.empty((tree.opened_rows(level), words), np.uint64)
-        tree.open_level(level, words, g, p, masks, mine)
-        channel.send(mine.data)
-        theirs = np.frombuffer(channel.receive(_WORD_BYTES * mine.size), np.uint64)
-        tree.close_level(level, words, adds_public, mine, theirs, masks, g, p)
-    # msb_s or msb_c is their xor, xor their product
-    bits: Words = material["bits"]
-    masked = np.stack([g[tree.sign_node], planes[-1] ^ leaf_products[-1]]) ^ bits
-    channel.send(masked.data)
-    opened = masked ^ np.frombuffer(channel.receive(_WORD_BYTES * masked.size), np.uint64).reshape(masked.shape)
-    return _values(opened)[:, : plan.count]
+class _Carries:
+    """A party's shares of c and wrap: the levels of the tree are opened, then c xor b1 and wrap xor b2."""
+
+    def __init__(self, plan: Truncation, material: Arrays, x: Words, *, adds_public: bool) -> None:
+        self.planes = slice_bits(plan.tree_bits(x), plan.f + 1)
+        self._plan, self._material, self._adds_public = plan, material, adds_public
+        self._tree, self._words = plan.tree_shape.tree(), plan.tree_shape.words
+        self._g, self._p = np.zeros((2, self._tree.node_count, self._words), np.uint64)
+
+    def begin(self, leaf_products: Words) -> None:
+        self._g[: self._plan.f], self._p[: self._plan.f] = leaf_products[:-1], self.planes[:-1]
+        self._wrap = self.planes[-1] ^ leaf_products[-1]  # msb_s or msb_c is their xor, xor their product
+
+    def open(self, level: int) -> Words:
+        if level == self._tree.level_count:
+            bits: Words = self._material["bits"]
+            self._sent = np.stack([self._g[self._tree.sign_node], self._wrap]) ^ bits
+        else:
+            self._sent = np.empty((self._tree.opened_rows(level), self._words), np.uint64)
+            masks = self._material["node_masks"]
+            self._tree.open_level(level, self._words, self._g, self._p, masks, self._sent)
+        return self._sent
+
+    def close(self, level: int, received: Words) -> None:
+        received = received.reshape(self._sent.shape)
+        if level == self._tree.level_count:
+            self.opened = _values(self._sent ^ received)[:, : self._plan.count]
+            return
+        masks, public = self._material["node_masks"], self._adds_public
+        self._tree.close_level(level, self._words, public, self._sent, received, masks, self._g, self._p)
 
 
 def _sum(plan: Truncation, material: Arrays, x: Words, opened: Words, *, adds_public: bool) -> Words:

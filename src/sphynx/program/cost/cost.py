@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from sphynx.core import rlwe
 from sphynx.core.conv_shape import ConvShape
-from sphynx.core.gmw import ReluShape, online_messages
+from sphynx.core.gmw import ReluShape, online_messages, turns
 from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.core.packing_plan import plan_convolutions
 from sphynx.program.ir import Gate, Linear, Program, Relu, Square, Term
@@ -158,7 +158,7 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
         gmw_offline_ring_bytes=corrections + packed_bytes(relus, k),
         gmw_correction_bytes=corrections,
         gmw_online_bytes=online_messages(shape).online_bytes,
-        gmw_messages=3 + tree.level_count,
+        gmw_messages=online_messages(shape).messages,
     )
 
 
@@ -187,7 +187,7 @@ def truncation_cost(count: int, k: int, f: int) -> LayerCost:
         truncation_down_ots=row * nodes,
         truncation_correction_bytes=packed_bytes(row * TRUNCATION_BITS, k),
         truncation_online_bytes=opened_bytes + packed_bytes(count, k),
-        truncation_messages=3 + len(levels),
+        truncation_messages=2 * turns(len(levels) + 1),
     )
 
 

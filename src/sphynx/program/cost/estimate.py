@@ -84,7 +84,8 @@ class Rates:
 
 
 # Measured: a 2-core Neoverse-N1 at 2.5 GHz with nothing else to do, medians of five runs of
-# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; spreads are below 8 %, of gc's offline work 15 %.
+# `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; spreads are below 8 %, of gc's offline work 15 %. Messages
+# were timed while the other party sent one as well.
 REFERENCE = Rates(
     "one core of a Neoverse-N1",
     1,
