@@ -10,16 +10,22 @@ from sphynx.program.compile import compile_network
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.folder import save_compiled
 from sphynx.program.quantise import Precision, Quantised
+from sphynx.space.cell import cell
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
-from sphynx.space.published_cells import SPHYNX
+from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
 from tests.program.networks import random_network
 
+# Quicker to compile than the published cells.
+CELLS = Genotype(cell("conv3 0, skip 1", "dil3 1, avg_pool 0"), cell("conv3 0, skip 1", "skip 0, avg_pool 1"))
 
-def save_random_model(folder: Path, stack: ConvStack = "single", *, depth: int = 2, seed: int = 0) -> None:
+
+def save_random_model(
+    folder: Path, stack: ConvStack = "single", *, cells: Genotype = CELLS, depth: int = 2, seed: int = 0
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    design = Design(SPHYNX, 2, depth, (1,), Shape(1, 8, 8), 10, conv_stack=stack)
+    design = Design(cells, 2, depth, (1,), Shape(1, 8, 8), 10, conv_stack=stack)
     save_model(folder, random_network(design, seed).float(), compact=True)
     save_normalisation(folder, open_data("digits"))
 

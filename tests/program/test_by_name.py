@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -35,15 +36,21 @@ assert (folder / "weights.safetensors").is_file() and "torch" not in sys.modules
 """
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "small"
+    save_random_model(folder)
+    compile_model(folder)
+    (folder / "card.json").write_text("{}")
+    return folder
+
+
 @pytest.fixture
-def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def models(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of models with one in it, and an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = tmp_path / "models"
-    save_random_model(folder / "small")
-    compile_model(folder / "small")
-    (folder / "small" / "card.json").write_text("{}")
-    return folder
+    shutil.copytree(small, tmp_path / "models" / "small")
+    return tmp_path / "models"
 
 
 def test_weights_are_derived_once_and_kept(models: Path, tmp_path: Path) -> None:

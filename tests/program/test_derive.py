@@ -14,6 +14,7 @@ from sphynx.program.ir import Truncate
 from sphynx.program.quantise import Precision
 from sphynx.program.weights import CORRECTIONS, WEIGHTS
 from sphynx.space.choices import ConvStack
+from sphynx.space.published_cells import SPHYNX
 from tests.program.models import compile_model, save_random_model
 
 FAR = Link(10.0, 1e12, "far")  # a link of a chain is a round trip
@@ -31,7 +32,7 @@ FAR = Link(10.0, 1e12, "far")  # a link of a chain is a round trip
 def test_derived_weights_are_the_compiled_ones(
     stack: ConvStack, precision: Precision, link: Link, tmp_path: Path
 ) -> None:
-    save_random_model(tmp_path, stack)
+    save_random_model(tmp_path, stack, cells=SPHYNX)
     made = compile_model(tmp_path, precision, Deployment(link=link))
     program = load_program(tmp_path / "program")
     has_chains = any(not step.range_bits for step in program.linears)
