@@ -1,11 +1,12 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
-# `make test`. Each installs what it needs into .venv first.
-.PHONY: demo test test-all docs docs-site messages wheels sbom lock zoo reproduce-smoke chaos soak check lint types layers \
+# `make test`. Each installs what it needs into .venv first; the tools of development and of the site are not for `demo`.
+.PHONY: demo test test-all docs docs-site messages wheels sbom lock zoo reproduce-smoke chaos soak checks lint types layers \
   test-python test-core test-sanitize test-thread test-constant-time fuzz format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+TOOLS := $(VENV)/.extra-dev
 PYTHON ?= python3
 MINUTES ?= 5
 CORE_SOURCES := $(shell find core -name '*.cpp' -o -name '*.h')
@@ -16,21 +17,26 @@ CMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" cmake
 demo: $(INSTALLED)
 	@$(BIN)/sphynx demo $(ARGS)
 
-test: lint types layers test-core test-python
+test: checks
+	$(MAKE) test-python
 
 # And the tests marked slow: more seeds, sizes and examples of what `test` shows once. What a submission must pass.
-test-all: lint types layers test-core
+test-all: checks
 	$(PYTEST)
+
+# Side by side: mypy alone would leave all cores but one idle.
+checks: $(TOOLS)
+	$(MAKE) --jobs 2 --output-sync=target lint types layers test-core
 
 # Every experiment of the paper on tiny networks: proves the path, not the claims. Not part of `test`.
 reproduce-smoke: $(INSTALLED)
 	$(BIN)/sphynx reproduce all --scale smoke --out out/reproduce-smoke
 
 # Faults at every message, and many clients for minutes: docs/reliability.md. Not part of `test`, but a slice is.
-chaos: $(INSTALLED)
+chaos: $(TOOLS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.chaos --minutes $(MINUTES) --verbose
 
-soak: $(INSTALLED)
+soak: $(TOOLS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.chaos.soak --minutes $(MINUTES)
 
 # Pages made from the program and the kept results: all verbs, the paper beside ours, runs. Tests hold them equal.
@@ -45,7 +51,7 @@ docs: $(INSTALLED)
 	mv docs/results/zoo.md.new docs/results/zoo.md
 
 # The documentation as a site in out/site, to be read without a network. A warning is an error. Not part of `test`.
-docs-site: $(INSTALLED)
+docs-site: $(TOOLS) $(VENV)/.extra-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	$(BIN)/python docs/check_site.py out/site
 
@@ -56,11 +62,11 @@ messages: $(INSTALLED)
 
 # Wheels of the committed source for this machine, into dist/: built twice with equal hashes, installed into empty
 # environments with and without torch, and asked over TLS. Minutes; not part of `test`.
-wheels: $(INSTALLED)
+wheels: $(TOOLS)
 	$(BIN)/python -m tests.wheels $(ARGS)
 
 # What a server's environment is made of, as CycloneDX.
-sbom: $(INSTALLED)
+sbom: $(TOOLS)
 	mkdir -p out
 	$(BIN)/python .ci/sbom.py sphynx serve > out/sbom.json
 
@@ -76,35 +82,42 @@ zoo: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml models/pyproject.toml constraints.txt CMakeLists.txt $(CORE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -c constraints.txt -e '.[design,dev,docs]' -e ./models
+	$(PIP) -c constraints.txt -e '.[design,serve]' -e ./models
 	touch $@
 
-lint: $(INSTALLED)
+# The packages of one extra (dev, docs). Not by the extra's name, which would build the project again.
+$(VENV)/.extra-%: pyproject.toml constraints.txt | $(INSTALLED)
+	$(BIN)/python -c "import tomllib; \
+	  print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$*'], sep='\n')" > $@.txt
+	$(PIP) -c constraints.txt -r $@.txt
+	touch $@
+
+lint: $(TOOLS)
 	$(BIN)/ruff format --check src tests examples benchmarks docs/*.py
 	$(BIN)/ruff check src tests examples benchmarks docs/*.py
 	$(BIN)/clang-format --dry-run --Werror $(CORE_SOURCES)
 
-types: $(INSTALLED)
+types: $(TOOLS)
 	$(BIN)/mypy
 
-layers: $(INSTALLED)
+layers: $(TOOLS)
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 
-test-python: $(INSTALLED)
+test-python: $(TOOLS)
 	$(PYTEST) -m 'not slow'
 
-test-core: $(INSTALLED)
+test-core: $(TOOLS)
 	$(CMAKE) -S . -B build/core -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_WERROR=ON
 	$(CMAKE) --build build/core
 	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/core --output-on-failure
 
-test-sanitize: $(INSTALLED)
+test-sanitize: $(TOOLS)
 	$(CMAKE) -S . -B build/sanitize -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	$(CMAKE) --build build/sanitize
 	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/sanitize --output-on-failure
 
 # The core's tests under the thread sanitizer. As test-sanitize, not part of `test`.
-test-thread: $(INSTALLED)
+test-thread: $(TOOLS)
 	$(CMAKE) -S . -B build/thread -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_THREAD_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	$(CMAKE) --build build/thread
 	TSAN_OPTIONS=die_after_fork=0 PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/thread --output-on-failure
@@ -112,7 +125,7 @@ test-thread: $(INSTALLED)
 # No branch or address depends on a secret, as valgrind's memcheck sees it (needs valgrind and its headers). The last line
 # holds the check itself against a program that leaks.
 MEMCHECK := valgrind --error-exitcode=1 --quiet build/constant-time/constant_time
-test-constant-time: $(INSTALLED)
+test-constant-time: $(TOOLS)
 	$(CMAKE) -S . -B build/constant-time -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_TESTS=OFF -DSPHYNX_CONSTANT_TIME=ON
 	$(CMAKE) --build build/constant-time --target constant_time
 	$(MEMCHECK) portable
@@ -125,7 +138,7 @@ FUZZ_TARGETS := 15
 FUZZ_SECONDS = $$(( 60 * $(MINUTES) / $(FUZZ_TARGETS) ))
 FUZZ_CXX ?= $(if $(shell command -v clang++),clang++,g++)
 FUZZ_ATHERIS := atheris>=3; platform_machine == 'x86_64'
-fuzz: $(INSTALLED)
+fuzz: $(TOOLS)
 	mkdir -p out/fuzz/corpus-core
 	$(CMAKE) -S . -B build/fuzz-$(FUZZ_CXX) -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_TESTS=OFF -DSPHYNX_FUZZ=ON \
 	  -DSPHYNX_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=$(FUZZ_CXX)
@@ -136,7 +149,7 @@ fuzz: $(INSTALLED)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(FUZZ_ATHERIS)"
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
-format: $(INSTALLED)
+format: $(TOOLS)
 	$(BIN)/ruff check --fix src tests examples benchmarks docs/*.py
 	$(BIN)/ruff format src tests examples benchmarks docs/*.py
 	$(BIN)/clang-format -i $(CORE_SOURCES)

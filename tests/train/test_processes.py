@@ -1,9 +1,10 @@
-"""Several processes: two of them, gloo, started by torchrun as a user would."""
+"""Several processes: two of them, gloo, started by torchrun as a user would, or as torchrun does it."""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from sphynx.train.objective import Objective
 from sphynx.train.processes import pick_device
 from sphynx.train.recipe import learning_rate
 from tests.train.small import DESIGN, data, recipe
+from tests.warm_process import Warm
 
 ROOT = Path(__file__).parents[2]
 WORK = """
@@ -34,16 +36,38 @@ with join_processes("cpu") as processes:
 """
 
 
-def test_two_processes_train_one_network(tmp_path: Path) -> None:
-    """Each step must be the step on the mean of the two shards' gradients; here computed shard by shard, alone."""
-    script = tmp_path / "work.py"
-    script.write_text(WORK)
+def by_torchrun(folder: Path, _warm: Warm) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    ran = subprocess.run(
-        [*command, str(tmp_path / "run")], capture_output=True, text=True, env=environment, check=False
-    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    words = [*command, str(folder / "work.py"), str(folder / "run")]
+    ran = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def by_hand(folder: Path, warm: Warm) -> None:
+    """With the variables that torchrun sets. The store is here, as torchrun has it, on a port that is free."""
+    store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    words = [str(warm.programs / "python"), "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{WORK}"]
+    processes = [
+        subprocess.Popen(
+            [*words, str(folder / "run")],
+            env={**warm.environment, **common, "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in ("0", "1")
+    ]
+    for process in processes:
+        _, said = process.communicate()
+        assert process.returncode == 0, said
+
+
+@pytest.mark.parametrize("start", [by_hand, pytest.param(by_torchrun, marks=pytest.mark.slow)])
+def test_two_processes_train_one_network(start: Callable[[Path, Warm], None], tmp_path: Path, warm: Warm) -> None:
+    """Each step must be the step on the mean of the two shards' gradients; here computed shard by shard, alone."""
+    (tmp_path / "work.py").write_text(WORK)
+    start(tmp_path, warm)
     kept = json.loads((tmp_path / "run" / "result.json").read_text())
     assert kept["processes"] == 2
     assert all(json.loads((tmp_path / f"rank-{rank}.json").read_text()) == kept for rank in (0, 1))  # each has it
