@@ -83,7 +83,7 @@ def measure_ceilings(device: torch.device) -> Ceilings:
     return Ceilings(2 * side**3 / product, 2 * elements / copy)
 
 
-class WorkCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
+class WorkCounter(TorchDispatchMode):
     """Sees every operator that runs within it, backward passes included."""
 
     def __init__(self) -> None:

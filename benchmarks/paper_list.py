@@ -32,8 +32,8 @@ EPOCH_SECONDS = 0.92  # C=5, D=5, batch 512
 IMAGE, CLASSES = DATA_SETS["cifar100"]
 # Tried in turn where a run fails: how steps run, never what they compute.
 PLAIN: tuple[dict[str, Any], ...] = ({},)
-SEARCHING = ({}, {"lanes": False}, {"lanes": False, "cuda_graphs": False})
-PLACING = ({}, {"cuda_graphs": False})
+SEARCHING: tuple[dict[str, Any], ...] = ({}, {"lanes": False}, {"lanes": False, "cuda_graphs": False})
+PLACING: tuple[dict[str, Any], ...] = ({}, {"cuda_graphs": False})
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 STARTED = time.monotonic()
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # a pool of threads in this process would not survive a fork
@@ -41,7 +41,10 @@ from sphynx.data.images import Data  # noqa: E402
 from sphynx.data.open import open_data  # noqa: E402
 from sphynx.errors import InterruptedWorkError  # noqa: E402
 from sphynx.run.progress import NORMAL  # noqa: E402
+from sphynx.search.choices import StrategyName  # noqa: E402
+from sphynx.space.design import Design  # noqa: E402
 from sphynx.space.files import AnyDesign  # noqa: E402
+from sphynx.space.micro import MicroDesign  # noqa: E402
 
 RESERVE_SECONDS = 40.0  # for the end: saving and packing
 GRACE_SECONDS = 22.0  # from SIGINT until a run is killed
@@ -71,7 +74,9 @@ class Window:
     def design(self, run: Planned) -> AnyDesign:
         assert run.design is not None
         design = run.design(self.runs)
-        return dataclasses.replace(design, channels=1) if self.smoke else design  # type: ignore[call-arg]
+        if self.smoke and isinstance(design, Design | MicroDesign):
+            return dataclasses.replace(design, channels=1)
+        return design
 
     def settings(self, run: Planned, variant: int) -> dict[str, Any]:
         found = {**run.settings, **run.variants[variant]}
@@ -102,9 +107,9 @@ def work(run: Planned, window: Window, variant: int, out: Path) -> None:
     settings = window.settings(run, variant)
     if run.kind == "search":
         search_cells(
-            window.data, out, strategy=run.strategy, recipe=run.recipe, settings=settings, seed=run.seed, resume=True,
-            device=window.device, progress=NORMAL,
-        )  # type: ignore[arg-type]  # fmt: skip
+            window.data, out, strategy=cast(StrategyName, run.strategy), recipe=run.recipe, settings=settings,
+            seed=run.seed, resume=True, device=window.device, progress=NORMAL,
+        )  # fmt: skip
     elif run.kind == "place":
         design: Any = window.design(run)
         place_reduce_cells(

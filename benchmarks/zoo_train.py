@@ -84,7 +84,8 @@ def one_cycle(progress: float) -> float:
 def train(name: str, images: Tensor, labels: Tensor, seconds: float, epochs: int) -> tuple[nn.Module, float]:
     """The network, and how many epochs it saw."""
     torch.manual_seed(_SEED)
-    module = untrained(name, CIFAR_CLASSES).to(images.device, memory_format=torch.channels_last)
+    module = untrained(name, CIFAR_CLASSES)
+    module.to(images.device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's types
     matrices = [weight for weight in module.parameters() if weight.dim() > 1]
     others = [weight for weight in module.parameters() if weight.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}]

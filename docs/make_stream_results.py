@@ -169,7 +169,7 @@ def _tried_row(name: str, run: dict[str, Any], design: StreamDesign) -> str:
 
 
 def _held_out(run: dict[str, Any]) -> float:
-    return mean(row["held_out_accuracy"] for row in run["metrics"][-3:])
+    return float(mean(row["held_out_accuracy"] for row in run["metrics"][-3:]))
 
 
 if __name__ == "__main__":

@@ -70,7 +70,8 @@ def test_all_faults_are_named_with_their_place() -> None:
     ):
         assert part in message
     assert refused.value.remedy == "Make the file again."
-    for other in (None, [], "text"):
+    others: tuple[object, ...] = (None, [], "text")
+    for other in others:
         with pytest.raises(InputError, match="expected an object"):
             Part.from_json(other)
     with pytest.raises(InputError, match="seconds: entry 0: expected float"):

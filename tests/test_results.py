@@ -145,7 +145,8 @@ def _mean_and_deviation(names: list[str]) -> str:
 
 def _run(name: str) -> dict[str, Any]:
     (path,) = (path for kind in ("cifar100", "stream") if (path := ROOT / f"results/{kind}/{name}.json").is_file())
-    return json.loads(path.read_text())
+    run: dict[str, Any] = json.loads(path.read_text())
+    return run
 
 
 def _shown_label(label: str) -> str:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -31,12 +32,16 @@ def test_a_worker_runs_and_is_waited_for() -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it is said on stderr
 def test_an_error_ends_the_worker_alone() -> None:
     assert Worker(lambda: list[int]().remove(1)).join(20)
-    assert Worker(int).join(20)
+    assert Worker(lambda: None).join(20)
 
 
 def test_a_forked_process_has_none_of_them() -> None:
     go_on = threading.Event()
-    worker = Worker(lambda: bool(go_on.wait()) and None)
+
+    def wait() -> None:
+        go_on.wait()
+
+    worker = Worker(wait)
     child = os.fork()
     if not child:
         os._exit(0 if worker.join() else 1)
@@ -79,7 +84,7 @@ def test_without_a_thread_calls_are_made_by_whoever_wants_them(monkeypatch: pyte
 def test_without_memory_a_thread_dies_and_nobody_hangs() -> None:
     """Where `threading.Thread.start` does hang: `python tests/exhausted_memory.py thread`."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, ROOT / "tests" / "exhausted_memory.py", "worker"]
+    command: list[str | Path] = [sys.executable, ROOT / "tests" / "exhausted_memory.py", "worker"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=True)
     endings = done.stdout.split()
     assert len(endings) == 8 and "hangs" not in endings, endings

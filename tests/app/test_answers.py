@@ -77,7 +77,7 @@ def test_tail_probabilities_are_those_of_tables() -> None:
     assert tail_probability(420.0, 255) == pytest.approx(3.353e-10, rel=0.1)
     alike = np.array([[5, 5, 0], [10, 10, 0]])
     assert chi_square_same(alike) == (0.0, 1)  # what never occurs is left out
-    assert chi_square_same(np.array([[10, 20], [20, 10]])) == (pytest.approx(20 / 3), 1)
+    assert chi_square_same(np.array([[10, 20], [20, 10]])) == pytest.approx((20 / 3, 1))
 
 
 def events(scene: Scene, most: int) -> list[tuple[str, dict[str, Any]]]:

@@ -13,13 +13,13 @@ from sphynx.errors import SphynxError
 from tests.bench.test_workers import MENDING, fail, fail_once_told
 
 
-def serve(told: Connection) -> bytes:
+def serve(told: Connection) -> bytearray:
     channel = accepted(told, plain_channel, None)
     channel.send(b"down")
     return channel.receive(2)
 
 
-def ask(told: Connection) -> bytes:
+def ask(told: Connection) -> bytearray:
     channel = connected(told, plain_channel, None)
     channel.send(b"up")
     return channel.receive(4)
@@ -40,7 +40,7 @@ def die_once_told(told: Connection) -> None:
 
 
 def test_both_return_what_they_saw() -> None:
-    assert run_pair(serve, ask, **MENDING) == (b"up", b"down")
+    assert run_pair(serve, ask, **MENDING) == (bytearray(b"up"), bytearray(b"down"))
     assert multiprocessing.active_children() == []
 
 

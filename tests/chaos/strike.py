@@ -187,6 +187,7 @@ PROCESS_FAULTS = tuple(_FAULTS)
 def use_jumping_clock() -> None:
     """The store's clock is a default argument, which was bound when its module was imported."""
     defaults = Store.__init__.__kwdefaults__
+    assert defaults is not None
     defaults["clock"] = lambda: _clock[0]()
 
 

@@ -176,10 +176,10 @@ class World:
                 break
             outcome.why += [f"{line}" for line in (*client.said, *server.said[-4:])] + [f"server {server.status}"]
             whose = whose_is_damaged(client.said) or ("server" if is_damaged and client.told("error") else "")
-            folder = {"client": self._client_folder, "server": self._server_folder}.get(whose)
-            if folder in self._damaged:
+            damaged = {"client": self._client_folder, "server": self._server_folder}.get(whose)
+            if damaged in self._damaged:
                 self._end(server)
-                self._move_away(folder, outcome)
+                self._move_away(damaged, outcome)
         self._end(server)
         self._judge_server(server, outcome)
 

@@ -22,7 +22,7 @@ PLANE = 3  # words of a plane of COUNT bits
 USED = np.arange(10, dtype=np.uint32)
 BRISTOL = _native.Circuit.adder(3).write_bristol()
 MESSAGE_BLOCKS = _native.ot_message_blocks(4, COUNT, False)
-CONV_SHAPE = {
+CONV_SHAPE: dict[str, Any] = {
     "in_channels": 2, "height": 4, "width": 4, "out_channels": 3, "kernel_height": 3, "kernel_width": 3,
     "out_height": 4, "out_width": 4, "stride": 1, "dilation": 1, "pad_top": 1, "pad_left": 1, "ring_bits": 32,
 }  # fmt: skip

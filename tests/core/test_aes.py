@@ -77,7 +77,7 @@ def test_wrong_buffers_raise() -> None:
     with pytest.raises(ValueError, match="shape"):
         _native.aes_encrypt(bytes(16), np.zeros((2, 3), np.uint64), good)
     with pytest.raises(TypeError):
-        _native.aes_encrypt(bytes(16), np.zeros((4, 2), np.float64), good)  # type: ignore[arg-type]
+        _native.aes_encrypt(bytes(16), np.zeros((4, 2), np.float64), good)
     with pytest.raises(TypeError):
         _native.aes_encrypt(bytes(16), np.zeros((2, 4), np.uint64).T, good)
     frozen = good.copy()

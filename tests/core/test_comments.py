@@ -16,5 +16,5 @@ int x;
 
 def test_the_formatter_keeps_a_line_of_a_picture_that_is_too_long() -> None:
     formatter = Path(sysconfig.get_path("scripts")) / "clang-format"
-    wanted = [formatter, f"--style=file:{REPOSITORY / '.clang-format'}", "--assume-filename=wire.h"]
+    wanted: list[str | Path] = [formatter, f"--style=file:{REPOSITORY / '.clang-format'}", "--assume-filename=wire.h"]
     assert subprocess.run(wanted, input=PICTURE, capture_output=True, text=True, check=True).stdout == PICTURE

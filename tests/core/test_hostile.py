@@ -115,7 +115,8 @@ def must_raise(binding: Binding) -> Iterator[tuple[str, str, Any]]:
         elif isinstance(good, list):
             cases = list(wrong_lists(good))
         else:  # an object of the core
-            uninitialised = type(good).__new__(type(good))
+            kind: Any = type(good)
+            uninitialised = kind.__new__(kind)
             cases = [("None", None), ("another type", object()), ("bytes", KEY), ("not made", uninitialised)]
         yield from ((name, what, bad) for what, bad in cases)
 
@@ -156,9 +157,10 @@ def test_objects_that_were_not_made() -> None:
         for name in ("fill", "opened_rows", "hash", "public_key", "path"):
             with pytest.raises((TypeError, AttributeError)):
                 getattr(made, name)(1)
-    for kind in (_native.Circuit, _native.rlwe.Params):
+    abstract: tuple[Any, ...] = (_native.Circuit, _native.rlwe.Params)
+    for made_by in abstract:
         with pytest.raises(TypeError):
-            kind()
+            made_by()
 
 
 # --- bytes and texts that come from a peer or a file ---

@@ -117,7 +117,7 @@ def test_wrong_buffers_raise() -> None:
     with pytest.raises(ValueError, match="choices"):
         receiver.correlated(np.zeros(3, np.uint64), 256)
     with pytest.raises(TypeError):
-        receiver.correlated(np.zeros(4, np.int64), 256)  # type: ignore[arg-type]
+        receiver.correlated(np.zeros(4, np.int64), 256)
     with pytest.raises(ValueError, match="lowest bit"):
         ot.OtSender(2, delta & ~np.uint64(1), np.zeros((128, 2), np.uint64), receiver.setup)
     with pytest.raises(ValueError, match="setup"):

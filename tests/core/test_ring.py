@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +15,7 @@ from sphynx.core.ring import RingConv, ring_dtype
 from sphynx.errors import InputError
 
 pytest.importorskip("torch")
-sys.path.insert(0, str(Path(__file__).parent))
-from convolution_oracle import convolution, random_weights
+from tests.core.convolution_oracle import convolution, random_weights
 
 
 def test_multiplications_are_those_of_pixels() -> None:
@@ -99,7 +97,8 @@ def test_network_shapes(path: str, shape: ConvShape, bits: int) -> None:
     rng = np.random.default_rng(1)
     x = rng.integers(0, 2**bits, (shape.in_channels, shape.height, shape.width), np.uint64, endpoint=False)
     w = random_weights(rng, shape)
-    out = RingConv(shape, bits, w)(x.astype(ring_dtype(bits)))
+    ring: Any = ring_dtype(bits)
+    out = RingConv(shape, bits, w)(x.astype(ring))
     np.testing.assert_array_equal(out, convolution(shape, x, w, bits))
 
 
@@ -146,7 +145,8 @@ def test_wrong_shapes_and_weights() -> None:
     weights = np.ones((3, 2, 3, 3), np.int32)
     with pytest.raises(InputError, match="tensor"):
         CONV(np.ones((2, 4, 5), np.uint64))
-    for bad in (weights[:2], weights.astype(np.int64)):
+    wrong: tuple[Any, ...] = (weights[:2], weights.astype(np.int64))
+    for bad in wrong:
         with pytest.raises(InputError, match="weights"):
             RingConv(SHAPE, 40, bad)
     for bits in (0, 65, -3):

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
 from math import isqrt, prod
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sphynx.core import Prg, _native
-
-sys.path.insert(0, str(Path(__file__).parent))
-import rlwe_reference as reference
+from tests.core import rlwe_reference as reference
 
 native = _native.rlwe
 RINGS = (32, 48, 64)  # one per parameter set

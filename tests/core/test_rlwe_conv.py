@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sphynx.core import Prg
+from sphynx.core import Prg, _native
 from sphynx.core import rlwe as he
 from sphynx.core.conv_shape import ConvShape
 from sphynx.errors import InputError
 
 pytest.importorskip("torch")
-sys.path.insert(0, str(Path(__file__).parent))
-from convolution_oracle import convolution, random_weights
+from tests.core.convolution_oracle import convolution, random_weights
 
 Words = NDArray[np.uint64]
 RINGS = (32, 39, 48, 64)
@@ -34,10 +32,11 @@ def random_ring(rng: np.random.Generator, bits: int, *shape: int) -> Words:
 def group_mask(shape: ConvShape) -> NDArray[np.int32]:
     """1 where a weight is between channels of one group."""
     outputs, inputs = (np.arange(n) // (n // shape.groups) for n in (shape.out_channels, shape.in_channels))
-    return (outputs[:, None] == inputs).astype(np.int32)[:, :, None, None]
+    mask: NDArray[np.int32] = (outputs[:, None] == inputs).astype(np.int32)[:, :, None, None]
+    return mask
 
 
-def check(bits: int, shapes: Sequence[ConvShape], seed: int = 0, **options: int) -> None:
+def check(bits: int, shapes: Sequence[ConvShape], seed: int = 0, **options: Any) -> None:
     params = PARAMS[bits]
     rng = np.random.default_rng(seed)
     plan = he.plan(params, *shapes, **options)
@@ -170,7 +169,7 @@ def test_two_inputs_in_one_reply(bits: int) -> None:
 
 
 def test_portable_path(path: str) -> None:
-    assert (he._native.rlwe.path() == "portable") == (path == "portable")
+    assert (_native.rlwe.path() == "portable") == (path == "portable")
     check(39, [ConvShape.square(7, (9, 9), 5, 3, stride=2, padding=1)])
 
 

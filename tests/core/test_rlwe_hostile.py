@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -117,7 +119,8 @@ def test_reply_operands() -> None:
     share = np.zeros(10, np.uint64)
     other = native.Params.for_ring(32)
     foreign = native.Ciphertexts(other, UPLOAD_WIRE, 2)
-    for inputs in ([], [UPLOAD, UPLOAD], [foreign], [None]):
+    wrong: tuple[Any, ...] = ([], [UPLOAD, UPLOAD], [foreign], [None])
+    for inputs in wrong:
         with pytest.raises((TypeError, ValueError)):
             native.reply(PUBLIC, WEIGHTS, inputs, 1, USED, [10], PRG, share)
 
@@ -126,12 +129,13 @@ def test_weights() -> None:
     for replies, inputs in ((0, 1), (1, 0), (2**40, 2**40), (2**21, 1)):
         with pytest.raises((ValueError, MemoryError)):
             native.Weights(PARAMS, replies, inputs)
-    for bad in (
+    wrong: tuple[Any, ...] = (
         np.ones((1, N), np.int32),
         np.ones((2, N), np.int64),
         np.full((2, N), 1 << 20, np.int32),
         np.ones((4, N), np.int32)[::2],
-    ):
+    )
+    for bad in wrong:
         with pytest.raises((TypeError, ValueError)):
             WEIGHTS.set_reply(0, bad)
     with pytest.raises(IndexError):

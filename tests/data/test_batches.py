@@ -100,7 +100,7 @@ def test_an_epoch_continues_from_any_position(stop: int) -> None:
     whole = batches_of()
     expected = [x for _ in range(3) for x, _ in whole]
     first = batches_of()
-    seen = []
+    seen: list[Tensor] = []
     while len(seen) < stop:
         for x, _ in first:
             seen.append(x)

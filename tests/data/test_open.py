@@ -232,7 +232,7 @@ def test_damaged_packed_parts_are_named(tmp_path: Path) -> None:
         {"blob": good["blob"].astype(np.int32)},
     ]
     for damage in damages:
-        np.savez(part, **{**good, **damage})  # type: ignore[arg-type]
+        np.savez(part, **{**good, **damage})
         with pytest.raises(InputError, match=r"train0\.npz"):
             open_data(str(tmp_path / "packed"))
     np.savez(part, **{**good, "blob": np.zeros_like(good["blob"])})

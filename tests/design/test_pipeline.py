@@ -24,6 +24,7 @@ from sphynx.space.published_cells import SPHYNX
 from sphynx.train import runs
 from sphynx.train.loop import Job
 from sphynx.train.results import TrainResult
+from sphynx.train.runs import train_unless_finished
 from tests.design.requests import TRAINING, pipeline
 
 STAGES = ("cells", "placement", "training", "comparison")
@@ -100,7 +101,7 @@ def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
 
 
 def test_cells_that_diverge_have_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = retraining.train_unless_finished, []
+    real, calls = train_unless_finished, list[Any]()
 
     def diverges_first(job: Job) -> TrainResult:
         calls.append(job)
@@ -162,7 +163,7 @@ def test_many_rivals_are_ranked_in_rounds_that_continue_where_they_stopped(
     asked["training"] = dataclasses.replace(TRAINING, epochs=32)
     monkeypatch.setattr(forecast, "training_epoch_seconds", lambda _job: 1.0)
     monkeypatch.setattr(retraining, "LEAST_RANKING_STEPS", 4)  # two epochs
-    real, calls = retraining.train_unless_finished, list[Job]()
+    real, calls = train_unless_finished, list[Job]()
 
     def counted(job: Job) -> TrainResult:
         calls.append(job)

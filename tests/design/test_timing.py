@@ -11,6 +11,7 @@ from sphynx.errors import InputError
 from sphynx.search.epochs import Halves
 from sphynx.search.recipe import load_recipe
 from sphynx.search.search import Searcher
+from sphynx.train.loop import finish_training
 from sphynx.train.results import TrainResult
 from tests.train.small import data, job
 
@@ -54,7 +55,7 @@ def test_what_a_run_does_at_its_end_is_counted_once_for_each() -> None:
 
 
 def test_the_end_of_a_run_is_timed_by_doing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, done = timing.finish_training, list[TrainResult]()
+    real, done = finish_training, list[TrainResult]()
     monkeypatch.setattr(timing, "finish_training", lambda *words: done.append(real(*words)))
     end = timing.run_end(job(tmp_path / "run"))
     assert len(done) >= 2 and all(result.test_images == 1 for result in done)

@@ -49,7 +49,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     keys.issue(Path("keys"), "server", hosts=["127.0.0.1"])
     keys.issue(Path("keys"), "alice")
     save_picture(sphynx.open_data("digits").test.images[0].numpy(), Path("digit.png"))
-    runner, said = doctest.DocTestRunner(optionflags=FLAGS), []
+    runner, said = doctest.DocTestRunner(optionflags=FLAGS), list[str]()
     for name in sphynx.__all__:
         runner.run(parsed(name), out=said.append)
     assert not runner.failures, "".join(said)

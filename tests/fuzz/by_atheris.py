@@ -6,7 +6,7 @@ import random
 import sys
 from pathlib import Path
 
-import atheris  # type: ignore[import-not-found]
+import atheris
 
 with atheris.instrument_imports(include=["sphynx"]):
     from tests.fuzz.mutate import mutated

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from sphynx.core import Prg, _native, garbling
@@ -159,7 +161,10 @@ def _saved(save: Callable[[Path], object], name: str) -> bytes:
 
 
 def _bundle() -> bytes:
-    arrays = {"share/first": np.arange(9, dtype=np.uint64).reshape(3, 3), "tables 0": np.arange(5, dtype=np.uint8)}
+    arrays: dict[str, NDArray[Any]] = {
+        "share/first": np.arange(9, dtype=np.uint64).reshape(3, 3),
+        "tables 0": np.arange(5, dtype=np.uint8),
+    }
     bundle = Bundle(bytes(range(16)), small_program().content_hash, "client", "gmw", 2, arrays)
     return _saved(lambda folder: bundle.save(folder / "one"), "one")
 

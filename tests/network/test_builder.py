@@ -8,6 +8,7 @@ from torch import nn
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.cell import Cell
 from sphynx.network.operations import FactorizedReduction, build_operation
+from sphynx.space.choices import Stem
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
@@ -24,7 +25,7 @@ def test_any_design_trains_and_infers(design: Design) -> None:
     logits, auxiliary = network.forward_with_auxiliary(x)
     assert auxiliary is not None
     assert logits.shape == auxiliary.shape == (3, design.classes)
-    (logits.sum() + auxiliary.sum()).backward()  # type: ignore[no-untyped-call]
+    (logits.sum() + auxiliary.sum()).backward()
     network.eval()
     assert network.forward_with_auxiliary(x)[1] is None
 
@@ -32,7 +33,8 @@ def test_any_design_trains_and_infers(design: Design) -> None:
 def test_imagenets_auxiliary_head_has_one_batch_norm_less() -> None:
     """As DARTS has it, and so the paper's code."""
     norms = {}
-    for stem, size in (("small", 32), ("imagenet", 128)):
+    stems: tuple[tuple[Stem, int], ...] = (("small", 32), ("imagenet", 128))
+    for stem, size in stems:
         design = Design(SPHYNX, 4, 5, (1, 3), image=Shape(3, size, size), classes=10, stem=stem)
         head = SphynxNetwork(design, auxiliary=True).auxiliary
         assert head is not None
@@ -107,6 +109,7 @@ def test_factorized_reduction_takes_any_width_and_size(channels: int, size: int)
     # The even half reads pixels 0, 2, 4, ...; the odd half reads 1, 3, 5, ... and zero beyond the edge.
     scale = (1 + reduction.norm.eps) ** -0.5
     if channels > 1:
+        assert reduction.even is not None
         assert torch.allclose(y[:, : channels // 2], reduction.even(x) * scale, atol=1e-5)
     if size > 1:
         odd = nn.functional.conv2d(x[:, :, 1:2, 1:2], reduction.odd.weight) * scale

@@ -19,8 +19,8 @@ from sphynx.space.tally import Shape
 
 def made_up(*shape: int, classes: int = 2) -> Data:
     labels = torch.arange(classes).repeat(2)
-    images = torch.arange(labels.numel() * shape[0] * shape[1] * shape[2]).reshape(-1, *shape).to(torch.uint8)
-    images = ImageSet(images, labels, tuple(f"class {number}" for number in range(classes)))
+    pixels = torch.arange(labels.numel() * shape[0] * shape[1] * shape[2]).reshape(-1, *shape).to(torch.uint8)
+    images = ImageSet(pixels, labels, tuple(f"class {number}" for number in range(classes)))
     return make_data("photos", images, images, where="photos")
 
 

@@ -41,7 +41,8 @@ def test_the_gradient_is_that_of_differences(margin: int, layout: torch.memory_f
     x = torch.randn(2, 2, 3 + 2 * margin, 3 + 2 * margin, dtype=torch.float64).contiguous(memory_format=layout)
 
     def forward(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        return torch.func.functional_call(norm, {"weight": weight, "bias": bias}, (x,))
+        y: torch.Tensor = torch.func.functional_call(norm, {"weight": weight, "bias": bias}, (x,))
+        return y
 
     inputs = (x, norm.weight.detach().clone(), norm.bias.detach().clone())
     assert torch.autograd.gradcheck(forward, tuple(value.requires_grad_() for value in inputs))

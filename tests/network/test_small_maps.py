@@ -1,5 +1,7 @@
 """Small convolutions as matrix products against torch's own: values, gradients and second derivatives."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -32,7 +34,8 @@ def test_values_and_gradients_are_torchs(
     w = torch.randn(4 * groups, 2, kernel, kernel, generator=generator, dtype=torch.float64, requires_grad=True)
     plain = functional.conv2d(x, w, None, stride, padding, dilation, groups)
     rows, columns = (Taps.of(length, kernel, stride, padding, dilation) for length in size)
-    ours: Tensor = small_maps._MatrixConvolution.apply(x, w, rows, columns, (stride, padding, dilation), groups)
+    apply: Callable[..., Tensor] = small_maps._MatrixConvolution.apply
+    ours = apply(x, w, rows, columns, (stride, padding, dilation), groups)
     torch.testing.assert_close(ours, plain)
     upstream = torch.randn(plain.shape, generator=generator, dtype=torch.float64)
     for mine, theirs in zip(*(torch.autograd.grad(y, (x, w), upstream) for y in (ours, plain)), strict=True):

@@ -28,23 +28,35 @@ def norm(layer: torch.nn.Module, x: Tensor) -> Tensor:
     return functional.batch_norm(x, layer.running_mean, layer.running_var, layer.weight, layer.bias, eps=layer.eps)
 
 
+def parts(layer: torch.nn.Module | Tensor) -> list[torch.nn.Module]:
+    assert isinstance(layer, torch.nn.Sequential | torch.nn.ModuleList)
+    return list(layer)
+
+
+def weight(layer: torch.nn.Module) -> Tensor:
+    assert isinstance(layer, torch.nn.Conv2d)
+    return layer.weight
+
+
 def by_definition(made: StreamNetwork, x: Tensor) -> Tensor:
     """Halo borders as they are defined: the whole stream, and each block's output extended by zeros."""
     halos, maps = made.design.halos, made.design.maps
-    s = norm(made.stem[1], functional.conv2d(functional.pad(x, (16,) * 4), made.stem[0].weight, stride=2))
+    s = norm(made.stem[1], functional.conv2d(functional.pad(x, (16,) * 4), weight(made.stem[0]), stride=2))
     for number, stage in enumerate(made.stages):
         if number:
-            convolution, after = made.reductions[number - 1]
-            s = norm(after, functional.conv2d(s, convolution.weight, stride=2))
+            convolution, after = parts(made.reductions[number - 1])
+            s = norm(after, functional.conv2d(s, weight(convolution), stride=2))
         e, (height, width) = halos[number], maps[number][1:]
         assert s.shape[2:] == (height + 2 * e, width + 2 * e)
-        for block in stage:
-            z = functional.conv2d(s[:, :, e - 1 : e + height + 1, e - 1 : e + width + 1], block.to_relus[0].weight)
-            r = functional.relu(norm(block.to_relus[1], z))
-            u = norm(block.to_stream[1], functional.conv2d(r, block.to_stream[0].weight, padding=2))
+        for block in parts(stage):
+            to_relus, to_stream = parts(block.to_relus), parts(block.to_stream)
+            z = functional.conv2d(s[:, :, e - 1 : e + height + 1, e - 1 : e + width + 1], weight(to_relus[0]))
+            r = functional.relu(norm(to_relus[1], z))
+            u = norm(to_stream[1], functional.conv2d(r, weight(to_stream[0]), padding=2))
             s = s + functional.pad(u, (e - 1,) * 4)
     e, (height, width) = halos[-1], maps[-1][1:]
-    return made.head(s[:, :, e : e + height, e : e + width].mean((2, 3)))
+    logits: Tensor = made.head(s[:, :, e : e + height, e : e + width].mean((2, 3)))
+    return logits
 
 
 def test_halo_borders_are_as_defined() -> None:
@@ -100,5 +112,5 @@ def test_blocks_can_be_traced_whole_for_a_compiled_step(borders: Borders) -> Non
         made(x).square().sum().backward()
     for ours, theirs in zip(plain.parameters(), compiled.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad)
-    for (name, ours), theirs in zip(plain.named_buffers(), compiled.buffers(), strict=True):
-        torch.testing.assert_close(ours, theirs, msg=name)
+    for (name, kept), other in zip(plain.named_buffers(), compiled.buffers(), strict=True):
+        torch.testing.assert_close(kept, other, msg=name)

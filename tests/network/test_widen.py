@@ -22,7 +22,7 @@ def train(network: SphynxNetwork, steps: int) -> None:
         logits, auxiliary = network.forward_with_auxiliary(x)
         assert auxiliary is not None
         optimizer.zero_grad()
-        (functional.cross_entropy(logits, y) + functional.cross_entropy(auxiliary, y)).backward()  # type: ignore[no-untyped-call]
+        (functional.cross_entropy(logits, y) + functional.cross_entropy(auxiliary, y)).backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
         optimizer.step()
 
@@ -36,7 +36,8 @@ def test_training_wide_is_training_narrow(design: Design) -> None:
     narrow = SphynxNetwork(design, auxiliary=True, drop_path=True).double()
     narrow.drop_path.fill_(0.2)
     wide = widened(narrow, 8)
-    assert all(cell.input_newer[1].num_features % 8 == 0 for cell in wide.cells)
+    widths = [layer.num_features for name, layer in wide.named_modules() if name.endswith("input_newer.1")]
+    assert len(widths) == design.depth and not any(width % 8 for width in widths)
     train(narrow, 2)
     train(wide, 2)
     for (name, ours), theirs in zip(narrowed(wide).state_dict().items(), narrow.state_dict().values(), strict=True):

@@ -14,6 +14,7 @@ def random_network(design: AnyDesign, seed: int = 0) -> AnyNetwork:
     network = build_network(design).double().eval()
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
+            assert module.running_mean is not None and module.running_var is not None
             module.running_mean.normal_()
             module.running_var.uniform_(0.5, 2)
             if module.affine:

@@ -108,6 +108,7 @@ def naive(program: Program, weights: dict[str, Array], image: Array) -> list[int
             elif isinstance(step, Relu):
                 value = max(tensors[step.source][c, y, x], 0) // 2**step.truncate
             else:
+                assert isinstance(step, Square)
                 value = (tensors[step.source][c, y, x] // 2**step.truncate_before) ** 2 // 2**step.truncate_after
             out[c, y, x] = value
         tensors[step.name] = out

@@ -16,7 +16,7 @@ IMAGES = random.integers(0, 256, (50, 1, 4, 4), np.uint8)
 LABELS = random.integers(0, 3, 50)
 
 
-def original(answers: np.ndarray) -> Original:  # type: ignore[type-arg]
+def original(answers: np.ndarray) -> Original:
     return Original(answers, LABELS, hash_of(IMAGES), "torch")
 
 

@@ -71,7 +71,7 @@ class _Builder:
     def dense(self, name: str, source: str, classes: int) -> None:
         shape = self.shapes[source]
         self.add(Linear(name, (Term(source, shape.height, shape.width),), Shape(classes, 1, 1)))
-        self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
+        self.set_range(self.bits() + 1)
 
     def grouped(self, name: str, source: str, groups: int) -> None:
         """Weights between two groups are zero."""
@@ -80,7 +80,7 @@ class _Builder:
         self.add(Linear(name, (Term(source, 3, 3, pad_top=1, pad_left=1, groups=groups),), out))
         outputs, inputs = (np.arange(n) // (n // groups) for n in (out.channels, shape.channels))
         self.weights[f"{name}/0"] *= (outputs[:, None] == inputs)[:, :, None, None]
-        self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
+        self.set_range(self.bits() + 1)
 
     def add(self, step: Linear) -> None:
         self.steps.append(step)
@@ -93,16 +93,23 @@ class _Builder:
 
     def combine(self, name: str, sources: list[str], out: Shape, *, is_ranged: bool = True) -> None:
         """Any elements of each source, in any order; constants, factors."""
-        summands = tuple(
-            Summand(source, *map(self.index, self.shapes[source], out), self.draw(0, 2), bool(self.draw(0, 1)))
-            for source in sources
-        )
+        summands = tuple(self.summand(source, out) for source in sources)
         constants = tuple(self.rng.integers(-500, 500, out.channels).tolist()) if self.draw(0, 1) else ()
         self.shapes[name] = out
         factors = tuple(self.rng.integers(-5, 6, len(sources)).tolist()) if self.draw(0, 1) else ()
         self.steps.append(Combine(name, summands, out, 0, 0, constants, factors))
         if is_ranged:  # a sum whose factors are all zero has a bit to truncate, too
-            self.steps[-1] = replace(self.steps[-1], range_bits=max(2, self.bits() + 1))  # type: ignore[call-arg]
+            self.set_range(max(2, self.bits() + 1))
+
+    def summand(self, source: str, out: Shape) -> Summand:
+        channels, rows, columns = map(self.index, self.shapes[source], out)
+        return Summand(source, channels, rows, columns, self.draw(0, 2), bool(self.draw(0, 1)))
+
+    def set_range(self, bits: int) -> None:
+        """Of the latest step."""
+        step = self.steps[-1]
+        assert isinstance(step, Linear | Combine)
+        self.steps[-1] = replace(step, range_bits=bits)
 
     def index(self, length: int, outputs: int) -> tuple[int, ...]:
         kind = self.draw(0, 3)
@@ -128,7 +135,7 @@ class _Builder:
         self.steps.append(Gate(name, source, f"{name}/gates"))
         self.shapes[name] = self.shapes[f"{name}/copy"] = shape
         self.steps.append(Combine(f"{name}/copy", (Summand(name),), shape))
-        self.steps[-1] = replace(self.steps[-1], range_bits=max(self.bits(), 3) + 1)  # type: ignore[call-arg]
+        self.set_range(max(self.bits(), 3) + 1)
         self.truncate(f"{name}/floor", f"{name}/copy")
 
     def maximum(self, name: str, source: str) -> None:
@@ -139,10 +146,10 @@ class _Builder:
         difference = (Summand(source, columns=left), Summand(source, columns=right, negative=True))
         self.shapes[f"{name}/difference"] = self.shapes[f"{name}/comparison"] = self.shapes[name] = out
         self.steps.append(Combine(f"{name}/difference", difference, out))
-        self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
+        self.set_range(self.bits() + 1)
         self.steps.append(Relu(f"{name}/comparison", f"{name}/difference", comparison=True))
         self.steps.append(Combine(name, (Summand(source, columns=right), Summand(f"{name}/comparison")), out))
-        self.steps[-1] = replace(self.steps[-1], range_bits=self.bits() + 1)  # type: ignore[call-arg]
+        self.set_range(self.bits() + 1)
 
     def bits(self, name: str = "") -> int:
         """Of the latest tensor, or of this one."""

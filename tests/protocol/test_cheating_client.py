@@ -16,6 +16,7 @@ from sphynx.program.backends import Backend
 from sphynx.program.convolve import Array
 from sphynx.program.ir import INPUT, Linear, Program, Relu, Term
 from sphynx.protocol import inference
+from sphynx.protocol.activations import prepare_client as prepare_client_honestly
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
@@ -43,7 +44,7 @@ class Cheat:
     def __init__(self, channel: Channel, backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
         self._party, self._backend, self._asked = InferenceClient(PROGRAM, channel), backend, 0
         self._added = np.zeros(NEURONS, np.int64)
-        honest = inference.prepare_client
+        honest = prepare_client_honestly
 
         def prepare_client(channel, ots, backend, layers, shares, new_masks):  # type: ignore[no-untyped-def]
             changed = shares["relu"].reshape(-1) + self._added.astype(np.uint64)
@@ -56,7 +57,8 @@ class Cheat:
         self._added[:] = added
         self._asked += 1
         bundle = self._party.prepare(self._asked.to_bytes(16, "big"), self._backend)
-        return self._party.infer(bundle, pixels.astype(np.uint8).reshape(1, 1, 2, 2))[0]
+        answered: Array = self._party.infer(bundle, pixels.astype(np.uint8).reshape(1, 1, 2, 2))[0]
+        return answered
 
     def weights(self) -> dict[str, Array]:
         """Floors are exact throughout: what changes, changes what is truncated by multiples of 2^TRUNCATE."""
@@ -67,9 +69,10 @@ class Cheat:
 
         def outputs(difference: Array) -> Array:
             """Of the neurons, from what they did to the logits."""
-            found = np.rint(np.linalg.lstsq(second.astype(float), difference.astype(float), rcond=None)[0])
+            found: Array = np.rint(np.linalg.lstsq(second.astype(float), difference.astype(float), rcond=None)[0])
             assert np.array_equal(second @ found.astype(np.int64), difference)
-            return found.astype(np.int64)
+            whole: Array = found.astype(np.int64)
+            return whole
 
         pixels = np.eye(PIXELS, dtype=np.int64)
         first = np.stack([outputs(self.logits(STEP * one, opened) - plain) for one in pixels], axis=1)

@@ -63,7 +63,7 @@ def test_products_are_exact(k: int, sizes: list[tuple[int, int]], seed: int) -> 
     layers: list[Layer] = [GateLayer(f"gate {n}", k, *size) for n, size in enumerate(sizes)]
     rng, ring = np.random.default_rng(seed), np.uint64(2**k - 1)
     drawn = [[rng.integers(0, 2**64, g * n + g, np.uint64) & ring for g, n in sizes] for _ in range(2)]
-    got, record = run_layers(layers, *drawn)
+    got, record = run_layers(layers, drawn[0], drawn[1])
     for (gates, length), x, y in zip(sizes, drawn[0], got, strict=True):
         expected = x[: gates * length].reshape(gates, length) * x[gates * length :, None] & ring
         assert y.tolist() == expected.reshape(-1).tolist()

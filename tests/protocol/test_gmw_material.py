@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sphynx.core import Prg, garbling, gmw, ot
 from sphynx.errors import SphynxError
 from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer, MessageBytes
+from sphynx.protocol.transport import Buffer
 
 
 def connected() -> tuple[ot.OtReceiver, ot.OtSender]:
@@ -26,7 +27,7 @@ def connected() -> tuple[ot.OtReceiver, ot.OtSender]:
 DOWN, UP = connected(), connected()  # sessions outlive batches
 
 
-def joined(parts: list[memoryview]) -> bytearray:
+def joined(parts: list[Buffer]) -> bytearray:
     """As the channel delivers the parts of a message."""
     return bytearray(b"".join(parts))
 

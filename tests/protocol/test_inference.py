@@ -81,7 +81,7 @@ def test_a_compiled_network_with_all_that_compares(backend: Backend, tmp_path: P
     """Max pools, a clip, a leaky ReLU, a residual sum and a depthwise convolution, as the compiler makes them."""
     make = Maker(("n", 2, 8, 8))
     x = make.node("MaxPool", make.node("Relu", make.conv("x", 2, 4)), kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
-    six = [make.constant(np.float32(bound)) for bound in (0, 6)]
+    six = [make.constant(np.array(bound, np.float32)) for bound in (0, 6)]
     long = make.conv(make.node("Clip", make.conv(x, 4, 4, 1, group=4), *six), 4, 4, pads=[1, 1, 1, 1])
     x = make.node("LeakyRelu", make.node("Add", long, x), alpha=0.125)
     x = make.node("MaxPool", make.conv(x, 4, 4, 1), kernel_shape=[2, 2])
@@ -197,9 +197,9 @@ def test_what_a_party_holds_and_receives_is_uniform() -> None:
     def server(channel: Channel) -> list[tuple[Bundle, np.ndarray]]:
         party, receive, views = InferenceServer(model, channel), channel.receive, []
         for bundle_id in ids:
-            bundle, received = party.prepare(bundle_id, "gmw", 1), []
+            bundle, received = party.prepare(bundle_id, "gmw", 1), list[bytearray]()
 
-            def kept(size: int, *, timeout_s: float | None = None, received: list[bytes] = received) -> bytearray:
+            def kept(size: int, *, timeout_s: float | None = None, received: list[bytearray] = received) -> bytearray:
                 received.append(receive(size, timeout_s=timeout_s))
                 return received[-1]
 

@@ -95,5 +95,5 @@ def test_sizes_are_those_of_real_messages(images: int) -> None:
     assert len(reply) == plan.reply_bytes("b", images)
     total = (client.decrypt(conv, reply, images) + share) & np.uint64(2**32 - 1)
     padded = np.pad(mask.sum(axis=1), ((0, 0), (1, 1), (1, 1)))
-    sums = sum(padded[:, y : y + 16, x : x + 16] for y in range(3) for x in range(3))
+    sums = np.sum([padded[:, y : y + 16, x : x + 16] for y in range(3) for x in range(3)], axis=0)
     np.testing.assert_array_equal(total, np.repeat(sums[:, None], 8, axis=1))

@@ -1,10 +1,13 @@
 """Public maps on shares: the parties' results sum to the oracle's, in either element type."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from sphynx.program.interpret import evaluate
-from sphynx.program.ir import INPUT, Graph, Linear, Pool, Term
+from sphynx.program.ir import INPUT, Graph, Linear, Pool, Step, Term
 from sphynx.protocol.linear import pool_share
 from sphynx.space.tally import Shape
 
@@ -27,9 +30,13 @@ def test_shares_of_a_pool(name: str, kind: type[np.unsignedinteger]) -> None:
     server = rng.integers(0, top, x.shape, dtype=kind, endpoint=True)
     client = x.astype(kind) - server
     shape = Shape(2, len(step.row_windows), len(step.column_windows))
-    seen = {}
+    seen: dict[str, NDArray[Any]] = {}
     graph = Graph(Shape(2, 4, 3), (step, Linear("l", (Term("p", 1, 1),), shape)))
     weights = {"l/0": np.ones((2, 2, 1, 1), np.int64), "l/bias": np.zeros(shape, np.int64)}
-    evaluate(graph, weights, x, lambda made, tensor: seen.setdefault(made.name, tensor))
+
+    def note(made: Step, tensor: NDArray[Any]) -> None:
+        seen[made.name] = tensor
+
+    evaluate(graph, weights, x, note)
     total = pool_share(step, server) + pool_share(step, client)
     np.testing.assert_array_equal(total, seen["p"].astype(kind))

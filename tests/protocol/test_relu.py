@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.protocol.relu_runs import layer_of, run_layers
 
+from sphynx.core.gmw import online_messages
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.cost import relu_cost
-from sphynx.protocol import relu_gc, relu_gmw
+from sphynx.protocol import relu_gc
 from sphynx.protocol.channel import HEADER_BYTES, Traffic
 from sphynx.protocol.gmw_material import MessageBytes, offline_messages
 from sphynx.protocol.relu import ReluLayer
@@ -72,7 +73,7 @@ def test_every_value_in_several_chunks(backend: Backend, count: int) -> None:
 def test_gmw_bytes_are_those_stated(w: int, k: int, f: int, count: int) -> None:
     layer = layer_of(w, k, f, count)
     run = run_layers("gmw", [layer], [np.zeros(count, np.uint64)])
-    sizes = relu_gmw.online_messages(layer.shape)
+    sizes = online_messages(layer.shape)
     online = run.server.record.total("online")
     assert online == mirrored(run.client.record.total("online"), online.rounds)
     headers = HEADER_BYTES * sizes.messages // 2
@@ -105,7 +106,7 @@ def mirrored(traffic: Traffic, rounds: int) -> Traffic:
 def test_sizes_keep_the_promised_bounds() -> None:
     for w, k, f in [(24, 32, 7), (32, 32, 8), (40, 40, 8)]:
         shape = layer_of(w, k, f, 5120).shape
-        gmw = relu_gmw.online_messages(shape)
+        gmw = online_messages(shape)
         assert gmw.online_bytes / shape.count <= 45
         assert len(gmw.levels) == ceil(log2(w - 1))
         gc = relu_gc.messages(shape)
@@ -117,7 +118,7 @@ def test_sizes_keep_the_promised_bounds() -> None:
 @pytest.mark.parametrize(("w", "k", "f"), [(24, 32, 8), (34, 40, 4), (2, 8, 0), (64, 64, 16)])
 def test_cost_model_predicts_the_payload(w: int, k: int, f: int) -> None:
     shape = layer_of(w, k, f, 640).shape
-    predicted, gmw, gc = relu_cost(640, w, k, f), relu_gmw.online_messages(shape), relu_gc.messages(shape)
+    predicted, gmw, gc = relu_cost(640, w, k, f), online_messages(shape), relu_gc.messages(shape)
     assert gmw.online_bytes == predicted.gmw_online_bytes
     assert gmw.messages == predicted.gmw_messages
     assert gc.online_bytes == predicted.gc_online_bytes
@@ -131,7 +132,7 @@ def test_gmw_sizes_follow_the_documented_formulas() -> None:
         shape, ones = layer_of(w, k, f, n).shape, f.bit_count()
         inner = w - 2 + max(0, ones - 1)
         planes = 3 * (w - 2) - (w - 2).bit_length() + (3 * ones - 4 if ones > 1 else 0)
-        assert relu_gmw.online_messages(shape).online_bytes == (w + 2 * planes + 6) * n // 8 + 2 * k * n // 8
+        assert online_messages(shape).online_bytes == (w + 2 * planes + 6) * n // 8 + 2 * k * n // 8
         nodes = 31 * (inner + 1) * n // 8
         assert offline_messages(shape) == MessageBytes(
             request=4 * w * n + nodes, answer=nodes, conversion=20 * n + k * n // 8, corrections=5 * k * n // 8
@@ -139,7 +140,7 @@ def test_gmw_sizes_follow_the_documented_formulas() -> None:
 
 
 def test_padding_to_whole_words_wastes_little() -> None:
-    even, odd = (relu_gmw.online_messages(layer_of(28, 32, 8, count).shape) for count in (5120, 5121))
+    even, odd = (online_messages(layer_of(28, 32, 8, count).shape) for count in (5120, 5121))
     assert odd.online_bytes < 1.02 * 5121 / 5120 * even.online_bytes
 
 

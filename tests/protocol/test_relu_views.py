@@ -12,12 +12,13 @@ from tests.protocol.parties import run_parties
 from tests.protocol.relu_runs import Run, assert_uniform, layer_of, run_layers
 
 from sphynx.core import Prg
+from sphynx.core.gmw import online_messages
 from sphynx.errors import ConnectionLostError
 from sphynx.program.backends import Backend
-from sphynx.protocol import relu_gmw
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.ots import set_up_client, set_up_server
 from sphynx.protocol.relu import relu_client, relu_server
+from sphynx.protocol.transport import Buffer
 
 W, K, F, COUNT = 20, 24, 5, 4096
 LAYER = layer_of(W, K, F, COUNT)
@@ -51,7 +52,7 @@ def test_what_is_received_is_uniform(backend: Backend, extreme: str) -> None:
 def test_opened_values_are_uniform() -> None:
     """The xor of what both send for a level, and for the result bits: values under masks that neither knows alone."""
     run = run_extreme("gmw", 0, 0)
-    sizes = relu_gmw.online_messages(LAYER.shape)
+    sizes = online_messages(LAYER.shape)
     from_client = b"".join(message for phase, message in run.server.received if phase == "online")
     first, *others = (message for phase, message in run.client.received if phase == "online")
     from_server = b"".join([first[: sizes.openings[0]], *others])  # beside the first opening: leaves and z
@@ -82,7 +83,7 @@ def shortened(channel: Channel, honest_messages: int) -> None:
     """From its honest messages on, this end sends a byte less than is due."""
     sent = [0]
 
-    def send(*parts: memoryview) -> None:
+    def send(*parts: Buffer) -> None:
         message = b"".join(memoryview(part).cast("B") for part in parts)
         Channel.send(channel, message if sent[0] < honest_messages else message[:-1])
         sent[0] += 1

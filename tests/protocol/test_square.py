@@ -44,7 +44,7 @@ def run_layers(
     shares, new_masks = shares or random_words(layers, 0), random_words(layers, 1)
     rings = [ring_mask(layer) for layer in layers]
 
-    def server(channel: Channel) -> list[list[int]]:
+    def server(channel: Channel) -> list[Words]:
         served.listen(channel, "")
         materials = prepare_server(channel, SERVER_OTS, layers)
         results = []

@@ -63,12 +63,13 @@ def test_scaling_without_all_its_parts_is_refused(tmp_path: Path) -> None:
     whole = scaling_json(rows)
     file = tmp_path / "scaling.json"
     first = {**whole["fits"][0], "intercept_s": "none"}
-    for wrong in (
+    wrongs: tuple[dict[str, object], ...] = (
         {"rows": []},
         {"machine": "words"},
         {"fits": whole["fits"][1:]},
         {"fits": [first, *whole["fits"][1:]]},
-    ):
+    )
+    for wrong in wrongs:
         file.write_text(json.dumps({**whole, **wrong}))
         with pytest.raises(
             InputError, match=r"lacks rows or lines|machine: expected an object|intercept_s: expected float"

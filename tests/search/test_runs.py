@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 from sphynx.report.verb_figures import draw_placement
 from sphynx.run.folder import RunFolder
+from sphynx.run.interrupt import Interrupt
 from sphynx.run.progress import QUIET
 from sphynx.search import epochs, search
 from sphynx.search.placement import place as placing
@@ -170,10 +171,10 @@ def test_the_released_search_differs_from_the_papers_in_what_its_file_says() -> 
 
 
 def test_an_interrupted_search_says_how_to_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Pressed(epochs.Interrupt):
+    class Pressed(Interrupt):
         """Ctrl-C before the first step."""
 
-        def __enter__(self) -> epochs.Interrupt:
+        def __enter__(self) -> Interrupt:
             super().__enter__()
             self.requested = True
             return self
@@ -205,7 +206,7 @@ def test_what_a_search_leaves_behind(tmp_path: Path) -> None:
 def test_a_refused_search_leaves_what_the_folder_says_of_its_run(tmp_path: Path) -> None:
     """Whether another process is at work in it or it holds a search of other settings."""
     places = placements(3, 2, "all")
-    starts = (
+    starts: tuple[Callable[[int], object], ...] = (
         lambda seed: search.search_cells(small_data(), "gdas", RECIPE, tmp_path / "cells", seed=seed, voice=QUIET),
         lambda seed: placing.place(
             small_design(), small_data(), PLACES, places, tmp_path / "places", seed=seed, voice=QUIET

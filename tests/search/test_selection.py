@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -66,7 +68,7 @@ def test_perturbation_keeps_what_is_missed_most() -> None:
     }
     paths = {kind: space.paths_of(wanted[kind]) for kind in KINDS}
     biased = torch.tensor([0.2, 0.5, 0.3]).expand(len(space.edges), 3)
-    tuned = []
+    tuned: list[Any] = []
 
     def score(mixtures: Mixtures) -> float:
         total = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -43,8 +44,8 @@ def test_second_order_darts_is_the_gradient_through_one_step_of_training() -> No
     assert isinstance(network, LinearCells)
     named = dict(network.named_parameters())
 
-    def loss(weights: dict[str, torch.Tensor], batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
-        out = functional_call(network, weights, (batch[0], darts.mixtures()))
+    def loss(weights: Mapping[str, torch.Tensor], batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        out = functional_call(network, dict(weights), (batch[0], darts.mixtures()))
         return functional.mse_loss(out, batch[1])
 
     steps = torch.autograd.grad(loss(named, train), list(named.values()), create_graph=True)
@@ -151,7 +152,7 @@ def test_gdas_evaluates_one_operation_per_edge_and_cools() -> None:
             seen.append(mixtures)
             return original(self, x, mixtures)
 
-    network.__class__ = Watched  # type: ignore[assignment]
+    network.__class__ = Watched
     gdas.start_epoch(10)
     assert gdas.tau == pytest.approx(0.1)
     before = gdas.alpha["normal"].detach().clone()

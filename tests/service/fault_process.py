@@ -39,7 +39,7 @@ def audit(path: str) -> None:
                 file.write(f"{bundle.role} {bundle.bundle_id.hex()}\n")
             return infer(self, bundle, *rest)
 
-        party.infer = audited  # type: ignore[method-assign,assignment]
+        party.infer = audited  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

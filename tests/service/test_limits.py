@@ -57,8 +57,8 @@ def serving(
         thread = threading.Thread(target=server.serve)
         thread.start()
         try:
-            alice = {"keys": authority / "alice", "state": folder / "client"}
-            yield Client("127.0.0.1", listener.port, timeout_s=30, **alice), server
+            keys, state = authority / "alice", folder / "client"
+            yield Client("127.0.0.1", listener.port, timeout_s=30, keys=keys, state=state), server
         finally:
             server.stop()
             thread.join()

@@ -123,7 +123,7 @@ def test_workers_that_cannot_be_started_are_logged(
     log = io.StringIO()
     with Store(tmp_path / "state", quota_bytes=1000) as store:
         listener = PortListener("127.0.0.1", 0)
-        fleet = Fleet(order, 2, store, listener, FreshKeys(authority / "server", None, log.write), EventLog(log))
+        fleet = Fleet(order, 2, store, listener, FreshKeys(authority / "server", None, print), EventLog(log))
         before = open_descriptors()
         with pytest.raises(SphynxError, match="a worker process did not start"):
             fleet.start()

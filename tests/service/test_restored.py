@@ -54,7 +54,8 @@ def test_both_folders_restored_from_copies(scene: Scene) -> None:
     done = scene.infer(scene.picture, scene.picture, "--relu", "gmw")
     assert done.returncode == 0 and not done.stderr.count("discarded"), done.stderr
     assert server.stop() == 0
-    restore(scene.client_state), restore(server.state)
+    restore(scene.client_state)
+    restore(server.state)
     server.start()
     done = scene.infer(scene.picture, scene.picture, "--relu", "gmw")
     assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -287,7 +288,8 @@ def test_other_weights_wait_until_nobody_uses_the_folder(tmp_path: Path) -> None
 
 
 def test_an_unusable_ledger_does_not_keep_the_folder_locked(tmp_path: Path) -> None:
-    for make in (lambda path: path.mkdir(), lambda path: path.write_bytes(b"not a data base" * 100)):
+    makers: tuple[Callable[[Path], object], ...] = (Path.mkdir, lambda path: path.write_bytes(b"not a data base" * 100))
+    for make in makers:
         folder = tmp_path / os.urandom(4).hex()
         folder.mkdir()
         make(folder / LEDGER)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sphynx.errors import ConnectionLostError, HandshakeError, InputError
 from sphynx.protocol.channel import Channel
+from sphynx.protocol.transport import Buffer
 from sphynx.service import keys
 from sphynx.service.credentials import FreshKeys, check_server_keys, client_context, server_context
 from sphynx.service.tls import RECORD_BYTES, SLICE_BYTES, TlsStream, slices
@@ -162,7 +163,12 @@ def test_a_message_of_several_records_is_one_write(authority: Path, monkeypatch:
     server, client = connect(authority / "server", authority / "alice")
     written: list[int] = []
     hand_over = server._hand_over
-    monkeypatch.setattr(server, "_hand_over", lambda sealed: (written.append(len(sealed)), hand_over(sealed)))
+
+    def counted(sealed: list[Buffer]) -> None:
+        written.append(len(sealed))
+        hand_over(sealed)
+
+    monkeypatch.setattr(server, "_hand_over", counted)
     message = os.urandom(5 * RECORD_BYTES)
     Channel(server).send(message)
     assert len(written) == 1

@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from sphynx.space.cell import INPUT_NODES, Cell, Edge
+from sphynx.space.choices import Stem
 from sphynx.space.design import Design
 from sphynx.space.genotype import OPERATIONS, Genotype, Space
 from sphynx.space.micro import MicroDesign
@@ -30,7 +31,8 @@ images = st.builds(Shape, st.integers(1, 3), st.integers(5, 14), st.integers(5, 
 @st.composite
 def designs(draw: st.DrawFn) -> Design:
     depth = draw(st.integers(1, 6))
-    stem = draw(st.sampled_from(["small", "imagenet"]))
+    stems: tuple[Stem, ...] = ("small", "imagenet")
+    stem = draw(st.sampled_from(stems))
     return Design(
         genotype=draw(genotypes()),
         channels=draw(st.integers(2 if stem == "imagenet" else 1, 4)),

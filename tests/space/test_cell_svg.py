@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @given(genotypes())
 def test_every_edge_is_drawn_and_labelled(genotype: Genotype) -> None:
     picture = ElementTree.fromstring(cell_svg(genotype.normal, title="<normal> & more"))
-    texts = [text.text for text in picture.iter(f"{SVG}text")]
+    texts = [text.text or "" for text in picture.iter(f"{SVG}text")]
     labels = [LABELS[edge.operation] for edges in genotype.normal for edge in edges]
     assert sorted(text for text in texts if text in LABELS.values()) == sorted(labels)
     assert len(list(picture.iter(f"{SVG}path"))) == 3 * len(genotype.normal)

@@ -14,7 +14,7 @@ from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 
-EVERY_KIND = [
+EVERY_KIND: list[AnyDesign] = [
     Design(SPHYNX, 5, 5, (0, 1)),
     ResNet18Design(16, Shape(3, 32, 32), 100, "small", "average", "teacher"),
     Vgg11Design(8, Shape(3, 64, 48), 10, 64),

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,12 +68,13 @@ def test_a_program_of_another_release_is_refused_before_anything_else_of_it(
 ) -> None:
     """Newer models with an older sphynx, and the reverse."""
     model_of_another_release(tmp_path, program=f"sphynx-program/{version}")
-    for load in (
-        lambda: load_program(program_path("one", tmp_path)),
-        lambda: load_program(compiled_folder("one", lambda _: None, tmp_path)),
-    ):
+    ways: tuple[Callable[[], Path], ...] = (
+        lambda: program_path("one", tmp_path),
+        lambda: compiled_folder("one", lambda _: None, tmp_path),
+    )
+    for way in ways:
         with pytest.raises(InputError, match=message) as refused:
-            load()
+            load_program(way())
         assert "program.json" in refused.value.where and "sphynx" in refused.value.remedy
 
 

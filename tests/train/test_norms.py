@@ -1,6 +1,7 @@
 """Batch norm's statistics estimated anew are those of the batches, whatever was there before."""
 
 import torch
+from torch import nn
 
 from sphynx.network.stream import StreamNetwork
 from sphynx.space.stream import Stage, StreamDesign
@@ -12,6 +13,7 @@ def test_the_first_layers_statistics_are_those_of_the_batches() -> None:
     torch.manual_seed(0)
     network = StreamNetwork(StreamDesign((Stage(4, (2,)),), Shape(1, 8, 8), 3, borders="zero")).eval()
     norm = network.stem[1]
+    assert isinstance(norm, nn.BatchNorm2d) and norm.running_mean is not None
     norm.running_mean.fill_(7)
     batches = [(torch.randn(5, 1, 8, 8), torch.zeros(5)) for _ in range(4)]
     estimate_norms(network, batches, 3)

@@ -106,6 +106,7 @@ def test_the_teacher_reads_the_augmented_and_mixed_batch_of_the_student(tmp_path
     assert work.teacher is not None
     for reader in (network, work.teacher):
         reader.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
+        assert isinstance(reader.stem, torch.nn.Module)
         reader.stem.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
     x, y = next(iter(make_batches(work.data.train, work)))
     assert y.shape == (12, 3) and bool(((y > 0) & (y < 1)).any())  # it is mixed

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._C._distributed_c10d import TCPStore
 
 from sphynx.data.batches import Batches
 from sphynx.errors import InputError
@@ -46,7 +47,7 @@ def by_torchrun(folder: Path, _warm: Warm) -> None:
 
 def by_hand(folder: Path, warm: Warm) -> None:
     """With the variables that torchrun sets. The store is here, as torchrun has it, on a port that is free."""
-    store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
     words = [str(warm.programs / "python"), "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{WORK}"]
     processes = [

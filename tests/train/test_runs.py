@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 from sphynx.errors import InputError
 from sphynx.network.model import load_model
+from sphynx.space.design import Design
 from sphynx.space.files import save_design
 from sphynx.train.loop import train
 from sphynx.train.results import TrainResult, TrainSummary
@@ -44,7 +45,7 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_the_automatic_teacher_is_the_same_cells_with_inner_relus(tmp_path: Path) -> None:
     start = job(tmp_path, epochs=2, distillation="squared", distillation_weight=0.1)
     teacher = teacher_for("auto", start)
-    assert teacher.design.inner_relus and not teacher.training
+    assert isinstance(teacher.design, Design) and teacher.design.inner_relus and not teacher.training
     assert dataclasses.replace(teacher.design, inner_relus=False, name=DESIGN.name) == DESIGN
     distilled = train(start.taught_by(teacher))
     plain = train(job(tmp_path / "plain", epochs=2))

@@ -17,7 +17,7 @@ from sphynx.space.tally import Shape, Tally
 aten = torch.ops.aten
 
 
-class _Observer(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Observer(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen = Tally()

@@ -83,7 +83,7 @@ class _MatrixConvolution(torch.autograd.Function):
     ) -> Tensor:
         stride, _, dilation = settings
         windows = _windows(x, rows, columns, stride, dilation, groups)
-        used = _used(weight, rows, columns).unflatten(0, (groups, -1))  # type: ignore[no-untyped-call]
+        used = _used(weight, rows, columns).unflatten(0, (groups, -1))
         matrix = used.permute(0, 1, 3, 4, 2).flatten(2)
         ctx.save_for_backward(x, weight, windows, matrix)
         ctx.taps, ctx.settings, ctx.groups = (rows, columns), settings, groups
@@ -160,7 +160,7 @@ def _of_pixels(gradient: Tensor, weight: Tensor, x: Tensor, ctx: Any) -> Tensor:
         Taps(0, taps.count, dilation * (taps.count - 1) - taps.low, dilation * (taps.count - 1) - taps.high, length)
         for taps, length in zip((rows, columns), x.shape[2:], strict=True)
     ]
-    turned = _used(weight, rows, columns).flip(2, 3).unflatten(0, (groups, -1))  # type: ignore[no-untyped-call]
+    turned = _used(weight, rows, columns).flip(2, 3).unflatten(0, (groups, -1))
     windows = _windows(gradient, back[0], back[1], 1, dilation, groups)
     return _map_of(_product(windows, turned.permute(0, 3, 4, 1, 2).flatten(1, 3)), x.shape[0], back[0], back[1])
 

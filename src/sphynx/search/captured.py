@@ -32,7 +32,7 @@ class CapturedStep:
 
         self._inputs = [x.clone() for x in inputs]
         before = [(tensor, tensor.detach().clone()) for tensor in state()]
-        side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        side = torch.cuda.Stream(device)
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
             for _ in range(WARMUP_STEPS):

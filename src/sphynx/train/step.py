@@ -163,7 +163,7 @@ class _Graph:
     def __init__(self, step: Step, *batch: Tensor) -> None:
         self.batch = [tensor.clone(memory_format=torch.preserve_format) for tensor in batch]
         before = _Snapshot(step)
-        side = torch.cuda.Stream(step.device)  # type: ignore[no-untyped-call]
+        side = torch.cuda.Stream(step.device)
         side.wait_stream(torch.cuda.current_stream(step.device))
         with torch.cuda.stream(side):
             for _ in range(_WARMUP_STEPS):

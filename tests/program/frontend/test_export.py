@@ -162,7 +162,8 @@ class Branch(nn.Module):
 
 class Condition(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cond(x.sum() > 0, lambda y: y.flatten(1) * 2, lambda y: y.flatten(1) * 3, (x,))
+        y: Tensor = torch.cond(x.sum() > 0, lambda y: y.flatten(1) * 2, lambda y: y.flatten(1) * 3, (x,))
+        return y
 
 
 class TwoOutputs(nn.Module):

@@ -79,6 +79,7 @@ def network(block: str) -> nn.Module:
     made = Body(BLOCKS[block]())
     for module in made.modules():
         if isinstance(module, nn.BatchNorm2d):
+            assert module.running_var is not None
             nn.init.uniform_(module.running_var, 0.02, 0.2)
     return made.eval()
 

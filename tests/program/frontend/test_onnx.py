@@ -41,8 +41,8 @@ def reference(model: onnx.ModelProto, pixels: Pixels) -> NDArray[np.float64]:
     mean, std = (np.array(values[:channels])[:, None, None] for values in (MEAN, STD))
     images = ((pixels / 255 - mean) / std).astype(np.float32)
     evaluator = ReferenceEvaluator(model)
-    logits = [np.asarray(evaluator.run(None, {"x": image[None]})[0]).reshape(-1) for image in images]
-    return np.stack(logits).astype(np.float64)
+    answers = [next(iter(evaluator.run(None, {"x": image[None]}))) for image in images]
+    return np.stack([np.asarray(answer).reshape(-1) for answer in answers]).astype(np.float64)
 
 
 def assert_equal(model: onnx.ModelProto, tmp_path: Path) -> OperatorNetwork:

@@ -1,7 +1,6 @@
 """ONNX operators by kind: exported from torch in double precision and fused, they equal torch; and they mean what ONNX
 Runtime says."""
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +25,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")  # its exporter
 
 
 def exported(network: nn.Module, path: Path, *, dtype: torch.dtype = torch.float64) -> Path:
-    stream = io.BytesIO()
-    torch.onnx.export(
-        network.to(dtype).eval(), torch.zeros(1, *IMAGE, dtype=dtype), stream, dynamo=False, input_names=["x"]
-    )
-    path.write_bytes(stream.getvalue())
+    example = (torch.zeros(1, *IMAGE, dtype=dtype),)
+    torch.onnx.export(network.to(dtype).eval(), example, path, dynamo=False, input_names=["x"])
     return path
 
 
@@ -211,4 +207,4 @@ def test_shape_arithmetic_is_folded(tmp_path: Path) -> None:
     network: OperatorNetwork = read_network(write(make.model(output), tmp_path / "network.onnx"))
     graph = network.trace((0.0,), (1.0,)).graph
     assert [type(step) for step in graph.steps] == [Linear, Relu, Linear]
-    assert onnx.checker.check_model(make.model(output)) is None
+    onnx.checker.check_model(make.model(output))

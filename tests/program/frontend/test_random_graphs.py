@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from tests.program.frontend.torch_modules import IMAGE, Call, shuffle, with_stat
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")
 MOST = 10  # rows and columns, so that a network stays small
-Draw = Callable[[st.SearchStrategy], int]  # type: ignore[type-arg]
+Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 def convolution(draw: Draw, shape: Shape) -> nn.Module:
@@ -115,7 +116,7 @@ def networks(draw: Draw) -> nn.Module:
     return with_statistics(nn.Sequential(*layers, nn.Flatten(), nn.Linear(x[0].numel(), 3))).double().eval()
 
 
-def logits(network: OperatorNetwork, pixels: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def logits(network: OperatorNetwork, pixels: np.ndarray) -> np.ndarray:
     fused = network.trace((0.0,) * 3, (1.0,) * 3)
     return evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None).reshape(len(pixels), -1)
 

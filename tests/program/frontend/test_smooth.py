@@ -41,7 +41,7 @@ SMOOTH: dict[str, tuple[nn.Module, str]] = {
 }
 
 
-def pixels(count: int) -> np.ndarray:  # type: ignore[type-arg]
+def pixels(count: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, (count, *IMAGE), np.uint8)
 
 
@@ -104,8 +104,10 @@ def test_knees_beyond_reason_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 def test_activations_that_are_not_numbers_are_refused(number: float) -> None:
-    network = Body(nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.SiLU()))
-    nn.init.constant_(network.middle[0].bias, number)
+    convolution = nn.Conv2d(4, 4, 3, padding=1)
+    assert convolution.bias is not None
+    nn.init.constant_(convolution.bias, number)
+    network = Body(nn.Sequential(convolution, nn.SiLU()))
     found = read_module(network, Shape(*IMAGE), approximate=True)
     with pytest.raises(InputError, match="it gives activations that are not numbers"):
         compile_walk(found.trace, MEAN, STD, pixels(2))

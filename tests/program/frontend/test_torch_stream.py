@@ -10,12 +10,12 @@ from sphynx.network.build import build_network
 from sphynx.program.compile import compile_network
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.deployment import Deployment
-from sphynx.program.cost.widths import guess_bits, guess_program
+from sphynx.program.cost.widths import compared_tensors, guess_bits, guess_program
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.choose import choose_cuts
 from sphynx.program.fusion.fuse import Fused, truncated_joint
 from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step
-from sphynx.program.quantise import Precision, compared_tensors
+from sphynx.program.quantise import Precision
 from sphynx.space.choices import Borders
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
@@ -47,6 +47,7 @@ def test_with_a_halo_every_layer_is_one_convolution_of_each_earlier_one() -> Non
 def test_the_head_reads_fewer_window_sums_than_pixels() -> None:
     graph = assert_equal(StreamDesign((Stage(4, (2,)), Stage(6, (3, 1))), Shape(3, 16, 16), 4)).graph
     logits = graph.logits
+    assert isinstance(logits, Linear)
     assert all(isinstance(graph_step(graph, source), Pool) for source in logits.sources)
     inputs = sum(term.kernel_height * term.kernel_width for term in logits.terms)
     assert inputs < 16 * 16 + 8 * 8 + 2 * 4 * 4  # of each channel of the image and of three ReLU layers

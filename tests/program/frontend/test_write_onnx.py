@@ -54,7 +54,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Written(design, network, path)
 
 
-def by_torch(network: nn.Module, pixels: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def by_torch(network: nn.Module, pixels: np.ndarray) -> np.ndarray:
     mean, std = (np.array(each).reshape(-1, 1, 1) for each in (MEAN, STD))
     with torch.no_grad():
         return network(torch.from_numpy((pixels / 255 - mean) / std).float()).numpy()  # type: ignore[no-any-return]
@@ -87,7 +87,7 @@ def test_other_operators(case: str, tmp_path: Path) -> None:
     network, path = Body(CASES[case]).eval(), tmp_path / "network.onnx"
     write_onnx(read_module(network, Shape(*IMAGE)).graph, path, MEAN, STD)
     pixels = np.random.default_rng(0).integers(0, 256, (2, *IMAGE))
-    (got,) = ReferenceEvaluator(onnx.load(path)).run(None, {"image": (pixels / 255).astype(np.float32)})  # type: ignore[misc]
+    (got,) = ReferenceEvaluator(onnx.load(path)).run(None, {"image": (pixels / 255).astype(np.float32)})
     assert np.abs(got - by_torch(network, pixels)).max() < 1e-5
 
 

@@ -42,7 +42,8 @@ class Body(nn.Module):
         self.end = nn.Linear(size, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.end(torch.flatten(self.middle(self.activation(self.front(x))), 1))
+        logits: Tensor = self.end(torch.flatten(self.middle(self.activation(self.front(x))), 1))
+        return logits
 
 
 class Call(nn.Module):
@@ -61,6 +62,7 @@ def with_statistics(network: nn.Module) -> nn.Module:
     torch.manual_seed(0)
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d | nn.BatchNorm1d):
+            assert module.running_mean is not None and module.running_var is not None
             nn.init.normal_(module.running_mean)
             nn.init.uniform_(module.running_var, 0.5, 2)
     return network
@@ -73,6 +75,7 @@ def shuffle(_: nn.Module, x: Tensor) -> Tensor:
 
 def halves(module: nn.Module, x: Tensor) -> Tensor:
     first, second = x.chunk(2, dim=1)
+    assert isinstance(module.conv, nn.Module)
     return torch.cat([module.conv(first), second, first[:, :, 1:, ::2].mean((2, 3), keepdim=True) + second], 1)
 
 

@@ -1,5 +1,7 @@
 """torchvision's networks as they come, with random weights; tests skip where it is not installed."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -15,7 +17,7 @@ def small_network(name: str) -> tuple[nn.Module, tuple[int, int, int]]:
     return models.get_model(name, weights=None, num_classes=10, **options).eval(), (3, SIZE, SIZE)
 
 
-def _models():  # type: ignore[no-untyped-def]
+def _models() -> Any:
     if not hasattr(torch.ops.torchvision, "nms"):
         # Built for another torch, it lacks its compiled operators; its networks need none of them.
         library = torch.library.Library("torchvision", "DEF")

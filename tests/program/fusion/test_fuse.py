@@ -148,16 +148,17 @@ def test_a_mean_behind_convolutions_reads_window_sums(data: st.DataObject) -> No
         y = layer(y)
         rows, stride, pad = layer.kernel_size[0], layer.stride[0], int(layer.padding[0])
         weights, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()  # type: ignore[union-attr]
-        window = Window(rows, rows, *y.shape[2:], stride, 1, pad, pad)
+        window = Window(rows, rows, y.shape[2], y.shape[3], stride, 1, pad, pad)
         node = fuser.scale(fuser.convolve(node, weights, window), np.ones(3), bias)
+    spans: list[tuple[tuple[int, int], ...]] = [((0, length),) for length in y.shape[2:]]
     if draw(st.booleans()) or min(y.shape[2:]) < 2:
-        spans, expected = [((0, length),) for length in y.shape[2:]], y.mean((2, 3), keepdim=True)
+        expected = y.mean((2, 3), keepdim=True)
     else:
         spans = [((0, length // 2), (length // 2, length)) for length in y.shape[2:]]
         expected = torch.stack(
             [torch.stack([y[:, :, a:b, c:d].mean((2, 3)) for c, d in spans[1]], 2) for a, b in spans[0]], 2
         )
-    fused = fuser.finish(fuser.average(node, *spans, "mean"), "logits")
+    fused = fuser.finish(fuser.average(node, spans[0], spans[1], "mean"), "logits")
     got = evaluate(fused.graph, fused.weights, x.numpy(), lambda *_: None)
     assert np.abs(got - expected.detach().numpy().reshape(2, -1)).max() < 1e-9
     if expected.shape[2:] == (1, 1):

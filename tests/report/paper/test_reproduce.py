@@ -120,7 +120,8 @@ def test_rows_that_run_at_once_give_what_rows_in_turn_do(tmp_path: Path) -> None
     rows = [row for row in EXPERIMENTS["nodes"].rows if row.cells == "search:5"][:2]
     experiment, scale, sweep = SimpleNamespace(name="nodes", rows=rows), SCALES["smoke"], Travelling()
     found = []
-    for name, how in (("in-turn", {}), ("at-once", {"sweep": sweep})):
+    ways: tuple[tuple[str, dict[str, Any]], ...] = (("in-turn", {}), ("at-once", {"sweep": sweep}))
+    for name, how in ways:
         reproduction = Reproduction(scale, DataSets({}, scale), tmp_path / name, processes=CPU, voice=QUIET, **how)
         found.append([outcome.ours for outcome in reproduction.run(experiment)])  # type: ignore[arg-type]
     for here, there in zip(*found, strict=True):

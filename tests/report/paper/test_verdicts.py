@@ -13,12 +13,14 @@ from sphynx.report.paper.verdicts import verdict_on
 from sphynx.report.provenance import provenance
 from sphynx.train.recipe import load_recipe
 
+Found = dict[tuple[str, str], tuple[Ours, ...]]
+
 
 def ours(accuracy: float, *differs: str) -> Ours:
     return Ours("C=5 D=5", "cifar100", 25_600, accuracy, None, 1, 600, provenance({}, {}), differs=differs)
 
 
-def outcomes(name: str, found: dict[tuple[str, str], tuple[Ours, ...]]) -> list[Outcome]:
+def outcomes(name: str, found: Found) -> list[Outcome]:
     rows = EXPERIMENTS[name].rows
     assert set(found) <= {(row.series, row.label) for row in rows}
     return [Outcome(row, None, kept=found.get((row.series, row.label), ())) for row in rows]
@@ -28,7 +30,7 @@ def outcomes(name: str, found: dict[tuple[str, str], tuple[Ours, ...]]) -> list[
     ("separable", "word"), [(64.0, "reproduced"), (66.5, "undecided"), (67.9, "not reproduced"), (None, "not run")]
 )
 def test_a_comparison_is_judged_by_pairs_of_equal_settings(separable: float | None, word: str) -> None:
-    found = {("vanilla", "25.6K"): (ours(67.0, "epochs 80"), ours(60.0))}
+    found: Found = {("vanilla", "25.6K"): (ours(67.0, "epochs 80"), ours(60.0))}
     found["separable", "25.6K"] = () if separable is None else (ours(separable, "epochs 80"),)
     verdict = verdict_on(EXPERIMENTS["separable"], outcomes("separable", found))
     assert verdict.word == word
@@ -42,7 +44,7 @@ def test_accuracies_are_judged_in_the_papers_own_setting_only() -> None:
     assert verdict_on(experiment, other).word == "undecided"
     low = outcomes("cifar100", {("Sphynx", "25.6K"): (ours(64.0),)})
     assert verdict_on(experiment, low).word == "not reproduced"
-    every = outcomes("cifar100", {("Sphynx", row.label): (ours(row.accuracy + 0.3),) for row in experiment.rows})
+    every = outcomes("cifar100", {("Sphynx", row.label): (ours((row.accuracy or 0) + 0.3),) for row in experiment.rows})
     assert verdict_on(experiment, every).word == "reproduced"
     assert verdict_on(experiment, every[:1] + outcomes("cifar100", {})[1:]).word == "undecided"
 
@@ -52,7 +54,7 @@ def test_networks_that_are_equally_good_are_judged_by_their_range() -> None:
     labels = [row.label for row in experiment.rows]
 
     def judged(*accuracies: float) -> str:
-        found = {
+        found: Found = {
             ("Sphynx", label): (ours(value, "epochs 30"),) for label, value in zip(labels, accuracies, strict=False)
         }
         return verdict_on(experiment, outcomes("channels-depth", found)).word
@@ -69,7 +71,7 @@ def test_algorithm_1_is_judged_by_a_whole_grid_of_equal_settings() -> None:
     grid = {(0, 1): 58.0, (0, 2): 57.8, (0, 3): 56.0, (1, 2): 56.5, (1, 3): 54.0, (2, 3): 51.0}
 
     def judged(best: tuple[int, ...], estimator: str = "released", without: tuple[int, ...] = ()) -> str:
-        found = {
+        found: Found = {
             ("D=5", f"({place[0]},{place[1]})"): (ours(value, "epochs 30"),)
             for place, value in grid.items()
             if place != without
@@ -96,15 +98,15 @@ def test_rankings_speak_where_no_cells_were_trained_beside_random_ones() -> None
     published, own = (EXPERIMENTS[name] for name in ("random-cells", "search"))
     assert verdict_on(published, outcomes("random-cells", {}), rankings=rankings).why.endswith(": +1.50 points")
     assert verdict_on(own, outcomes("search", {}), rankings=rankings).word == "not reproduced"
-    both = {("Sphynx cells", "25.6K"): (ours(60.0),), ("random cells", "25.6K"): (ours(60.1),)}
+    both: Found = {("Sphynx cells", "25.6K"): (ours(60.0),), ("random cells", "25.6K"): (ours(60.1),)}
     assert verdict_on(published, outcomes("random-cells", both), rankings=rankings).word == "undecided"
 
 
 def test_distillation_is_judged_by_pairs_with_and_without_a_teacher() -> None:
     experiment = EXPERIMENTS["distillation"]
-    taught = {("Sphynx, distilled", "25.6K"): (ours(66.0, "epochs 200"),)}
+    taught: Found = {("Sphynx, distilled", "25.6K"): (ours(66.0, "epochs 200"),)}
     assert verdict_on(experiment, outcomes("distillation", taught)).word == "not run"
-    both = {**taught, ("Sphynx", "25.6K"): (ours(64.0, "epochs 200"),)}
+    both: Found = {**taught, ("Sphynx", "25.6K"): (ours(64.0, "epochs 200"),)}
     verdict = verdict_on(experiment, outcomes("distillation", both))
     assert verdict.word == "reproduced" and "+2.00 points" in verdict.why
 

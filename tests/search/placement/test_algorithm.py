@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from sphynx.errors import InputError
+from sphynx.search.choices import Estimator
 from sphynx.search.gumbel import gumbel_max, gumbel_top
 from sphynx.search.objective import Batch
 from sphynx.search.placement.algorithm import (
     PAPER_STEPS,
-    Estimator,
     PlacementRecipe,
     PlacementSearch,
     load_placement_recipe,
@@ -159,7 +159,7 @@ def test_the_gradient_of_running_losses_is_that_of_the_expected_loss() -> None:
     losses = RunningLosses(3)
     losses.distances = torch.tensor([0.3, -0.2, 0.1])
     beta = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
-    (beta.softmax(0) * losses.distances).sum().backward()  # type: ignore[no-untyped-call]  # torch's
+    (beta.softmax(0) * losses.distances).sum().backward()
     assert beta.grad is not None
     torch.testing.assert_close(losses.gradient(beta.detach().softmax(0)), beta.grad)
 
@@ -224,7 +224,7 @@ def test_the_released_gradient_is_that_of_a_relaxed_sum_of_three_networks() -> N
     gates = hard - sample.soft.detach() + sample.soft
     x, y = batch
     total = sum(gate * fresh.networks[number](x) for gate, number in zip(gates, sample.chosen, strict=True))
-    nn.functional.cross_entropy(total, y).backward()  # type: ignore[arg-type]
+    nn.functional.cross_entropy(total, y).backward()
     assert found is not None and fresh_beta.grad is not None
     torch.testing.assert_close(found, fresh_beta.grad)
 

@@ -16,6 +16,7 @@ from sphynx.errors import InputError
 from sphynx.search.recipe import SearchRecipe, load_recipe
 from sphynx.search.search import prepare_search
 from sphynx.search.supernet.reductions import early_places, places_in_another_depth
+from sphynx.search.supernet.supernet import Supernet
 from sphynx.space.design import default_reduce_positions
 
 
@@ -33,6 +34,7 @@ def sizes_of_cells(recipe: SearchRecipe) -> list[tuple[int, int]]:
     def note(_cell: nn.Module, _inputs: Any, y: Tensor) -> None:
         seen.append((y.shape[-1], y.shape[1]))
 
+    assert isinstance(supernet, Supernet)
     for cell in supernet.cells:
         cell.register_forward_hook(note)
     x, _ = next(iter(halves.evaluation()))

@@ -11,7 +11,7 @@ from torch import nn
 
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.operations import FactorizedReduction, build_operation
-from sphynx.search.recipe import SupernetForm
+from sphynx.search.choices import SupernetForm
 from sphynx.search.supernet.cellspace import KINDS, CellSpace
 from sphynx.search.supernet.fan import Fan, StackedConvolution, StackedReduction
 from sphynx.search.supernet.mixture import Mixture, single_path
@@ -39,6 +39,7 @@ def copied(fan: Fan, operation: str, target: int, *, stride: int, conv_stack: Co
                 convolution.weight.copy_(weight[rows])
         else:
             assert isinstance(stacked, StackedReduction) and isinstance(module, FactorizedReduction)
+            assert module.even is not None
             module.even.weight.copy_(stacked.even[target])
             module.odd.weight.copy_(stacked.odd[target])
     return module
@@ -81,6 +82,7 @@ def finished(supernet: Supernet, genotype: Genotype) -> SphynxNetwork:
                 fan = source.fans[node]
                 assert isinstance(fan, Fan)
                 edge = copied(fan, operation, source.targets[node].index(target), stride=stride)
+                assert isinstance(cell.edges, nn.ModuleList)
                 cell.edges[number].load_state_dict(edge.state_dict(), strict=False)
                 number += 1
     return network

@@ -194,7 +194,7 @@ class PlacementSearch:
         ).cpu()
         self.beta_optimiser.zero_grad()
         if self.running_losses is None:
-            sample.soft.backward(measured.reshape(1))  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            sample.soft.backward(measured.reshape(1))
         else:
             self.running_losses.record(chosen, float(measured))
             self.beta.grad = self.running_losses.gradient(self.beta_hat)
@@ -215,7 +215,7 @@ class PlacementSearch:
             )
             gates.append((slope * output).sum())
         optimiser.zero_grad()
-        sample.soft.backward(torch.stack(gates).cpu())  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        sample.soft.backward(torch.stack(gates).cpu())
         if self.done >= self.recipe.beta_warmup * self.steps:
             optimiser.step()
 

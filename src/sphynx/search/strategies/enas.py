@@ -155,7 +155,7 @@ class Enas:
             self.baseline += (1 - recipe.enas_baseline_decay) * (reward - self.baseline)
         loss = -(reward - self.baseline) * sample.log_probability - recipe.enas_entropy_weight * sample.entropy
         self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimiser.step()
 
     def strengths(self) -> dict[Kind, Tensor]:

@@ -64,10 +64,10 @@ class Gdas:
         gradients = torch.autograd.grad(loss, [gates[kind] for kind in KINDS], allow_unused=True)
         self.optimiser.zero_grad()
         if self.cost:
-            self.cost.of({kind: alpha.softmax(dim=-1) for kind, alpha in self.alpha.items()}).backward()  # type: ignore[no-untyped-call]
+            self.cost.of({kind: alpha.softmax(dim=-1) for kind, alpha in self.alpha.items()}).backward()
         for kind, gradient in zip(KINDS, gradients, strict=True):
             if gradient is not None:
-                samples[kind].soft.backward(gradient.to(HOST))  # type: ignore[no-untyped-call]
+                samples[kind].soft.backward(gradient.to(HOST))
         self.optimiser.step()
 
     def step(self, train: Batch, held_out: Batch) -> Tensor:

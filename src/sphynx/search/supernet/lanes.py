@@ -29,7 +29,7 @@ LANES = 8  # as many as the driver runs at once unless it is told otherwise (CUD
 
 class _Lanes:
     def __init__(self, device: torch.device) -> None:
-        self._streams = [torch.cuda.Stream(device) for _ in range(LANES)]  # type: ignore[no-untyped-call]  # torch's own
+        self._streams = [torch.cuda.Stream(device) for _ in range(LANES)]
         self._turn = cycle(self._streams)
         self.used: set[torch.cuda.Stream] = set()
 
