@@ -70,7 +70,7 @@ sbom: $(TOOLS)
 	mkdir -p out
 	$(BIN)/python .ci/sbom.py sphynx serve > out/sbom.json
 
-# Pins with hashes of what `make` installs, for `pip install --require-hashes`: after a change of dependencies.
+# Pins with hashes of what a server without torch installs, for `pip install --require-hashes`: after a change of them.
 lock:
 	.ci/lock
 

@@ -64,20 +64,15 @@ def test_the_version_is_in_one_place() -> None:
     assert found is not None and found["value"] == sphynx.__version__
 
 
-def direct_dependencies() -> set[str]:
-    project = settings(ROOT)["project"]
-    extras = (project["optional-dependencies"][extra] for extra in ("design", "dev", "docs"))
-    lines = [*project["dependencies"], *(line for extra in extras for line in extra)]
-    return {canonicalize_name(Requirement(line).name) for line in lines}
-
-
-def test_all_that_is_installed_is_pinned_with_hashes() -> None:
-    """Torch is pinned by constraints.txt: its builds for CPUs and GPUs have one version and different hashes."""
-    lock = (ROOT / "requirements-ci.txt").read_text()
-    pins = dict(re.findall(r"^([\w.-]+)==\S+(.*(?:\n    .*)*)", lock, re.M))
-    missing = direct_dependencies() - {canonicalize_name(name) for name in pins} - {"torch"}
+def test_all_that_a_server_installs_is_pinned_with_hashes() -> None:
+    """Its image takes nothing else. What needs torch is pinned by version alone: its builds have different hashes."""
+    lock = (ROOT / "deploy" / "requirements.txt").read_text()
+    pins = re.findall(r"^([\w.-]+)==\S+(.*(?:\n    .*)*)", lock, re.M)
+    needed = {canonicalize_name(Requirement(line).name) for line in settings(ROOT)["project"]["dependencies"]}
+    missing = needed - {canonicalize_name(name) for name, _ in pins}
     assert not missing, f"{missing}: run `make lock`"
-    assert all("--hash=sha256:" in hashes for hashes in pins.values())
+    assert all("--hash=sha256:" in hashes for _, hashes in pins)
+    assert "--require-hashes -r /wheels/requirements.txt" in (ROOT / "deploy" / "Dockerfile").read_text()
     assert "torch==" in (ROOT / "constraints.txt").read_text()
 
 
