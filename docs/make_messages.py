@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -31,10 +32,14 @@ class Message:
     remedy: str | None = None  # of an error; None where the call does not show it
 
 
-def messages(source: Path = SOURCE) -> Iterator[Message]:
-    for path in sorted(source.rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        yield from _in_file(tree, str(path.relative_to(source.parent)))
+@cache
+def messages(source: Path = SOURCE) -> tuple[Message, ...]:
+    files = sorted(source.rglob("*.py"))
+    return tuple(
+        message
+        for path in files
+        for message in _in_file(ast.parse(path.read_text()), str(path.relative_to(source.parent)))
+    )
 
 
 def _in_file(tree: ast.Module, path: str) -> Iterator[Message]:
