@@ -28,7 +28,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-from sphynx.api.designing import train_network
+from sphynx.api.training import train_network
 from sphynx.data.images import Data
 from sphynx.data.open import open_data
 from sphynx.design.taught import taught_job, taught_lessons

@@ -36,7 +36,8 @@ import torch  # noqa: E402
 from paper_list import Planned, planned_runs  # noqa: E402
 from paper_state import pack_results, pack_state, unpack  # noqa: E402
 
-from sphynx.api.designing import place_reduce_cells, search_cells, train_network  # noqa: E402
+from sphynx.api.searching import place_reduce_cells, search_cells  # noqa: E402
+from sphynx.api.training import train_network  # noqa: E402
 from sphynx.data.images import Data  # noqa: E402
 from sphynx.data.open import open_data  # noqa: E402
 from sphynx.errors import InterruptedWorkError  # noqa: E402

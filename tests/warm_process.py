@@ -38,6 +38,8 @@ IMPORTED = (
     "PIL.Image",
     "rich.table",
     "sphynx.api.designing",
+    "sphynx.api.searching",
+    "sphynx.api.training",
     "sphynx.api.networks",
     "sphynx.program.compile",
     "sphynx.service.hosting",

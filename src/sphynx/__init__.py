@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from sphynx.api.asking import Client
     from sphynx.api.compiling import Compiled, compile
     from sphynx.api.data import open_data
-    from sphynx.api.designing import design_network, place_reduce_cells, search_cells, train_network
+    from sphynx.api.designing import design_network
     from sphynx.api.exporting import export
     from sphynx.api.networks import build, evaluate, load
     from sphynx.api.planning import LatencyPlan, plan, plan_for_latency, plan_stream
+    from sphynx.api.searching import place_reduce_cells, search_cells
     from sphynx.api.serving import Server
+    from sphynx.api.training import train_network
     from sphynx.design.results import DesignResult
     from sphynx.network.trained import TrainedNetwork
     from sphynx.program.quantise import Precision
@@ -122,12 +124,12 @@ _DEFINED_IN = {
     "find_cells": "sphynx.space.published_cells",
     "load": "sphynx.api.networks",
     "open_data": "sphynx.api.data",
-    "place_reduce_cells": "sphynx.api.designing",
+    "place_reduce_cells": "sphynx.api.searching",
     "plan": "sphynx.api.planning",
     "plan_for_latency": "sphynx.api.planning",
     "plan_stream": "sphynx.api.planning",
-    "search_cells": "sphynx.api.designing",
-    "train_network": "sphynx.api.designing",
+    "search_cells": "sphynx.api.searching",
+    "train_network": "sphynx.api.training",
 }
 
 

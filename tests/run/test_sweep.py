@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import load_file
 
 import sphynx
-from sphynx.api import designing
+from sphynx.api import searching
 from sphynx.errors import DivergedError, InputError, MissingPartError
 from sphynx.report.paper.experiments import EXPERIMENTS
 from sphynx.report.paper.reproduce import DataSets, Reproduction
@@ -207,7 +207,7 @@ def test_seeds_and_cells_of_a_search_can_travel(tmp_path: Path, monkeypatch: pyt
             names.append(list(work))
             return [piece() for piece in ray.cloudpickle.loads(ray.cloudpickle.dumps(list(work.values())))]
 
-    monkeypatch.setattr(designing, "open_sweep", lambda *_: contextlib.nullcontext(Travelling()))
+    monkeypatch.setattr(searching, "open_sweep", lambda *_: contextlib.nullcontext(Travelling()))
     sphynx.search_cells(
         "digits", tmp_path, strategy="darts", recipe="smoke", seeds=2, rank_recipe="smoke", random_cells=1, device="cpu"
     )

@@ -57,7 +57,7 @@ def place(
 
       sphynx place design.json --fixed -o runs/place
     """
-    from sphynx.api.designing import place_reduce_cells
+    from sphynx.api.searching import place_reduce_cells
     from sphynx.report.verb_figures import draw_placement
     from sphynx.search.placement.algorithm import load_placement_recipe
     from sphynx.space.artifact import refuse_trained

@@ -77,7 +77,7 @@ def search(
 
       sphynx search --data cifar100 --cost conv5=2.8 --cost conv3=1 --cost-weight 0.1 -o runs/cheap
     """
-    from sphynx.api.designing import search_cells
+    from sphynx.api.searching import search_cells
     from sphynx.search.recipe import load_recipe
     from sphynx.train.recipe import load_recipe as load_training_recipe
 

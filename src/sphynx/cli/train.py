@@ -68,7 +68,7 @@ def train(
       torchrun --nproc-per-node 4 -m sphynx.cli.main train design.json --data imagenet/ --stream \
         --image-size 224 --recipe paper-imagenet --out runs/imagenet
     """
-    from sphynx.api.designing import train_network
+    from sphynx.api.training import train_network
     from sphynx.data.open import open_any
     from sphynx.space.artifact import read_design
     from sphynx.train.processes import join_processes

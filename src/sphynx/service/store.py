@@ -5,10 +5,9 @@
     FOLDER/bundles/ID       what is ready, one file each
 
 `take` loads a bundle, burns it durably and only then returns it: there is no way to one without burning it. Its file is
-deleted by `delete_spent`, when the inference is over, and by a thread: freeing the 70 MB of a garbled bundle takes a
-disk and a core longer than an inference should wait (it made one of 60 ms one of 160). New bundles, and those that were
-asked for, stay in memory as well (`at_hand.py`). A file is swept away at start unless its bundle is ready or a process
-that lives prepares it, and all are if the server's weights are others now.
+deleted by `delete_spent`, when the inference is over (`deletions.py`). New bundles, and those that were asked for, stay
+in memory as well (`at_hand.py`). A file is swept away at start unless its bundle is ready or a process that lives
+prepares it, and all are if the server's weights are others now.
 
 Where owners share the folder, each may keep as many bytes as it leaves free: one alone half of the quota, two that take
 as much a third each. Whoever keeps nothing yet may keep one bundle as long as one fits.
@@ -19,20 +18,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 
 from sphynx.errors import BundleGoneError, BundleRefusedError, DiskError, InputError, ShareUsedUpError, StoreFullError
 from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
 from sphynx.service.at_hand import AtHand
+from sphynx.service.deletions import Deletions
 from sphynx.service.file_system import check_local
 from sphynx.service.holders import Holders
 from sphynx.service.home import home_of, why_moved
 from sphynx.service.ledger import Entry, Ledger
-from sphynx.threads import Worker
 
 LEDGER, BUNDLES = "ledger.sqlite", "bundles"
 _log = logging.getLogger(__name__)
@@ -59,9 +56,7 @@ class Store:
         self._folder, self._quota_bytes = folder, quota_bytes
         self._shared = shared
         self._at_hand = AtHand(memory_bytes, lambda name: self.ledger.state(name) in ("reserved", "ready"))
-        self._spent: list[Path] = []
-        self._deletions: list[tuple[Worker, list[Path]]] = []
-        self._deleting = threading.Lock()
+        self._deletions = Deletions()
         with contextlib.ExitStack() as opening:
             try:
                 for made in (folder, folder / BUNDLES):
@@ -90,7 +85,7 @@ class Store:
 
     def close(self) -> None:
         self._at_hand.clear()
-        self._finish_deletions()
+        self._deletions.finish()
         self.ledger.close()
         self._holders.leave()
 
@@ -102,13 +97,13 @@ class Store:
 
     @property
     def used_bytes(self) -> int:
-        self._finish_deletions()
+        self._deletions.finish()
         return self._bytes_of_files()
 
     def check_room(self, count: int, *, owner: str, program: str, backend: str, batch: int) -> None:
         """Before the work is done: whether so many bundles, as large as the last of their kind, would fit."""
         bundle_bytes = self.ledger.usual_bytes(program, backend, batch)
-        self._finish_deletions()
+        self._deletions.finish()
         self._make_room(count, bundle_bytes, owner)
         self._check_disk(count * bundle_bytes)
 
@@ -124,12 +119,12 @@ class Store:
         """Keeps a bundle that was reserved. It is ready when this returns; `keep`: for nobody else to use."""
         path = self._path(bundle.bundle_id)
         try:
-            self._finish_deletions()
+            self._deletions.finish()
             self._make_room(1, bundle.bytes, owner)
             self._check_disk(bundle.bytes)
             written = _written(bundle, path)  # not inside: processes would take turns at what takes the longest
             with self._holders.alone():  # until the ledger has it: the owner's next one must find it counted
-                self._finish_deletions()  # of bundles that were used meanwhile
+                self._deletions.finish()  # of bundles that were used meanwhile
                 self._make_room(1, bundle.bytes, owner)
                 _rename(written, path)
                 self._at_hand.offer(bundle)  # before it may be taken: one that is burned must not stay
@@ -181,8 +176,7 @@ class Store:
             raise BundleRefusedError(error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy=error.remedy) from None
         burned = self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly, number=number)
         self._at_hand.let_go(bundle_id)  # a `preload` may have read it meanwhile
-        with self._deleting:
-            self._spent.append(path)
+        self._deletions.note(path)
         if bundle.bundle_id != bundle_id or bundle.program_hash != program:
             self.delete_spent()
             raise BundleRefusedError(
@@ -194,15 +188,7 @@ class Store:
 
     def delete_spent(self) -> None:
         """Starts to delete the files of bundles that were taken."""
-        with self._deleting:
-            for deletion, paths in [*self._deletions]:
-                if not deletion.is_alive:
-                    self._deletions.remove((deletion, paths))
-                    self._spent += paths  # it found no memory to begin, or to go on with
-            if self._spent:
-                with contextlib.suppress(RuntimeError, MemoryError):  # the next one deletes them
-                    self._deletions.append((Worker(partial(_delete, self._spent)), self._spent))
-                    self._spent = []
+        self._deletions.start()
 
     def discard(self, bundle_id: bytes) -> None:
         self._unlink(bundle_id)  # first: where the disk is full, the ledger needs the room
@@ -268,13 +254,6 @@ class Store:
             with contextlib.suppress(FileNotFoundError):  # taken by another thread just now
                 used_bytes += 0 if path.suffix == TEMPORARY else path.stat().st_size
         return used_bytes
-
-    def _finish_deletions(self) -> None:
-        self.delete_spent()
-        with self._deleting:
-            unfinished = list(self._deletions)
-        for deletion, _ in unfinished:
-            deletion.join()
 
     def _bind(self, weights_hash: str) -> None:
         if not self.ledger.is_bound(weights_hash) and len(self._holders.live()) > 1:
@@ -344,12 +323,3 @@ def _rename(written: Path, path: Path) -> None:
 
 def _gone(bundle_id: bytes) -> BundleGoneError:
     return BundleGoneError("its file is gone", where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle.")
-
-
-def _delete(paths: list[Path]) -> None:
-    """Those that stay in the list are still to be deleted."""
-    with contextlib.suppress(IndexError):  # there is no further one
-        while True:
-            path = paths.pop()
-            with contextlib.suppress(OSError):  # one that stays must not keep the others; the next start names it
-                path.unlink(missing_ok=True)

@@ -2,171 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 import torch
 from torch.fx import Node
 
 from sphynx.program.convolve import Array
+from sphynx.program.frontend.export.layers import (
+    Given,
+    adaptive_average,
+    adaptive_max,
+    average_pool,
+    convolution,
+    dense,
+    largest,
+    max_pool,
+    mean,
+    norm,
+    product,
+    shape_of,
+    total,
+    transposed_convolution,
+)
 from sphynx.program.frontend.export.lower import Lowering, Way
-
-Given = Mapping[str, Any]
-
-
-def _both(given: Any) -> list[int]:
-    """For rows and columns: ATen takes one number for both."""
-    numbers = [int(n) for n in given] if isinstance(given, Sequence) else [int(given)]
-    return numbers * 2 if len(numbers) == 1 else numbers
-
-
-def _shape(read: Node) -> list[int]:
-    return [int(n) for n in read.meta["val"].shape]
-
-
-def convolution(low: Lowering, node: Node, given: Given) -> str:
-    weight, padding, dilation = given["weight"], given.get("padding", 0), _both(given["dilation"])
-    if isinstance(padding, str):
-        reach = [d * (k - 1) for d, k in zip(dilation, _shape(weight)[2:], strict=True)]
-        before = [n // 2 if padding == "same" else 0 for n in reach]
-        after = [n - n // 2 if padding == "same" else 0 for n in reach]
-    else:
-        before = after = _both(padding)
-    return low.call(
-        node,
-        "Conv",
-        *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
-        strides=_both(given["stride"]),
-        pads=[*before, *after],
-        dilations=dilation,
-        group=int(given["groups"]),
-    )
-
-
-def transposed_convolution(low: Lowering, node: Node, given: Given) -> str:
-    return low.call(
-        node,
-        "ConvTranspose",
-        *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
-        strides=_both(given["stride"]),
-        pads=_both(given["padding"]) * 2,
-        dilations=_both(given["dilation"]),
-        output_padding=_both(given["output_padding"]),
-        group=int(given["groups"]),
-    )
-
-
-def dense(low: Lowering, node: Node, given: Given) -> str:
-    return low.call(node, "Gemm", *(low.use(node, given[key]) for key in ("input", "weight", "bias")), transB=1)
-
-
-def product(low: Lowering, node: Node, given: Given) -> str:
-    """matmul, mm and bmm."""
-    second = given["other"] if "other" in given else given["mat2"]
-    return low.call(node, "MatMul", low.use(node, given["self"]), low.use(node, second))
-
-
-def norm(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
-    channels = _shape(given["input"])[1]
-    weight, bias = (
-        low.use(node, np.full(channels, default) if given[key] is None else given[key])
-        for key, default in (("weight", 1.0), ("bias", 0.0))
-    )
-    statistics = [low.use(node, given.get(key)) for key in ("running_mean", "running_var")]
-    learns = bool(given.get("training")) or not all(statistics)
-    made = low.call(
-        node,
-        "BatchNormalization",
-        low.use(node, given["input"]),
-        weight,
-        bias,
-        *statistics,
-        epsilon=float(given["eps"]),
-        training_mode=int(learns),
-    )
-    return made, "", ""
-
-
-def _pool(low: Lowering, node: Node, kind: str, given: Given, *, outputs: int = 1, **attributes: Any) -> str:
-    kernel = _both(given["kernel_size"])
-    strides = _both(given["stride"]) if given["stride"] else kernel
-    return low.call(
-        node,
-        kind,
-        low.use(node, given["self"]),
-        outputs=outputs,
-        kernel_shape=kernel,
-        strides=strides,
-        pads=_both(given["padding"]) * 2,
-        ceil_mode=int(given["ceil_mode"]),
-        **attributes,
-    )
-
-
-def max_pool(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
-    outputs = 2 if _reads_second(node) else 1
-    made = _pool(low, node, "MaxPool", given, outputs=outputs, dilations=_both(given["dilation"]))
-    return made, f"{made}.1"
-
-
-def _reads_second(node: Node) -> bool:
-    """Whether anything reads the second of its outputs; a node of one output is not asked for others."""
-    return isinstance(node.meta["val"], tuple | list) and any(
-        user.args[1:] == (1,) and bool(user.users) for user in node.users
-    )
-
-
-def adaptive_max(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
-    """A plain pool where its windows are alike."""
-    lengths, sizes = _shape(given["self"])[-2:], _both(given["output_size"])
-    kind, attributes = "MaxPool", {}
-    if any(n % size for n, size in zip(lengths, sizes, strict=True)):
-        kind = "aten.adaptive_max_pool2d"
-    else:
-        kernel = [n // size for n, size in zip(lengths, sizes, strict=True)]
-        attributes = {"kernel_shape": kernel, "strides": kernel}
-    outputs = 2 if _reads_second(node) else 1
-    made = low.call(node, kind, low.use(node, given["self"]), outputs=outputs, **attributes)
-    return made, f"{made}.1"
-
-
-def average_pool(low: Lowering, node: Node, given: Given) -> str:
-    divisor = given.get("divisor_override")
-    counts_pads = int(given["count_include_pad"]) or int(divisor is not None)
-    made = _pool(low, node, "AveragePool", given, count_include_pad=counts_pads)
-    if divisor is None:
-        return made
-    return low.call(node, "Mul", made, low.use(node, np.prod(_both(given["kernel_size"])) / divisor))
-
-
-def adaptive_average(low: Lowering, node: Node, given: Given) -> str:
-    sizes = [int(n) for n in given["output_size"]]
-    shape = tuple(_shape(given["self"]))
-    return low.call(node, "AdaptiveAveragePool", low.use(node, given["self"]), output_size=sizes, shape=shape)
-
-
-def mean(low: Lowering, node: Node, given: Given) -> str:
-    rank = len(_shape(given["self"]))
-    axes = [int(axis) % rank for axis in given.get("dim") or range(rank)]
-    return low.call(
-        node, "ReduceMean", low.use(node, given["self"]), axes=axes, keepdims=int(given.get("keepdim", False))
-    )
-
-
-def total(low: Lowering, node: Node, given: Given) -> str:
-    made = mean(low, node, given)
-    count = given["self"].meta["val"].numel() / node.meta["val"].numel()
-    return low.call(node, "Mul", made, low.use(node, count))
-
-
-def largest(low: Lowering, node: Node, given: Given) -> str:
-    """amax over rows and columns."""
-    x, rank = low.use(node, given["self"]), len(_shape(given["self"]))
-    if sorted(int(axis) % rank for axis in given["dim"]) != [2, 3] or rank != 4:
-        return low.call(node, "Max over other axes than rows and columns", x)
-    made = low.call(node, "GlobalMaxPool", x)
-    return made if given["keepdim"] else low.call(node, "Flatten", made)
 
 
 def _arithmetic(kind: str, *, reverses: bool = False) -> Way:
@@ -203,7 +60,7 @@ def leaky(low: Lowering, node: Node, given: Given) -> str:
 def prelu(low: Lowering, node: Node, given: Given) -> str:
     """One slope, or one for each channel, which ONNX wants to have rows and columns."""
     slope = low.use(node, given["weight"])
-    axes = len(_shape(given["self"])) - 2
+    axes = len(shape_of(given["self"])) - 2
     if slope in low.constants:
         low.constants[slope] = low.constants[slope].reshape(-1, *[1] * axes)
     return low.call(node, "PRelu", low.use(node, given["self"]), slope)
@@ -235,7 +92,7 @@ def join(low: Lowering, node: Node, given: Given) -> str:
 def put(low: Lowering, node: Node, given: Given) -> str:
     """slice_scatter: a map whose slice is another one, as assignments to a part of it become."""
     whole, step = given["self"], int(given["step"])
-    shape = _shape(whole)
+    shape = shape_of(whole)
     axis = int(given["dim"]) % len(shape)
     length = shape[axis]
     first, last, _ = slice(given["start"], given["end"]).indices(length)
@@ -255,7 +112,7 @@ def _part(low: Lowering, node: Node, whole: Node, axis: int, kept: slice) -> str
 
 
 def copied(low: Lowering, node: Node, given: Given) -> str:
-    same_shape = low.is_map(given["src"]) and _shape(given["src"]) == _shape(node)
+    same_shape = low.is_map(given["src"]) and shape_of(given["src"]) == shape_of(node)
     return low.call(node, "Identity" if same_shape else "Copy of another shape", low.use(node, given["src"]))
 
 
@@ -263,7 +120,7 @@ def pad(low: Lowering, node: Node, given: Given) -> str | tuple[str, ...]:
     """Zeros are ONNX's own Pad, which pools look through; other modes only repeat pixels."""
     if given.get("mode", "constant") != "constant":
         return low.move(node, given["self"])
-    amounts, rank = [int(n) for n in given["pad"]], len(_shape(given["self"]))
+    amounts, rank = [int(n) for n in given["pad"]], len(shape_of(given["self"]))
     before, after = [0] * rank, [0] * rank  # ATen begins with the last axis
     for number in range(len(amounts) // 2):
         before[rank - 1 - number], after[rank - 1 - number] = amounts[2 * number : 2 * number + 2]
@@ -276,7 +133,7 @@ def bilinear(low: Lowering, node: Node, given: Given) -> str:
     if scales:
         inputs = ["", low.use(node, np.array([1.0, 1.0, *map(float, scales)]))]
     else:
-        inputs = ["", "", low.use(node, np.array(_shape(node)))]
+        inputs = ["", "", low.use(node, np.array(shape_of(node)))]
     mode = b"align_corners" if given["align_corners"] else b"half_pixel"
     x = low.use(node, _source(given))
     return low.call(node, "Resize", x, *inputs, mode=b"linear", coordinate_transformation_mode=mode)

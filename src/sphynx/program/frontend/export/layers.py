@@ -1,0 +1,167 @@
+"""ATen's layers in ONNX's words: convolutions, products, norms, pools and means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from torch.fx import Node
+
+from sphynx.program.frontend.export.lower import Lowering
+
+Given = Mapping[str, Any]
+
+
+def both(given: Any) -> list[int]:
+    """For rows and columns: ATen takes one number for both."""
+    numbers = [int(n) for n in given] if isinstance(given, Sequence) else [int(given)]
+    return numbers * 2 if len(numbers) == 1 else numbers
+
+
+def shape_of(read: Node) -> list[int]:
+    return [int(n) for n in read.meta["val"].shape]
+
+
+def convolution(low: Lowering, node: Node, given: Given) -> str:
+    weight, padding, dilation = given["weight"], given.get("padding", 0), both(given["dilation"])
+    if isinstance(padding, str):
+        reach = [d * (k - 1) for d, k in zip(dilation, shape_of(weight)[2:], strict=True)]
+        before = [n // 2 if padding == "same" else 0 for n in reach]
+        after = [n - n // 2 if padding == "same" else 0 for n in reach]
+    else:
+        before = after = both(padding)
+    return low.call(
+        node,
+        "Conv",
+        *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
+        strides=both(given["stride"]),
+        pads=[*before, *after],
+        dilations=dilation,
+        group=int(given["groups"]),
+    )
+
+
+def transposed_convolution(low: Lowering, node: Node, given: Given) -> str:
+    return low.call(
+        node,
+        "ConvTranspose",
+        *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
+        strides=both(given["stride"]),
+        pads=both(given["padding"]) * 2,
+        dilations=both(given["dilation"]),
+        output_padding=both(given["output_padding"]),
+        group=int(given["groups"]),
+    )
+
+
+def dense(low: Lowering, node: Node, given: Given) -> str:
+    return low.call(node, "Gemm", *(low.use(node, given[key]) for key in ("input", "weight", "bias")), transB=1)
+
+
+def product(low: Lowering, node: Node, given: Given) -> str:
+    """matmul, mm and bmm."""
+    second = given["other"] if "other" in given else given["mat2"]
+    return low.call(node, "MatMul", low.use(node, given["self"]), low.use(node, second))
+
+
+def norm(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
+    channels = shape_of(given["input"])[1]
+    weight, bias = (
+        low.use(node, np.full(channels, default) if given[key] is None else given[key])
+        for key, default in (("weight", 1.0), ("bias", 0.0))
+    )
+    statistics = [low.use(node, given.get(key)) for key in ("running_mean", "running_var")]
+    learns = bool(given.get("training")) or not all(statistics)
+    made = low.call(
+        node,
+        "BatchNormalization",
+        low.use(node, given["input"]),
+        weight,
+        bias,
+        *statistics,
+        epsilon=float(given["eps"]),
+        training_mode=int(learns),
+    )
+    return made, "", ""
+
+
+def _pool(low: Lowering, node: Node, kind: str, given: Given, *, outputs: int = 1, **attributes: Any) -> str:
+    kernel = both(given["kernel_size"])
+    strides = both(given["stride"]) if given["stride"] else kernel
+    return low.call(
+        node,
+        kind,
+        low.use(node, given["self"]),
+        outputs=outputs,
+        kernel_shape=kernel,
+        strides=strides,
+        pads=both(given["padding"]) * 2,
+        ceil_mode=int(given["ceil_mode"]),
+        **attributes,
+    )
+
+
+def max_pool(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
+    outputs = 2 if _reads_second(node) else 1
+    made = _pool(low, node, "MaxPool", given, outputs=outputs, dilations=both(given["dilation"]))
+    return made, f"{made}.1"
+
+
+def _reads_second(node: Node) -> bool:
+    """Whether anything reads the second of its outputs; a node of one output is not asked for others."""
+    return isinstance(node.meta["val"], tuple | list) and any(
+        user.args[1:] == (1,) and bool(user.users) for user in node.users
+    )
+
+
+def adaptive_max(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
+    """A plain pool where its windows are alike."""
+    lengths, sizes = shape_of(given["self"])[-2:], both(given["output_size"])
+    kind, attributes = "MaxPool", {}
+    if any(n % size for n, size in zip(lengths, sizes, strict=True)):
+        kind = "aten.adaptive_max_pool2d"
+    else:
+        kernel = [n // size for n, size in zip(lengths, sizes, strict=True)]
+        attributes = {"kernel_shape": kernel, "strides": kernel}
+    outputs = 2 if _reads_second(node) else 1
+    made = low.call(node, kind, low.use(node, given["self"]), outputs=outputs, **attributes)
+    return made, f"{made}.1"
+
+
+def average_pool(low: Lowering, node: Node, given: Given) -> str:
+    divisor = given.get("divisor_override")
+    counts_pads = int(given["count_include_pad"]) or int(divisor is not None)
+    made = _pool(low, node, "AveragePool", given, count_include_pad=counts_pads)
+    if divisor is None:
+        return made
+    return low.call(node, "Mul", made, low.use(node, np.prod(both(given["kernel_size"])) / divisor))
+
+
+def adaptive_average(low: Lowering, node: Node, given: Given) -> str:
+    sizes = [int(n) for n in given["output_size"]]
+    shape = tuple(shape_of(given["self"]))
+    return low.call(node, "AdaptiveAveragePool", low.use(node, given["self"]), output_size=sizes, shape=shape)
+
+
+def mean(low: Lowering, node: Node, given: Given) -> str:
+    rank = len(shape_of(given["self"]))
+    axes = [int(axis) % rank for axis in given.get("dim") or range(rank)]
+    return low.call(
+        node, "ReduceMean", low.use(node, given["self"]), axes=axes, keepdims=int(given.get("keepdim", False))
+    )
+
+
+def total(low: Lowering, node: Node, given: Given) -> str:
+    made = mean(low, node, given)
+    count = given["self"].meta["val"].numel() / node.meta["val"].numel()
+    return low.call(node, "Mul", made, low.use(node, count))
+
+
+def largest(low: Lowering, node: Node, given: Given) -> str:
+    """amax over rows and columns."""
+    x, rank = low.use(node, given["self"]), len(shape_of(given["self"]))
+    if sorted(int(axis) % rank for axis in given["dim"]) != [2, 3] or rank != 4:
+        return low.call(node, "Max over other axes than rows and columns", x)
+    made = low.call(node, "GlobalMaxPool", x)
+    return made if given["keepdim"] else low.call(node, "Flatten", made)
