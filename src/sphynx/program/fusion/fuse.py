@@ -20,6 +20,7 @@ import numpy as np
 
 from sphynx.program.fusion.affine import Floats, Node, Reads, Window, compose, consolidated, used_taps
 from sphynx.program.fusion.kernel_axis import Sliding
+from sphynx.program.fusion.outline import compose_outline
 from sphynx.program.fusion.selection import Selection
 from sphynx.program.fusion.terms import Crop, merged_terms
 from sphynx.program.fusion.window_sums import Spans, SummedAxis, summed_axis, summed_taps
@@ -81,9 +82,9 @@ class Fuser:
         return self.as_tensor(node, name) if name in self._cuts else node
 
     def convolve(self, node: Node, weights: Floats, window: Window, groups: int = 1) -> Node:
-        channels = len(weights)
-        weights = used_taps(weights) if self.is_outline else ungrouped(weights, groups)
-        return compose(self.settled(node), weights, window, channels, groups)
+        taps = used_taps(weights) if self.is_outline else ungrouped(weights, groups)
+        composed = compose_outline if self.is_outline else compose
+        return composed(self.settled(node), taps, window, len(weights), groups)
 
     def scale(self, node: Node, factor: Floats, shift: Floats) -> Node:
         """Per channel: batch norm with its statistics fixed, or a bias."""
