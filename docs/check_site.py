@@ -1,4 +1,5 @@
-"""Whether the built site can be read without a network: no page, style or script loads anything from elsewhere.
+"""Whether the built site can be read, and without a network: no page, style or script loads anything from elsewhere, and
+no fence of a code block is left as text, as the site's Markdown does with one whose language it does not understand.
 
 python docs/check_site.py out/site
 """
@@ -37,10 +38,18 @@ def foreign_parts(site: Path) -> list[str]:
     return found
 
 
+def unread_fences(site: Path) -> list[str]:
+    return [
+        f"{file.relative_to(site)}: a code block's fence is shown as text"
+        for file in sorted(site.rglob("*.html"))
+        if "```" in file.read_text()
+    ]
+
+
 def main() -> None:
     site = Path(sys.argv[1])
     pages = len(list(site.rglob("*.html")))
-    found = foreign_parts(site)
+    found = [*foreign_parts(site), *unread_fences(site)]
     print("\n".join(found) or f"{pages} pages, nothing is loaded from elsewhere")
     sys.exit(1 if found or not pages else 0)
 

@@ -1,6 +1,6 @@
 """The commands of docs/getting-started.md, as they are written there, with a smaller network and free ports.
 
-Blocks marked `sh test` are run in order in one folder. A line that ends with `&` is the server: the test waits until it
+Blocks marked `sh` are run in order in one folder. A line that ends with `&` is the server: the test waits until it
 says that it serves, as a reader would, and `kill %1` ends it.
 """
 
@@ -23,7 +23,7 @@ from tests.warm_process import Warm
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "getting-started.md"
-BLOCK = re.compile(r"^```sh test\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ADDRESS = "127.0.0.1:7443"
 SMALLER = {
     "--relu-budget 500": "--relu-budget 256 --set training.epochs=1",

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.warm_process import Warm
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```(python|sh)( test)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
@@ -23,7 +23,7 @@ def run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
 
 
 def test_the_page_from_top_to_bottom(tmp_path: Path, warm: Warm) -> None:
-    blocks = [(kind, text) for kind, mark, text in BLOCK.findall((ROOT / "docs" / "python.md").read_text()) if mark]
+    blocks = BLOCK.findall((ROOT / "docs" / "python.md").read_text())
     assert [kind for kind, _ in blocks].count("python") == 5
     for text in (text for kind, text in blocks if kind == "sh"):
         run(["bash", "-e", "-c", text], tmp_path, warm.environment)
@@ -32,7 +32,7 @@ def test_the_page_from_top_to_bottom(tmp_path: Path, warm: Warm) -> None:
 
 
 def test_the_readme(tmp_path: Path, warm: Warm) -> None:
-    shell, python = (text for _, _, text in BLOCK.findall((ROOT / "README.md").read_text()))
+    shell, python = (text for _, text in BLOCK.findall((ROOT / "README.md").read_text()))
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     assert "&\n" in shell  # the server is just starting when it is asked
