@@ -1,5 +1,5 @@
-"""Whether the built site can be read, and without a network: no page, style or script loads anything from elsewhere, and
-no fence of a code block is left as text, as the site's Markdown does with one whose language it does not understand.
+"""Whether the built site can be read, and without a network: no page, style or script loads anything from elsewhere,
+and no fence of a code block is left as text, as the site's Markdown does with one of an unknown language.
 
 python docs/check_site.py out/site
 """

@@ -22,30 +22,34 @@ HEADER = """# The zoo
 torchvision's networks as they come, compiled and asked privately. `make zoo` runs them and writes this page
 (`benchmarks/zoo.py`; it needs `pip install --no-deps torchvision==0.28.0`); each row is a file in `results/zoo`.
 
-Unless a row says otherwise weights are random: batch norms are estimated on pictures of gratings, and the last layer,
-of ten classes, is fitted to them. Then *same class* says how often the integer program answers as the float network
-does, on 100 further pictures; accuracies would mean nothing. Networks *trained on CIFAR-100*, enlarged to 64x64
-(`benchmarks/zoo_train.py`), are asked about 1,000 of its test images. *Exact*: the private logits of one picture equal
-the integer oracle's, bit for bit, so a private answer has the integer program's accuracy. *Logit error* is by rounding,
-*approximated* by smooth functions that became piecewise linear (`--approximate`), both relative to the logits' spread.
-Seconds and bytes are of that one inference, both parties in one process, and *peak* is all of its memory, compiler and
-float network included. **The machine was shared with other heavy work, so times are upper bounds**: compare counts.
+Unless a note below the table says otherwise weights are random: batch norms are estimated on pictures of gratings,
+and the last layer, of ten classes, is fitted to them. Then *same class* says how often the integer program answers as
+the float network does, on 100 further pictures; accuracies would mean nothing. Networks *trained on CIFAR-100*,
+enlarged to 64x64 (`benchmarks/zoo_train.py`), are asked about 1,000 of its test images. *Exact*: the private logits
+of one picture equal the integer oracle's, bit for bit, so a private answer has the integer program's accuracy. *Logit
+error* is by rounding, *approximated* by smooth functions that became piecewise linear (`--approximate`), both
+relative to the logits' spread. Seconds and bytes are of that one inference, both parties in one process, and *peak*
+is all of its memory, compiler and float network included. **The machine was shared with other heavy work, so times
+are upper bounds**: compare counts.
 
 | network | size | ReLUs | comparisons | truncations | HE products | ring | weights | logit error | approximated | \
-same class | exact | ReLUs by | offline s | online s | offline MB | online MB | compile s | peak GB | note |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+same class | exact | ReLUs by | offline s | online s | offline MB | online MB | compile s | peak GB |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
 def page() -> str:
-    lines = []
+    lines, notes = [], []
     for entry in ZOO:
         file = RESULTS / f"{entry.name}.json"
-        if file.is_file():
-            lines.append(_line(Row.from_json(json.loads(file.read_text()), str(file))))
-        else:
-            lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 17)
-    return HEADER + "\n".join(lines) + "\n"
+        if not file.is_file():
+            lines.append(f"| {entry.network} | {entry.size} | not run |" + " |" * 16)
+            continue
+        row = Row.from_json(json.loads(file.read_text()), str(file))
+        lines.append(_line(row))
+        if note := _note(row):
+            notes.append(f"- {row.network} at {row.size}x{row.size}: {note}")
+    return HEADER + "\n".join([*lines, "", *notes]) + "\n"
 
 
 def _line(row: Row) -> str:
@@ -69,7 +73,6 @@ def _line(row: Row) -> str:
         f"{row.online_bytes / 1e6:,.1f}",
         f"{row.compile_seconds:.0f}",
         f"{row.peak_bytes / 1e9:.1f}",
-        _note(row),
     )
     return "| " + " | ".join(map(str, cells)) + " |"
 
