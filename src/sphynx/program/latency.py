@@ -1,12 +1,13 @@
 """Online latency of designs that are not trained yet: from shapes alone, with guessed widths.
 
 The second convolution of a padded stack counts as a link of a chain, everything else as one map per cell. That is what
-the compiler chooses for most cells; fusion/choose.py weighs every joint of a network that is really compiled.
+the compiler chooses for most cells; fusion/choose.py weighs every joint of a network that is really compiled, and of
+streams here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from functools import cache
 
 import torch
@@ -14,10 +15,13 @@ import torch
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.program.backends import Backend
+from sphynx.program.cost.deployment import Deployment
 from sphynx.program.cost.estimate import Estimate, Rates, estimate
 from sphynx.program.cost.link import Link
 from sphynx.program.cost.widths import guess_bits, guess_program
 from sphynx.program.frontend.torch_network import trace
+from sphynx.program.fusion.choose import choose_cuts
+from sphynx.program.fusion.fuse import Fused
 from sphynx.program.quantise import Precision
 from sphynx.space.design import Design
 from sphynx.space.planner import PlanList, least_relus, plan
@@ -36,14 +40,38 @@ class _Stacks(Container[str]):
 
 
 def design_estimate(
-    design: Design | StreamDesign, rates: Rates, link: Link, backend: Backend | None, precision: Precision = Precision()
+    design: Design | StreamDesign,
+    rates: Rates,
+    link: Link,
+    backend: Backend | None,
+    precision: Precision = Precision(),
+    *,
+    cuts: Container[str] | None = None,
 ) -> Estimate:
-    cuts: Container[str] = _Stacks() if isinstance(design, Design) and design.conv_stack == "paper" else ()
-    channels = design.image.channels
-    with torch.no_grad():
-        graph = trace(build_network(design), (0.0,) * channels, (1.0,) * channels, cuts=cuts, outline=True).graph
+    """A stream is cut as the compiler would cut it, unless `cuts` are given."""
+    if isinstance(design, Design):
+        cuts = _Stacks() if design.conv_stack == "paper" else ()
+    elif cuts is None:
+        cuts = stream_cuts(design, link, backend, precision)
+    graph = _outline(design)(cuts).graph
     bits = guess_bits(graph, precision.weight_bits, precision.activation_bits, precision.link_bits)
     return estimate(guess_program(graph, bits, precision.weight_bits), rates, link, backend)
+
+
+def stream_cuts(
+    design: StreamDesign, link: Link, backend: Backend | None, precision: Precision = Precision()
+) -> Container[str]:
+    return choose_cuts(_outline(design), precision, Deployment(backend, link))
+
+
+def _outline(design: Design | StreamDesign) -> Callable[[Container[str]], Fused]:
+    network, channels = build_network(design), design.image.channels
+
+    def outline(cuts: Container[str]) -> Fused:
+        with torch.no_grad():
+            return trace(network, (0.0,) * channels, (1.0,) * channels, cuts=cuts, outline=True)
+
+    return outline
 
 
 def largest_within(
