@@ -57,8 +57,9 @@ def test_every_chart_is_there_once(whole: Report) -> None:
     assert "timeline-1" not in ids  # the second row has no timeline
     for chart in set(ids) - {i for i in ids if i.startswith("skeleton")}:
         assert whole.html.count(f'<figure id="{chart}">') == 1
-    # Two cells each: published ones, those found here, those of three kept CIFAR-100 searches, two of the same name.
-    assert whole.html.count('class="cell"') == len(whole.cells) == 10
+    # Two cells each: published ones, those trained and those found here, those of three kept CIFAR-100 searches, two of
+    # the same name.
+    assert whole.html.count('class="cell"') == len(whole.cells) == 12
 
 
 @pytest.mark.parametrize("width", [NARROW - 24, WIDE])

@@ -8,13 +8,16 @@ import torch
 
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.run.progress import QUIET
+from sphynx.space.cell import cell
 from sphynx.space.design import Design
-from sphynx.space.published_cells import SPHYNX
+from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
 from sphynx.train.loop import Job
 from sphynx.train.recipe import Recipe, load_recipe
 
-DESIGN = Design(SPHYNX, channels=2, depth=2, reduce_positions=(1,), image=Shape(1, 4, 4), classes=3, name="small")
+# Every operation, and an edge from a node to the next.
+CELLS = Genotype(cell("conv3 0, skip 1", "avg_pool 2, dil3 0"), cell("conv3 0, dil3 1", "skip 2, avg_pool 1"))
+DESIGN = Design(CELLS, channels=2, depth=2, reduce_positions=(1,), image=Shape(1, 4, 4), classes=3, name="small")
 
 
 def stripes(n: int, seed: int) -> ImageSet:
