@@ -331,6 +331,9 @@ def test_an_owner_leaves_others_as_much_room_as_it_takes(tmp_path: Path) -> None
             put(store, some_entry(owner=owner))
         except ShareUsedUpError:
             return False
+        except StoreFullError:  # its own one has come meanwhile, and is the last that fits
+            assert owner == "fifth"
+            return False
         return True
 
     with Store(tmp_path / "shared", quota_bytes=12 * size_bytes, shared=True) as store, ThreadPoolExecutor(4) as pool:
