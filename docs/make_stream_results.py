@@ -12,10 +12,12 @@ from statistics import mean, stdev
 from typing import Any
 
 from sphynx.space.files import any_design_from_json
+from sphynx.space.shipped import load_card
 from sphynx.space.stream import StreamDesign
 
 COMPARISON = "sphynx-allocation-comparison/1"
 RESULTS = Path(__file__).parents[1] / "results" / "stream"
+MEASURED = Path(__file__).parents[1] / "results" / "private" / "streams.json"
 
 HEADER = """# Stream networks: every run
 
@@ -68,6 +70,16 @@ test images. "Given" is the start, chosen by hand. Minutes of a search are those
 ALLOCATION_ROWS = """| allocation | stages | ReLUs | search, minutes | held out, % | test, % |
 |---|---|---|---|---|---|"""
 
+PRIVATE = """## Private inference, beside the cells
+
+One picture, two processes over mutual TLS 1.3 on one machine, `{command}`; medians of {repeats}, every result equal to
+the integer oracle's. {machine}. "In the clear" is fp32 on the same cores, batch 1, and x is to the faster of torch and
+ONNX Runtime. Accuracy is that of the packed model on all test images.
+
+| network | accuracy, % | ReLUs by | torch, ms | ONNX Runtime, ms | online, ms | x clear | offline, ms \
+| online MB | offline MB | rounds | CPU online, ms | memory of server, MB |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
+
 TEACHERS = """## Teachers
 
 | data | network | parameters | epochs | test, % | minutes | file |
@@ -93,7 +105,7 @@ def page() -> str:
     parts += [CHOSEN, *(_tried_row(name, runs[name], streams[name]) for name in tried)]
     if compared:
         parts += ["", ALLOCATIONS, *(line for name, one in compared.items() for line in _compared(name, one))]
-    parts += ["", TEACHERS]
+    parts += ["", *_private(json.loads(MEASURED.read_text())), "", TEACHERS]
     for name in runs:
         if name not in streams:
             result = runs[name]["result"]
@@ -151,6 +163,33 @@ def _compared(name: str, one: dict[str, Any]) -> list[str]:
     start = f"`{name}`: start {one['start']}, {one['borders']} borders, {one['recipe']['epochs']} epochs each, "
     seeds = f"mean (and half the range) over up to {max(map(len, alike.values()))} seeds; "
     return [start + seeds + f"{one['minutes']:.1f} minutes in all.", "", ALLOCATION_ROWS, *rows, "", *same]
+
+
+def _private(measured: dict[str, Any]) -> list[str]:
+    rows, machine = measured["rows"], measured["machine"]
+    command = " ".join(measured["source"]["command"])
+    described = f"{machine['architecture']}, {machine['cores']} cores, {', '.join(machine['cpu_features'])}"
+    load = f"load average {machine['load_average'][0]:.1f} at the start"
+    heading = PRIVATE.format(command=command, repeats=rows[0]["repeats"], machine=f"{described}, {load}")
+    return [heading, *(_private_row(row) for row in rows)]
+
+
+def _private_row(row: dict[str, Any]) -> str:
+    times = [1e3 * row[key] for key in ("torch_s", "onnxruntime_s", "online_s")]
+    cells = (
+        row["model"],
+        f"{100 * load_card(row['model'])['evaluation']['accuracy']:.2f}",
+        row["backend"],
+        *(f"{ms:.1f}" for ms in times),
+        f"{row['online_ratio']:.1f}",
+        f"{1e3 * row['offline_s']:.0f}",
+        f"{row['online_bytes'] / 1e6:.2f}",
+        f"{row['offline_bytes'] / 1e6:.1f}",
+        row["rounds"],
+        f"{1e3 * row['online_cpu_s']:.0f}",
+        f"{row['peak_memory_bytes']['server'] / 1e6:,.0f}",
+    )
+    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def _seeds(runs: list[dict[str, Any]], what: str) -> str:
