@@ -32,20 +32,20 @@ from typing import Any, cast
 STARTED = time.monotonic()
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # a pool of threads in this process would not survive a fork
 
-import torch  # noqa: E402
-from paper_list import Planned, planned_runs  # noqa: E402
-from paper_state import pack_results, pack_state, unpack  # noqa: E402
+import torch
+from paper_list import Planned, planned_runs
+from paper_state import pack_results, pack_state, unpack
 
-from sphynx.api.searching import place_reduce_cells, search_cells  # noqa: E402
-from sphynx.api.training import train_network  # noqa: E402
-from sphynx.data.images import Data  # noqa: E402
-from sphynx.data.open import open_data  # noqa: E402
-from sphynx.errors import InterruptedWorkError  # noqa: E402
-from sphynx.run.progress import NORMAL  # noqa: E402
-from sphynx.search.choices import StrategyName  # noqa: E402
-from sphynx.space.design import Design  # noqa: E402
-from sphynx.space.files import AnyDesign  # noqa: E402
-from sphynx.space.micro import MicroDesign  # noqa: E402
+from sphynx.api.searching import place_reduce_cells, search_cells
+from sphynx.api.training import train_network
+from sphynx.data.images import Data
+from sphynx.data.open import open_data
+from sphynx.errors import InterruptedWorkError
+from sphynx.run.progress import NORMAL
+from sphynx.search.choices import StrategyName
+from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign
+from sphynx.space.micro import MicroDesign
 
 RESERVE_SECONDS = 40.0  # for the end: saving and packing
 GRACE_SECONDS = 22.0  # from SIGINT until a run is killed

@@ -12,10 +12,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
 
-from zoo import RESULTS, Row  # noqa: E402 - on the path since the line above
-from zoo_networks import ZOO  # noqa: E402 - the same
+from zoo import RESULTS, Row
+from zoo_networks import ZOO
 
-from sphynx.program.fusion.fit import DEFAULT_KNEES  # noqa: E402 - the same
+from sphynx.program.fusion.fit import DEFAULT_KNEES
 
 HEADER = """# The zoo
 

@@ -111,7 +111,7 @@ def main(descriptor: int) -> None:
     from sphynx.design import timing
 
     timing.ENOUGH_SECONDS = 0.0  # forecasts of the fewest calls
-    typer.Typer.__call__ = lambda app, *words, **options: built_once(app)(*words, **options)  # type: ignore[method-assign]
+    typer.Typer.__call__ = lambda app, *words, **options: built_once(app)(*words, **options)
     built_once(app)
     gc.freeze()
     listener = socket.socket(fileno=descriptor)

@@ -212,7 +212,7 @@ def _watch(board: Board, blow: Blow | None, folder: Path, tell: Callable[..., No
             tell(used=f"{bundle.role} {bundle.bundle_id.hex()}", material=f"{bundle.role} {material.hexdigest()}")
             return infer(self, bundle, *rest)
 
-        party.infer = watched  # type: ignore[method-assign]
+        party.infer = watched
 
 
 def listening() -> socket.socket:

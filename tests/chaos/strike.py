@@ -80,7 +80,7 @@ class Moments:
             opened(self, stream)
             moments._phase = min(moments._phase + 1, len(PHASES))
 
-        Channel.__init__ = counted  # type: ignore[method-assign]
+        Channel.__init__ = counted
         for name in ("_send", "_receive"):
             setattr(Channel, name, self._around(getattr(Channel, name)))
         change = LedgerFile.change
@@ -92,7 +92,7 @@ class Moments:
                 event = moments._begin()
             moments._end(event)
 
-        LedgerFile.change = changed  # type: ignore[method-assign]
+        LedgerFile.change = changed
 
     def _around(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def struck(*arguments: Any) -> Any:

@@ -106,7 +106,7 @@ def test_found_cells_are_ranked_beside_named_ones_that_cannot_win(tmp_path: Path
     assert summary["chosen"] == summary["results"][0]["genotype"]
     with pytest.raises(InputError, match="these cells have N=7, the search has 4"):
         run(*words, "-o", str(tmp_path / "other"), "--rank", str(training), "--beside", "sphynx")
-    with pytest.raises(InputError, match="there is no ranking to add them to"):
+    with pytest.raises(InputError, match="cells to compare with need a ranking"):
         run(*words, "-o", str(tmp_path / "other"), "--beside", file)
 
 

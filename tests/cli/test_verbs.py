@@ -202,7 +202,7 @@ def bad_genotype(**change: object) -> str:
         (["show", "unknown.json"], "unknown operation 'fly'"),
         (["show", "cycle.json"], "cycle"),
         (["show", "missing.json"], "1 incoming edges"),
-        (["reproduce", "nothing"], "no table"),
+        (["reproduce", "nothing"], "is not a table or figure of the paper"),
         (["bench", "core", "--threads", "3"], "'3' is not one of 'all', '1'"),
         (["bench", "core", "--repeats", "0"], "--repeats"),
         (["fly"], "fly"),

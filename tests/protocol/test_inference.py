@@ -157,7 +157,7 @@ def test_set_up_happens_once_and_nothing_repeats() -> None:
             received[-1].append(bytes(message))
             return message
 
-        channel.receive = kept  # type: ignore[method-assign]
+        channel.receive = kept
         for _ in range(2):
             received.append([])
             bundles.append(party.prepare(os.urandom(16), "gmw", 1))
@@ -203,9 +203,9 @@ def test_what_a_party_holds_and_receives_is_uniform() -> None:
                 received.append(receive(size, timeout_s=timeout_s))
                 return received[-1]
 
-            channel.receive = kept  # type: ignore[method-assign]
+            channel.receive = kept
             party.infer(bundle)
-            channel.receive = receive  # type: ignore[method-assign]
+            channel.receive = receive
             views.append((bundle, unpack_ring(np.frombuffer(received[0], np.uint8), width, size)))
         return views
 

@@ -88,7 +88,7 @@ def shortened(channel: Channel, honest_messages: int) -> None:
         Channel.send(channel, message if sent[0] < honest_messages else message[:-1])
         sent[0] += 1
 
-    channel.send = send  # type: ignore[method-assign]
+    channel.send = send
 
 
 @pytest.mark.parametrize(

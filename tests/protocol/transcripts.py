@@ -49,7 +49,7 @@ class _Ear:
             self._sent.setdefault(f"{section.phase} {section.layer}", []).append(message)
             send(*parts)
 
-        channel.send = heard  # type: ignore[method-assign]
+        channel.send = heard
 
     def steps(self) -> list[str]:
         return [

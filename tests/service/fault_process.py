@@ -27,7 +27,7 @@ def inject(phase: str, number: signal.Signals) -> None:
             os.kill(os.getpid(), number)
             threading.Event().wait()  # the signal may first reach another thread: this one does not go on
 
-    Channel.send = send_and_fail  # type: ignore[method-assign]
+    Channel.send = send_and_fail
 
 
 def audit(path: str) -> None:
@@ -39,7 +39,7 @@ def audit(path: str) -> None:
                 file.write(f"{bundle.role} {bundle.bundle_id.hex()}\n")
             return infer(self, bundle, *rest)
 
-        party.infer = audited  # type: ignore[method-assign]
+        party.infer = audited
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def search_cells(
     folder, chosen_device, voice = Path(out), pick_device(device), voice_of(progress)
     if (random_cells or beside) and not rank_recipe:
         raise InputError(
-            "there is no ranking to add them to",
+            "cells to compare with need a ranking",
             where="--random-cells, --beside",
             remedy="Give --rank fast, or neither.",
         )

@@ -89,7 +89,7 @@ class OnlineMessages:
 
 
 def turns(openings: int) -> int:
-    """Messages of either party for so many openings."""
+    """The messages that each party sends for `openings` openings."""
     return openings // 2 + 1
 
 

@@ -45,7 +45,7 @@ class Deletions:
 
 def _delete(paths: list[Path]) -> None:
     """Those that stay in the list are still to be deleted."""
-    with contextlib.suppress(IndexError):  # there is no further one
+    with contextlib.suppress(IndexError):  # none is left
         while True:
             path = paths.pop()
             with contextlib.suppress(OSError):  # one that stays must not keep the others; the next start names it
