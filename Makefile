@@ -10,7 +10,9 @@ TOOLS := $(VENV)/.extra-dev
 PYTHON ?= python3
 MINUTES ?= 5
 CORE_SOURCES := $(shell find core -name '*.cpp' -o -name '*.h')
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --durations=8
+# One worker more than cores: a third of the time of `-n auto` was tests that waited for processes and sockets.
+WORKERS ?= $(shell expr $$(nproc) + 1)
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=8
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" cmake
 

@@ -30,7 +30,9 @@ ReluBackends = Annotated[str, typer.Option("--relu", help="gc, gmw or both.")]
 Links = Annotated[
     str, typer.Option("--link", help="loopback, lan, wan, or a round trip and a bandwidth, such as 20ms,200mbit.")
 ]
-UntrainedStack = Annotated[ConvStack, typer.Option("--conv-stack", help="Image size of --untrained networks.")]
+UntrainedStack = Annotated[
+    ConvStack, typer.Option("--conv-stack", help="Structure of conv3 and conv5 in --untrained networks.")
+]
 Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Medians are over this many inferences.")]
 
 

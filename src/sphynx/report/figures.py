@@ -184,8 +184,9 @@ def _by_teacher(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> list
 def _by_protocol(
     timed: Sequence[tuple[BenchEntry[PrivateTimes], TrainingRun, float]], present: Mapping[str, Any]
 ) -> list[Series]:
-    """A colour for each way to do ReLUs, a mark for each link; stream networks, where there are others, are dashed."""
-    mark_of = dict(zip(dict.fromkeys(row.values.link for row, _, _ in timed), cycle(OWN_MARKS), strict=False))
+    """A colour for each way to do ReLUs, a mark for each link and family; streams beside others are dashed."""
+    kinds = dict.fromkeys((row.values.link, _family(run)) for row, run, _ in timed)
+    mark_of = dict(zip(kinds, cycle(OWN_MARKS), strict=False))
     backends = dict.fromkeys(row.values.backend for row, _, _ in timed)
     role_of = dict(zip(backends, cycle(OWN_ROLES), strict=False))
     families = dict.fromkeys(_family(run) for _, run, _ in timed)
@@ -199,7 +200,7 @@ def _by_protocol(
             points = [Point(seconds, run.accuracy or 0.0, _timed_tip(row, run, present)) for row, run, seconds in own]
             who = family if len(families) > 1 else "ours"
             streams = len(families) > 1 and family == STREAMS
-            role, mark = role_of[first.backend], mark_of[first.link]
+            role, mark = role_of[first.backend], mark_of[first.link, family]
             points.sort(key=lambda p: p.x)
             found.append(Series(f"{who}, {protocol}", points, role, mark, dashed=streams))
     return found
