@@ -15,6 +15,7 @@ from torch.nn import functional
 from sphynx.program.compile import compile_walk
 from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.frontend.operators.network import OperatorNetwork
+from sphynx.program.fusion.fuse import truncated_joint
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Truncate
 from sphynx.program.quantise import Precision
@@ -31,13 +32,14 @@ def exported(network: nn.Module, path: Path, *, dtype: torch.dtype = torch.float
 
 
 def assert_equal(network: nn.Module, tmp_path: Path) -> Graph:
-    """With no cuts and with all; the outline has the same steps."""
+    """With no cuts, with all, and with all truncated (by no bits yet); the outline has the same steps."""
     found = read_network(exported(with_statistics(network), tmp_path / "network.onnx"))
     pixels = np.random.default_rng(0).integers(0, 256, (3, *IMAGE))
     with torch.no_grad():
         expected = network(torch.from_numpy(pixels / 255)).numpy()
     mean, std = (0.0,) * 3, (1.0,) * 3
-    for cuts in ((), found.trace(mean, std, outline=True).joints):
+    joints = found.trace(mean, std, outline=True).joints
+    for cuts in ((), joints, tuple(map(truncated_joint, joints))):
         fused = found.trace(mean, std, cuts=cuts)
         assert fused.graph == found.trace(mean, std, cuts=cuts, outline=True).graph
         got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)

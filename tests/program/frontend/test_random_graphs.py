@@ -1,6 +1,6 @@
-"""Random small networks over all operators: read both ways and fused, they equal torch in double precision (1e-9)."""
+"""Random small networks over all operators, read both ways: fused and cut they equal torch, in doubles (1e-9)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch.nn import functional
 from sphynx.program.frontend.export.module import read_module
 from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.frontend.operators.network import OperatorNetwork
+from sphynx.program.fusion.fuse import truncated_joint
 from sphynx.program.interpret import evaluate
 from sphynx.space.tally import Shape
 from tests.program.frontend.test_onnx_operators import exported
@@ -116,9 +117,13 @@ def networks(draw: Draw) -> nn.Module:
     return with_statistics(nn.Sequential(*layers, nn.Flatten(), nn.Linear(x[0].numel(), 3))).double().eval()
 
 
-def logits(network: OperatorNetwork, pixels: np.ndarray) -> np.ndarray:
-    fused = network.trace((0.0,) * 3, (1.0,) * 3)
-    return evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None).reshape(len(pixels), -1)
+def logits(network: OperatorNetwork, pixels: np.ndarray) -> Iterator[np.ndarray]:
+    """Fused, cut at every joint, and cut and truncated (by no bits yet) at every joint."""
+    mean, std = (0.0,) * 3, (1.0,) * 3
+    joints = network.trace(mean, std, outline=True).joints
+    for cuts in ((), joints, tuple(map(truncated_joint, joints))):
+        fused = network.trace(mean, std, cuts=cuts)
+        yield evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None).reshape(len(pixels), -1)
 
 
 PADDING_ALONE = nn.Sequential(  # the convolution's outputs read nothing else
@@ -148,7 +153,6 @@ def read_both_ways(network: nn.Module, tmp_path: Path) -> None:
     with torch.no_grad():
         expected = network(torch.from_numpy(pixels / 255)).numpy()
     bound = 1e-9 * (1 + np.abs(expected).max())
-    by_export = logits(read_module(network, Shape(*IMAGE)), pixels)
-    assert np.abs(by_export - expected).max() < bound
-    by_onnx = logits(read_network(exported(network, tmp_path / "network.onnx")), pixels)
-    assert np.abs(by_onnx - expected).max() < bound
+    read = read_module(network, Shape(*IMAGE)), read_network(exported(network, tmp_path / "network.onnx"))
+    for found in read:
+        assert all(np.abs(got - expected).max() < bound for got in logits(found, pixels))

@@ -153,6 +153,11 @@ CASES: dict[str, nn.Module] = {
     "shuffle": nn.Sequential(Call(shuffle), nn.Conv2d(4, 4, 3, groups=2)),
     "shuffle before relu": nn.Sequential(nn.Conv2d(4, 4, 3), Call(shuffle), nn.ReLU(), Call(shuffle)),
     "halves": Call(halves, conv=nn.Conv2d(2, 2, 3, padding=1)),
+    "both halves of a convolution": Call(
+        lambda m, x: torch.cat([m.conv(half) for half in m.front(x).split(2, 1)], 1),
+        front=nn.Conv2d(4, 4, 3, padding=1),
+        conv=nn.Conv2d(2, 3, 3),
+    ),
     "transposed axes": Call(lambda _, x: x.permute(0, 2, 3, 1)),
     "columns before rows": Call(lambda m, x: m.conv(x.transpose(2, 3)), conv=nn.Conv2d(4, 2, 3)),
     "pads": Call(lambda m, x: m.conv(functional.pad(x, (1, 2, 0, 1))), conv=nn.Conv2d(4, 2, 3)),

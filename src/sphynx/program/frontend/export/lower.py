@@ -109,9 +109,9 @@ class Lowering:
             return [array.numpy().astype(np.int64) for array in ([made] if isinstance(made, Tensor) else made)]
 
         value = node.meta["val"]
-        count = 1 if isinstance(value, Tensor) else len(value)
-        keeps_all = count == 1 and value.numel() == source.meta["val"].numel()
-        return self.rearrange(node, source, moved, count, keeps_all=keeps_all)
+        parts = [value] if isinstance(value, Tensor) else value
+        keeps_all = sum(part.numel() for part in parts) == source.meta["val"].numel()
+        return self.rearrange(node, source, moved, len(parts), keeps_all=keeps_all)
 
     def rearrange(
         self, node: Node, source: Node, moved: Moved, count: int = 1, *, keeps_all: bool = False

@@ -96,8 +96,8 @@ def _of_maps(graph: OperatorGraph) -> list[Operation]:
 def _joints(graph: OperatorGraph) -> set[str]:
     """Values that a convolution or dense layer reads, that a join places beside others, or that a sum or a batch norm
     reads beside another operation: fused, each would compute them again, as every layer of a DenseNet all before it.
-    What only moves, pads or joins them is looked through."""
-    moving = ("Flatten", "Reshape", "Pad", "Identity", "Dropout", "Squeeze", "Unsqueeze", "Transpose", "Cast")
+    What only moves, pads, splits or joins them is looked through: the parts of a split are one map, with one joint."""
+    moving = ("Flatten", "Reshape", "Pad", "Identity", "Dropout", "Squeeze", "Unsqueeze", "Transpose", "Cast", "Split")
     readers = Counter(name for operation in graph.operations for name in {*operation.inputs})
     found: set[str] = set()
     for operation in reversed(graph.operations):
@@ -106,8 +106,8 @@ def _joints(graph: OperatorGraph) -> set[str]:
         elif operation.kind == "Concat":
             found.discard(operation.outputs[0])
             found.update(operation.inputs)
-        elif operation.outputs[0] in found and (operation.kind in moving or operation.attributes.get("keeps_all")):
-            found.remove(operation.outputs[0])
+        elif found & {*operation.outputs} and (operation.kind in moving or operation.attributes.get("keeps_all")):
+            found.difference_update(operation.outputs)
             found.add(operation.inputs[0])
         elif operation.kind in ("BatchNormalization", "Add", "Sub", "Sum"):
             found.update(name for name in operation.inputs if readers[name] > 1)
