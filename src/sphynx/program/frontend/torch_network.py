@@ -18,8 +18,9 @@ from sphynx.network.stream import StreamNetwork
 from sphynx.program.frontend.torch_layers import array_of, fixed_norm, kernel_of
 from sphynx.program.frontend.torch_stream import walk_stream
 from sphynx.program.fusion.affine import Node, Window
-from sphynx.program.fusion.fuse import Fused, Fuser, adaptive_spans, sliding_spans
+from sphynx.program.fusion.fuse import Fused, Fuser
 from sphynx.program.fusion.nonlinear import Run, maximum, pools_first
+from sphynx.program.fusion.window_sums import adaptive_spans, sliding_spans
 from sphynx.space.cell import INPUT_NODES
 from sphynx.space.tally import windows
 

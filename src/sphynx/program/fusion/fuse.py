@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from math import lcm, prod
+from math import prod
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from sphynx.program.fusion.kernel_axis import Sliding
 from sphynx.program.fusion.outline import compose_outline
 from sphynx.program.fusion.selection import Selection
 from sphynx.program.fusion.terms import Crop, merged_terms
-from sphynx.program.fusion.window_sums import Spans, SummedAxis, summed_axis, summed_taps
+from sphynx.program.fusion.window_sums import Spans, SummedAxis, span_weights, summed_axis, summed_taps
 from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Gate, Graph, Linear, Pool, Relu, Square, Step, Truncate
 from sphynx.program.steps import made_shape
 from sphynx.program.weights import ungrouped
@@ -101,8 +101,8 @@ class Fuser:
 
     def average(self, node: Node, rows: Spans, columns: Spans, name: str, *, whole: int = 0) -> Node:
         """The mean over windows; `whole` is the divisor of all of them where padding counts as pixels."""
-        row_factors, row_divisor = ((1,) * len(rows), 1) if whole else _weights_of_spans(rows)
-        column_factors, column_divisor = ((1,) * len(columns), 1) if whole else _weights_of_spans(columns)
+        row_factors, row_divisor = ((1,) * len(rows), 1) if whole else span_weights(rows)
+        column_factors, column_divisor = ((1,) * len(columns), 1) if whole else span_weights(columns)
         divisor = whole or row_divisor * column_divisor
         windows = (rows, row_factors), (columns, column_factors)
         node = self.settled(node)
@@ -333,21 +333,3 @@ def truncated_joint(name: str) -> str:
 def _is_dense(reads: Reads) -> bool:
     """Whether it slides over every element of its source."""
     return all(isinstance(axis, Sliding) and axis.stride == 1 for axis in (reads.rows, reads.columns))
-
-
-def sliding_spans(length: int, kernel: int, stride: int, before: int, count: int) -> Spans:
-    """What each of the windows sees of an axis that is padded before its first element."""
-    starts = (stride * number - before for number in range(count))
-    return tuple((max(0, start), min(length, start + kernel)) for start in starts)
-
-
-def adaptive_spans(length: int, parts: int) -> Spans:
-    """What each of so many windows sees of an axis; they overlap where their number does not divide it."""
-    return tuple((n * length // parts, -(-(n + 1) * length // parts)) for n in range(parts))
-
-
-def _weights_of_spans(spans: Spans) -> tuple[tuple[int, ...], int]:
-    """Whole factors that make every window weigh the same, and their common divisor: 3, 2 with 6 for a cut 3x3."""
-    lengths = [last - first for first, last in spans]
-    divisor = lcm(*lengths)
-    return tuple(divisor // length for length in lengths), divisor

@@ -1,4 +1,4 @@
-"""The mean over windows of a convolution's outputs, as a linear map of window sums of what the convolution reads.
+"""Windows of an axis; the mean over them of a convolution's outputs, as a linear map of sums of what it reads.
 
 Each tap of the kernel meets a run of source positions while the outputs of a window go by; the run's sum is a public
 map. So a mean behind a convolution needs no tensor in between: the kernel stays as it is, and reads sums, one for each
@@ -8,6 +8,7 @@ pair of a window and a tap.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lcm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,24 @@ from sphynx.program.fusion.kernel_axis import Axis, Fixed, Sliding
 
 Floats = NDArray[np.float64]
 Spans = tuple[tuple[int, int], ...]
+
+
+def sliding_spans(length: int, kernel: int, stride: int, before: int, count: int) -> Spans:
+    """What each of the windows sees of an axis that is padded before its first element."""
+    starts = (stride * number - before for number in range(count))
+    return tuple((max(0, start), min(length, start + kernel)) for start in starts)
+
+
+def adaptive_spans(length: int, parts: int) -> Spans:
+    """What each of so many windows sees of an axis; they overlap where their number does not divide it."""
+    return tuple((n * length // parts, -(-(n + 1) * length // parts)) for n in range(parts))
+
+
+def span_weights(spans: Spans) -> tuple[tuple[int, ...], int]:
+    """Whole factors that make every window weigh the same, and their common divisor: 3, 2 with 6 for a cut 3x3."""
+    lengths = [last - first for first, last in spans]
+    divisor = lcm(*lengths)
+    return tuple(divisor // length for length in lengths), divisor
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from sphynx.program.frontend.operators.value import Pads, Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.frontend.operators.windows import Slide, pads_nothing, pool_slides, slides
 from sphynx.program.fusion.affine import Floats, Node, Window
-from sphynx.program.fusion.fuse import adaptive_spans, sliding_spans
 from sphynx.program.fusion.select import select
+from sphynx.program.fusion.window_sums import adaptive_spans, sliding_spans
 from sphynx.program.ir import MAX_EXTENT, NOTHING
 from sphynx.space.tally import Shape
 
