@@ -49,9 +49,10 @@ def design_estimate(
     cuts: Container[str] | None = None,
 ) -> Estimate:
     """A stream is cut as the compiler would cut it, unless `cuts` are given."""
-    if isinstance(design, Design):
+    if cuts is None and isinstance(design, Design):
         cuts = _Stacks() if design.conv_stack == "paper" else ()
     elif cuts is None:
+        assert isinstance(design, StreamDesign)
         cuts = stream_cuts(design, link, backend, precision)
     graph = _outline(design)(cuts).graph
     bits = guess_bits(graph, precision.weight_bits, precision.activation_bits, precision.link_bits)
