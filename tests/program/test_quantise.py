@@ -29,6 +29,7 @@ from sphynx.program.compile import (
 )
 from sphynx.program.convolve import Array
 from sphynx.program.frontend.torch_network import trace
+from sphynx.program.fusion.fuse import truncated_joint
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Relu, Step
 from sphynx.program.measure import measure
@@ -36,6 +37,7 @@ from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised, quantis
 from sphynx.space.cell import cell
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
+from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 from tests.program.networks import MEAN, STD, normalised, random_network
 from tests.space.strategies import designs
@@ -129,6 +131,22 @@ def test_ranges_and_weights_are_as_stated() -> None:
     weights = [array for name, array in made.weights.items() if not name.endswith("bias")]
     assert all(array.dtype == np.int8 and np.abs(array.astype(int)).max() <= 127 for array in weights)
     assert worst_case(program, made.weights)["logits"] >= largest["logits"]
+
+
+def test_links_of_a_chain_have_their_own_bits_and_what_is_truncated_has_all() -> None:
+    design = StreamDesign((Stage(4, (2,)), Stage(6, (3, 2))), Shape(1, 8, 8), 3)
+    cuts = ["stages.1.0.stream", truncated_joint("stages.1.1.stream")]
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 1, 8, 8), np.uint8)
+    with torch.no_grad():
+        cut = trace(random_network(design), MEAN[:1], STD[:1], cuts=cuts)
+    made = quantise(measure(cut, pixels), Precision(10, 12, 6))
+    used = {
+        step.name: max(int(np.abs(made.weights[step.weight_name(n)]).max()) for n in range(len(step.terms)))
+        for step in made.program.linears
+    }
+    assert "stages.1.1.stream.map" in used
+    for name, largest in used.items():
+        assert largest.bit_length() + 1 == (6 if name == "stages.1.0.stream" else 10), name
 
 
 @settings(max_examples=10)

@@ -25,7 +25,7 @@ def payload_bytes(traffic: Traffic) -> int:
 @pytest.mark.parametrize("with_square", [False, True])
 @pytest.mark.parametrize(("seed", "batch"), [(1, 1), (2, 1), (1, 3)])
 @pytest.mark.parametrize("make", [random_case, random_public_case])
-def test_online_bytes_are_exact(
+def test_online_bytes_and_messages_are_exact(
     make: Callable[..., Case], seed: int, batch: int, with_square: bool, backend: Backend
 ) -> None:
     case = make(seed, images=batch, with_square=with_square)
@@ -43,11 +43,18 @@ def test_online_bytes_are_exact(
 
     _, record = run_parties(server, client)
     counted = {(section.phase, section.layer): payload_bytes(part) for section, part in record.traffic.items()}
+    messages = {
+        (section.phase, section.layer): part.sent_messages + part.received_messages
+        for section, part in record.traffic.items()
+    }
     costs = dict(activation_costs(program, batch))
     for name, cost in costs.items():
         relu_bytes = cost.gc_online_bytes if backend == "gc" else cost.gmw_online_bytes
         others = cost.square_online_bytes + cost.truncation_online_bytes + cost.gate_online_bytes
         assert counted["online", name] == relu_bytes + others
+        relu_messages = cost.gc_messages if backend == "gc" else cost.gmw_messages
+        others = cost.square_messages + cost.truncation_messages + cost.gate_messages
+        assert messages["online", name] == relu_messages + others
     assert counted["online", INPUT] == packed_bytes(batch * program.image.size, program.ring_bits)
     if batch == 1:
         found = estimate(program, REFERENCE, LINKS["lan"], backend).total
