@@ -200,7 +200,7 @@ def test_a_full_disk_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(weights, "save_file", full)
     with pytest.raises(InputError, match="No space left") as refusal:
         compiled_folder("small", print, models)
-    assert "Make room" in refusal.value.remedy
+    assert "Free disk space" in refusal.value.remedy
 
 
 def test_without_a_home_the_remedy_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,7 @@ def test_json_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not JSON"):
         folder.read_json("result.json")
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot make the run folder"):
+    with pytest.raises(InputError, match="cannot create the run folder"):
         RunFolder(tmp_path / "file" / "run")
 
 

@@ -24,7 +24,7 @@ def test_who_drops_what_was_prepared_has_still_had_it(scene: Scene) -> None:
     prepare(scene, "alice", 1)
     prepare(scene, "alice", 1, batch=3)
     shutil.rmtree(scene.client_state)  # the next connection tells the server to drop them
-    with pytest.raises(PeerGaveUpError, match="prepare for 5 images per hour, this one did for 4") as refused:
+    with pytest.raises(PeerGaveUpError, match="prepare for 5 images per hour, this one has prepared for 4") as refused:
         prepare(scene, "alice", 2)
     assert "serve --pool, --quota, --hourly" in refused.value.remedy
     assert scene.states(scene.server.state) == ["discarded", "discarded"]  # nothing was begun

@@ -224,7 +224,7 @@ def test_limits_of_a_client(served: Scene) -> None:
     ):
         client.prepare(5, relu="gmw")
     assert "fewer" in refused.value.remedy and "serve --pool" in refused.value.remedy
-    with served.client() as client, pytest.raises(PeerGaveUpError, match="batches go up to"):
+    with served.client() as client, pytest.raises(PeerGaveUpError, match="a batch has at most"):
         client.prepare(1, batch=17)
     channels = [hello(served)[0] for _ in range(Limits().connections_per_client)]
     with pytest.raises(PeerGaveUpError, match="too many connections"):

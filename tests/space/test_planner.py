@@ -52,7 +52,7 @@ def test_the_one_network_of_the_paper_that_is_not_the_default_is_listed_and_said
     plans = plan(CIFAR, 230_400, 0.05)
     assert (15, 15) in {(found.channels, found.depth) for found in plans.plans}
     assert plans.chosen.depth == 10
-    assert "but its largest on CIFAR-100 (C=15, D=15)" in plans.reason
+    assert "except its largest on CIFAR-100 (C=15, D=15)" in plans.reason
 
 
 @settings(max_examples=15)
@@ -82,7 +82,7 @@ def test_the_list_is_complete(budget: int, tolerance: float, stem: str) -> None:
 def test_a_budget_nothing_meets_names_the_nearest() -> None:
     with pytest.raises(InputError, match="give 10 ReLUs") as caught:
         plan(CIFAR, 10, 0.05)
-    assert "3,072 (C=1, D=3): take it as the budget." in caught.value.remedy  # no tolerance reaches it
+    assert "3,072 (C=1, D=3): use it as the budget." in caught.value.remedy  # no tolerance reaches it
 
 
 @pytest.mark.parametrize(("size", "budget"), [(32, 3_600), (33, 4_000), (96, 50_000), (7, 100)])

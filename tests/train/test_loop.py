@@ -134,7 +134,7 @@ def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:
 def test_weights_of_another_design_are_refused(tmp_path: Path) -> None:
     train(job(tmp_path, epochs=1))
     save_design(dataclasses.replace(DESIGN, channels=3), tmp_path / "design.json")
-    with pytest.raises(InputError, match=r"model\.safetensors: the weights belong to another design"):
+    with pytest.raises(InputError, match=r"model\.safetensors: the weights do not belong to the design"):
         load_model(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"short")
     with pytest.raises(InputError, match="cannot be read"):

@@ -29,7 +29,8 @@ def allocate(
     method: Annotated[
         Method,
         typer.Option(
-            "--method", help="gumbel: one network per candidate, sampled. gates: one wide network, channels closed."
+            "--method",
+            help="gumbel: one network per candidate, sampled. gates: one wide network, whose channels are closed.",
         ),
     ] = "gumbel",
     relu_budget: Annotated[
@@ -45,25 +46,26 @@ def allocate(
         Path | None, typer.Option("--prices", help="A table of `sphynx estimate DESIGN --prices FILE`.")
     ] = None,
     multiple: Annotated[
-        int, typer.Option("--multiple", min=1, help="Channels of larger blocks in multiples of this: 8 on a GPU.")
+        int,
+        typer.Option("--multiple", min=1, help="Round the channels of larger blocks to multiples of this: 8 on a GPU."),
     ] = 1,
     recipe: opt.RecipeOption = AUTO,
     training: Annotated[
         str,
         typer.Option(
             "--training",
-            help="A training recipe with a teacher's views, such as frontier: weights learn by it; the allocation from "
-            "images that it holds out. Its settings are --set training.NAME=VALUE.",
+            help="A training recipe with a teacher's views, such as frontier: it trains the weights, and the "
+            "allocation learns from the images that it holds out. To change its values: --set training.NAME=VALUE.",
         ),
     ] = "",
     views: Annotated[
-        Path | None, typer.Option("--views", help="With --training: the file of the views, made where absent.")
+        Path | None, typer.Option("--views", help="With --training: the file of views; created if missing.")
     ] = None,
     teacher: Annotated[
-        str, typer.Option("--teacher", help="With --training: a trained run or a model's name, where views are made.")
+        str, typer.Option("--teacher", help="With --training: makes the views; a trained run or a model's name.")
     ] = "",
     parts: Annotated[
-        int, typer.Option("--parts", min=1, help="gumbel: the number of parts in which stages share the budget.")
+        int, typer.Option("--parts", min=1, help="gumbel: how many parts the budget is split into among the stages.")
     ] = 6,
     randoms: Annotated[int, typer.Option("--randoms", min=0, help="gumbel: random allocations to compare with.")] = 4,
     factor: Annotated[

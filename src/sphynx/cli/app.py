@@ -42,7 +42,7 @@ def app(
             "--relu", help="The backend to start with: gmw (few bytes) or gc (few rounds). The page can change it."
         ),
     ] = "gmw",
-    ready: Annotated[int, typer.Option("--ready", min=0, max=16, help="Bundles to keep ready ahead.")] = 2,
+    ready: Annotated[int, typer.Option("--ready", min=0, max=16, help="Bundles to keep ready.")] = 2,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port of the page on 127.0.0.1; 0 picks a free one.")
     ] = 0,
@@ -64,7 +64,7 @@ def app(
         raise InputError(
             "the page asks either a server, with keys, or a network on this machine",
             where="--server, --keys, --local",
-            remedy="Give --server HOST:PORT with --keys DIR, or --local MODEL, or none of them.",
+            remedy="Give --server HOST:PORT with --keys DIR, or --local MODEL, or neither.",
         )
     from sphynx.app.opening import run_page
 

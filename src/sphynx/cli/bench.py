@@ -9,12 +9,14 @@ from sphynx.cli.bench_private import private
 from sphynx.cli.bench_scaling import scaling
 from sphynx.cli.bench_throughput import throughput
 
-app = typer.Typer(help="Measure speed beside bounds and peers.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Measure speed, compared with bounds and with other software.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.callback()
 def bench() -> None:
-    """Measure speed beside bounds and peers."""
+    """Measure speed, compared with bounds and with other software."""
 
 
 app.command("core")(core)

@@ -26,9 +26,9 @@ def core(
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Measure the compiled core: AES, garbling, OT, RLWE beside SEAL, ring convolution beside torch.
+    """Measure the compiled core: AES, garbling, OT, RLWE against SEAL, ring convolution against torch.
 
-    One core is timed by its CPU time, all cores by the wall clock, so run the latter on a quiet machine.
+    One core is timed in CPU time, all cores by the wall clock, which needs a quiet machine.
 
     Example:
 

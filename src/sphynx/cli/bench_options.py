@@ -143,5 +143,5 @@ def print_rows(title: str, run: BenchRun) -> None:
         title,
         PRIVATE_COLUMNS,
         private_rows(run.rows),
-        note=f"medians of {first.repeats}; {first.transport}; {machine_words(run)}; x: times the clear",
+        note=f"medians of {first.repeats}; {first.transport}; {machine_words(run)}; x: relative to the clear",
     )

@@ -33,12 +33,12 @@ def private(
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Measure private inference between two processes on this machine, beside the same network in the clear.
+    """Measure private inference between two processes on this machine, compared with the same network in the clear.
 
-    The two talk over mutual TLS. In the clear: torch and, where it is installed, ONNX Runtime, fp32, two threads;
-    ratios (x) are to the faster. Every private result is held against the integer oracle; the command fails if one
-    differs. Links other than loopback are emulated by delays. A compiled folder has a time in the clear if the run's
-    design.json lies in it: copy it there.
+    The two talk over mutual TLS. In the clear: torch and, if installed, ONNX Runtime, fp32, two threads; ratios (x) are
+    to the faster. Every private result is compared with the integer oracle; the command fails if one differs. Links
+    other than loopback are emulated by delays. For the time of a compiled folder in the clear, copy the run's
+    design.json into it.
 
     Examples:
 

@@ -25,7 +25,7 @@ def scaling(
         str,
         typer.Option(
             "--sizes",
-            help="ReLU counts of the networks; the paper's network where it has one, otherwise a planned one.",
+            help="ReLU counts of the networks: the paper's network of that size if there is one, else a planned one.",
         ),
     ] = "25.6k,51.2k,102.4k,153.6k,230.4k",
     relu: bench.ReluBackends = "gc,gmw",
@@ -41,9 +41,9 @@ def scaling(
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Measure private inference over ReLU counts, and fit lines: seconds = a + b x ReLUs.
+    """Measure private inference for several ReLU counts, and fit lines: seconds = a + b x ReLUs.
 
-    As `sphynx bench private` measures it. The weights are random, with the number ranges of trained networks. The
+    Measured as in `sphynx bench private`. The weights are random, with the number ranges of trained networks. The
     largest network takes about 5 GB of memory, both parties together.
 
     Examples:

@@ -39,7 +39,7 @@ def throughput(
     """Measure how many private inferences per second a server on this machine sustains, everything included.
 
     `sphynx serve` runs in a process of its own, and so does every client, over mutual TLS. A client prepares a bundle,
-    uses it and begins again. Every result is held against the integer oracle; the command fails if one differs. All
+    uses it and begins again. Every result is compared with the integer oracle; the command fails if one differs. All
     share this machine's cores: a server with its cores to itself sustains more. Links other than loopback are emulated
     by delays, one for each client.
 

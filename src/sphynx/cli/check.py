@@ -107,7 +107,7 @@ def check(
         ]
     print_table(f"{compiled} on {count(result.images)} {split} images of {opened.name}", ["", ">"], rows)
     if judged is not None:
-        title = f"Beside the float network ({judged.by}) on {count(judged.images)} calibration images"
+        title = f"Compared with the float network ({judged.by}) on {count(judged.images)} calibration images"
         print_table(title, ["", ">"], judgement_rows(judged))
     if exams:
         print_table(

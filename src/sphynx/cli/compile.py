@@ -32,7 +32,7 @@ def compile_run(
     ],
     calibrate: Annotated[
         str,
-        typer.Option("--calibrate", help="Data like those that the network was trained on. [default: the run's own]"),
+        typer.Option("--calibrate", help="Data like the network's training data. [default: the run's own]"),
     ] = "",
     mean: Annotated[
         str,
@@ -45,7 +45,7 @@ def compile_run(
         str,
         typer.Option(
             "--std",
-            help="For an ONNX or .pt2 file: what to divide by then; one number, or one per channel. [default: 1]",
+            help="For an ONNX or .pt2 file: the divisor of the result; one number, or one per channel. [default: 1]",
         ),
     ] = "",
     weight_bits: Annotated[
@@ -59,7 +59,7 @@ def compile_run(
         int | None,
         typer.Option(
             "--link-bits",
-            help="With --weight-bits: of a weight inside a chain of maps, 4 to 16. [default: one less than weights]",
+            help="With --weight-bits: bits of a weight inside a chain of maps, 4 to 16. [default: one bit less]",
         ),
     ] = None,
     approximate: Annotated[
@@ -69,18 +69,18 @@ def compile_run(
         ),
     ] = False,
     knees: Annotated[
-        int, typer.Option("--knees", help="With --approximate: ReLUs that a smooth activation may take, 1 to 32.")
+        int, typer.Option("--knees", help="With --approximate: ReLUs that a smooth activation may use, 1 to 32.")
     ] = 8,
     derivable: Annotated[
         bool,
         typer.Option(
             "--derivable",
-            help="For a model that comes with Sphynx: corrections.safetensors in place of the weights, which are "
-            "derived from it and the model when they are needed.",
+            help="For a model that comes with Sphynx: write corrections.safetensors instead of the weights, which "
+            "are derived from it and the model when they are needed.",
         ),
     ] = False,
     relu: Annotated[
-        BackendChoice, typer.Option("--relu", help="The ReLU protocol to cut the network for; auto: the cheaper one.")
+        BackendChoice, typer.Option("--relu", help="Cut the network for this ReLU protocol; auto: the cheaper one.")
     ] = "auto",
     link: opt.LinkOption = "lan",
     bundles: Annotated[
@@ -117,7 +117,7 @@ def compile_run(
     if derivable and (is_foreign(run) or out.resolve().parent != model_path(run).resolve()):
         place = "" if is_foreign(run) else f" Compile the packed model: -o {model_path(run) / PROGRAM}."
         raise InputError(
-            "weights are derived from the model beside the program, which would be another one or none",
+            "only a program in the folder of its packed model can derive its weights",
             where="--derivable",
             remedy=f"Leave it out.{place}",
         )
@@ -174,7 +174,7 @@ def _print_approximations(compiled: Compiled) -> None:
             for found in compiled.approximations
         ),
         note=f"errors in each layer's own units, on the calibration images; together they move the logits by "
-        f"{compiled.approximation_error:.2%} of their spread: more --knees move them less",
+        f"{compiled.approximation_error:.2%} of their spread: more --knees reduce this",
     )
 
 

@@ -59,7 +59,9 @@ def design(
         list[str] | None,
         typer.Option("--set", help="A value of a stage's recipe: cells.epochs=4, placement.*, training.*."),
     ] = None,
-    time_budget: Annotated[str, typer.Option("--time-budget", help="Scale the epochs to fit 90s, 15m or 2h.")] = "",
+    time_budget: Annotated[
+        str, typer.Option("--time-budget", help="Scale the epochs to fit a time such as 90s, 15m or 2h.")
+    ] = "",
     seed: opt.Seed = 0,
     seeds: opt.Seeds = 1,
     tolerance: Annotated[str, typer.Option("--tolerance", help="Allowed deviation from the budget.")] = "5%",
@@ -76,12 +78,12 @@ def design(
 ) -> None:
     """Design a network for a data set: plan, cells, placement of the reduce cells, training, and a comparison.
 
-    The published cells are used unless --search is given. Found cells are then ranked beside the published and some
-    random ones, by short trainings on part of the training images; the best on the rest are taken. Of fewer than 1,000
-    training images that rest is too small to choose by, and nothing is searched unless --random-cells is given. Many
-    of these go in rounds, short trainings of all and longer ones of the better third, and are a random search by
-    themselves. The table at the end sets the network beside the same plan with random and with published cells, trained
-    by the same recipe from as many seeds.
+    The published cells are used unless --search is given. Found cells are ranked together with the published and some
+    random ones: each is trained briefly on part of the training images, and the best on the rest are used. With fewer
+    than 1,000 training images that rest is too small to choose by, and nothing is searched unless --random-cells is
+    given. Many random cells are ranked in rounds, all of them briefly and the better third for longer: a random search
+    by itself. The final table compares the network with the same plan using random and published cells, trained with
+    the same recipe from as many seeds.
 
     Examples:
 

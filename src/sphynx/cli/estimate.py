@@ -112,17 +112,17 @@ def _print_capacity(
     rows = [
         ["cores of the server", f"{found.server_cores:.1f}", f"sphynx serve --processes {found.processes}"],
         ["cores of all clients", f"{found.client_cores:.1f}", ""],
-        ["memory of the server", short(found.server_memory_bytes), "--memory for bundles beside"],
+        ["memory of the server", short(found.server_memory_bytes), "without --memory for bundles"],
         ["traffic, bit/s", short(found.bits_per_s), "both directions"],
         ["disk of the server", short(found.server_disk_bytes), f"{bundles}, {short(found.server_bundle_bytes)} each"],
         ["disk of all clients", short(found.client_disk_bytes), f"{bundles}, {short(found.client_bundle_bytes)} each"],
         ["ledger of the server, a day", short(found.ledger_bytes_per_day), "spent rows are deleted after 90 days"],
     ]
     print_table(
-        f"{rate}, ReLUs using {found.backend}, cores as those of {rates.machine}",
+        f"{rate}, ReLUs using {found.backend}, cores like those of {rates.machine}",
         ["what", ">how much", "by"],
         rows,
-        note="Cores are always busy at this rate: plan for two thirds of it. How it is computed: docs/growth.md",
+        note="At this rate the cores are always busy: plan for two thirds of it. How it is computed: docs/growth.md",
     )
 
 
@@ -152,7 +152,7 @@ def _write_prices(design: Path, rates: Rates, link: Link, backend: Backend | Non
         f"Prices of {found} over {link.name}, ReLUs using {prices.backend}: {out}",
         ["block", ">C", ">a channel, ms online"],
         [[name, str(C), f"{1e3 * price:.4f}"] for (name, C), price in zip(places, prices.channel_seconds, strict=True)],
-        note=f"{1e3 * prices.fixed_seconds:.1f} ms besides; both parties on {rates.machine}",
+        note=f"{1e3 * prices.fixed_seconds:.1f} ms for everything else; both parties on {rates.machine}",
     )
 
 

@@ -77,10 +77,10 @@ def infer(
     ] = 10.0,
     as_json: Json = False,
 ) -> None:
-    """Ask a server what is in images, without showing them. With --prepare and no images: only prepare, for later.
+    """Ask a server what is in your images, without showing them. With --prepare and no images: only prepare, for later.
 
-    With --ahead it stays and prepares new bundles as other processes with these keys use them up, at a low priority,
-    with what the server has to spare.
+    With --ahead it keeps running and prepares new bundles as other processes with these keys use them up, whenever the
+    server has capacity to spare.
 
     Pictures that cannot be read are listed at the end and skipped; the exit code is then 1.
 
@@ -167,7 +167,7 @@ def _tell_failed(failed: dict[Path, InputError], asked: int) -> None:
 
 
 def _stay(client: Client, ahead: int) -> None:
-    typer.echo(f"keeping {count(ahead)} bundles ready; Ctrl-C ends this", err=True)
+    typer.echo(f"keeping {count(ahead)} bundles ready; press Ctrl-C to stop", err=True)
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     with client, contextlib.suppress(KeyboardInterrupt):

@@ -25,7 +25,7 @@ def judgement_rows(judged: Judgement) -> list[list[str]]:
         ["integer accuracy", f"{judged.accuracy:.2%}"],
         ["float accuracy", f"{judged.float_accuracy:.2%}"],
         ["same class", f"{judged.same_class:.2%}"],
-        ["logit error, of their spread", f"{judged.error:.2%}"],
+        ["logit error, relative to their spread", f"{judged.error:.2%}"],
         ["largest logit difference", f"{judged.largest_difference:.3g}"],
     ]
     if judged.hardly_varies:

@@ -76,11 +76,11 @@ def pack_run(
     run: Annotated[Path, typer.Argument(help="The folder of one finished training run.")],
     name: Annotated[str, typer.Option("--name", help="Lower-case letters, digits, dots and dashes.")],
     evaluation: Annotated[
-        Path | None, typer.Option("--evaluation", help="What `sphynx eval RUN --device cpu --json` printed.")
+        Path | None, typer.Option("--evaluation", help="The output of `sphynx eval RUN --device cpu --json`.")
     ] = None,
     folder: Folder = None,
 ) -> None:
-    """Pack a finished run as a model: weights in eight bits, and a card with what the run wrote down.
+    """Pack a finished run as a model: weights in eight bits, and a card with what the run recorded.
 
     Example:
 

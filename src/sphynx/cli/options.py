@@ -43,11 +43,11 @@ ConvStackOption = Annotated[choices.ConvStack, typer.Option("--conv-stack", help
 ConvolutionOption = Annotated[choices.Convolution, typer.Option("--convolution")]
 BordersOption = Annotated[
     choices.Borders,
-    typer.Option("--borders", help="Of a stream network: halo borders fuse exactly under the protocol."),
+    typer.Option("--borders", help="Borders of a stream network; halo ones fuse exactly under the protocol."),
 ]
 PoolOption = Annotated[
     choices.Pool,
-    typer.Option("--pool", help="Of resnet18 and vgg11: average can run privately, max is as first published."),
+    typer.Option("--pool", help="Pools of resnet18 and vgg11; max is as first published, and costs comparisons."),
 ]
 FamilyOption = Annotated[
     choices.Family, typer.Option("--family", help="stream: a linear stream with a few rectified channels beside it.")
@@ -69,7 +69,7 @@ StreamOption = Annotated[bool, typer.Option("--stream", help="Read images from t
 KnownStream = Annotated[
     bool | None,
     typer.Option(
-        "--stream/--no-stream", help="Read images from the folder while they are used. [default: as it was made]"
+        "--stream/--no-stream", help="Read images from the folder as they are needed. [default: as when it was made]"
     ),
 ]
 SplitOption = Annotated[Split, typer.Option("--split", help="Which images to use.")]
@@ -113,7 +113,7 @@ WeightMemory = Annotated[
     typer.Option(
         "--weight-memory",
         help="Memory for prepared weights, such as 8G; those beyond it are transformed when they are needed. "
-        "[default: all of them are held]",
+        "[default: no limit]",
     ),
 ]
 ReluOption = Annotated[

@@ -47,7 +47,8 @@ def place(
 ) -> None:
     """Place the reduce cells (Algorithm 1): one network per placement, sampled by a distribution that is learned.
 
-    Placements with more ReLUs than the given design (odd image sizes have some) are left out; --fixed is refused then.
+    Placements with more ReLUs than the given design, which odd image sizes may have, are left out, and --fixed is
+    refused if it would be one of them.
 
     Examples:
 
@@ -131,7 +132,7 @@ def _save_fixed(placed: Design, relus: int, given_relus: int, out: Path, as_json
         raise InputError(
             f"with reduce cells at {places} the network has {relus:,} ReLUs, the given design has {given_relus:,}",
             where="--fixed",
-            remedy="Let a search place them within it (--data), or plan for images whose size can be halved as often.",
+            remedy="Let a search place them within it (--data), or plan for images that can be halved that often.",
         )
     out.mkdir(parents=True, exist_ok=True)
     save_design(placed, out / "design.json")

@@ -17,7 +17,7 @@ def print_plans(plans: PlanList, budget: int, tolerance: float) -> None:
     shown, left_out = list(plans.plans), ""
     if len(shown) > LONGEST_TABLE:
         shown = _nearest_of_each_depth(plans, budget)
-        left_out = f" The nearest of each depth, of {count(len(plans.plans))}: `sphynx plan --json` lists all."
+        left_out = f" Shown is the nearest of each depth; `sphynx plan --json` lists all {count(len(plans.plans))}."
     print_table(
         f"Networks within {100 * tolerance:g}% of {count(budget)} ReLUs, {chosen.image} images, "
         f"{chosen.classes} classes",

@@ -42,8 +42,8 @@ def report(
 ) -> None:
     """Make one self-contained page: your network in one card, how it is built, curves, comparison, private inference.
 
-    The page is about the first input; others are for comparison. Benchmarks and checks in its folder or beside
-    it are found. What an input does not contain is left out. Results of other machines or versions are labelled.
+    The page is about the first input; others are for comparison. Benchmarks and checks in its folder or next to
+    it are included. What an input does not contain is left out. Results of other machines or versions are labelled.
 
     Examples:
 

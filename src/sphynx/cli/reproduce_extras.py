@@ -72,7 +72,7 @@ def print_latency_estimates(data: str) -> None:
             ),
             note=f"GC: {1e6 * implied_gc_s_per_relu():.2f} µs per ReLU, which the ResNet18 and VGG11 rows imply. "
             "They leave nothing for plaintext time, though the paper adds it; Sphynx's rows do. "
-            f"By Tiny-ImageNet: {1e6 * measured_s_per_relu():.2f} µs, its networks' whole latency over ReLUs.",
+            f"By Tiny-ImageNet: {1e6 * measured_s_per_relu():.2f} µs, its networks' whole latency per ReLU.",
         )
     elif data == "cifar100":
         found = safenet()

@@ -65,7 +65,7 @@ def search(
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Search cells. Weights learn from one half of the training images, the architecture from the other.
+    """Search for cells. Weights learn from one half of the training images, the architecture from the other.
 
     Examples:
 

@@ -34,8 +34,8 @@ def train(
         Path | None,
         typer.Option(
             "--views",
-            help="A file of a teacher's logits, for recipes with view-epochs: made where absent, used without the "
-            "teacher where it is there. [default: views.safetensors in the run folder]",
+            help="A file of a teacher's logits, for recipes with view-epochs: created if missing; if it exists, "
+            "no teacher is needed. [default: views.safetensors in the run folder]",
         ),
     ] = None,
     resume: opt.ResumeOption = "never",

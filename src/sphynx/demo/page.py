@@ -98,7 +98,7 @@ def _sides(scene: Scene) -> dict[str, Any]:
                 noise,
                 (
                     f"the picture minus random numbers that only the client knows: {bytes_text(len(answer.received))}",
-                    "for any picture equally likely to look like this",
+                    "equally likely to look like this for any picture",
                 ),
             ),
             (

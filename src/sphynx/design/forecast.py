@@ -169,8 +169,8 @@ class Forecast:
         shorter = [
             *(["leave out --search"] if request.strategy else []),
             *(["give --random-cells 0"] if request.strategy and request.rivals else []),
-            *(["take --fixed places"] if self.outline.places else []),
-            *(["take fewer --seeds"] if request.seeds > 1 else []),
+            *(["use --fixed"] if self.outline.places else []),
+            *(["use fewer --seeds"] if request.seeds > 1 else []),
             *(["give --compare none"] if request.comparison is not None else []),
         ]
         return f"Give more time{''.join(f', or {words}' for words in shorter)}."

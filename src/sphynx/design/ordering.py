@@ -127,14 +127,14 @@ def _by_stage(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         raise InputError(
             "the reduce positions of the supernet follow its network",
             where="--set cells.reduce_at",
-            remedy="Give --reduce-at, or search by itself (sphynx search --reduce-at) and design with --cells FILE.",
+            remedy="Give --reduce-at, or run sphynx search --reduce-at by itself and design with --cells FILE.",
         )
     return stages
 
 
 def _why_no_search(images: int) -> str:
     return (
-        f"No cells are searched: {images:,} training images are too few to choose by. Between cells that are ranked on "
-        f"{images * HELD_OUT:.0f} of them chance decides, so the published ones are taken. "
-        f"--random-cells {USUAL_RANDOM_CELLS} searches and ranks all the same, --random-cells 0 takes what is found."
+        f"No cells are searched: {images:,} training images are too few to choose by. A ranking on "
+        f"{images * HELD_OUT:.0f} of them would be decided by chance, so the published cells are used. "
+        f"--random-cells {USUAL_RANDOM_CELLS} searches and ranks anyway, --random-cells 0 uses what is found."
     )

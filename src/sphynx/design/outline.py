@@ -98,7 +98,7 @@ class Outline:
                 f"with reduce cells at {','.join(map(str, place))} the network (C={design.channels}, D={design.depth}) "
                 f"has {relus:,} ReLUs, the budget is {request.relu_budget:,}",
                 where="--reduce-at",
-                remedy="Reduce later or less often, or take images whose size can be halved as often.",
+                remedy="Reduce later or less often, or use images whose size can be halved that often.",
             )
         return design
 

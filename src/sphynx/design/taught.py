@@ -37,7 +37,7 @@ class TaughtPairs:
         recipe, data = job.recipe, job.data
         if not (recipe.view_epochs and recipe.held_out) or not isinstance(data, Data):
             raise InputError(
-                "a search that listens to a teacher needs its views, and images held out of them",
+                "a search with a teacher needs its views, and images held out from them",
                 where="training",
                 remedy="Give a recipe with view_epochs and held_out above 0, such as frontier with "
                 "--set training.held_out=0.1.",

@@ -91,7 +91,7 @@ def refuse_too_little(
     untimed = f", without {' and '.join(others)}" if others else ""
     raise InputError(
         f"the smallest schedule ({shortest}) takes about {duration(needed)} on this device{untimed}; "
-        f"{duration(budget_seconds)} of the time budget are left for it",
+        f"{duration(budget_seconds)} of the time budget is left for it",
         where="--time-budget",
         remedy=remedy,
     )

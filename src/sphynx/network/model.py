@@ -89,7 +89,7 @@ def load_model(path: Path) -> AnyNetwork:
         raise InputError(f"the weights cannot be read ({error})", where=str(file), remedy="Train it again.") from error
     if belongs_to != design_fingerprint(design):
         raise InputError(
-            f"the weights belong to another design than {DESIGN} describes",
+            f"the weights do not belong to the design that {DESIGN} describes",
             where=str(file),
             remedy="Keep both files of one run together.",
         )

@@ -32,7 +32,7 @@ from sphynx.space.tally import Shape
 def structural_faults(input_name: str, image: Shape, steps: Sequence[Step]) -> list[str]:
     """The first thing that keeps the steps from being evaluated: nothing after it could be judged."""
     if min(image) < 1 or image.size > MAX_TENSOR_SIZE:
-        return [f"there is no image of {image}"]
+        return [f"{image} is not a valid image shape"]
     if not steps or not isinstance(steps[-1], Linear | Combine):
         return ["the last step is not a linear map or a sum that gives the logits"]
     shapes = {input_name: image}

@@ -69,7 +69,7 @@ class Judgement:
             )
         return (
             off,
-            "Give more bits (--weight-bits, --activation-bits), or calibrate with images as it was trained on "
+            "Give more bits (--weight-bits, --activation-bits), or calibrate with images like its training images "
             "(--calibrate, --mean, --std); where smooth activations are approximated, give more --knees.",
         )
 
@@ -128,7 +128,7 @@ def save_original(folder: Path, original: Original | None) -> None:
         temporary.chmod(0o600)
         temporary.replace(file)
     except (OSError, SafetensorError) as error:
-        raise DiskError(f"it cannot be written ({error})", where=str(file), remedy="Make room.") from error
+        raise DiskError(f"it cannot be written ({error})", where=str(file), remedy="Free disk space.") from error
 
 
 def load_original(folder: Path) -> Original | None:

@@ -87,7 +87,7 @@ def largest_within(
         raise InputError(
             f"{tolerance:.1%} is too small a tolerance for a latency budget",
             where="--tolerance",
-            remedy=f"Budgets a tenth apart are tried: allow at least {LEAST_TOLERANCE:.0%}.",
+            remedy=f"Budgets are tried in steps of a tenth: allow at least {LEAST_TOLERANCE:.0%}.",
         )
     too_slow: list[Design] = []
 

@@ -99,7 +99,7 @@ def _save(file: Path, program: Program, arrays: Mapping[str, Array]) -> None:
         temporary.replace(file)
     except (OSError, SafetensorError) as error:  # the latter where the disk is full
         raise InputError(
-            f"it cannot be written ({error})", where=str(file), remedy="Make room there, or choose another folder."
+            f"it cannot be written ({error})", where=str(file), remedy="Free disk space, or choose another folder."
         ) from error
 
 

@@ -239,7 +239,7 @@ def _model_facts(run: TrainingRun, result: Score, present: Mapping[str, Any]) ->
         ),
         (
             "limits",
-            "Accuracy is that of images like the training images. Nothing is known about other inputs, fairness "
+            "Accuracy is for images like the training images. Nothing is known about other inputs, fairness "
             "between groups, or inputs made to mislead it. Private inference hides the image and the weights "
             "from parties that follow the protocol, not what answers reveal.",
         ),

@@ -1,4 +1,4 @@
-"""Which classes are taken for which, as a square of shades: rows are the labels, columns the answers."""
+"""Which classes are mistaken for which, as a square of shades: rows are the labels, columns the answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Counts = Sequence[Sequence[int]]
 
 def confusion_chart(counts: Counts, names: Sequence[str]) -> Chart:
     caption = "Each row is a class, each column an answer; the number says how many test images. Wrong answers are red."
-    return Chart("confusion", "Which classes are taken for which", caption, partial(_draw, counts, names))
+    return Chart("confusion", "Which classes are mistaken for which", caption, partial(_draw, counts, names))
 
 
 def frequent_confusions(counts: Counts, names: Sequence[str]) -> list[tuple[str, str, int]]:
@@ -50,7 +50,7 @@ def _draw(counts: Counts, names: Sequence[str], width: float) -> Drawing:
         of_class = max(sum(row), 1)
         for answer, times in enumerate(row):
             x, y = left + answer * side, top + label * side
-            role, tip = "s2" if label == answer else "s5", f"{names[label]} taken for {names[answer]}: {times:,}"
+            role, tip = "s2" if label == answer else "s5", f"{names[label]} mistaken for {names[answer]}: {times:,}"
             drawing.add(Box(x + 0.5, y + 0.5, side - 1, side - 1, "wash", 2, tip=tip))
             if times:
                 drawing.add(

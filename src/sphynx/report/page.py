@@ -86,7 +86,9 @@ def make_report(
         _training(sources, present),
         _searches(sources, present),
         Section(
-            "comparison", "Beside published results", [chart_part(chart) for chart in pareto_charts(sources, present)]
+            "comparison",
+            "Compared with published results",
+            [chart_part(chart) for chart in pareto_charts(sources, present)],
         ),
         _private(sources, present),
         Section(

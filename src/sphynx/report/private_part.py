@@ -136,7 +136,7 @@ def _timeline_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping
         key = [Key(name, role) for name, role in colour.items()]
         return spans(f"timeline of {row.name}", panels, key, width=width)
 
-    caption = "What each party is at, waiting for the other included. Each phase has its own axis and starts at 0."
+    caption = "What each party is doing, including waiting for the other. Each phase has its own axis and starts at 0."
     caption += f" Machine: {_made(row, present)}."
     return Chart(f"timeline-{number}", f"One private inference: {row.name}", caption, draw)
 

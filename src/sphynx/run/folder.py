@@ -40,7 +40,7 @@ class RunFolder:
             (self.path / "figures").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"cannot make the run folder ({error.strerror})", where=str(path), remedy="Choose another --out."
+                f"cannot create the run folder ({error.strerror})", where=str(path), remedy="Choose another --out."
             ) from error
 
         self._events = _event_writer(self.path) if tensorboard else None

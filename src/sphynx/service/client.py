@@ -311,7 +311,7 @@ class Client:
                     return entry
             self._prepare(1, relu=relu, batch=batch, done=lambda _number: None, keep=True)
         raise SphynxError(
-            "a bundle expired while it was made",
+            "a bundle expired while it was being made",
             where="prepare",
             remedy="Prepare it again; if that fails too, the clocks of client and server may differ.",
         )

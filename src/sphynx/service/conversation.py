@@ -136,7 +136,9 @@ class Conversation:
     def _prepare(self, request: Prepare) -> None:
         service, limits, program = self._service, self._service.admission.limits, self._program.content_hash
         if request.batch > limits.batch:
-            raise RefusedError(f"batches go up to {limits.batch}", where="prepare", remedy="Prepare a smaller batch.")
+            raise RefusedError(
+                f"a batch has at most {limits.batch} images", where="prepare", remedy="Prepare a smaller batch."
+            )
         if len(self._ready()) + request.count > limits.bundles_per_client:
             raise RefusedError(
                 f"a client may keep {limits.bundles_per_client} bundles ready, this one has {len(self._ready())}",
@@ -146,7 +148,8 @@ class Conversation:
         begun_images = service.store.ledger.begun_images(self.peer.fingerprint)
         if begun_images + request.count * request.batch > limits.images_per_hour:
             raise RefusedError(
-                f"a client may prepare for {limits.images_per_hour} images per hour, this one did for {begun_images}",
+                f"a client may prepare for {limits.images_per_hour} images per hour, "
+                f"this one has prepared for {begun_images}",
                 where="prepare",
                 remedy="Try again later.",
             )

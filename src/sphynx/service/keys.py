@@ -189,7 +189,7 @@ def _load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePri
         raise InputError(
             f"{KEY} and {AUTHORITY} do not match",
             where=str(home),
-            remedy=f"Restore both, or sphynx keys init another folder than {folder}.",
+            remedy=f"Restore both, or run sphynx keys init with a folder other than {folder}.",
         )
     check_private(home / KEY, "make a new authority and issue all keys again")
     return certificate, key

@@ -96,18 +96,18 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
             f"no channels and depth ({MIN_DEPTH} to {MAX_DEPTH} cells) give {relu_budget:,} ReLUs "
             f"within {tolerance:.1%} on {template.image} images",
             remedy=f"The nearest is {nearest.relus:,} (C={nearest.channels}, D={nearest.depth}): "
-            f"take it as the budget{f', or give --tolerance {percent}%' if percent < 100 else ''}.",
+            f"use it as the budget{f', or give --tolerance {percent}%' if percent < 100 else ''}.",
         )
     within = [p for p in plans if p.channels >= PAPER_MIN_CHANNELS and p.depth in PAPER_DEPTHS]
     if within:
         best = min(within, key=lambda p: (-p.depth, abs(p.relus - relu_budget)))
         why = (
             f"the deepest with C >= {PAPER_MIN_CHANNELS} and D <= {PAPER_DEPTHS.stop - 1}, "
-            "where all of the paper's networks lie but its largest on CIFAR-100 (C=15, D=15)"
+            "where all of the paper's networks lie except its largest on CIFAR-100 (C=15, D=15)"
         )
     else:
         best = min(plans, key=lambda p: (_lopsidedness(p), abs(p.relus - relu_budget)))
-        why = "the nearest to as deep as wide"
+        why = "the one whose depth is nearest to its width"
     return PlanList(
         tuple(replace(p, chosen=True) if p is best else p for p in sorted(plans, key=lambda p: p.channels)),
         f"C={best.channels}, D={best.depth}: {why}; the paper measured accuracy to be nearly flat across the choices.",

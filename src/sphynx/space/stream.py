@@ -169,7 +169,7 @@ def stages_from_text(text: str, image: Shape) -> tuple[tuple[Stage, ...], int]:
             f"the maps {', '.join(map(str, sizes)) or '(none)'} do not fit {image} images",
             where=text,
             remedy=f"The first map is the image's size over {' or '.join(map(str, STEM_STRIDES))}, each further one "
-            f"half of that before. {_NOTATION}",
+            f"half of the one before. {_NOTATION}",
         )
     return tuple(stages), strides[0]
 
@@ -238,7 +238,7 @@ def _faults(design: StreamDesign) -> list[str]:
         if min(stage.width, *stage.channels, stage.width) < 1:
             faults.append(f"stage {number} is {stage.width}:{_runs(stage.channels)}; W and every C must be at least 1")
     if not faults and not design.blocks:
-        faults.append("no stage has a block, so that the network would be linear")
+        faults.append("no stage has a block, so the network would be linear")
     if not faults and len(design.stages) > 1 and max(design.maps[-2][1:]) == 1:
         faults.append(f"{len(design.stages)} stages halve {design.image} images beyond a single pixel")
     return faults

@@ -58,14 +58,14 @@ def plan_stream(
         nearest = max((design.relus for design in found), default=0)
         raise InputError(
             f"no stream network has {relu_budget:,} ReLUs within {tolerance:.1%} on {image} images",
-            remedy=f"The nearest has {nearest:,}: take it as the budget, or raise --tolerance."
+            remedy=f"The nearest has {nearest:,}: use it as the budget, or raise --tolerance."
             if nearest
             else "Raise --relu-budget: a block at the smallest map needs at least 8 channels.",
         )
     best = within[0]
     plans = tuple(StreamPlan(d, d.relus, d.parameters, d.macs, d is best) for d in within)
     return StreamPlanList(
-        plans, f"{best.blocks} blocks: the fewest, and each of them is rounds of messages in private inference."
+        plans, f"{best.blocks} blocks: the fewest, and each of them costs rounds of messages in private inference."
     )
 
 

@@ -1,4 +1,4 @@
-"""Which classes are taken for which: counts over an evaluation, and every class's accuracy, the worst first.
+"""Which classes are mistaken for which: counts over an evaluation, and every class's accuracy, the worst first.
 
 confusion = Confusion(images.class_names)
 evaluate(network, images, mean, std, seen=confusion.add)

@@ -113,7 +113,7 @@ def load_views(path: Path, belongs_to: str, teacher: AnyNetwork | None, device: 
     return Views(logits.to(device), described)
 
 
-_REMEDY = "Give --views another file, which is then made, or leave out what differs."
+_REMEDY = "Give --views another file, which is then created, or use the settings of this one."
 
 
 def weights_digest(network: AnyNetwork) -> str:

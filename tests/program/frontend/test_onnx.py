@@ -238,9 +238,9 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     "control flow": (branch(), r"network.onnx: If cannot be compiled \(node if2\)", "must not depend on the input"),
     "recurrent": (recurrent(), r"network.onnx: GRU cannot be compiled \(node gru1\)", "use convolutions"),
     "gate": (gate(), "Mul multiplies two feature maps, as attention", "without other products"),
-    "open height": (plain_cnn(("n", 1, "height", 8)), r"input x is \['n', 1, 'height', 8\]", "only n may be open"),
-    "batch of four": (plain_cnn((4, 1, 8, 8)), r"input x is \[4, 1, 8, 8\]", "or else 1"),
-    "huge": (plain_cnn(("n", 1, 1 << 20, 1 << 20)), "there is no image of 1x1048576x1048576", "fixed channels"),
+    "open height": (plain_cnn(("n", 1, "height", 8)), r"input x is \['n', 1, 'height', 8\]", "n must be open or 1"),
+    "batch of four": (plain_cnn((4, 1, 8, 8)), r"input x is \[4, 1, 8, 8\]", "n must be open or 1"),
+    "huge": (plain_cnn(("n", 1, 1 << 20, 1 << 20)), "1x1048576x1048576 is not a valid image shape", "fixed channels"),
     "no image": (plain_cnn(("n", 1, 8)), "not an image", "Export"),
     "3-d kernel": (last("Conv", (2, 1, 3, 3, 3)), "node conv0: Conv has weights of 2x1x3x3x3", "two-dimensional"),
     "channels": (last("Conv", (2, 3, 3, 3)), "Conv has weights of 2x3x3x3, not nx1xnxn", "two-dimensional"),
@@ -253,19 +253,19 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     ),
     "mean of channels": (last("ReduceMean", axes=[1]), "ReduceMean is not the mean over rows", "axes 2 and 3"),
     "many sizes": (pool(40, kernel_shape=[1, 19], pads=[0, 9, 0, 9]), "windows of too many sizes", "pad less"),
-    "padding alone": (pool(kernel_shape=[1, 1], pads=[1, 1, 1, 1]), "sees padding alone", "Pad by less"),
-    "unequal join": (unequal_join(), "Concat does not join maps that fit", "one size"),
+    "only padding": (pool(kernel_shape=[1, 1], pads=[1, 1, 1, 1]), "sees only padding", "Pad by less"),
+    "unequal join": (unequal_join(), "Concat joins maps that do not fit", "one size"),
     "unequal sum": (unequal_sum(), "Add adds maps of 2x6x6 and 2x8x8", "one shape"),
     "wide constant": (last("Add", (5, 1, 1)), "Add cannot combine its input 1 with a map of 1x8x8", "one shape"),
     "not flat": (last("MatMul", (8, 3)), "MatMul multiplies the rows of a map", "flattened map"),
     "scaled pixels": (last("Mul", (1, 8, 8)), "Mul multiplies by a constant that differs from pixel", "each channel"),
     "images mixed": (reordered("Transpose", perm=[1, 0, 2, 3]), "Transpose reorders axes", "leave axis 0"),
-    "images split": (reordered("Reshape", [2, 1, 4, 8]), r"Reshape makes \[2, 1, 4, 8\] of a map of 1x8x8", "axis 0"),
+    "images split": (reordered("Reshape", [2, 1, 4, 8]), r"makes \[2, 1, 4, 8\] out of a map of 1x8x8", "axis 0"),
     "nothing left": (reordered("Slice", [9], [12], [2]), "Slice makes a map of 1x0x8", "map's size"),
-    "outside": (reordered("Gather", [8], axis=2), "Gather takes positions that are not there", "one axis"),
+    "outside": (reordered("Gather", [8], axis=2), "Gather takes positions that do not exist", "one axis"),
     "cubic": (
         reordered("Resize", np.zeros(0, np.float32), np.array([1, 1, 2, 2], np.float32), mode="cubic"),
-        "Resize is of mode cubic",
+        "Resize has mode cubic",
         "nearest",
     ),
     "blocks": (reordered("SpaceToDepth", blocksize=3), "SpaceToDepth has blocks of 3", "divide"),
@@ -279,7 +279,7 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     "mirrored": (padded("reflect", [0, 0, 9, 1, 0, 0, 1, 1]), "Pad pads by", "map's size"),
     "padded by ones": (
         padded("constant", [0, 0, 1, 1, 0, 0, 1, 1], np.float32(1)),
-        "Pad pads with another number",
+        "Pad pads with a number other than 0",
         "with zeros",
     ),
     "padded images": (padded("constant", [1, 0, 0, 0, 0, 0, 0, 0]), "Pad pads by", "rows and columns"),
@@ -349,7 +349,7 @@ def test_old_files_are_refused(tmp_path: Path) -> None:
     padded = make.node("Pad", "x", pads=[0, 0, 1, 0, 0, 0, 1, 2])
     output = make.node("GlobalAveragePool", make.conv(padded, 1, 3, pads=[1, 1, 0, 0]))
     assert_equal(make.model(output, opset=10), tmp_path)
-    with pytest.raises(InputError, match="it is of opset 8"):
+    with pytest.raises(InputError, match="it has opset 8"):
         read_network(write(make.model(output, opset=8), tmp_path / "network.onnx"))
 
 

@@ -47,7 +47,7 @@ def test_a_design_above_the_budget_is_not_a_candidate() -> None:
 
 
 def test_a_budget_without_room() -> None:
-    with pytest.raises(InputError, match="takes 400 ReLUs of 399"):
+    with pytest.raises(InputError, match="takes 400 ReLUs, the budget is 399"):
         allocated(DESIGN, [1, 1, 1, 1], relu_budget(DESIGN, 399))
 
 

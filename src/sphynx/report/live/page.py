@@ -25,8 +25,8 @@ def live_page(live: Live, every_s: float) -> str:
     ends = "finished" if live.finished else "unknown" if left is None else duration(left)
     tiles = [
         Tile("epoch", f"{len(run.rows)} of {run.epochs}", f"{run.stage}: {run.name}"),
-        Tile("time left", ends, "" if live.finished else "by the last epochs"),
-        Tile("last news", f"{duration(run.news_s)} ago", "when an epoch ended"),
+        Tile("time left", ends, "" if live.finished else "from the last epochs"),
+        Tile("last update", f"{duration(run.news_s)} ago", "when an epoch ended"),
     ]
     sections = [Section("curves", "Curves", [chart_part(chart) for chart in _charts(run)])]
     if run.cells():
@@ -37,7 +37,7 @@ def live_page(live: Live, every_s: float) -> str:
     title = f"{live.name}, {'finished' if live.finished else 'running'}"
     return render(
         title=title,
-        subtitle="Loaded again by itself while it runs.",
+        subtitle="This page reloads itself while the run goes on.",
         tiles=tiles,
         sections=[section for section in sections if section.parts],
         refresh_s=0.0 if live.finished else every_s,

@@ -53,7 +53,7 @@ def _head(live: Live, run: LiveRun) -> Group:
         ProgressBar(total=run.epochs, completed=len(run.rows), width=30),
         Text(f"epoch {len(run.rows)} of {run.epochs}"),
         Text(ends),
-        Text(f"last news {duration(run.news_s)} ago", style="dim"),
+        Text(f"last update {duration(run.news_s)} ago", style="dim"),
     )
     which = "" if run.name == live.name else f", {run.name}"
     return Group(Text(f"{live.name}: {run.stage}{which}", style="bold"), table)

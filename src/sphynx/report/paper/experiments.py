@@ -174,7 +174,7 @@ EXPERIMENTS = {
             "The published cells against random ones",
             "bars",
             "Searched cells are better than random ones.",
-            ("The paper says so of no table: it is what a search is for.",),
+            ("The paper has no table for this; it is what a search is for.",),
         ),
         Experiment(
             "search",

@@ -94,13 +94,13 @@ def _of_rankings(cells: str, rankings: Sequence[RankedCells]) -> Verdict:
 
 def _of_gains(gains: Sequence[tuple[str, float]]) -> Verdict:
     if not gains:
-        return Verdict("not run", "no two networks that it compares were trained by equal settings")
+        return Verdict("not run", "no two networks that it compares were trained with equal settings")
     told = "; ".join(f"{what}: {gain:+.2f} points" for what, gain in gains)
     if all(gain >= SPREAD for _, gain in gains):
         return Verdict("reproduced", told)
     if any(gain <= -SPREAD for _, gain in gains):
         return Verdict("not reproduced", told)
-    return Verdict("undecided", f"{told}; less than {SPREAD} points is within what seeds make")
+    return Verdict("undecided", f"{told}; less than {SPREAD} points is within the spread between seeds")
 
 
 def _of_range(outcomes: Sequence[Outcome]) -> Verdict:
@@ -111,7 +111,7 @@ def _of_range(outcomes: Sequence[Outcome]) -> Verdict:
     ]
     most = max(trained, key=len)
     if len(most) < 2:
-        return Verdict("not run", "no two networks that it compares were trained by equal settings")
+        return Verdict("not run", "no two networks that it compares were trained with equal settings")
     wide = max(most.values()) - min(most.values())
     told = "; ".join(f"{label}: {accuracy:.2f}" for label, accuracy in most.items()) + f"; range {wide:.2f} points"
     if wide > 2 * SPREAD:
@@ -119,7 +119,7 @@ def _of_range(outcomes: Sequence[Outcome]) -> Verdict:
     missing = len({outcome.row.label for outcome in outcomes}) - len(most)
     if wide <= SPREAD and not missing:
         return Verdict("reproduced", told)
-    return Verdict("undecided", told + (f"; {missing} not run so" if missing else ""))
+    return Verdict("undecided", told + (f"; {missing} not run like this" if missing else ""))
 
 
 def _of_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement]) -> Verdict:
@@ -134,7 +134,7 @@ def _of_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement])
                 told = f"D={search.depth}: it takes {_named(search.best)} ({grid[search.best]:.2f}), the grid's best "
                 judged.append((f"{told}is {_named(place)} ({grid[place]:.2f})", grid[place] - grid[search.best]))
     if not judged:
-        return Verdict("undecided", "no search in the released form stands beside a whole grid of equal settings")
+        return Verdict("undecided", "no search in the released form has a whole grid of equal settings to compare with")
     told = "; ".join(what for what, _ in judged)
     return Verdict("reproduced" if all(gap < SPREAD for _, gap in judged) else "not reproduced", told)
 
@@ -152,7 +152,9 @@ def _of_accuracies(outcomes: Sequence[Outcome]) -> Verdict:
     told = "; ".join(f"{o.row.label}: {ours.accuracy:.2f} (paper {paper:.2f})" for o, ours, paper in exact)
     if all(abs(ours.accuracy - paper) <= SPREAD for _, ours, paper in exact):
         missing = len({outcome.row.label for outcome in outcomes} - {outcome.row.label for outcome, _, _ in exact})
-        return Verdict("reproduced", told) if not missing else Verdict("undecided", f"{told}; {missing} not run so")
+        return (
+            Verdict("reproduced", told) if not missing else Verdict("undecided", f"{told}; {missing} not run like this")
+        )
     return Verdict("not reproduced", told)
 
 

@@ -74,7 +74,8 @@ def allocated(design: StreamDesign, shares: Sequence[float] | Floats, budget: Bu
     costs = np.array(budget.costs)
     if budget.total < costs.sum():
         raise InputError(
-            f"one channel in each of {len(costs)} blocks takes {costs.sum():,g} {budget.unit} of {budget.total:,g}",
+            f"one channel in each of {len(costs)} blocks takes {costs.sum():,g} {budget.unit}, "
+            f"the budget is {budget.total:,g}",
             remedy="Raise the budget, or take a design of fewer blocks.",
         )
     wanted = np.asarray(shares, dtype=np.float64) / np.sum(shares) * budget.total / costs

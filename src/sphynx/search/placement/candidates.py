@@ -39,6 +39,6 @@ def placements_within(
     if not within:
         raise InputError(
             f"with {len(places[0])} reduce cells the network has at least {min(counts.values()):,} ReLUs, {limit}",
-            remedy="Take fewer reduce cells, or images whose size can be halved as often.",
+            remedy="Use fewer reduce cells, or images whose size can be halved that often.",
         )
     return within

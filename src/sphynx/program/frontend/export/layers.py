@@ -162,6 +162,6 @@ def largest(low: Lowering, node: Node, given: Given) -> str:
     """amax over rows and columns."""
     x, rank = low.use(node, given["self"]), len(shape_of(given["self"]))
     if sorted(int(axis) % rank for axis in given["dim"]) != [2, 3] or rank != 4:
-        return low.call(node, "Max over other axes than rows and columns", x)
+        return low.call(node, "Max over axes other than rows and columns", x)
     made = low.call(node, "GlobalMaxPool", x)
     return made if given["keepdim"] else low.call(node, "Flatten", made)

@@ -33,8 +33,8 @@ from sphynx.space.tally import Shape
 
 OPSET = 17  # whose words we use
 _ONE_EACH = "Wrap it in a module from one image [n, channels, height, width] to logits [n, classes]."
-_FIXED = "Export it with fixed channels, height and width; only n may be open, or else 1."
-_CONTROL = "The way through the network must not depend on the input: write it without `if` and loops over values."
+_FIXED = "Export it with fixed channels, height and width; n must be open or 1."
+_CONTROL = "The path through the network must not depend on the input: write it without `if` and loops over values."
 
 
 def read_module(
@@ -43,7 +43,7 @@ def read_module(
     """As it is in evaluation; the module itself stays as it was. `approximate` allows smooth activations."""
     where = where or type(module).__name__
     if image.size > MAX_TENSOR_SIZE or min(image) < 1:
-        raise InputError(f"there is no image of {image}", where=where, remedy="Give an example of one image.")
+        raise InputError(f"{image} is not a valid image shape", where=where, remedy="Give an example of one image.")
     required = [
         each.name
         for each in inspect.signature(module.forward).parameters.values()
@@ -145,7 +145,7 @@ def _exported(module: nn.Module, image: Shape, where: str) -> ExportedProgram:
         raise InputError(
             f"torch.export fails on it for an image of {image} ({fault})",
             where=where,
-            remedy="Check that the module runs on such an image, and that torch.export.export takes it.",
+            remedy="Check that the module runs on such an image, and that torch.export.export accepts it.",
         ) from error
 
 

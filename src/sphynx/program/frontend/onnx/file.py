@@ -69,7 +69,7 @@ def _model(path: Path) -> ModelProto:
     opset = _opset(model)
     if opset < OLDEST_OPSET:
         raise InputError(
-            f"it is of opset {opset}", where=str(path), remedy=f"Export it for opset {OLDEST_OPSET} or newer."
+            f"it has opset {opset}", where=str(path), remedy=f"Export it for opset {OLDEST_OPSET} or newer."
         )
     return model
 
@@ -112,12 +112,12 @@ def _image(value: ValueInfoProto, path: Path) -> Shape:
     if len(shown) != 4:
         raise InputError(f"its input {value.name} is {shown}, not an image", where=str(path), remedy=_EXPORT)
     batch, *lengths = (dim.dim_value for dim in tensor.shape.dim)
-    remedy = "Export it with fixed channels, height and width; only n may be open, or else 1."
+    remedy = "Export it with fixed channels, height and width; n must be open or 1."
     if batch not in (0, 1) or min(lengths) < 1:
         raise InputError(f"its input {value.name} is {shown}", where=str(path), remedy=remedy)
     image = Shape(*lengths)
     if image.size > MAX_TENSOR_SIZE:
-        raise InputError(f"there is no image of {image}", where=str(path), remedy=remedy)
+        raise InputError(f"{image} is not a valid image shape", where=str(path), remedy=remedy)
     return image
 
 
@@ -145,7 +145,7 @@ def _folded(node: NodeProto, operation: Operation, constants: Mapping[str, Array
     remedy = "Export the network with constants folded."
     inputs = [name for name in dict.fromkeys(operation.inputs) if name]
     if any(name not in constants for name in inputs):
-        raise operation.refusal("reads a value that nothing makes", remedy)
+        raise operation.refusal("reads a value that no node computes", remedy)
     try:
         values = [
             helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(constants[n].dtype), None) for n in inputs

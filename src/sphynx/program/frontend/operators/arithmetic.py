@@ -16,7 +16,7 @@ from sphynx.program.fusion.select import negated
 
 def add(walker: Walker, op: Operation) -> Value:
     if not (walker.has_value(op, 0) or walker.has_value(op, 1)):
-        raise op.refusal("adds constants alone", "Export the network with constants folded.")
+        raise op.refusal("adds only constants", "Export the network with constants folded.")
     if walker.has_value(op, 0) and walker.has_value(op, 1):
         return _sum(walker, op, walker.value(op, 0), walker.value(op, 1))
     number = 1 if walker.has_value(op, 0) else 0

@@ -149,7 +149,7 @@ def average_pool(walker: Walker, op: Operation) -> Value:
         for n, axis in zip(node.shape[1:], axes, strict=True)
     )
     if any(first >= last for first, last in (*rows, *columns)):
-        raise op.refusal("has a window that sees padding alone", "Pad by less than the kernel's size.")
+        raise op.refusal("has a window that sees only padding", "Pad by less than the kernel's size.")
     factors = (lcm(*(last - first for first, last in spans)) for spans in (rows, columns))
     if not counts_pads and max(factors) > MAX_EXTENT:
         raise op.refusal("has windows of too many sizes at its border", "Use count_include_pad = 1, or pad less.")

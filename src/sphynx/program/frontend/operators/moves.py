@@ -22,7 +22,7 @@ def concat(walker: Walker, op: Operation) -> Value:
     axis = (axis + rank + 1 if axis < 0 else axis) - 1
     others = {(*v.dims[:axis], *v.dims[axis + 1 :]) for v in values}
     if not 0 <= axis < rank or len(others) != 1 or any(len(v.dims) != rank for v in values):
-        raise op.refusal("does not join maps that fit beside each other", "Join maps of one size along one axis.")
+        raise op.refusal("joins maps that do not fit together", "Join maps of one size along one axis.")
     settled = [value.settled(walker.fuser, f"{op.name}.{number}") for number, value in enumerate(values)]
     if rank not in (1, 3):
         raise op.refusal(f"joins tensors of {rank + 1} dimensions", "Join maps or vectors.")
@@ -53,7 +53,7 @@ def reshape(walker: Walker, op: Operation) -> Value:
     if dims.count(-1) == 1 and known > 0:
         dims[dims.index(-1)] = size // known
     if not dims or min(dims) < 1 or prod(dims) != size or dims[0] != 1 or len(dims) < 2:
-        raise op.refusal(f"makes {target} of a map of {'x'.join(map(str, value.dims))}", _BATCH)
+        raise op.refusal(f"makes {target} out of a map of {'x'.join(map(str, value.dims))}", _BATCH)
     return value.moved(value.numbers().reshape(dims[1:]))
 
 
@@ -110,7 +110,7 @@ def split(walker: Walker, op: Operation) -> list[Value]:
         each = -(-length // parts)
         sizes = [each] * (parts - 1) + [length - each * (parts - 1)]
     if len(sizes) != parts or min(sizes) < 1 or sum(sizes) != length:
-        raise op.refusal(f"makes parts of {sizes} of {length}", "Check its sizes.")
+        raise op.refusal(f"splits {length} into parts of {sizes}", "Check its sizes.")
     cuts = np.cumsum(sizes)[:-1].tolist()
     return [value.moved(order) for order in np.split(value.numbers(), cuts, axis)]
 
@@ -120,7 +120,7 @@ def gather(walker: Walker, op: Operation) -> Value:
     axis = _axis(op, value, int(op.attributes.get("axis", 0)))
     index, length = walker.numbers(op, 1).astype(np.int64), value.dims[axis]
     if index.ndim > 1 or (index < -length).any() or (index >= length).any():
-        raise op.refusal("takes positions that are not there", "Use one list of positions along one axis.")
+        raise op.refusal("takes positions that do not exist", "Use one list of positions along one axis.")
     return _some(op, value, np.take(value.numbers(), index % length, axis))
 
 
@@ -154,11 +154,11 @@ def pad(walker: Walker, op: Operation) -> Value:
     value = walker.value(op)
     mode = bytes(op.attributes.get("mode", b"constant")).decode(errors="replace")
     if mode not in ("constant", "reflect", "edge", "wrap"):
-        raise op.refusal(f"is of mode {mode}", "Use constant zeros, reflect or edge.")
+        raise op.refusal(f"has mode {mode}", "Use constant zeros, reflect or edge.")
     # Before opset 11 amounts and value were attributes.
     filled = len(op.inputs) > 2 and op.inputs[2] and walker.numbers(op, 2).any()
     if mode == "constant" and (filled or op.attributes.get("value")):
-        raise op.refusal("pads with another number than 0", "Pad with zeros.")
+        raise op.refusal("pads with a number other than 0", "Pad with zeros.")
     amounts = _amounts(walker, op, value)
     order = value.numbers()
     cropped = tuple(slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(amounts, order.shape, strict=True))
@@ -219,7 +219,7 @@ def rearrange(walker: Walker, op: Operation) -> list[Value]:
     for order in op.attributes["moved"](value.numbers()[None]):
         if order.ndim < 2 or len(order) != 1:
             made, of = ("x".join(map(str, shape)) for shape in (order.shape, (1, *value.dims)))
-            raise op.refusal(f"makes {made} of {of}", _BATCH)
+            raise op.refusal(f"makes {made} out of {of}", _BATCH)
         found.append(_some(op, value, order[0]))
     return found
 
@@ -230,7 +230,7 @@ def nothing(walker: Walker, op: Operation) -> Value:
 
 def dropout(walker: Walker, op: Operation) -> Value:
     if len(op.inputs) > 2 and op.inputs[2] and walker.numbers(op, 2).any():
-        raise op.refusal("drops at random", "Export the network for inference (model.eval()).")
+        raise op.refusal("drops elements at random", "Export the network for inference (model.eval()).")
     return walker.value(op)
 
 

@@ -71,7 +71,7 @@ def _walk(walker: Walker, operation: Operation, joints: set[str]) -> None:
 
 def _folded(operation: Operation, constants: dict[str, Array]) -> dict[str, Array]:
     if operation.fold is None:
-        raise operation.refusal("reads a value that nothing makes", "Export the network again.")
+        raise operation.refusal("reads a value that no node computes", "Export the network again.")
     return operation.fold(operation, constants)
 
 

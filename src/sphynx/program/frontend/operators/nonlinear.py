@@ -132,7 +132,7 @@ def leaky(walker: Walker, op: Operation) -> Value:
 
 def max_pool(walker: Walker, op: Operation) -> Value:
     if len(op.outputs) > 1 and op.outputs[1]:
-        raise op.refusal("gives indices", "Use the maxima alone.")
+        raise op.refusal("returns indices", "Use only the maxima.")
     node = walker.map(op)
     return _finished(walker, op, maximum(walker.fuser, node, *_pool_runs(op, node), op.name))
 
@@ -149,7 +149,7 @@ def _pool_runs(op: Operation, node: Node) -> Runs:
     axes = slides(op, node.shape, kernel_shape(op))
     rows, columns = (runs(axis, length) for axis, length in zip(axes, node.shape[1:], strict=True))
     if not all((*rows, *columns)):
-        raise op.refusal("has a window that sees padding alone", "Pad by less than the kernel's size.")
+        raise op.refusal("has a window that sees only padding", "Pad by less than the kernel's size.")
     return rows, columns
 
 

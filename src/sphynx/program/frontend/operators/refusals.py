@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from sphynx.errors import InputError, join_faults
 from sphynx.program.frontend.operators.graph import SMOOTH, Operation
 
-_CONTROL = "the way through the network must not depend on the input: export a traced network"
+_CONTROL = "the path through the network must not depend on the input: export a traced network"
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"
 _ATTENTION = "products of two feature maps cannot be compiled: train the network without attention"
 _SMOOTH = "have it approximated, with --approximate (approximate=True in Python), or train the network with ReLU"

@@ -33,7 +33,7 @@ def resize(walker: Walker, op: Operation) -> Value:
         rows, columns = (_nearest(op, at, n) for at, n in zip(read, node.shape[1:], strict=True))
         return Value.of_map(select(walker.fuser, node, op.name, None, rows, columns))
     if mode not in ("linear", "bilinear"):
-        raise op.refusal(f"is of mode {mode}", "Use nearest or linear.")
+        raise op.refusal(f"has mode {mode}", "Use nearest or linear.")
     return Value.of_map(_bilinear(walker, op, node, read))
 
 
@@ -48,7 +48,7 @@ def _sizes(walker: Walker, op: Operation, shape: Shape) -> tuple[list[int], list
         scales = [float(n) for n in walker.numbers(op, scale_input).reshape(-1)]
         target = [floor(n * length) for n, length in zip(scales, (1, *shape), strict=False)]
     if len(target) != 4 or target[:2] != [1, shape.channels] or min(target) < 1:
-        raise op.refusal(f"makes {target} of a map of {shape}", "Resize rows and columns, by constants.")
+        raise op.refusal(f"makes {target} out of a map of {shape}", "Resize rows and columns, by constants.")
     return target[2:], scales[2:]
 
 
