@@ -52,7 +52,7 @@ FINAL = """## {data}, trained on all images
 | network | ReLUs | parameters | epochs | views | seed | test, % | minutes | file |
 |---|---|---|---|---|---|---|---|---|"""
 
-CHOSEN = """## Chosen between on CIFAR-100, a tenth of the training images held out
+CHOSEN = """## Settings compared on CIFAR-100, a tenth of the training images held out
 
 All at about 25.5K ReLUs. A difference below one point is within what 5,000 images and one seed can tell.
 

@@ -27,7 +27,7 @@ and the last layer, of ten classes, is fitted to them. Then *same class* says ho
 the float network does, on 100 further pictures; accuracies would mean nothing. Networks *trained on CIFAR-100*,
 enlarged to 64x64 (`benchmarks/zoo_train.py`), are asked about 1,000 of its test images. *Exact*: the private logits
 of one picture equal the integer oracle's, bit for bit, so a private answer has the integer program's accuracy. *Logit
-error* is by rounding, *approximated* by smooth functions that became piecewise linear (`--approximate`), both
+error* comes from rounding, *approximated* from smooth functions made piecewise linear (`--approximate`), both
 relative to the logits' spread. Seconds and bytes are of that one inference, both parties in one process, and *peak*
 is all of its memory, compiler and float network included. **The machine was shared with other heavy work, so times
 are upper bounds**: compare counts.

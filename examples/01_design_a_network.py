@@ -12,7 +12,7 @@ from sphynx.network.observe import observe
 from sphynx.space.cell_svg import cell_svg
 
 RELU_BUDGET = 25_600
-OUT = Path("out/demo")
+OUT = Path("out/examples")
 
 # 1. Which channels and depth meet the budget, for images of CIFAR-100?
 plans = sphynx.plan(RELU_BUDGET, image=(3, 32, 32), classes=100)

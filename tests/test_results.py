@@ -225,7 +225,7 @@ def test_estimated_bytes_in_the_docs_are_those_counted() -> None:
     found = re.search(
         r"using GMW ([\d.]+) KB, .+? counts ([\d.]+) KB .+? offline ([\d.]+) MB where it counts ([\d.]+)\.", text
     )
-    rows = json.loads((ROOT / "results/private/loopback.json").read_text())["rows"]
+    rows = json.loads((ROOT / "results/private/streams.json").read_text())["rows"]
     (row,) = (r for r in rows if (r["model"], r["backend"]) == ("sphynx-cifar100-25k", "gmw"))
     estimated = _estimated("sphynx-cifar100-25k", "gmw", "loopback")
     online_kb = (estimated.online_bytes / 1e3, row["online_bytes"] / 1e3)

@@ -43,7 +43,9 @@ def serve(
     pool: Annotated[int, typer.Option("--pool", min=1, max=256, help="Bundles that one client may keep ready.")] = 16,
     hourly: Annotated[
         int,
-        typer.Option("--hourly", min=1, help="Images per hour and client, counted at preparation and at inference."),
+        typer.Option(
+            "--hourly", min=1, help="Images per hour for each client, counted at preparation and at inference."
+        ),
     ] = 3600,
     connections: Annotated[
         int, typer.Option("--connections", min=1, help="Clients that may be connected at once.")
