@@ -87,7 +87,7 @@ class DivergedError(SphynxError):
 
 
 class ConnectionLostError(SphynxError):
-    """The peer went away, fell silent, or spoke another language: this connection is over, others are not.
+    """The peer went away, fell silent, or did not speak the protocol: this connection is over, others are not.
 
     >>> try:
     ...     sphynx.Client("127.0.0.1:9", keys="keys/alice", wait_s=0).infer("digit.png")

@@ -44,8 +44,8 @@ class Client:
     """Connects when it is first used, or entered, and again after a connection was lost or the server left. Threads may
     share it: their calls take turns. Processes need one each, and may share keys and bundles.
 
-    A call whose connection is lost raises; the next one goes on, with another server where several are listed. What was
-    burned stays burned: to ask again is to use another bundle.
+    A call whose connection is lost raises; the next one continues, with another server if several are listed. What was
+    burned stays burned: asking again uses another bundle.
 
         >>> with sphynx.Server("compiled/digits", keys="keys/server", listen="127.0.0.1:0") as server:
         ...     with sphynx.Client(server.address, keys="keys/alice") as client:
@@ -74,8 +74,8 @@ class Client:
         with this hash. `ahead` bundles are kept ready from the first call on, by a thread with a connection of its own,
         with what both sides have to spare; `relu` is for those. `wait_s` is how long ports that refuse are tried again:
         the server may be just starting. `trust_state` keeps bundles after a restart of the machine or a move of their
-        folder; `warn` hears of an old list of revoked keys, of servers that are down, and of bundles that cannot be
-        made ahead; `observer` watches what this end sends and receives."""
+        folder; `warn` is told about an old list of revoked keys, servers that are down, and bundles that cannot be made
+        ahead; `observer` watches what this end sends and receives."""
         self._ahead, self._relu, self._warn, self._urgent = ahead, relu, warn, Urgent()
         self._replicas = Replicas(parse_servers(server), keys=Path(keys), wait_s=wait_s, warn=warn)
         self._open = partial(
@@ -108,7 +108,7 @@ class Client:
 
     def infer(self, image: str | Path | NDArray[np.uint8] | Image, *, relu: BackendChoice = "auto") -> Prediction:
         """What is in a picture, which the server never sees: a file, a PIL image, or a uint8 array [channels, height,
-        width] (`image_shape`). Files and PIL images are resized. Makes a bundle first where none is ready.
+        width] (`image_shape`). Files and PIL images are resized. Makes a bundle first if none is ready.
 
         `relu` insists on a bundle for gc or for gmw; auto takes what is ready."""
         return self._asked(lambda connection: connection.infer(pixels_of(image, connection.program), relu=relu))
@@ -120,7 +120,7 @@ class Client:
     def prepare(
         self, count: int, *, relu: BackendChoice = "auto", done: Callable[[int], None] = lambda _number: None
     ) -> Backend:
-        """Makes `count` bundles ahead, before there is a picture; each serves one. `done` hears of each.
+        """Makes `count` bundles ahead, before there is a picture; each serves one. `done` is called for each.
 
         `relu` chooses how ReLUs run: gc, gmw, or what is faster over the measured link. Returns the choice."""
         return self._asked(lambda connection: connection.prepare(count, relu=relu, done=done))
@@ -135,18 +135,18 @@ class Client:
 
     @property
     def ready(self) -> int:
-        """How many bundles are there for later, for one picture each."""
+        """How many bundles are ready, for one picture each."""
         return self._asked(lambda connection: sum(entry.batch == 1 for entry in connection.ready))
 
     def ready_with(self, relu: Backend) -> int:
-        """How many of them run ReLUs this way."""
+        """How many bundles are ready that run ReLUs this way."""
         return self._asked(
             lambda connection: sum(entry.batch == 1 and entry.backend == relu for entry in connection.ready)
         )
 
     @property
     def ready_ahead(self) -> int:
-        """How many of them are as `Client(ahead=N, relu=...)` asked for."""
+        """How many bundles are ready of the kind that `Client(ahead=N, relu=...)` asked for."""
         return self.ready if self._relu == "auto" else self.ready_with(self._relu)
 
     @property
@@ -165,13 +165,13 @@ class Client:
 
     @property
     def server(self) -> str:
-        """The one that is asked now, of those that were listed."""
+        """The server in use, of those that were listed."""
         self._connected()
         return str(self._place)
 
     @property
     def server_count(self) -> int:
-        """How many were listed; a name with several addresses counts as many times."""
+        """How many servers were listed; a name with several addresses counts once for each."""
         return len(self._replicas.places())
 
     def close(self) -> None:

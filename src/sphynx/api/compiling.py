@@ -71,7 +71,8 @@ class Compiled:
 
     @classmethod
     def load(cls, folder_or_name: str | Path, tell: Callable[[str], None] = lambda _line: None) -> Compiled:
-        """A folder that `save` made, or a model's name, whose integer weights are derived once: `tell` hears of it."""
+        """A folder that `save` made, or a model's name, whose integer weights are derived once; `tell` is told about
+        that."""
         folder = compiled_folder(folder_or_name, tell)
         program = load_program(folder)
         of_model = program_path(folder_or_name).parent / CARD
@@ -148,8 +149,8 @@ class Compiled:
         return check(self.program, self.weights, chosen, trained.module, (trained.mean, trained.std))
 
     def judge(self, data: Data | StreamedData | str | Path | None = None) -> Judgement | None:
-        """Beside the float network's answers to the calibration images, which are taken from the data again; None where
-        no answers were kept, or where the images have changed. Needs torch."""
+        """Compares it with the float network's answers to the calibration images, which are read from the data again;
+        None if no answers were kept, or if the images have changed. Needs torch."""
         from sphynx.data.known import open_known
         from sphynx.program.compile import calibration_set
 
@@ -165,7 +166,7 @@ class Compiled:
     def images(
         self, data: Data | StreamedData | str | Path | None = None, *, split: Split = "test", images: int = 0
     ) -> ImageSet:
-        """Those that `check` judges by: of the data that it was made with, unless others are given."""
+        """The images that `check` uses: those of the data that it was made with, unless others are given."""
         from sphynx.data.known import open_known
         from sphynx.data.streamed import StreamedSet
 
@@ -183,7 +184,8 @@ class Compiled:
     def estimate(self, link: str | Link = "lan", *, backend: Backend | None = None) -> Estimate:
         """Time and traffic of one private inference, layer by layer, on this machine, which is measured once.
 
-        `link` is loopback, lan, wan, or such as "20ms,300Mbit". Without a `backend`: of the faster one online.
+        `link` is loopback, lan, wan, or one such as "20ms,300Mbit". Without a `backend`: for the one that is faster
+        online.
         """
         from sphynx.api.rates import machine_rates
 
@@ -210,11 +212,12 @@ def compile(
 
     A module of your own is exported for an image like `example`, [1, channels, height, width]; by default for one of
     `calibrate`. Number ranges are measured on training images of `calibrate`: data, their name or path; by default
-    those that a run was trained on. `mean` and `std` say how inputs were normalised, where the network does not say it
-    itself: of a file (default 0 and 1) and of a torch module (default: as `calibrate` is). Without a `precision` the
-    weights get as few bits as keep the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...), which
-    become piecewise linear with at most `knees` knees, fitted to these images; errors are in `Compiled.approximations`.
-    The `deployment` says what the network is cut for: its ReLUs' protocol, link, bundles at once, memory for weights.
+    those that a run was trained on. `mean` and `std` say how inputs were normalised, if the network itself does not:
+    for a file (default 0 and 1) and for a torch module (default: those of `calibrate`). Without a `precision` the
+    weights get as few bits as preserve the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...),
+    which become piecewise linear with at most `knees` knees, fitted to these images; errors are in
+    `Compiled.approximations`. The `deployment` says what the network is cut for: its ReLUs' protocol, link, bundles at
+    once, memory for weights.
 
         >>> compiled = sphynx.compile("runs/digits")
         >>> compiled.save("compiled/again").name, compiled.judged.images

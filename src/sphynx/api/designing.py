@@ -51,10 +51,11 @@ def design_network(
 ) -> DesignResult:
     """The whole method: plan, cells, places of the reduce cells, training, and a comparison. `load(out)` is the result.
 
-    Cells are the published ones unless a `strategy` searches them; found ones are ranked beside `random_cells` random
-    ones. `reduce_at` is "search", "fixed" (D/3 and 2D/3) or positions. `compare` is the recipe of the networks with
-    other cells: "same", "none" or a name. `settings` are values of the stages' recipes, {"training.epochs": 4}.
-    `time_budget`, seconds or "15m", scales the epochs. `started` hears of the pipeline, and of what it leaves out.
+    Cells are the published ones unless a `strategy` searches for them; found ones are ranked together with
+    `random_cells` random ones. `reduce_at` is "search", "fixed" (D/3 and 2D/3) or positions. `compare` is the recipe of
+    the networks with other cells: "same", "none" or a name. `settings` are values of the stages' recipes,
+    {"training.epochs": 4}. `time_budget`, seconds or "15m", scales the epochs. `started` is told the pipeline, and what
+    it leaves out.
 
         >>> result = sphynx.design_network("digits", relu_budget="1k", out="runs/designed")  # doctest: +SKIP
         >>> result.accuracy, result.reduce_positions  # doctest: +SKIP

@@ -51,7 +51,7 @@ def evaluate(
 ) -> Evaluation:
     """Accuracy in fp32 on the data that the network was trained on, or on others that are given.
 
-    `seen` hears of every batch: the classes that were answered, and those that are right.
+    `seen` is called for every batch with the classes that were answered, and those that are right.
 
         >>> 0 < sphynx.evaluate("runs/digits").accuracy <= 1
         True

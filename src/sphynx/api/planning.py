@@ -52,8 +52,8 @@ def plan(
 ) -> PlanList:
     """Every (channels, depth) within `tolerance` of a ReLU budget, and a choice: `.design`, with `.reason`.
 
-    `relu_budget` is 51200, "50k" or "1.2M"; `image` is channels, height, width, as `data.image` says them. Reduce cells
-    stand at D/3 and 2D/3; `place_reduce_cells` finds better places.
+    `relu_budget` is 51200, "50k" or "1.2M"; `image` is channels, height, width, as in `data.image`. Reduce cells stand
+    at D/3 and 2D/3; `place_reduce_cells` finds better places.
 
         >>> plans = sphynx.plan("25.6k")
         >>> plans.design.channels, plans.design.depth, plans.design.relus
@@ -117,7 +117,8 @@ def plan_for_latency(
 ) -> LatencyPlan:
     """As many ReLUs as an online latency allows: seconds, or "100ms". Measures this machine once, in a few seconds.
 
-    `link` is loopback, lan, wan, or such as "20ms,300Mbit"; without a `backend` the faster one is taken. Needs torch.
+    `link` is loopback, lan, wan, or one such as "20ms,300Mbit"; without a `backend` the faster one is used. Needs
+    torch.
 
         >>> sphynx.plan_for_latency("500ms", link="wan").design.relus  # doctest: +SKIP
     """

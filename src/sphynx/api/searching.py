@@ -60,7 +60,7 @@ def search_cells(
     """Normal and reduce cells for a data set: `.chosen`, with every seed's `.results` and their `.spread`.
 
     `strategy` is a name, or a class of your own with the interface `sphynx.search.strategies.strategy.Strategy`
-    (examples/06_own_search_strategy.py). With a `rank_recipe` found cells are ranked by short trainings, beside
+    (examples/06_own_search_strategy.py). With a `rank_recipe` found cells are ranked by short trainings, together with
     `random_cells` random ones and those named in `beside`. `prices` of operations count by `price_weight`.
 
         >>> found = sphynx.search_cells("digits", "runs/cells", strategy="gaea")  # doctest: +SKIP
@@ -140,7 +140,7 @@ def place_reduce_cells(
 ) -> PlacementResult:
     """Where the reduce cells of a design go (Algorithm 1): `.best`; the design that has them there is in the folder.
 
-    Placements with more ReLUs than the design, as odd sizes can have them, are left out. `exhaustive` names a training
+    Placements with more ReLUs than the design, which odd sizes can have, are left out. `exhaustive` names a training
     recipe by which every placement is trained as well.
 
         >>> placed = sphynx.place_reduce_cells("design.json", "digits", "runs/placed")  # doctest: +SKIP

@@ -56,8 +56,9 @@ class Server:
 
         Bundles are kept in `state`: by default in the compiled folder, for a model in ./bundles/NAME, and for what has
         no folder in a temporary one. `limits` say who may do how much. With a `metrics_port` /metrics and /healthz are
-        on 127.0.0.1. `link` emulates a slower one; docs/serving.md explains `proxy_from` and `trust_state`. More
-        than one of `processes` use more cores (docs/growth.md); they log on stderr. `log` gets one JSON object a line.
+        on 127.0.0.1. `link` emulates a slower one; docs/serving.md explains `proxy_from` and `trust_state`. More than
+        one process (`processes`) uses more cores (docs/growth.md); they log on stderr. `log` gets one JSON object a
+        line.
         """
         self._compiled, self._keys, self._state = compiled, Path(keys), None if state is None else Path(state)
         self._host, self._port = parse_address(listen)
@@ -81,7 +82,7 @@ class Server:
         return self
 
     def stop(self) -> None:
-        """Running work may finish within `limits.grace_s`. Does nothing where it does not run."""
+        """Running work may finish within `limits.grace_s`. Does nothing if it is not running."""
         hosted, self._hosted = self._hosted, None
         if hosted is None or self._thread is None:
             return
@@ -96,7 +97,7 @@ class Server:
         self.stop()
 
     def serve(self) -> None:
-        """Instead of `start`, where it is all that the process does: in the main thread, until Ctrl-C or SIGTERM."""
+        """Instead of `start`, if the process does nothing else: in the main thread, until Ctrl-C or SIGTERM."""
         with self._opened(stops_by_signal=True) as hosted:
             hosted.server.serve()
 

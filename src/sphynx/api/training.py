@@ -47,9 +47,9 @@ def train_network(
 ) -> TrainSummary:
     """Trains a design: `.accuracy` is that of the final epoch on test images, which are not looked at before.
 
-    `recipe` is a name, a TOML file or a `Recipe`; "auto" suits it to the data; `settings` are values laid over it. A
-    recipe that distils needs a `teacher`: "auto", a run, a model's name or a loaded network. `load(out)` is the network
-    (of several seeds: `load(out/"seed-0")`). `started` hears which recipe it is; `processes` are those of torchrun.
+    `recipe` is a name, a TOML file or a `Recipe`; "auto" suits it to the data; `settings` override its values. A recipe
+    that distils needs a `teacher`: "auto", a run, a model's name or a loaded network. `load(out)` is the network (of
+    several seeds: `load(out/"seed-0")`). `started` is told the recipe; `processes` are those of torchrun.
 
         >>> trained = sphynx.train_network("design.json", "digits", "runs/again", settings={"epochs": 1})
         >>> len(trained.runs), 0 < trained.accuracy <= 1

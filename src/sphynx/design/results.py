@@ -92,7 +92,7 @@ class RankedCells(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class DesignResult(Record):
-    """What a design came to: the network, how it was chosen, and its accuracy beside networks of other cells.
+    """What a design came to: the network, how it was chosen, and its accuracy compared with networks of other cells.
 
     >>> result = sphynx.design_network("digits", relu_budget="1k", out="runs/designed")  # doctest: +SKIP
     >>> result.relus, result.accuracy, result.cells  # doctest: +SKIP

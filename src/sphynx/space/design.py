@@ -30,7 +30,7 @@ _REMEDY = "`sphynx plan` lists working designs; `sphynx show DESIGN --json` prin
 
 @dataclass(frozen=True)
 class Design(Described):
-    """A Sphynx network: its cells, their number C and D, and where the picture is halved.
+    """A Sphynx network: its cells, channels C and depth D, and where the picture is halved.
 
     >>> design = sphynx.Design(sphynx.find_cells("sphynx"), channels=5, depth=5, reduce_positions=(0, 1))
     >>> design.relus, design.parameters

@@ -71,7 +71,7 @@ def genotype_named(name: str) -> Genotype:
 
 
 def find_cells(name_or_file: str | Path) -> Genotype:
-    """Published cells by name, or a genotype's file; of the Sphynx space, into which others are brought.
+    """Published cells by name, or from a genotype's file; those of other spaces are converted to the Sphynx space.
 
     >>> sphynx.find_cells("sphynx").space
     'sphynx'

@@ -36,7 +36,7 @@ def evaluate(
     std: Statistics,
     seen: Callable[[Tensor, Tensor], None] = lambda _answers, _labels: None,
 ) -> Evaluation:
-    """`seen` hears of every batch: the classes that were answered, and those that are right."""
+    """`seen` is called for every batch with the classes that were answered, and those that are right."""
     device = next(network.parameters()).device
     training = network.training
     network.eval()

@@ -30,7 +30,7 @@ class TrainResult(Record):
 
 @dataclass(frozen=True)
 class TrainSummary(Record):
-    """The seeds of one training. All else that its JSON says follows from them.
+    """The seeds of one training. Everything else in its JSON follows from them.
 
     >>> trained = sphynx.train_network("design.json", "digits", "runs/seeds", seeds=2)  # doctest: +SKIP
     >>> trained.accuracy, trained.accuracy_std  # doctest: +SKIP
@@ -44,7 +44,7 @@ class TrainSummary(Record):
 
     @property
     def accuracy_std(self) -> float | None:
-        """The sample standard deviation; of one seed there is none."""
+        """The sample standard deviation; for one seed there is none."""
         return statistics.stdev(self.accuracies) if len(self.runs) > 1 else None
 
     @property
