@@ -99,15 +99,15 @@ def test_found_cells_are_ranked_beside_named_ones_that_cannot_win(tmp_path: Path
     run(*words, "-o", str(tmp_path / "first"))
     file = str(tmp_path / "first" / "genotype.json")
     ranked = run(
-        *words, "--seed", "1", "-o", str(tmp_path / "out"), "--rank", str(training), "--beside", file, "--json"
+        *words, "--seed", "1", "-o", str(tmp_path / "out"), "--rank", str(training), "--rank-with", file, "--json"
     )
     summary = json.loads(ranked)
     assert {entry["label"] for entry in summary["ranking"]} == {"gdas, seed 1", file}
     assert summary["chosen"] == summary["results"][0]["genotype"]
     with pytest.raises(InputError, match="these cells have N=7, the search has 4"):
-        run(*words, "-o", str(tmp_path / "other"), "--rank", str(training), "--beside", "sphynx")
+        run(*words, "-o", str(tmp_path / "other"), "--rank", str(training), "--rank-with", "sphynx")
     with pytest.raises(InputError, match="cells to compare with need a ranking"):
-        run(*words, "-o", str(tmp_path / "other"), "--beside", file)
+        run(*words, "-o", str(tmp_path / "other"), "--rank-with", file)
 
 
 def test_many_cells_are_ranked_in_rounds(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def search_cells(
     seeds: int = 1,
     rank_recipe: str = "",
     random_cells: int = 0,
-    beside: Sequence[str | Path] = (),
+    rank_with: Sequence[str | Path] = (),
     prices: Mapping[str, float] = NO_PRICES,
     price_weight: float = 0.0,
     resume: bool = False,
@@ -61,23 +61,23 @@ def search_cells(
 
     `strategy` is a name, or a class of your own with the interface `sphynx.search.strategies.strategy.Strategy`
     (examples/06_own_search_strategy.py). With a `rank_recipe` found cells are ranked by short trainings, together with
-    `random_cells` random ones and those named in `beside`. `prices` of operations count by `price_weight`.
+    `random_cells` random ones and those named in `rank_with`. `prices` of operations count by `price_weight`.
 
         >>> found = sphynx.search_cells("digits", "runs/cells", strategy="gaea")  # doctest: +SKIP
         >>> found.chosen.save("genotype.json")  # doctest: +SKIP
     """
     folder, chosen_device, voice = Path(out), pick_device(device), voice_of(progress)
-    if (random_cells or beside) and not rank_recipe:
+    if (random_cells or rank_with) and not rank_recipe:
         raise InputError(
             "cells to compare with need a ranking",
-            where="--random-cells, --beside",
+            where="--random-cells, --rank-with",
             remedy="Give --rank fast, or neither.",
         )
     refuse_old_run(folder, "auto" if resume else "never")
     images = opened(data)
     chosen = search_recipe(recipe, settings, images)
     drawn = draw_cells(CellSpace(chosen.nodes), random_cells, seed)
-    named = _named_cells(beside, chosen.nodes)
+    named = _named_cells(rank_with, chosen.nodes)
     objective = Objective(operation_costs=dict(prices), cost_weight=price_weight)
 
     def one(number: int, where: Path) -> SearchResult:
@@ -183,7 +183,7 @@ def _named_cells(choices: Sequence[str | Path], nodes: int) -> dict[str, Genotyp
         if genotype.nodes != nodes:
             raise InputError(
                 f"these cells have N={genotype.nodes}, the search has {nodes}",
-                where=f"--beside {choice}",
+                where=f"--rank-with {choice}",
                 remedy=f"Search with --nodes {genotype.nodes}, or leave them out.",
             )
     return named

@@ -45,10 +45,10 @@ def search(
     random_cells: Annotated[
         int, typer.Option("--random-cells", min=0, help="With --rank: number of random cells to rank as well.")
     ] = 0,
-    beside: Annotated[
+    rank_with: Annotated[
         list[str] | None,
         typer.Option(
-            "--beside",
+            "--rank-with",
             help="With --rank: cells to rank as well, a published genotype's name or a file. May be repeated.",
         ),
     ] = None,
@@ -106,7 +106,7 @@ def search(
         seeds=seeds,
         rank_recipe=rank,
         random_cells=random_cells,
-        beside=beside or (),
+        rank_with=rank_with or (),
         prices=prices,
         price_weight=cost_weight,
         resume=resume == "auto",

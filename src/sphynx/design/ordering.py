@@ -90,11 +90,7 @@ def order(
         genotype=into_sphynx_space(cells) if isinstance(cells, Genotype) else find_cells(cells),
         strategy=strategy or "",
         rivals=0 if strategy is None else USUAL_RANDOM_CELLS if random_cells is None else random_cells,
-        placement="search"
-        if reduce_at == "search"
-        else "fixed"
-        if reduce_at == "fixed"
-        else tuple(map(int, reduce_at)),
+        placement=_placement(reduce_at),
         reduce_cells=reduce_cells,
         candidates=candidates,
         search=search_recipe(search_recipe_name, {**changes["cells"], "reduce_at": []}, data),  # the outline says where
