@@ -1,4 +1,4 @@
-"""Joints that depend on one another: those that one linear map may read, directly or through public maps."""
+"""Joints that depend on one another: those that one linear map or sum may read, directly or through public maps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from sphynx.program.fusion.fuse import SUM_SUFFIX, Fused
+from sphynx.program.ir import Combine
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,15 @@ def find_islands(outline: Callable[[Collection[str]], Fused], joints: Sequence[s
     groups = _Groups(joints)
     of_maps: dict[str, str] = {}  # for each linear map that has to do with joints, one of them
     for step in cut.graph.linears:
-        behind = {step.name}.union(*(cut.graph.origins[source] for source in step.sources))
+        beside = cut.graph.origins[step.name.removesuffix(SUM_SUFFIX)]  # a sum takes earlier joints as they are
+        behind = {step.name}.union(beside, *(cut.graph.origins[source] for source in step.sources))
         touched = groups.joints_among(behind)
         groups.unite(touched)
         if touched:
             of_maps[step.name] = touched[0]
-    for joint in joints:  # a sum takes earlier joints as they are
-        groups.unite([joint, *groups.joints_among(cut.graph.origins.get(joint, ()))])
+    for total in cut.graph.steps:
+        if isinstance(total, Combine):  # fused, what it takes is one map
+            groups.unite(groups.joints_among(cut.graph.origins[total.name]))
     # Some are joints only where an earlier one is not cut.
     for number, joint in enumerate(joints):
         if joint not in cut.joints:
