@@ -19,8 +19,12 @@ def test_prices_meet_the_estimate() -> None:
     assert prices.backend == "gc" and prices.stages == str(design)
 
 
-def test_a_large_stream_is_estimated_as_it_would_be_cut() -> None:
+def test_a_large_stream_is_estimated_and_priced_as_it_would_be_cut() -> None:
     stages = (Stage(32, (8,)), Stage(64, (64,) * 2), Stage(128, (256,) * 3))
     design = StreamDesign(stages, Shape(3, 32, 32), 10)
     cut, fused = (design_estimate(design, REFERENCE, LINKS["lan"], "gmw", cuts=cuts).total for cuts in (None, ()))
     assert cut.offline_seconds + cut.online_seconds < fused.offline_seconds + fused.online_seconds
+    # Were wider ones priced fused, the difference between the two would count as channels'.
+    prices = stream_prices(design, REFERENCE, LINKS["lan"], "gmw")
+    channels = prices.seconds(design) - prices.fixed_seconds
+    assert 0 < channels < cut.online_seconds
