@@ -202,7 +202,7 @@ REFUSED: dict[str, tuple[nn.Module, str, str]] = {
     "smooth": (Body(nn.SiLU()), r"Body: Swish cannot be compiled exactly \(middle, node silu\)", "Use A"),
     "power": (Body(Call(lambda _, x: x**2)), "Pow cannot be compiled", "Use A"),
     "gate": (Body(Call(lambda _, x: x * x)), "Mul multiplies two feature maps", "without other products"),
-    "batches mixed": (Call(lambda _, x: x.reshape(-1)), "Rearrange makes 144 of 1x3x8x6", "leave axis 0"),
+    "batches mixed": (Call(lambda _, x: x.reshape(-1)), "Rearrange makes 144 out of 1x3x8x6", "leave axis 0"),
     "unfit": (nn.Linear(7, 3), "Linear: torch.export fails on it for an image of 3x8x6", "runs on such an image"),
     "learning": (
         Call(lambda _, x: functional.batch_norm(x, None, None, training=True).flatten(1)),
