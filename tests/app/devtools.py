@@ -106,9 +106,9 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="rawKeyDown", commands=["paste"], **key)
         self.call("Input.dispatchKeyEvent", type="keyUp", **key)
 
-    def screenshot(self) -> bytes:
-        """The whole page, as PNG."""
-        return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"])
+    def screenshot(self, *, whole: bool = True) -> bytes:
+        """The whole page or what the window shows of it, as PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"])
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:

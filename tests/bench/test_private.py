@@ -42,13 +42,13 @@ KEYS = {
 def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clear, "RUNS", 4)
     out = tmp_path / "rows.json"
-    words = "bench private --relu gmw --repeat 1 --untrained"
+    words = "bench private --relu gmw --repeat 1 --passes 2 --untrained"
     result = CliRunner().invoke(app, [*words.split(), small_file(tmp_path, "tiny", 2), "-o", str(out)])
     assert result.exit_code == 0, result.output
     saved = json.loads(out.read_text())
     assert saved["machine"]["versions"]["sphynx"] and saved["source"]["source_sha256"]
     (row,) = saved["rows"]
-    assert set(row) >= KEYS
+    assert set(row) >= KEYS and row["repeats"] == 2
     assert row["equal_to_oracle"] is True and row["relus"] == 2 * 64
     times = [row["torch_s"], row.get("onnxruntime_s")]
     assert row["plaintext_s"] == min(seconds for seconds in times if seconds is not None)

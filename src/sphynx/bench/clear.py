@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +51,20 @@ class ClearTime:
     @property
     def cpu_seconds(self) -> float:
         return self.torch_cpu_s if self.onnxruntime_cpu_s is None else min(self.torch_cpu_s, self.onnxruntime_cpu_s)
+
+
+def median_time(times: Sequence[ClearTime]) -> ClearTime | None:
+    """Each of its times by itself."""
+    if not times:
+        return None
+    wall_s = [time.onnxruntime_s for time in times if time.onnxruntime_s is not None]
+    cpu_s = [time.onnxruntime_cpu_s for time in times if time.onnxruntime_cpu_s is not None]
+    return ClearTime(
+        statistics.median(time.torch_s for time in times),
+        statistics.median(time.torch_cpu_s for time in times),
+        statistics.median(wall_s) if wall_s else None,
+        statistics.median(cpu_s) if cpu_s else None,
+    )
 
 
 class InTheClear:

@@ -1,23 +1,33 @@
 """Private inference measured in two processes on this machine, beside the same network in the clear: the rows of
 `sphynx bench private`.
 
-Seconds are medians over the repeats; `results.BenchRow` says what they and the bytes are of.
+Seconds are medians over the repeats of all passes; `results.BenchRow` says what they and the bytes are of. Each pass
+measures every row in turn: rows of several passes compare even where a machine's speed changes from minute to minute.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
-from sphynx.bench.clear import ClearTime, InTheClear
+from sphynx.bench.clear import ClearTime, InTheClear, median_time
 from sphynx.bench.private_models import Model, question
-from sphynx.bench.private_parties import Job, Measured, OpenChannel, Phase, plain_channel, run_parties
+from sphynx.bench.private_parties import Job, Measured, OpenChannel, Phase, joined, plain_channel, run_parties
 from sphynx.bench.results import BenchRow, Layer, PerParty, Span
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
 from sphynx.protocol.channel import HEADER_BYTES, Section
 from sphynx.protocol.linear_plan import plan_program
+
+
+class Timed(NamedTuple):
+    """Of one row in one pass."""
+
+    plaintext: ClearTime | None
+    server: Measured
+    client: Measured
 
 
 def measure_private(
@@ -27,39 +37,41 @@ def measure_private(
     *,
     repeats: int,
     batch: int,
+    passes: int = 1,
     open_channel: OpenChannel = plain_channel,
     transport: str = "plain",
     progress: Callable[[str], None] = lambda _: None,
     weight_memory_bytes: int | None = None,
 ) -> tuple[BenchRow, ...]:
     """A row for each model, backend and link. `transport` names the channel; `progress` is told what comes next."""
-    rows = []
-    for model in models:
-        pixels, expected = question(model.folder, batch)
-        clear = InTheClear(model.design) if model.design else None
-        for backend in backends:
-            for link_name, link in links.items():
-                progress(f"{model.name}, {backend}, {link_name}")
-                # Beside every row: the machine may be busier than a row ago.
-                plaintext = clear.time(batch) if clear else None
-                job = Job(model.folder, backend, batch, repeats, link, open_channel, weight_memory_bytes)
-                server, client = run_parties(job, pixels, expected)
-                rows.append(_row(model.name, link_name, transport, plaintext, job, server, client))
-    return tuple(rows)
+    clear = {model.name: InTheClear(model.design) for model in models if model.design}
+    questions = {model.name: question(model.folder, batch) for model in models}
+    kinds = [(model, backend, name) for model in models for backend in backends for name in links]
+    timed: list[list[Timed]] = [[] for _ in kinds]
+    for number in range(passes):
+        for (model, backend, link_name), found in zip(kinds, timed, strict=True):
+            progress(
+                f"{model.name}, {backend}, {link_name}" + (f", pass {number + 1} of {passes}" if passes > 1 else "")
+            )
+            # Beside every row: the machine may be busier than a row ago.
+            plaintext = clear[model.name].time(batch) if model.name in clear else None
+            job = Job(model.folder, backend, batch, repeats, links[link_name], open_channel, weight_memory_bytes)
+            found.append(Timed(plaintext, *run_parties(job, *questions[model.name])))
+    return tuple(_row(*kind, transport, batch, found) for kind, found in zip(kinds, timed, strict=True))
 
 
-def _row(
-    model: str, link: str, transport: str, plaintext: ClearTime | None, job: Job, server: Measured, client: Measured
-) -> BenchRow:
-    program = load_program(job.folder)
+def _row(model: Model, backend: Backend, link: str, transport: str, batch: int, passes: Sequence[Timed]) -> BenchRow:
+    plaintext = median_time([one.plaintext for one in passes if one.plaintext])
+    server, client = joined([one.server for one in passes]), joined([one.client for one in passes])
+    program = load_program(model.folder)
     plan = plan_program(program)
     online = [phase.seconds for phase in client.online]
     offline = [
         max(ours.end_s, theirs.end_s) - min(ours.start_s, theirs.start_s)
         for ours, theirs in zip(client.offline, server.offline, strict=True)
     ]
-    he_messages = [plan.upload_bytes(upload, job.batch) for upload in plan.distinct_uploads]
-    he_messages += [plan.reply_bytes(name, job.batch) for name in plan.convs]
+    he_messages = [plan.upload_bytes(upload, batch) for upload in plan.distinct_uploads]
+    he_messages += [plan.reply_bytes(name, batch) for name in plan.convs]
     online_traffic, offline_traffic = client.online[-1].record.total(), client.offline[-1].record.total()
     offline_s, online_s = statistics.median(offline), statistics.median(online)
     offline_cpu_s, online_cpu_s = (
@@ -68,8 +80,8 @@ def _row(
     )
     wall_s, cpu_s = (plaintext.seconds, plaintext.cpu_seconds) if plaintext else (None, None)
     return BenchRow(
-        model=model,
-        backend=job.backend,
+        model=model.name,
+        backend=backend,
         link=link,
         transport=transport,
         plaintext_s=wall_s,
@@ -78,8 +90,8 @@ def _row(
         onnxruntime_s=plaintext.onnxruntime_s if plaintext else None,
         relus=program.relu_count,
         ring_bits=program.ring_bits,
-        batch=job.batch,
-        repeats=job.repeats,
+        batch=batch,
+        repeats=len(online),
         offline_s=offline_s,
         online_s=online_s,
         offline_p95_s=p95(offline),
@@ -89,14 +101,14 @@ def _row(
         online_cpu_s=online_cpu_s,
         offline_bytes=offline_traffic.bytes,
         online_bytes=online_traffic.bytes,
-        online_bytes_per_relu=online_traffic.bytes / (job.batch * (program.relu_count + program.comparison_count)),
+        online_bytes_per_relu=online_traffic.bytes / (batch * (program.relu_count + program.comparison_count)),
         he_bytes=sum(he_messages) + HEADER_BYTES * len(he_messages),
         rounds=online_traffic.rounds,
         peak_memory_bytes=PerParty(server.peak_memory_bytes, client.peak_memory_bytes),
         bundle_bytes=PerParty(server.bundle_bytes, client.bundle_bytes),
         server_weights_bytes=server.details["prepared_bytes"],
         server_weights_s=server.details["model_s"],
-        equal_to_oracle=client.details["equal_to_oracle"],
+        equal_to_oracle=all(one.client.details["equal_to_oracle"] for one in passes),
         layers=tuple(_layers(client)),
         timeline=tuple(_timeline(server, client)),
         online_ratio=online_s / wall_s if wall_s else None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -80,6 +80,18 @@ class Measured:
     peak_memory_bytes: int = 0
     bundle_bytes: int = 0
     details: dict[str, Any] = field(default_factory=dict)
+
+
+def joined(runs: Sequence[Measured]) -> Measured:
+    """One party's measurements of several runs of a job; details are those of the first."""
+    return Measured(
+        first=runs[0].first,
+        offline=[phase for run in runs for phase in run.offline],
+        online=[phase for run in runs for phase in run.online],
+        peak_memory_bytes=max(run.peak_memory_bytes for run in runs),
+        bundle_bytes=runs[0].bundle_bytes,
+        details=runs[0].details,
+    )
 
 
 def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]) -> tuple[Measured, Measured]:

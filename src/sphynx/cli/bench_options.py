@@ -109,6 +109,7 @@ def measured(
     voice: Voice,
     *,
     batch: int = 1,
+    passes: int = 1,
     plain: bool = False,
     weight_memory_bytes: int | None = None,
 ) -> BenchRun:
@@ -127,6 +128,7 @@ def measured(
         links,
         repeats=repeat,
         batch=batch,
+        passes=passes,
         open_channel=open_channel,
         transport="plain" if plain else "TLS 1.3",
         progress=voice.say,

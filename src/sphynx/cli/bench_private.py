@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from sphynx.cli import bench_options as bench
 from sphynx.cli import options as opt
 from sphynx.cli.output_files import Out
-
-if TYPE_CHECKING:
-    pass
 
 Plain = Annotated[bool, typer.Option("--plain", help="Run without TLS, to measure the protocol alone.")]
 
@@ -24,6 +21,9 @@ def private(
     relu: bench.ReluBackends = "gc,gmw",
     link: bench.Links = "loopback",
     repeat: bench.Repeat = 10,
+    passes: Annotated[
+        int, typer.Option("--passes", min=1, help="How often all rows are measured in turn, to compare them fairly.")
+    ] = 1,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Images per inference.")] = 1,
     conv_stack: bench.UntrainedStack = "single",
     plain: Plain = False,
@@ -58,6 +58,7 @@ def private(
             Path(temporary),
             voice,
             batch=batch,
+            passes=passes,
             plain=plain,
             weight_memory_bytes=opt.parse_memory(weight_memory, "--weight-memory"),
         )
