@@ -22,7 +22,7 @@ from tests.app.devtools import Browser
 
 SPHYNX = str(Path(sys.executable).with_name("sphynx"))
 MODEL = "stream-cifar100-25k"
-APP_SIZE, DEMO_SIZE = (1140, 1420), (840, 1440)  # of the window
+APP_SIZE, DEMO_SIZE = (1140, 1470), (840, 1440)  # of the window
 SHRINK = 3 / 2
 SAMPLE = "[...document.querySelectorAll('#samples button')].find((b) => /%s/.test(b.textContent))"
 ANSWERED = "document.body.dataset.answer || ''"
