@@ -317,3 +317,14 @@ def test_the_readme_has_the_measured_latencies() -> None:
     for fit in json.loads((ROOT / "results/private/scaling.json").read_text())["fits"]:
         if fit["phase"] == "online":
             assert f"{1e6 * fit['s_per_relu']:.1f} us" in readme
+
+
+def test_a_stream_and_cells_of_as_many_relus_trace_to_their_benchmark() -> None:
+    stream, cells = json.loads((ROOT / "results/private/stream-beside-cells.json").read_text())["rows"]
+    (online, offline), (cells_online, cells_offline) = ((row["online_s"], row["offline_s"]) for row in (stream, cells))
+    shown = (
+        f"medians of {stream['repeats']} in four passes, GMW), the stream network takes {1e3 * online:.1f} ms online "
+        f"and {1e3 * offline:.0f} ms offline, the cells {1e3 * cells_online:.1f} and {1e3 * cells_offline:.0f}: "
+        f"{online / cells_online:.2f} and {offline / cells_offline:.2f} times."
+    )
+    assert shown in " ".join(PAGES.split())
