@@ -304,8 +304,14 @@ at("camera").addEventListener("click", async () => {
 });
 at("camera-off").addEventListener("click", stopCamera);
 at("video").addEventListener("loadeddata", () => {
-  at("shoot").disabled = false; // before that there is no frame to take
-  at("shoot").focus();
+  const allow = () => {
+    if (!camera) return; // closed meanwhile
+    at("shoot").disabled = false;
+    at("shoot").focus();
+  };
+  const video = at("video"); // the first frame is loaded now, but black until it is shown
+  if (video.requestVideoFrameCallback) video.requestVideoFrameCallback(allow);
+  else allow();
 });
 at("shoot").addEventListener("click", () => {
   const still = document.createElement("canvas"), video = at("video");
