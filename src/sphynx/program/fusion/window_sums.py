@@ -26,7 +26,7 @@ def sliding_spans(length: int, kernel: int, stride: int, before: int, count: int
 
 
 def adaptive_spans(length: int, parts: int) -> Spans:
-    """What each of so many windows sees of an axis; they overlap where their number does not divide it."""
+    """What each of `parts` windows sees of an axis; they overlap where their number does not divide its length."""
     return tuple((n * length // parts, -(-(n + 1) * length // parts)) for n in range(parts))
 
 
