@@ -1,6 +1,7 @@
 """Allocation searches that listen to a teacher: which logits come with which images, and what is found and resumed."""
 
 import dataclasses
+import math
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,16 @@ import torch
 from sphynx.design.taught import TaughtPairs, taught_lessons
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
+from sphynx.network.stream import StreamNetwork
 from sphynx.run.progress import QUIET
 from sphynx.search.allocation.allocate import allocate, allocate_by_gates
 from sphynx.search.allocation.candidates import allocations, relu_budget
-from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch, load_placement_recipe
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 from sphynx.train.loop import HELD_OUT_SEED, Job
+from sphynx.train.objective import distillation_loss
+from sphynx.train.recipe import load_recipe
 from tests.train.small import DESIGN as TEACHER
 from tests.train.small import data, job
 
@@ -59,6 +63,36 @@ def test_both_searches_find_and_resume(tmp_path: Path) -> None:
     assert gates.best.relus <= START.relus
     with pytest.raises(InputError):  # the folder is that of a search with a teacher
         allocate_by_gates(START, data(), RECIPE, budget, tmp_path / "gates", voice=QUIET)
+
+
+def test_weights_keep_their_size_in_the_first_steps() -> None:
+    """At the full rate from the first step on, a teacher's gradient makes them several times as large."""
+    training, generator = load_recipe("frontier"), torch.Generator().manual_seed(0)
+    design = StreamDesign((Stage(16, (6,)), Stage(32, (16, 16))), Shape(3, 8, 8), 100)
+    lessons = [
+        (torch.randn(32, 3, 8, 8, generator=generator), 6 * torch.randn(32, 100, generator=generator))
+        for _ in range(30)
+    ]
+
+    def loss(logits: torch.Tensor, taught: torch.Tensor) -> torch.Tensor:
+        return training.distillation_weight * distillation_loss(logits, taught, training)
+
+    def growth(recipe: PlacementRecipe) -> float:
+        torch.manual_seed(0)
+        network = StreamNetwork(design)
+        steps = recipe.epochs * 88  # as many as nine tenths of CIFAR-100 have, in batches of 512
+        search = PlacementSearch([network], network.stem, recipe, steps=steps, generator=generator, loss=loss)
+        before = _norm(network)
+        for x, taught in lessons:
+            search.step((x, taught), (x, taught.argmax(dim=1)))
+        return _norm(network) / before
+
+    recipe = load_placement_recipe("taught").resolved("cpu")
+    assert growth(recipe) < 1.5 < 2 < growth(dataclasses.replace(recipe, rate_warmup=0.0))
+
+
+def _norm(network: torch.nn.Module) -> float:
+    return math.sqrt(sum(float(p.detach().square().sum()) for p in network.parameters() if p.ndim == 4))
 
 
 def test_nothing_held_out_is_refused(tmp_path: Path) -> None:

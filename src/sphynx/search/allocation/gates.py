@@ -26,7 +26,8 @@ from sphynx.search.allocation.candidates import Budget, allocated, with_channels
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import linear
 from sphynx.search.objective import Batch, TaughtLoss
-from sphynx.search.weight_settings import WeightSettings, give_gradients, lay_out
+from sphynx.search.placement.algorithm import PlacementRecipe
+from sphynx.search.weight_settings import give_gradients, lay_out
 from sphynx.space.stream import StreamDesign
 
 PENALTY = 10.0
@@ -60,13 +61,14 @@ class GateSearch:
         self,
         design: StreamDesign,
         budget: Budget,
-        recipe: WeightSettings,
+        recipe: PlacementRecipe,
         *,
         steps: int,
         device: torch.device | str,
         loss: TaughtLoss = functional.cross_entropy,
     ) -> None:
-        self.design, self.budget, self.recipe, self.steps, self.done = design, budget, recipe, steps, 0
+        self.design, self.budget, self.recipe = design, budget, recipe
+        self.steps, self.done, self.epoch = steps, 0, 0
         self.device, self.loss = torch.device(device), loss
         self.network = StreamNetwork(design).to(device)
         self.gates: list[Gates] = []
@@ -88,9 +90,10 @@ class GateSearch:
         self._captures = Captures(bool(recipe.cuda_graphs) and on_gpu)
 
     def start_epoch(self, epoch: int) -> None:
-        self.learning_rate.fill_(self.recipe.rate(epoch))
+        self.epoch = epoch
 
     def step(self, train: tuple[Tensor, ...], held_out: Batch) -> Tensor:
+        self.learning_rate.fill_(self.recipe.warmed(self.epoch, self.done, self.steps))
         share = self.done / max(self.steps - 1, 1)
         for gate in self.gates:
             gate.tau.fill_(linear(*TAU, share))

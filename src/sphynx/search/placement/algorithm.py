@@ -61,16 +61,25 @@ class PlacementRecipe(WeightSettings):
     beta_weight_decay: float = 1e-3
     beta_betas: tuple[float, ...] = (0.5, 0.999)
     beta_init: float = 1e-3
+    rate_warmup: float = 0.0  # share of the steps in which the weights' rate rises from 0 to what the epoch has
     beta_warmup: float = 0.0  # share of the steps before beta learns: all candidates train alike until then
     estimator: Estimator = "paper"  # of beta's gradient
 
     def faults(self) -> list[str]:
         faults = super().faults() + self.not_above_zero("tau_start", "tau_end", "beta_learning_rate", "beta_rate_limit")
-        if not 0 <= self.beta_warmup < 1:
-            faults.append(Fault(f"beta_warmup = {self.beta_warmup}: must be at least 0 and below 1", "beta_warmup"))
+        faults += [
+            Fault(f"{name} = {share}: must be at least 0 and below 1", name)
+            for name, share in (("rate_warmup", self.rate_warmup), ("beta_warmup", self.beta_warmup))
+            if not 0 <= share < 1
+        ]
         if len(self.beta_betas) != 2:
             faults.append(Fault("beta_betas: Adam takes two", "beta_betas"))
         return faults
+
+    def warmed(self, epoch: int, done: int, steps: int) -> float:
+        """The weights' rate in the step after `done` of `steps`."""
+        rise = self.rate_warmup * steps
+        return self.rate(epoch) * min(1.0, (done + 1) / rise if rise else 1.0)
 
     @property
     def method(self) -> str:
@@ -99,7 +108,7 @@ class PlacementSearch:
         loss: TaughtLoss = functional.cross_entropy,  # of the weights' steps; beta's are of labels
     ) -> None:
         self.networks, self.recipe, self.generator, self.loss = networks, recipe, generator, loss
-        self.steps, self.done = steps, 0
+        self.steps, self.done, self.epoch = steps, 0, 0
         common = list(shared.parameters())
         self.device = next(networks[0].parameters()).device
         self._half = bool(recipe.autocast) and self.device.type == "cuda"
@@ -124,7 +133,7 @@ class PlacementSearch:
         self.beta_sgd = recipe.optimiser([self.beta], self.beta_rate) if recipe.estimator == "released" else None
 
     def start_epoch(self, epoch: int) -> None:
-        self.learning_rate.fill_(self.recipe.rate(epoch))
+        self.epoch = epoch
         self.beta_rate.fill_(self.recipe.rate(epoch))
 
     @property
@@ -143,6 +152,7 @@ class PlacementSearch:
         """Lines 3 to 8 of Algorithm 1; the loss on the training batch, left on the device."""
         if self.beta_sgd is not None:
             self._comparing_step(self.beta_sgd, (train[0], train[1]))
+        self.learning_rate.fill_(self.recipe.warmed(self.epoch, self.done, self.steps))
         loss = self._weight_step(train)
         if self.recipe.estimator == "released":
             self._comparing_step(self.beta_optimiser, held_out)
