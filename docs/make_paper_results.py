@@ -27,8 +27,11 @@ A run is added by `python docs/keep_results.py RUN` and `make docs`.
 
 Verdicts: a claim that one network beats another is *reproduced* where ours does by at least {SPREAD} points under
 equal settings, *not reproduced* where it loses by as much, *undecided* between. That networks are equally good is
-reproduced where their range is at most {SPREAD} points, and not where it is twice that. Algorithm 1 in its released
-form is compared with a grid of equal settings. A claim about accuracies counts runs in the paper's own setting only.
+reproduced where their range is at most {SPREAD} points, and not where it is twice that. A claim about several sizes is
+judged by those that were trained, whose number is said. Algorithm 1 in its released form is compared with a grid of
+equal settings; a search that is in doubt decides nothing. Random cells count when all that are listed were trained.
+A claim about accuracies counts runs in the paper's own setting only. Most pairs are one seed each, at a reduced scale:
+the column "unlike the paper" says which.
 *Not run* says that nothing here bears on it.
 """
 
@@ -41,7 +44,7 @@ def page() -> str:
         outcomes = [_outcome(row, kept) for row in experiment.rows]
         judged[experiment.name] = (experiment, outcomes, verdict_on(experiment, outcomes, placements, rankings))
     table = [
-        f"| [{name}](#{name}) | {experiment.claim} | **{verdict.word}** |"
+        f"| [{name}](#{name}) | {experiment.claim} | **{verdict.word}**{verdict.extent and ' ' + verdict.extent} |"
         for name, (experiment, _, verdict) in judged.items()
     ]
     parts = [HEADER, "| experiment | the paper's claim | verdict |", "|---|---|---|", *table, ""]
@@ -61,7 +64,7 @@ def _outcome(row: Row, kept: list[KeptResult]) -> Outcome:
 
 def _section(name: str, experiment: Experiment, outcomes: list[Outcome], verdict: Verdict) -> Iterator[str]:
     yield f"## {name}\n\n{experiment.title} ({experiment.rows[0].source}). The paper: {experiment.claim}\n"
-    yield f"**{verdict.word.capitalize()}**: {verdict.why}.\n"
+    yield f"**{verdict.word.capitalize()}**: {verdict.told}.\n"
     yield "| series | network | paper | ours | unlike the paper |\n|---|---|---|---|---|"
     for outcome in outcomes:
         row = outcome.row

@@ -190,7 +190,7 @@ def _print(
     typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
     if any(outcome.kept for outcome in outcomes):
         judged = verdict_on(experiment, outcomes, placements)
-        typer.echo(f"Our kept runs: {judged.word}. {judged.why}")
+        typer.echo(f"Our kept runs: {judged.word}. {judged.told}")
     for note in experiment.notes:
         typer.echo(f"- {note}")
     typer.echo(f"figure: {figure}")

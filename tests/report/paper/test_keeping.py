@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,6 +51,7 @@ def test_a_kept_training_lands_in_the_rows_of_its_network(tmp_path: Path) -> Non
         "paper/separable.json",
         "paper/vanilla.json",
     ]
+    assert all("command" not in json.loads(file.read_text())["environment"] for file in files)  # paths of a machine
     kept = read_kept([tmp_path / "results"])
     outcomes = [
         Outcome(row, None, kept=tuple(ours for file in kept if (ours := file.of(row, {})) is not None))

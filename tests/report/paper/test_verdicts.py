@@ -9,7 +9,7 @@ import pytest
 from sphynx.report.paper.experiments import EXPERIMENTS
 from sphynx.report.paper.kept_searches import KeptPlacement, RankedCells
 from sphynx.report.paper.outcomes import Ours, Outcome, differing_settings
-from sphynx.report.paper.verdicts import verdict_on
+from sphynx.report.paper.verdicts import Verdict, verdict_on
 from sphynx.report.provenance import provenance
 from sphynx.train.recipe import load_recipe
 
@@ -35,6 +35,7 @@ def test_a_comparison_is_judged_by_pairs_of_equal_settings(separable: float | No
     verdict = verdict_on(EXPERIMENTS["separable"], outcomes("separable", found))
     assert verdict.word == word
     assert separable is None or f"{67.0 - separable:+.2f} points" in verdict.why
+    assert verdict.extent == ("" if separable is None else "at 1 of 4 sizes")
 
 
 def test_accuracies_are_judged_in_the_papers_own_setting_only() -> None:
@@ -70,13 +71,15 @@ def test_algorithm_1_is_judged_by_a_whole_grid_of_equal_settings() -> None:
     experiment = EXPERIMENTS["placement-grid"]
     grid = {(0, 1): 58.0, (0, 2): 57.8, (0, 3): 56.0, (1, 2): 56.5, (1, 3): 54.0, (2, 3): 51.0}
 
-    def judged(best: tuple[int, ...], estimator: str = "released", without: tuple[int, ...] = ()) -> str:
+    def judged(
+        best: tuple[int, ...], estimator: str = "released", without: tuple[int, ...] = (), doubt: str = ""
+    ) -> str:
         found: Found = {
             ("D=5", f"({place[0]},{place[1]})"): (ours(value, "epochs 30"),)
             for place, value in grid.items()
             if place != without
         }
-        search = KeptPlacement("d5", 5, 5, estimator, 30, best, 0.9, "")
+        search = KeptPlacement("d5", 5, 5, estimator, 30, best, 0.9, doubt)
         return verdict_on(experiment, outcomes("placement-grid", found), [search]).word
 
     assert judged((0, 1)) == "reproduced"
@@ -84,6 +87,7 @@ def test_algorithm_1_is_judged_by_a_whole_grid_of_equal_settings() -> None:
     assert judged((1, 2)) == "not reproduced"
     assert judged((0, 1), estimator="losses") == "undecided"
     assert judged((0, 1), without=(2, 3)) == "undecided"
+    assert judged((0, 1), doubt="it settled early") == judged((1, 2), doubt="it settled early") == "undecided"
 
 
 def test_rankings_speak_where_no_cells_were_trained_beside_random_ones() -> None:
@@ -100,6 +104,18 @@ def test_rankings_speak_where_no_cells_were_trained_beside_random_ones() -> None
     assert verdict_on(own, outcomes("search", {}), rankings=rankings).word == "not reproduced"
     both: Found = {("Sphynx cells", "25.6K"): (ours(60.0),), ("random cells", "25.6K"): (ours(60.1),)}
     assert verdict_on(published, outcomes("random-cells", both), rankings=rankings).word == "undecided"
+
+
+def test_one_random_cell_decides_nothing() -> None:
+    first, *others = (row for row in EXPERIMENTS["random-cells"].rows)
+
+    def judged(trained: int) -> Verdict:
+        kept = [(ours(60.0),)] + [(ours(58.0),)] * trained + [()] * (len(others) - trained)
+        rows = zip((first, *others), kept, strict=True)
+        return verdict_on(EXPERIMENTS["random-cells"], [Outcome(row, None, kept=found) for row, found in rows])
+
+    assert judged(len(others)) == Verdict("reproduced", "25.6K, Sphynx cells against random cells: +2.00 points")
+    assert judged(1).word == "undecided" and judged(1).why.endswith("; 1 of 4 random cells were trained")
 
 
 def test_distillation_is_judged_by_pairs_with_and_without_a_teacher() -> None:

@@ -4,7 +4,7 @@
     results/search/NAME.json      a cell search   the same with genotype and last strengths; it may be unfinished
     results/placement/NAME.json   a placement     the same with beta.json
 
-Weights are left out, and so is where the data lay.
+Weights are left out, and so are the command and where the data lay: paths of one machine say nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from sphynx.train.results import RESULT
 
 TRAININGS, SEARCHES, PLACEMENTS = "paper", "search", "placement"
 FINISHED = (RESULT, "beta.json")
+COMMAND = "command"  # of environment.json
 
 
 def keep(run: Path, results: Path, name: str = "") -> Path:
@@ -32,7 +33,8 @@ def keep(run: Path, results: Path, name: str = "") -> Path:
     config = {key: value for key, value in folder.read_json("config.json").items() if key != DATA_SOURCE}
     rows = folder.read_metrics()
     stage = config.get("stage", "train")
-    kept: dict[str, Any] = {"name": name or run.name, "environment": folder.read_json("environment.json")}
+    environment = {key: value for key, value in folder.read_json("environment.json").items() if key != COMMAND}
+    kept: dict[str, Any] = {"name": name or run.name, "environment": environment}
     if stage == "search":
         kept |= _searched(config, rows, run)
     elif stage == "place":

@@ -1,10 +1,10 @@
 """What our kept runs say about a claim of the paper: reproduced, not reproduced, undecided, or not run.
 
     pairs        one kind of network beats another: networks of equal label in two series, both trained by equal
-                 settings, whatever these are
+                 settings, whatever these are. Cells drawn at random count when all that are listed were trained
     flat         networks are equally good: the range of their accuracies, by equal settings
     choice       Algorithm 1 takes the best placement: its choice beside a grid in which every placement was trained by
-                 equal settings
+                 equal settings. A search whose probabilities leave its choice in doubt decides nothing
     accuracies   as printed: runs in the paper's own settings only
 
 A difference smaller than SPREAD, what seeds alone make, decides nothing. Where no cells were trained beside random ones
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sphynx.report.paper.experiments import Experiment
@@ -32,9 +32,14 @@ DARTS = ("darts", "darts-unrolled", "darts-2nd")
 class Verdict:
     word: Word
     why: str
+    extent: str = ""  # how much of the claim was compared, where not all of it
 
     def to_json(self) -> dict[str, str]:
-        return {"verdict": self.word, "why": self.why}
+        return {"verdict": self.word, "why": self.told}
+
+    @property
+    def told(self) -> str:
+        return f"{self.why}; {self.extent}" if self.extent else self.why
 
 
 def verdict_on(
@@ -66,14 +71,25 @@ def _of_trainings(experiment: Experiment, outcomes: Sequence[Outcome], placement
 
 def _of_pairs(outcomes: Sequence[Outcome], ahead: str) -> Verdict:
     gains: list[tuple[str, float]] = []
+    undrawn, compared, sizes = "", set(), set()
     for other in dict.fromkeys(outcome.row.series for outcome in outcomes if outcome.row.series != ahead):
         for better in (outcome for outcome in outcomes if outcome.row.series == ahead):
             worse = [o for o in outcomes if (o.row.series, o.row.label) == (other, better.row.label)]
+            sizes |= {better.row.label} if worse else set()
             for settings, accuracy in _by_settings(_runs([better])).items():
                 behind = _by_settings(_runs(worse)).get(settings)
-                if behind:
-                    gains.append((f"{better.row.label}, {ahead} against {other}", accuracy - behind))
-    return _of_gains(gains)
+                if not behind:
+                    continue
+                gains.append((f"{better.row.label}, {ahead} against {other}", accuracy - behind))
+                compared.add(better.row.label)
+                drawn = [o for o in worse if settings in _by_settings(_runs([o]))]
+                if worse[0].row.cells.startswith(RANDOM) and len(drawn) < len(worse):
+                    undrawn = f"; {len(drawn)} of {len(worse)} random cells were trained"
+    verdict = _of_gains(gains)
+    if undrawn:
+        return Verdict("undecided", verdict.why + undrawn)
+    partly = gains and len(compared) < len(sizes)
+    return replace(verdict, extent=f"at {len(compared)} of {len(sizes)} sizes") if partly else verdict
 
 
 def _of_rankings(cells: str, rankings: Sequence[RankedCells]) -> Verdict:
@@ -124,7 +140,7 @@ def _of_range(outcomes: Sequence[Outcome]) -> Verdict:
 
 def _of_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement]) -> Verdict:
     """By searches in the released form, which is what gave the paper's figure: as printed, beta hardly learns."""
-    judged: list[tuple[str, float]] = []
+    judged: list[tuple[str, float, str]] = []
     for search in (search for search in placements if search.estimator == "released"):
         own = [o for o in outcomes if (o.row.channels, o.row.depth) == (search.channels, search.depth)]
         for settings in dict.fromkeys(ours.differs for _, ours in _runs(own)):
@@ -132,11 +148,15 @@ def _of_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement])
             if len(grid) == len(own) and search.best in grid:
                 place = max(grid, key=lambda one: grid[one])
                 told = f"D={search.depth}: it takes {_named(search.best)} ({grid[search.best]:.2f}), the grid's best "
-                judged.append((f"{told}is {_named(place)} ({grid[place]:.2f})", grid[place] - grid[search.best]))
+                told += f"is {_named(place)} ({grid[place]:.2f})" + (f", but {search.doubt}" if search.doubt else "")
+                judged.append((told, grid[place] - grid[search.best], search.doubt))
     if not judged:
         return Verdict("undecided", "no search in the released form has a whole grid of equal settings to compare with")
-    told = "; ".join(what for what, _ in judged)
-    return Verdict("reproduced" if all(gap < SPREAD for _, gap in judged) else "not reproduced", told)
+    told = "; ".join(what for what, _, _ in judged)
+    certain = [gap for _, gap, doubt in judged if not doubt]
+    if not certain:
+        return Verdict("undecided", told)
+    return Verdict("reproduced" if all(gap < SPREAD for gap in certain) else "not reproduced", told)
 
 
 def _named(place: Sequence[int] | None) -> str:

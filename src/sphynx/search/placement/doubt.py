@@ -7,6 +7,7 @@ from collections.abc import Sequence
 LEAD = 0.1  # of the largest probability: a smaller lead over the second is none
 AGAINST_UNIFORM = 1.5  # times the share that a placement has where nothing was learned
 SETTLED = 0.25  # the last part of the epochs, in which the leader must not change
+EARLY = 0.1  # the first part of the epochs: who leads by then learned fastest, and alone is trained from then on
 
 
 def doubt(placements: Sequence[Sequence[int]], beta_hat: Sequence[Sequence[float]]) -> str:
@@ -27,4 +28,8 @@ def doubt(placements: Sequence[Sequence[int]], beta_hat: Sequence[Sequence[float
     leaders = {max(range(len(row)), key=row.__getitem__) for row in late}
     if len(leaders) > 1:
         return f"the leader changed in the last {len(late)} of {len(beta_hat)} epochs"
+    early = int(EARLY * len(beta_hat))
+    if early and beta_hat[early - 1][first] > 0.5:
+        had = f"{names[0]} had {beta_hat[early - 1][first]:.3f} after {early} of {len(beta_hat)} epochs"
+        return f"{had}, when the others had hardly been trained"
     return ""
