@@ -160,9 +160,22 @@ def _compared(name: str, one: dict[str, Any]) -> list[str]:
         for method, best in chosen.items()
         if method not in alike
     ]
+    command = " ".join(one["environment"]["command"])
+    own = [
+        f"The network of the gates, after its search, has a held-out accuracy of {_range(search)}."
+        if search["method"] == "gates"
+        else f"The networks of the {search['method']} search, after it, have held-out accuracies of {_range(search)}."
+        for search in one["searches"]
+    ]
     start = f"`{name}`: start {one['start']}, {one['borders']} borders, {one['recipe']['epochs']} epochs each, "
     seeds = f"mean (and half the range) over up to {max(map(len, alike.values()))} seeds; "
-    return [start + seeds + f"{one['minutes']:.1f} minutes in all.", "", ALLOCATION_ROWS, *rows, "", *same]
+    took_all = f"{one['minutes']:.1f} minutes in all, {one['at_once']} processes at once."
+    return [start + seeds + took_all, "", f"    python {command}", "", ALLOCATION_ROWS, *rows, "", *same, *own]
+
+
+def _range(search: dict[str, Any]) -> str:
+    found = sorted({f"{100 * one['held_out_accuracy']:.1f}" for one in search["allocations"]}, key=float)
+    return f"{found[0]} to {found[-1]} %" if len(found) > 1 else f"{found[0]} %"
 
 
 def _private(measured: dict[str, Any]) -> list[str]:
