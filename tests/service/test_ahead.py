@@ -89,7 +89,7 @@ def test_a_client_keeps_bundles_ready(server: Scene) -> None:
 
 
 class Filled:
-    """A client that counts; the first bundle fails, by an error of the operating system."""
+    """A client that counts; the first bundle fails, by an error of the operating system. It never hangs up."""
 
     def __init__(self) -> None:
         self.ready_ahead, self.asked, self.closed = 0, 0, False
@@ -102,6 +102,9 @@ class Filled:
 
     def close(self) -> None:
         self.closed = True
+
+    def _hang_up(self) -> bool:
+        raise AssertionError
 
 
 def test_refilling_outlives_errors_and_tells_them() -> None:
@@ -175,9 +178,24 @@ def test_limits_hold_for_what_is_made_ahead(scene: Scene) -> None:
             client.prepare(1, relu="gmw", ahead=True)
 
 
-def test_the_verb_stays_until_it_is_interrupted(scene: Scene) -> None:
+# As a shell without job control starts what shall run in the background.
+IGNORES_SIGINT = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_verb_stays_until_it_is_interrupted(scene: Scene, number: signal.Signals) -> None:
     scene.server.start()
-    command = [sys.executable, "-m", "sphynx.cli.main", "infer", "--ahead", str(AHEAD), "--relu", "gmw"]
+    command = [
+        *IGNORES_SIGINT,
+        sys.executable,
+        "-m",
+        "sphynx.cli.main",
+        "infer",
+        "--ahead",
+        str(AHEAD),
+        "--relu",
+        "gmw",
+    ]
     command += ["--server", f"127.0.0.1:{scene.server.port}", "--keys", str(scene.authority / "alice")]
     process = subprocess.Popen(
         [*command, "--state", str(scene.client_state)],
@@ -193,7 +211,7 @@ def test_the_verb_stays_until_it_is_interrupted(scene: Scene) -> None:
         with scene.client() as other:  # another process's, as far as the folder can tell
             assert np.array_equal(other.infer(scene.pixels).integer_logits, scene.logits)
         scene.server.wait_for("prepared", ahead=True)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, said = process.communicate(timeout=WAIT_S)
     finally:
         process.kill()

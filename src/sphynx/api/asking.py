@@ -26,6 +26,7 @@ from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.ir import Program
 from sphynx.protocol.channel import Observer
+from sphynx.protocol.transport import lost
 from sphynx.service.client import Client as Connection
 from sphynx.service.pictures import pixels_of
 from sphynx.service.prediction import Prediction
@@ -92,6 +93,7 @@ class Client:
         self._connection: Connection | None = None
         self._place: Place | None = None
         self._refill: Refill | None = None
+        self._is_hung_up = False
         self._another = partial(
             Client,
             server,
@@ -200,6 +202,8 @@ class Client:
 
     def _asked(self, ask: Callable[[Connection], Answer]) -> Answer:
         connection = self._connected()
+        if self._is_hung_up:
+            raise lost("the client has hung up")
         try:
             with self._urgent.running():
                 return ask(connection)
@@ -223,6 +227,15 @@ class Client:
             if self._ahead and self._refill is None:
                 self._refill = Refill(self._another(), self._ahead, urgent=self._urgent, warn=self._warn)
             return connection
+
+    def _hang_up(self) -> bool:
+        """By another thread, for good: a call that runs fails at its next message, others before their first. Whether
+        it is soon over: one that still connects is not, and does nothing after that."""
+        self._is_hung_up = True  # first: whoever connects just now looks at it afterwards
+        connection = self._connection  # without the lock, which is held for as long as connecting takes
+        if connection is not None:
+            connection.hang_up()
+        return connection is not None or not self._connecting.locked()
 
     def _enter(self, place: Place) -> Connection:
         return self._open(place.host, place.port, address=place.address).__enter__()

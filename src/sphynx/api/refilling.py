@@ -2,10 +2,14 @@
 
 Both sides make them with what they have to spare: the work stops between two messages while something that somebody
 waits for runs (`service/yielding.py`), here the questions of the client that they are for.
+
+The thread has left the compiled core when `close` returns, and when the interpreter ends without it: Python ends its
+threads where they next want its lock, and one that has to return through compiled code then aborts the process.
 """
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +30,7 @@ class Filled(Protocol):
     def ready_ahead(self) -> int: ...
     def prepare_ahead(self) -> None: ...
     def close(self) -> None: ...
+    def _hang_up(self) -> bool: ...
 
 
 class Refill:
@@ -34,11 +39,19 @@ class Refill:
         self._client, self._count, self._urgent, self._warn = client, count, urgent, warn
         self._over = threading.Event()
         self._worker = Worker(self._work)
+        atexit.register(self._drop)
 
     def close(self) -> None:
-        """What is being made is finished, if that does not take long; the connection is closed then."""
+        """What is being made is finished if that does not take long, otherwise dropped; the connection is closed."""
         self._over.set()
         self._worker.join(CLOSE_S)
+        self._drop()
+        atexit.unregister(self._drop)
+
+    def _drop(self) -> None:
+        self._over.set()
+        if self._worker.is_alive and self._client._hang_up():  # not in a forked process: the connection is not its own
+            self._worker.join()
 
     def _work(self) -> None:
         pause_s, not_before_s, back_off_s, told = 0.0, 0.0, LOOK_S, ""
@@ -54,6 +67,8 @@ class Refill:
                         pause_s = 0.0
                     back_off_s, told = LOOK_S, ""
                 except Exception as error:  # a full disk, a lost server: questions go on without bundles made ahead
+                    if self._over.is_set():
+                        return
                     not_before_s = time.monotonic() + back_off_s
                     back_off_s = min(2 * back_off_s, LONGEST_PAUSE_S)
                     if str(error) != told:

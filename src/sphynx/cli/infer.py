@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
+import signal
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Done = TypeVar("Done")
 USUAL_SERVER = "127.0.0.1:7443"
+LOOK_S = 1.0  # for a signal
 NICENESS = 10  # of a process that prepares what nobody waits for
 PORTION = 8  # images at a time, however many there are: half of the bundles that a server keeps for a client by default
 
@@ -167,11 +169,15 @@ def _tell_failed(failed: dict[Path, InputError], asked: int) -> None:
 
 
 def _stay(client: Client, ahead: int) -> None:
-    typer.echo(f"keeping {count(ahead)} bundles ready; press Ctrl-C to stop", err=True)
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
-    with client, contextlib.suppress(KeyboardInterrupt):
-        threading.Event().wait()
+    for number in (signal.SIGINT, signal.SIGTERM):  # a job in the background of a script is started with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):  # while it connects, or again while it closes
+        typer.echo(f"keeping {count(ahead)} bundles ready; press Ctrl-C to stop", err=True)
+        if hasattr(os, "nice"):
+            os.nice(NICENESS)
+        with client, contextlib.suppress(KeyboardInterrupt):
+            while True:  # a signal that comes just before it waits, or to another thread, does not wake it
+                time.sleep(LOOK_S)
 
 
 def _ask(client: Client, pixels: NDArray[np.uint8]) -> Prediction:

@@ -163,6 +163,10 @@ class Channel:
             self._stream.linger(GIVE_UP_LINGER_S)
         self.close(wait_s=0)
 
+    def abort(self) -> None:
+        """By any thread: whoever sends or receives is told that the connection is lost."""
+        self._stream.abort()
+
     def close(self, *, wait_s: float | None = None) -> None:
         """`wait_s`: for what is still on its way; the stream's timeout unless given."""
         self._stream.close(wait_s=wait_s)
