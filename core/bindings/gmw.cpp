@@ -63,7 +63,7 @@ void multiplex_batch(Words opened_bits, Words z, Words shares, Words own, unsign
 
 void bind_gmw(nb::module_& module) {
     nb::class_<CarryTree>(module, "CarryTree")
-        .def(nb::init<unsigned, unsigned>(), "w"_a, "f"_a)
+        .def(nb::init<unsigned, unsigned>(), "leaves"_a, "low"_a)
         .def_prop_ro("node_count", &CarryTree::node_count)
         .def_prop_ro("inner_count", &CarryTree::inner_count)
         .def_prop_ro("level_count", [](const CarryTree& tree) { return tree.levels().size(); })

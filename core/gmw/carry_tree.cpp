@@ -7,9 +7,9 @@
 
 namespace sphynx {
 
-CarryTree::CarryTree(unsigned w, unsigned f) : leaf_count_(w - 1), node_count_(w - 1) {
-    if (w < 2 || w > 64 || f > w - 2)
-        throw std::invalid_argument("carry tree: needs 2 <= w <= 64 and f <= w - 2");
+CarryTree::CarryTree(unsigned leaves, unsigned low) : leaf_count_(leaves), node_count_(leaves) {
+    if (leaves > 63 || low >= leaves)
+        throw std::invalid_argument("carry tree: needs 1 to 63 leaves, fewer of them low");
 
     // Bottom up: neighbours merge; an odd one out at the top end waits for the next level.
     struct Span {
@@ -18,34 +18,34 @@ CarryTree::CarryTree(unsigned w, unsigned f) : leaf_count_(w - 1), node_count_(w
     };
     std::vector<Span> spans;
     std::map<std::pair<unsigned, unsigned>, std::uint32_t> node_of;
-    for (unsigned bit = 0; bit < leaf_count_; ++bit) {
-        spans.push_back({bit, bit, bit + 1});
-        node_of[{bit, bit + 1}] = bit;
+    for (unsigned leaf = 0; leaf < leaf_count_; ++leaf) {
+        spans.push_back({leaf, leaf, leaf + 1});
+        node_of[{leaf, leaf + 1}] = leaf;
     }
     for (std::size_t level = 0; spans.size() > 1; ++level) {
         std::vector<Span> merged;
         for (std::size_t i = 0; i + 1 < spans.size(); i += 2) {
-            const Span &low = spans[i], &high = spans[i + 1];
-            const std::uint32_t node = combine(high.node, low.node, low.begin != 0, level);
-            node_of[{low.begin, high.end}] = node;
-            merged.push_back({node, low.begin, high.end});
+            const Span &lower = spans[i], &upper = spans[i + 1];
+            const std::uint32_t node = combine(upper.node, lower.node, lower.begin != 0, level);
+            node_of[{lower.begin, upper.end}] = node;
+            merged.push_back({node, lower.begin, upper.end});
         }
         if (spans.size() % 2) merged.push_back(spans.back());
         spans = std::move(merged);
     }
     sign_node_ = spans[0].node;
 
-    // [0, f) is a row of aligned blocks, largest first. Joining from the small end, a block of 2^e bits meets
+    // [0, low) is a row of aligned blocks, largest first. Joining from the small end, a block of 2^e leaves meets
     // a sum that is ready by level e, so the join fits in level e and depth does not grow.
     std::uint32_t joined = 0;
-    for (unsigned end = f; end > 0;) {
+    for (unsigned end = low; end > 0;) {
         const unsigned exponent = static_cast<unsigned>(std::countr_zero(end)),
                        begin = end - (1u << exponent);
         const std::uint32_t block = node_of.at({begin, end});
-        joined = end == f ? block : combine(joined, block, begin != 0, exponent);
+        joined = end == low ? block : combine(joined, block, begin != 0, exponent);
         end = begin;
     }
-    truncation_node_ = f == 0 ? node_count_ : joined;
+    truncation_node_ = low == 0 ? node_count_ : joined;
 }
 
 std::uint32_t CarryTree::combine(std::uint32_t high, std::uint32_t low, bool needs_p, std::size_t level) {

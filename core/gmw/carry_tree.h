@@ -1,12 +1,12 @@
 // The carries of x_s + x_c that a ReLU needs, by a prefix tree over XOR-shared bits (GMW, bit-sliced: one
-// machine word is 64 instances). A node over bits [lo, hi) holds g (a carry is generated) and p (a carry
-// would pass):
-//   leaf i       g = s_i c_i,   p = s_i xor c_i
+// machine word is 64 instances). A node over digits [lo, hi) holds g (a carry is generated) and p (a carry
+// would pass); the leaves are digits of one or two bits, whose g and p the caller gives:
 //   inner node   g = g_high xor p_high g_low,   p = p_high p_low
-// Wanted: the carry into bit w-1 (the whole tree) and the carry into bit f, a subtree where f is a power of
-// two and otherwise popcount(f) - 1 more nodes, at no more depth: ceil(log2(w-1)) levels in all. An inner
-// node opens p_high, g_low and, where its own p is needed, p_low, once each, masked by a, b, c; preprocessed
-// shares of ab and ac then give both products. Nodes that begin at bit 0 need no p.
+// Wanted: the carry out of all leaves, into the sign bit, and the carry out of the lowest ones, into the bit
+// down to which the sum is truncated: a subtree where their number is a power of two and otherwise popcount - 1
+// more nodes, at no more depth: ceil(log2(leaves)) levels in all. An inner node opens p_high, g_low and, where
+// its own p is needed, p_low, once each, masked by a, b, c; preprocessed shares of ab and ac then give both
+// products. Nodes that begin at the lowest leaf need no p.
 #pragma once
 
 #include <cstddef>
@@ -22,17 +22,17 @@ struct CarryNode {
 
 class CarryTree {
   public:
-    // 2 <= w <= 64, f <= w - 2.
-    CarryTree(unsigned w, unsigned f);
+    // 0 <= low < leaves <= 63; low: how many leaves are below the truncation.
+    CarryTree(unsigned leaves, unsigned low);
 
-    std::uint32_t leaf_count() const { return leaf_count_; }  // w - 1
+    std::uint32_t leaf_count() const { return leaf_count_; }
     std::uint32_t node_count() const { return node_count_; }  // leaves first, then inner nodes by level
     std::uint32_t inner_count() const { return node_count_ - leaf_count_; }
     const std::vector<std::vector<CarryNode>>& levels() const { return levels_; }
-    std::uint32_t sign_node() const { return sign_node_; }  // carry into bit w-1
+    std::uint32_t sign_node() const { return sign_node_; }  // carry out of all leaves
     std::uint32_t truncation_node() const {
         return truncation_node_;
-    }  // carry into bit f; node_count() if f = 0
+    }  // carry out of the low leaves; node_count() if there are none
     std::size_t opened_rows(std::size_t level) const;  // planes that each party sends for this level
 
   private:

@@ -96,7 +96,7 @@ void run_ot(bool random_choices) {
 void run_gmw() {
     constexpr std::size_t count = 130, words = plane_words(count);
     constexpr unsigned w = 17, f = 5, k = 20;
-    const CarryTree tree(w, f);
+    const CarryTree tree(w - 1, f);
     const std::vector<std::uint64_t> values = secrets<std::uint64_t>(count);
     std::vector<std::uint64_t> planes(w * words), back(count);
     slice_bits(values.data(), count, w, planes.data());

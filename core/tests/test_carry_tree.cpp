@@ -1,5 +1,5 @@
-// For every w and f: depth, node and opening counts as stated, and both carries right on shared bits with
-// dealt masks.
+// For all numbers of leaves: depth, node and opening counts as stated, and both carries right on shared bits,
+// one a leaf, with dealt masks.
 #include "gmw/carry_tree.h"
 
 #include <bit>
@@ -26,15 +26,15 @@ Planes combined(const Planes& x, const Planes& y, auto operation) {
     return result;
 }
 
-void check_tree(unsigned w, unsigned f, Prg& prg) {
-    const CarryTree tree(w, f);
-    const std::size_t depth = w == 2 ? 0 : std::bit_width(w - 2);
+void check_tree(unsigned leaves, unsigned low, Prg& prg) {
+    const CarryTree tree(leaves, low);
+    const std::size_t depth = std::bit_width(leaves - 1);
     CHECK(tree.levels().size() == depth);
-    const unsigned extra = f == 0 ? 0 : static_cast<unsigned>(std::popcount(f)) - 1;
-    CHECK(tree.inner_count() == w - 2 + extra);
+    const unsigned extra = low == 0 ? 0 : static_cast<unsigned>(std::popcount(low)) - 1;
+    CHECK(tree.inner_count() == leaves - 1 + extra);
     std::size_t rows = 0;
     for (std::size_t level = 0; level < depth; ++level) rows += tree.opened_rows(level);
-    CHECK(2 * rows == 6 * (w - 2) - 2 * depth + (extra ? 6 * extra - 2 : 0));
+    CHECK(2 * rows == 6 * (leaves - 1) - 2 * depth + (extra ? 6 * extra - 2 : 0));
 
     constexpr std::size_t words = 2;
     const auto exclusive_or = [](std::uint64_t x, std::uint64_t y) { return x ^ y; };
@@ -50,7 +50,7 @@ void check_tree(unsigned w, unsigned f, Prg& prg) {
         masks[1][3 + i] = combined(combined(a, other, both), masks[0][3 + i], exclusive_or);
     }
     Planes g[2], p[2], opened[2];
-    const Planes s = random_planes(prg, (w - 1) * words), c = random_planes(prg, (w - 1) * words);
+    const Planes s = random_planes(prg, leaves * words), c = random_planes(prg, leaves * words);
     for (int party : {0, 1}) {
         g[party].resize(tree.node_count() * words);
         p[party].resize(tree.node_count() * words);
@@ -77,13 +77,13 @@ void check_tree(unsigned w, unsigned f, Prg& prg) {
     }
     for (std::size_t j = 0; j < words; ++j) {
         std::uint64_t carry = 0;
-        for (unsigned bit = 0; bit < w; ++bit) {
+        for (unsigned bit = 0; bit <= leaves; ++bit) {
             const auto node_is = [&](std::uint32_t node) {
                 return (g[0][node * words + j] ^ g[1][node * words + j]) == carry;
             };
-            if (bit == f && f > 0) CHECK(node_is(tree.truncation_node()));
-            if (bit == w - 1) CHECK(node_is(tree.sign_node()));
-            if (bit == w - 1) break;
+            if (bit == low && low > 0) CHECK(node_is(tree.truncation_node()));
+            if (bit == leaves) CHECK(node_is(tree.sign_node()));
+            if (bit == leaves) break;
             const std::uint64_t x = s[bit * words + j], y = c[bit * words + j];
             carry = (x & y) | (carry & (x ^ y));
         }
@@ -94,11 +94,11 @@ void check_tree(unsigned w, unsigned f, Prg& prg) {
 
 int main() {
     Prg prg;
-    for (unsigned w = 2; w <= 64; ++w) {
-        for (unsigned f = 0; f + 2 <= w; ++f) check_tree(w, f, prg);
+    for (unsigned leaves = 1; leaves <= 63; ++leaves) {
+        for (unsigned low = 0; low < leaves; ++low) check_tree(leaves, low, prg);
     }
-    CHECK_THROWS(CarryTree(1, 0));
-    CHECK_THROWS(CarryTree(65, 0));
-    CHECK_THROWS(CarryTree(8, 7));
+    CHECK_THROWS(CarryTree(0, 0));
+    CHECK_THROWS(CarryTree(64, 0));
+    CHECK_THROWS(CarryTree(7, 7));
     return test_result();
 }

@@ -46,7 +46,7 @@ class Objects:
     def __init__(self) -> None:
         self.prg = Prg()
         self.circuit = _native.Circuit.relu(8, 8, 2)
-        self.tree = _native.CarryTree(8, 3)
+        self.tree = _native.CarryTree(7, 3)
         self.params = rlwe.Params.for_ring(32)
         self.secret = rlwe.SecretKey(self.params, self.prg)
         self.public_wire = self.secret.public_key(self.prg)
@@ -194,7 +194,7 @@ def gmw(made: Objects) -> list[Binding]:
     nodes, opened = words(made.tree.node_count, PLANE), words(made.tree.opened_rows(0), PLANE)
     masks, column = words(5, made.tree.inner_count, PLANE), words(COUNT)
     return [
-        binding("CarryTree", _native.CarryTree, w=8, f=3, free="f"),
+        binding("CarryTree", _native.CarryTree, leaves=7, low=3, free="low"),
         binding("CarryTree.opened_rows", made.tree.opened_rows, level=1, free="level"),
         binding(
             "CarryTree.open_level", made.tree.open_level, writes="out", free="level",

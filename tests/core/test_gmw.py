@@ -28,9 +28,13 @@ def bits_of(plane: Words, count: int) -> Words:
 def deal(shape: gmw.ReluShape, x_c: Words) -> tuple[gmw.Material, gmw.Material, Words, Words]:
     """A trusted dealer: (server's material, client's, leaf masks, alpha)."""
     prg = Prg()
-    words, inner, count = shape.words, shape.tree().inner_count, shape.count
-    leaf_masks = random_words(prg, shape.w, words)
-    leaf_share = random_words(prg, shape.w, words)
+    digits, words, count = shape.digits, shape.words, shape.count
+    inner, pairs = digits.tree.inner_count, digits.correction_rows // 2
+    leaf_masks = random_words(prg, digits.term_rows, words)
+    m1, m0, m10, alone = np.split(leaf_masks, [pairs, 2 * pairs, 3 * pairs])
+    c1, c0, c10, c = np.split(digits.terms(slice_bits(x_c, shape.w)), [pairs, 2 * pairs, 3 * pairs])
+    of_leaves = np.concatenate([(m1 & c1) ^ (m10 & c0) ^ (m0 & c10), (m1 & c0) ^ (m0 & c1), alone & c])
+    leaf_share = random_words(prg, *of_leaves.shape)
     nodes = [random_words(prg, 5, inner, words) for _ in range(2)]
     a, b, c = (nodes[0] ^ nodes[1])[:3]
     nodes[1][3] = nodes[0][3] ^ (a & b)
@@ -43,7 +47,7 @@ def deal(shape: gmw.ReluShape, x_c: Words) -> tuple[gmw.Material, gmw.Material, 
     share = random_words(prg, 6, count)
     server = gmw.Material(leaf_share, nodes[0], bits[0], share & shape.ring_mask)
     client = gmw.Material(
-        leaf_share ^ (leaf_masks & slice_bits(x_c, shape.w)),
+        leaf_share ^ of_leaves,
         nodes[1],
         bits[1],
         (secrets - share) & shape.ring_mask,
@@ -57,7 +61,7 @@ def run(shape: gmw.ReluShape, x_s: Words, x_c: Words, new_mask: Words) -> tuple[
     server = gmw.ReluServer(shape, server_material, leaf_masks, alpha, x_s)
     client = gmw.ReluClient(shape, client_material, x_c)
     leaves, z = server.first_message()
-    client.begin(leaves, z)
+    client.hear(leaves, z)
     sent = leaves.nbytes + z.nbytes
     for level in range(len(gmw.online_messages(server.shape).openings)):
         down, up = server.open(level), client.open(level)
@@ -106,15 +110,25 @@ def test_exhaustively_at_five_bits() -> None:
         assert ((y_s + mask) % np.uint64(512) == np.where(x < 16, x >> np.uint64(f), np.uint64(0))).all()
 
 
-@pytest.mark.parametrize(("w", "k", "byte_count"), [(32, 32, 34), (40, 40, 43), (32, 64, 42), (64, 64, 70)])
+@pytest.mark.parametrize(("w", "k", "byte_count"), [(33, 33, 25), (41, 41, 32), (33, 64, 33), (61, 61, 48)])
 def test_bytes_and_messages_as_designed(w: int, k: int, byte_count: int) -> None:
+    """Truncated by 8 bits, 4 digits: a subtree."""
     count = 640
     zeros = np.zeros(count, np.uint64)
     _, bits, messages = run(gmw.ReluShape(w, k, 8, count), zeros, zeros, zeros)
-    depth = math.ceil(math.log2(w - 1))
-    assert bits == count * ((w - 1) + 6 * (w - 2) - 2 * depth + 2 * (k + 1) + 5)
+    digits = (w - 1) // 2
+    depth = math.ceil(math.log2(digits))
+    assert bits == count * (3 * digits + 1 + 6 * (digits - 1) - 2 * depth + 2 * (k + 3))
     assert round(bits / count / 8) == byte_count
     assert messages == 3 + depth - (depth % 2 == 0)  # an opening each, the leaves and the resharing, by turns
+
+
+@pytest.mark.parametrize(("widths", "messages"), [((10, 32), 6), ((34, 64), 8)])
+def test_messages_of_a_layer(widths: tuple[int, int], messages: int) -> None:
+    least, most = widths
+    for w in range(least, most + 1):
+        for f in range(w - 1):
+            assert gmw.online_messages(gmw.ReluShape(w, 64, f, 1)).messages == messages
 
 
 def test_openings_look_uniform_whatever_the_input() -> None:
@@ -125,7 +139,7 @@ def test_openings_look_uniform_whatever_the_input() -> None:
     server = gmw.ReluServer(shape, server_material, leaf_masks, alpha, x_s)
     client = gmw.ReluClient(shape, client_material, x_c)
     leaves, z = server.first_message()
-    client.begin(leaves, z)
+    client.hear(leaves, z)
     seen = [leaves]
     for level in range(len(gmw.online_messages(server.shape).openings)):
         down, up = server.open(level), client.open(level)
@@ -137,7 +151,7 @@ def test_openings_look_uniform_whatever_the_input() -> None:
 
 
 def test_wrong_buffers_raise() -> None:
-    tree = _native.CarryTree(8, 2)
+    tree = _native.CarryTree(7, 2)
     good = np.zeros((tree.node_count, 3), np.uint64)
     masks = np.zeros((5, tree.inner_count, 3), np.uint64)
     out = np.zeros((tree.opened_rows(0), 3), np.uint64)
@@ -151,7 +165,7 @@ def test_wrong_buffers_raise() -> None:
     with pytest.raises(ValueError, match="theirs"):
         tree.close_level(0, 3, True, out, out[1:], masks, good, good.copy())
     with pytest.raises(ValueError, match="carry tree"):
-        _native.CarryTree(8, 7)
+        _native.CarryTree(7, 7)
     with pytest.raises(ValueError, match="GMW ReLU"):
         gmw.ReluShape(8, 7, 0, 1)
     zeros = np.zeros(10, np.uint64)

@@ -33,7 +33,7 @@ def joined(parts: list[Buffer]) -> bytearray:
 
 
 def online(server: gmw.ReluServer, client: gmw.ReluClient, new_mask: np.ndarray) -> np.ndarray:
-    client.begin(*server.first_message())
+    client.hear(*server.first_message())
     for level in range(len(gmw.online_messages(server.shape).openings)):
         down, up = server.open(level), client.open(level)
         server.close(level, up)
@@ -75,8 +75,8 @@ def test_relu_on_material_from_ot(case: tuple[int, int, int, list[tuple[int, int
 
 
 def test_traffic_per_relu() -> None:
-    """About 100 OTs and 0.45 KB per ReLU at w = k = 32, f = 8 with SoftSpoken-4."""
-    shape = gmw.ReluShape(32, 32, 8, 1280)
+    """About 86 OTs and 0.39 KB per ReLU at w = k = 33, f = 8 with SoftSpoken-4: 16 digits and the top bit, 16 nodes."""
+    shape = gmw.ReluShape(33, 33, 8, 1280)
     x_c = np.arange(1280, dtype=np.uint64)
     client = GmwOfflineClient(shape, DOWN[0], UP[1], x_c)
     server = GmwOfflineServer(shape, DOWN[1], UP[0])
@@ -86,7 +86,7 @@ def test_traffic_per_relu() -> None:
     corrections, _ = server.finish(conversion)
     assert client.sizes == server.sizes == MessageBytes(len(request), len(answer), len(conversion), len(corrections))
     sent = sum(map(len, (request, answer, conversion, corrections)))
-    assert sent / shape.count == 32 * 4 + 2 * 31 * 3.875 + 5 * 4 + 6 * 4
+    assert sent / shape.count == 49 * 4 + 32 / 8 + 2 * 16 * 3.875 + 5 * 4 + 6 * 33 / 8
 
 
 def test_wrong_lengths_raise() -> None:

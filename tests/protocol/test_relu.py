@@ -107,8 +107,8 @@ def test_sizes_keep_the_promised_bounds() -> None:
     for w, k, f in [(24, 32, 7), (32, 32, 8), (40, 40, 8)]:
         shape = layer_of(w, k, f, 5120).shape
         gmw = online_messages(shape)
-        assert gmw.online_bytes / shape.count <= 45
-        assert len(gmw.levels) == ceil(log2(w - 1))
+        assert gmw.online_bytes / shape.count <= 32
+        assert len(gmw.levels) == ceil(log2(ceil(f / 2) + ceil((w - 1 - f) / 2)))
         gc = relu_gc.messages(shape)
         ands = (w - 1) + (w - 1 - f) + (k - 1)
         assert gc.online_bytes <= 1.02 * shape.count * (16 * w + k / 8)
@@ -129,13 +129,18 @@ def test_gmw_sizes_follow_the_documented_formulas() -> None:
     """docs/relu.md, for every w and f."""
     k, n = 64, 640
     for w, f in [(width, shift) for width in range(2, 65) for shift in range(width - 1)]:
-        shape, ones = layer_of(w, k, f, n).shape, f.bit_count()
-        inner = w - 2 + max(0, ones - 1)
-        planes = 3 * (w - 2) - (w - 2).bit_length() + (3 * ones - 4 if ones > 1 else 0)
-        assert online_messages(shape).online_bytes == (w + 2 * planes + 6) * n // 8 + 2 * k * n // 8
+        pairs, low = f // 2 + (w - 1 - f) // 2, (f + 1) // 2
+        digits, terms = low + (w - f) // 2, pairs + w  # three of a pair, one of a single bit
+        shape, ones = layer_of(w, k, f, n).shape, low.bit_count()
+        inner = digits - 1 + max(0, ones - 1)
+        planes = 3 * (digits - 1) - (digits - 1).bit_length() + (3 * ones - 4 if ones > 1 else 0)
+        assert online_messages(shape).online_bytes == (terms + 2 * planes + 6) * n // 8 + 2 * k * n // 8
         nodes = 31 * (inner + 1) * n // 8
         assert offline_messages(shape) == MessageBytes(
-            request=4 * w * n + nodes, answer=nodes, conversion=20 * n + k * n // 8, corrections=5 * k * n // 8
+            request=4 * terms * n + nodes,
+            answer=nodes + 2 * pairs * n // 8,
+            conversion=20 * n + k * n // 8,
+            corrections=5 * k * n // 8,
         )
 
 

@@ -3,7 +3,7 @@
 With x = x_s + x_c mod 2^w signed and x_c known to the client beforehand, the parties end with shares of
 max(x, 0) >> f mod 2^k, the client's being a mask r' of its choice:
 
-    server -> client   first_message       s_i xor a_i for the w bits of x_s; z = (x_s >> f) - alpha
+    server -> client   first_message       masked terms of the w bits of x_s (digits.py); z = (x_s >> f) - alpha
     both               open / close        of each level of the carry tree: masked p, g, p of its nodes
     both               the last opening    d xor delta, c_f xor b1, wrap xor b2
     client -> server   finish              y_c - r'
@@ -24,7 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import _native
-from sphynx.core.bits import pack_ring, plane_words, slice_bits, unpack_ring
+from sphynx.core.bits import pack_ring, plane_words, unpack_ring
+from sphynx.core.carries import Carries, CarryMaterial
+from sphynx.core.digits import Digits, digits_of
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
@@ -53,8 +55,9 @@ class ReluShape:
     def ring_mask(self) -> np.uint64:
         return np.uint64(2**self.k - 1)
 
-    def tree(self) -> _native.CarryTree:
-        return _native.CarryTree(self.w, self.f)
+    @property
+    def digits(self) -> Digits:
+        return digits_of(self.w, self.f)
 
 
 @dataclass(frozen=True)
@@ -95,118 +98,70 @@ def turns(openings: int) -> int:
 
 @lru_cache
 def online_messages(shape: ReluShape) -> OnlineMessages:
-    tree, plane_bytes = shape.tree(), _WORD_BYTES * shape.words
+    plane_bytes = _WORD_BYTES * shape.words
     return OnlineMessages(
-        leaves=shape.w * plane_bytes,
-        levels=tuple(tree.opened_rows(level) * plane_bytes for level in range(tree.level_count)),
+        leaves=shape.digits.term_rows * plane_bytes,
+        levels=tuple(rows * plane_bytes for rows in shape.digits.opened_rows),
         results=3 * plane_bytes,
         ring_elements=(shape.count * shape.k + 7) // 8,
     )
 
 
 @dataclass(frozen=True, repr=False)
-class Material:
-    """One party's correlated randomness for a batch. XOR-shared planes unless stated.
+class Material(CarryMaterial):
+    """One party's correlated randomness for a batch; `bits` (3, words) are delta, b1, b2.
 
-    leaf_products  (w, words)         a_i c_i, a_i being the server's leaf masks and c_i the bits of x_c
-    node_masks     (5, inner, words)  a, b, c, ab, ac of every inner node
-    bits           (3, words)         delta, b1, b2
     arithmetic     (6, count)         additive mod 2^k: delta, b1, b2, delta b1, delta b2 and
                                       delta (alpha + (x_c >> f))
     """
 
-    leaf_products: Words
-    node_masks: Words
-    bits: Words
     arithmetic: Words
 
 
-class _Role:
-    """What both roles do alike: the carry tree and the masks of the result bits."""
+class _Role(Carries):
+    """What both roles do alike: results and the multiplexer."""
 
-    adds_public: bool
-
-    def __init__(self, shape: ReluShape, material: Material, x: Words) -> None:
+    def __init__(self, shape: ReluShape, material: Material, x: Words, *, adds_public: bool) -> None:
+        super().__init__(shape.digits, material, x, adds_public=adds_public)
         self.shape = shape
-        self._material = material
-        self._tree = shape.tree()
-        self._planes = slice_bits(x, shape.w)
+        self._arithmetic = material.arithmetic
         self._truncated = (x & np.uint64(2**shape.w - 1)) >> np.uint64(shape.f)
-        self._g = np.zeros((self._tree.node_count, shape.words), np.uint64)
-        self._p = np.zeros_like(self._g)
-        self._p[: shape.w - 1] = self._planes[:-1]
-        self._sent: Words = np.empty(0, np.uint64)
-        self._results: Words = self._sent
 
-    def _start(self, leaf_products: Words) -> None:
-        self._g[: self.shape.w - 1] = leaf_products[:-1]
-        # wrap = msb_s or msb_c = their xor, xor their product
-        self._wrap = self._planes[-1] ^ leaf_products[-1]
-
-    def open(self, level: int) -> Words:
-        """What to send for this level, or after the last one for the result bits, (rows, words)."""
-        if level == self._tree.level_count:
-            return self._masked_results()
-        out = np.empty((self._tree.opened_rows(level), self.shape.words), np.uint64)
-        self._tree.open_level(level, self.shape.words, self._g, self._p, self._material.node_masks, out)
-        self._sent = out
-        return out
-
-    def close(self, level: int, received: Words) -> None:
-        """With the peer's opening, after one's own."""
-        received = received.reshape(self._sent.shape)
-        if level == self._tree.level_count:
-            self._results = self._sent ^ received
-            return
-        self._tree.close_level(
-            level,
-            self.shape.words,
-            self.adds_public,
-            self._sent,
-            received,
-            self._material.node_masks,
-            self._g,
-            self._p,
-        )
-
-    def _masked_results(self) -> Words:
-        positive = self._planes[-1] ^ self._g[self._tree.sign_node]
-        if self.adds_public:
+    def _results(self) -> Words:
+        positive = self._top ^ self._into_top
+        if self._adds_public:
             positive = ~positive
-        carry = self._g[self._tree.truncation_node] if self.shape.f else np.zeros_like(positive)
-        self._sent = np.stack([positive, carry, self._wrap]) ^ self._material.bits
-        return self._sent
+        carry = self._into_f if self.shape.f else np.zeros_like(positive)
+        return np.stack([positive, carry, self._wrap])
 
     def _multiplex(self, z: Words, own: Words) -> Words:
         y = np.empty(self.shape.count, np.uint64)
         _native.multiplex(
-            self._results,
+            self._opened,
             z,
-            self._material.arithmetic,
+            self._arithmetic,
             own,
             self.shape.k,
             self.shape.w - self.shape.f,
-            self.adds_public,
+            self._adds_public,
             y,
         )
         return y
 
 
 class ReluServer(_Role):
-    """Holds x_s, the leaf masks a (w, words) and alpha (count)."""
-
-    adds_public = True
+    """Holds x_s, the masks of its leaves and alpha (count)."""
 
     def __init__(self, shape: ReluShape, material: Material, leaf_masks: Words, alpha: Words, x: Words) -> None:
-        super().__init__(shape, material, x)
+        super().__init__(shape, material, x, adds_public=True)
         self._leaf_masks = leaf_masks
         self._alpha = alpha
-        self._start(material.leaf_products)
+        self.begin()
 
     def first_message(self) -> tuple[Words, Bytes]:
-        """(w planes, packed z)."""
+        """(masked terms of the leaves, packed z)."""
         self._z = (self._truncated - self._alpha) & self.shape.ring_mask
-        return self._planes ^ self._leaf_masks, pack_ring(self._z, self.shape.k)
+        return self.terms ^ self._leaf_masks, pack_ring(self._z, self.shape.k)
 
     def finish(self, reshare: Bytes) -> Words:
         """The server's share y - r', from the client's resharing."""
@@ -217,11 +172,12 @@ class ReluServer(_Role):
 class ReluClient(_Role):
     """Holds x_c, known before the inference."""
 
-    adds_public = False
+    def __init__(self, shape: ReluShape, material: Material, x: Words) -> None:
+        super().__init__(shape, material, x, adds_public=False)
 
-    def begin(self, leaves: Words, packed_z: Bytes) -> None:
-        """With the server's first message."""
-        self._start((leaves & self._planes) ^ self._material.leaf_products)
+    def hear(self, leaves: Words, packed_z: Bytes) -> None:
+        """The server's first message."""
+        self.begin(leaves)
         self._z = unpack_ring(packed_z, self.shape.k, self.shape.count)
 
     def finish(self, new_mask: Words) -> Bytes:

@@ -2,13 +2,13 @@
 
 Two OT sessions: in `down` the server is the OT sender, in `up` the client is. Messages:
 
-    client -> server   request     down extensions: leaves (choices: bits of x_c), nodes (random choices)
-    server -> client   answer      up extension: nodes
+    client -> server   request     down extensions: leaves (choices: terms of x_c), nodes (random choices)
+    server -> client   answer      up extension: nodes; corrections of (1)
     client -> server   conversion  down extension for five bits to be made additive, the correction of (4)
     server -> client   finish      corrections of those five products
 
-What each OT yields, w + 2 (inner + 1) + 5 of them per ReLU:
-    (1) leaf i: the pads' bits give the server a random a_i and both parties shares of a_i c_i.
+What each OT yields, about 3 w / 2 + 2 (inner + 1) + 5 of them per ReLU:
+    (1) leaf: the pads' bits give the server random masks and both parties shares of their products (digits.py).
     (2) node: choice a_c against random (b_s, c_s) in `down`, a_s against random (b_c, c_c) in `up`; with the
         local a_s b_s and a_c b_c that is a shared triple (a; b, c; ab, ac). One node more than the tree has
         serves as (delta; b1, b2; delta b1, delta b2).
@@ -71,15 +71,16 @@ class _Batch:
     def __init__(self, shape: gmw.ReluShape) -> None:
         self.shape = shape
         self.row = 64 * shape.words
-        self.nodes = shape.tree().inner_count + 1
-        self.leaf_ots, self.node_ots = shape.w * self.row, self.nodes * self.row
+        self.digits = shape.digits
+        self.nodes = self.digits.tree.inner_count + 1
+        self.leaf_ots, self.node_ots = self.digits.term_rows * self.row, self.nodes * self.row
         self.conversion_ots = CONVERTED_BITS * self.row
         leaf, conversion = (_extension_blocks(n, random=False) for n in (self.leaf_ots, self.conversion_ots))
         node = _extension_blocks(self.node_ots, random=True)
         self.leaf_blocks, self.node_blocks, self.conversion_blocks = leaf, node, conversion
         self.sizes = MessageBytes(
             request=_BLOCK_BYTES * (leaf + node),
-            answer=_BLOCK_BYTES * node,
+            answer=_BLOCK_BYTES * node + self.digits.correction_rows * self.row // 8,
             conversion=_BLOCK_BYTES * conversion + self.packed_bytes(shape.count),
             corrections=self.packed_bytes(self.conversion_ots),
         )
@@ -143,9 +144,9 @@ class GmwOfflineServer:
         batch, down = self._batch, self._down
         leaf_message, node_message = batch.cut(request, self.sizes.request, batch.leaf_blocks, batch.node_blocks)
         leaf_pads = down.pads(down.correlated(leaf_message, batch.leaf_ots, random_choices=False))
-        leaf_zeros = batch.planes(leaf_pads.zeros, 1)[0]
-        self._leaf_products = leaf_zeros
-        self._leaf_masks = leaf_zeros ^ batch.planes(leaf_pads.ones, 1)[0]
+        self._leaf_masks, self._leaf_products, leaf_corrections = batch.digits.masks(
+            batch.planes(leaf_pads.zeros, 2), batch.planes(leaf_pads.ones, 2)
+        )
 
         node_pads = down.pads(down.correlated(node_message, batch.node_ots, random_choices=True))
         sent = batch.planes(node_pads.zeros, 2)
@@ -157,7 +158,7 @@ class GmwOfflineServer:
         a = choices.reshape(batch.nodes, batch.shape.words)
         self._triple = node_masks(a, offsets, sent, batch.planes(pads, 2))
         self._x_pads = batch.last_row_words(pads)
-        return [message.data]
+        return [message.data, leaf_corrections.tobytes()]
 
     def finish(self, conversion: Buffer) -> tuple[Buffer, ServerMaterial]:
         """(message to the client, the server's material)."""
@@ -188,13 +189,13 @@ class GmwOfflineClient:
     def __init__(self, shape: gmw.ReluShape, down: ot.OtReceiver, up: ot.OtSender, x_c: Words) -> None:
         self._batch, self._down, self._up = _Batch(shape), down, up
         self.sizes = self._batch.sizes
-        self._x_planes = slice_bits(x_c, shape.w)
+        self._terms = self._batch.digits.terms(slice_bits(x_c, shape.w))
         self._truncated = (x_c & np.uint64(2**shape.w - 1)) >> np.uint64(shape.f)
 
     def request(self) -> list[Buffer]:
         batch, down = self._batch, self._down
-        leaf_message, t = down.correlated(self._x_planes.reshape(-1), batch.leaf_ots)
-        self._leaf_products = batch.planes(down.pads(t), 1)[0]
+        leaf_message, t = down.correlated(self._terms.reshape(-1), batch.leaf_ots)
+        self._leaf_pads = batch.planes(down.pads(t), 2)
         node_message, choices, t = down.correlated_random(batch.node_ots)
         pads = down.pads(t)
         self._a = choices.reshape(batch.nodes, batch.shape.words)
@@ -205,6 +206,8 @@ class GmwOfflineClient:
     def conversion(self, answer: Buffer) -> list[Buffer]:
         batch, shape = self._batch, self._batch.shape
         (message,) = batch.cut(answer, self.sizes.answer, batch.node_blocks)
+        corrections = np.frombuffer(answer, np.uint64, offset=_BLOCK_BYTES * batch.node_blocks)
+        self._leaf_products = batch.digits.products(self._leaf_pads, self._terms, corrections.reshape(-1, shape.words))
         pads = self._up.pads(self._up.correlated(message, batch.node_ots, random_choices=True))
         sent = batch.planes(pads.zeros, 2)
         offsets = sent ^ batch.planes(pads.ones, 2)

@@ -1,4 +1,4 @@
-"""ReLU layers by bit-sliced GMW: few bytes, 8 messages a layer for 18 to 64 bits. Semi-honest.
+"""ReLU layers by bit-sliced GMW: few bytes, 6 messages a layer for 10 to 32 bits. Semi-honest.
 
 Offline, the four messages of gmw_material.py; each is sent for all layers before the next is waited for, so that
 both parties compute at the same time and rounds do not grow with layers. Online, the messages of sphynx.core.gmw, by
@@ -90,7 +90,7 @@ class GmwReluClient:
 
         def begin(head: memoryview) -> None:
             leaves = np.frombuffer(head[: sizes.leaves], np.uint64).reshape(-1, shape.words)
-            role.begin(leaves, np.frombuffer(head[sizes.leaves :], np.uint8))
+            role.hear(leaves, np.frombuffer(head[sizes.leaves :], np.uint8))
 
         head_bytes = sizes.leaves + sizes.ring_elements
         follow(channel, role, sizes.openings, head_bytes, begin, lambda: role.finish(new_mask).data)

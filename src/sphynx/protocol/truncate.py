@@ -7,10 +7,10 @@ With x_s, x_c read as w-bit integers, c the carry into bit f and wrap = msb_s or
 Only the low f bits and the top bit of the shares enter the carry tree, so this is the tree of a ReLU on f + 1 bits.
 The client's share of x is known before the inference; its share of the result is a mask of its choice.
 
-    offline  client -> server   request   OT extensions: leaves (choices: bits of x_c); nodes, b1, b2 (random choices)
-             server -> client   answer    OT extension: nodes; corrections of two bit-by-ring products
-    online   server -> client   s_i xor a_i for f + 1 bits
-             both, by turns     masked p, g, p of each level of the tree, ceil(log2 f) times; c xor b1, wrap xor b2
+    offline  client -> server   request   OT extensions: leaves (choices: terms of x_c); nodes, b1, b2 (random choices)
+             server -> client   answer    OT extension: nodes; corrections of leaves and of two bit-by-ring products
+    online   server -> client   masked terms of f + 1 bits (sphynx.core.digits)
+             both, by turns     masked p, g, p of each level of the tree; c xor b1, wrap xor b2
              client -> server   y_c less the new mask
 
 Bits b = b_s xor b_c become additive as b_s + b_c - 2 b_s b_c. Semi-honest: all that is sent is masked by a fresh pad.
@@ -24,6 +24,8 @@ import numpy as np
 
 from sphynx.core import gmw, ot
 from sphynx.core.bits import pack_ring, slice_bits, unpack_ring
+from sphynx.core.carries import Carries, CarryMaterial
+from sphynx.core.digits import Digits
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import node_masks
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
@@ -55,12 +57,20 @@ class Truncation:
         return 64 * self.tree_shape.words
 
     @property
+    def digits(self) -> Digits:
+        return self.tree_shape.digits
+
+    @property
     def leaf_ots(self) -> int:
-        return (self.f + 1) * self.row
+        return self.digits.term_rows * self.row
+
+    @property
+    def leaf_correction_bytes(self) -> int:
+        return self.digits.correction_rows * self.row // 8
 
     @property
     def node_ots(self) -> int:
-        return self.tree_shape.tree().inner_count * self.row
+        return self.digits.tree.inner_count * self.row
 
     @property
     def bit_ots(self) -> int:
@@ -81,7 +91,7 @@ class Truncation:
 
     @property
     def answer_bytes(self) -> int:
-        return _BLOCK_BYTES * self.blocks[2] + (self.bit_ots * self.k + 7) // 8
+        return _BLOCK_BYTES * self.blocks[2] + self.leaf_correction_bytes + (self.bit_ots * self.k + 7) // 8
 
     def tree_bits(self, x: Words) -> Words:
         """The low f bits and, as bit f, the top bit of the share."""
@@ -96,9 +106,8 @@ class Truncation:
     @property
     def opening_bytes(self) -> tuple[int, ...]:
         """Of the levels of the tree, then of the two result bits."""
-        tree, plane_bytes = self.tree_shape.tree(), _WORD_BYTES * self.tree_shape.words
-        levels = (tree.opened_rows(level) * plane_bytes for level in range(tree.level_count))
-        return *levels, _BITS * plane_bytes
+        plane_bytes = _WORD_BYTES * self.tree_shape.words
+        return *(rows * plane_bytes for rows in self.digits.opened_rows), _BITS * plane_bytes
 
     def planes(self, pads: Words, width: int) -> Words:
         """(width, rows, words): the low bits of the pads."""
@@ -110,7 +119,9 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
     leaf_blocks, node_blocks, _ = plan.blocks
     message = np.frombuffer(request, np.uint64).reshape(leaf_blocks + node_blocks, 2)
     leaf_pads = ots.down.pads(ots.down.correlated(message[:leaf_blocks], plan.leaf_ots, random_choices=False))
-    leaf_products = plan.planes(leaf_pads.zeros, 1)[0]
+    leaf_masks, leaf_products, leaf_corrections = plan.digits.masks(
+        plan.planes(leaf_pads.zeros, 2), plan.planes(leaf_pads.ones, 2)
+    )
     count = plan.node_ots + plan.bit_ots
     pads = ots.down.pads(ots.down.correlated(message[leaf_blocks:], count, random_choices=True))
 
@@ -128,7 +139,7 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
         up_message, received = extension.tobytes(), ots.up.pads(t)
     masks = node_masks(choices.reshape(offsets.shape[1:]), offsets, sent, plan.planes(received, 2))
     material = _material(plan, leaf_products, masks, bits, own - _TWO * products)
-    return [up_message, corrections.data], material | {"leaf_masks": leaf_products ^ plan.planes(leaf_pads.ones, 1)[0]}
+    return [up_message, leaf_corrections.tobytes(), corrections.data], material | {"leaf_masks": leaf_masks}
 
 
 class TruncationRequest:
@@ -136,9 +147,9 @@ class TruncationRequest:
 
     def __init__(self, plan: Truncation, ots: ClientOts, x_c: Words) -> None:
         self._plan, self._ots = plan, ots
-        leaves = slice_bits(plan.tree_bits(x_c), plan.f + 1)
-        leaf_message, t = ots.down.correlated(leaves.reshape(-1), plan.leaf_ots)
-        self._leaf_products = plan.planes(ots.down.pads(t), 1)[0]
+        self._terms = plan.digits.terms(slice_bits(plan.tree_bits(x_c), plan.f + 1))
+        leaf_message, t = ots.down.correlated(self._terms.reshape(-1), plan.leaf_ots)
+        self._leaf_pads = plan.planes(ots.down.pads(t), 2)
         node_message, self._choices, t = ots.down.correlated_random(plan.node_ots + plan.bit_ots)
         self._pads = ots.down.pads(t)
         self.message: list[Buffer] = [leaf_message.data, node_message.data]
@@ -147,7 +158,12 @@ class TruncationRequest:
         plan, up = self._plan, self._ots.up
         up_blocks, node_words = plan.blocks[2], plan.node_ots // 64
         bits = self._choices[node_words:]
-        packed = np.frombuffer(answer, np.uint8, offset=_BLOCK_BYTES * up_blocks)
+        leaf_start = _BLOCK_BYTES * up_blocks
+        leaf_corrections = np.frombuffer(answer, np.uint64, plan.leaf_correction_bytes // _WORD_BYTES, leaf_start)
+        leaf_products = plan.digits.products(
+            self._leaf_pads, self._terms, leaf_corrections.reshape(-1, plan.tree_shape.words)
+        )
+        packed = np.frombuffer(answer, np.uint8, offset=leaf_start + plan.leaf_correction_bytes)
         products = ot.receive_products(self._pads[plan.node_ots :], bits, packed, plan.k)
         pads = ot.PadPair(np.empty((0, 2), np.uint64), np.empty((0, 2), np.uint64))
         if plan.node_ots:
@@ -157,14 +173,14 @@ class TruncationRequest:
         offsets = sent ^ plan.planes(pads.ones, 2)
         own_a = self._choices[:node_words].reshape(offsets.shape[1:])
         masks = node_masks(own_a, offsets, sent, plan.planes(self._pads[: plan.node_ots], 2))
-        return _material(plan, self._leaf_products, masks, bits, _values(bits) - _TWO * products)
+        return _material(plan, leaf_products, masks, bits, _values(bits) - _TWO * products)
 
 
 def truncate_server(channel: Channel, plan: Truncation, material: Arrays, x: Words) -> Words:
     """The server's share of x >> f, the client's being its new mask."""
     carries = _Carries(plan, material, x, adds_public=True)
-    carries.begin(material["leaf_products"])
-    head = [(carries.planes ^ material["leaf_masks"]).data]
+    carries.begin()
+    head = [(carries.terms ^ material["leaf_masks"]).data]
     reshared = np.frombuffer(lead(channel, carries, plan.opening_bytes, head, plan.ring_bytes), np.uint8)
     y = _sum(plan, material, x, carries.opened, adds_public=True)
     return (y + unpack_ring(reshared, plan.k, plan.count)) & plan.tree_shape.ring_mask
@@ -174,46 +190,30 @@ def truncate_client(channel: Channel, plan: Truncation, material: Arrays, x: Wor
     carries = _Carries(plan, material, x, adds_public=False)
 
     def begin(head: memoryview) -> None:
-        leaves = np.frombuffer(head, np.uint64).reshape(carries.planes.shape)
-        carries.begin((leaves & carries.planes) ^ material["leaf_products"])
+        carries.begin(np.frombuffer(head, np.uint64).reshape(carries.terms.shape))
 
     def reshared() -> Buffer:
         y = _sum(plan, material, x, carries.opened, adds_public=False)
         return pack_ring((y - new_mask) & plan.tree_shape.ring_mask, plan.k).data
 
-    follow(channel, carries, plan.opening_bytes, carries.planes.nbytes, begin, reshared)
+    follow(channel, carries, plan.opening_bytes, carries.terms.nbytes, begin, reshared)
 
 
-class _Carries:
-    """A party's shares of c and wrap: the levels of the tree are opened, then c xor b1 and wrap xor b2."""
+class _Carries(Carries):
+    """Wants c and wrap."""
 
     def __init__(self, plan: Truncation, material: Arrays, x: Words, *, adds_public: bool) -> None:
-        self.planes = slice_bits(plan.tree_bits(x), plan.f + 1)
-        self._plan, self._material, self._adds_public = plan, material, adds_public
-        self._tree, self._words = plan.tree_shape.tree(), plan.tree_shape.words
-        self._g, self._p = np.zeros((2, self._tree.node_count, self._words), np.uint64)
+        masks = CarryMaterial(material["leaf_products"], material["node_masks"], material["bits"])
+        super().__init__(plan.digits, masks, plan.tree_bits(x), adds_public=adds_public)
+        self._count = plan.count
 
-    def begin(self, leaf_products: Words) -> None:
-        self._g[: self._plan.f], self._p[: self._plan.f] = leaf_products[:-1], self.planes[:-1]
-        self._wrap = self.planes[-1] ^ leaf_products[-1]  # msb_s or msb_c is their xor, xor their product
+    def _results(self) -> Words:
+        return np.stack([self._into_top, self._wrap])
 
-    def open(self, level: int) -> Words:
-        if level == self._tree.level_count:
-            bits: Words = self._material["bits"]
-            self._sent = np.stack([self._g[self._tree.sign_node], self._wrap]) ^ bits
-        else:
-            self._sent = np.empty((self._tree.opened_rows(level), self._words), np.uint64)
-            masks = self._material["node_masks"]
-            self._tree.open_level(level, self._words, self._g, self._p, masks, self._sent)
-        return self._sent
-
-    def close(self, level: int, received: Words) -> None:
-        received = received.reshape(self._sent.shape)
-        if level == self._tree.level_count:
-            self.opened = _values(self._sent ^ received)[:, : self._plan.count]
-            return
-        masks, public = self._material["node_masks"], self._adds_public
-        self._tree.close_level(level, self._words, public, self._sent, received, masks, self._g, self._p)
+    @property
+    def opened(self) -> Words:
+        """Each result bit as a number."""
+        return _values(self._opened)[:, : self._count]
 
 
 def _sum(plan: Truncation, material: Arrays, x: Words, opened: Words, *, adds_public: bool) -> Words:

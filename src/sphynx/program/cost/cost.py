@@ -143,8 +143,9 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
     w = max(w, f + 2)  # as the protocol does: truncation must leave a bit beside the sign
     ands = (w - 1) + (w - 1 - f) + (k - 1)
     shape = ReluShape(w, k, f, relus)
-    tree, row = shape.tree(), PLANE_BITS * shape.words
-    corrections = packed_bytes(row * GMW_CONVERTED_BITS, k)
+    digits, row = shape.digits, PLANE_BITS * shape.words
+    nodes = digits.tree.inner_count + 1
+    corrections = packed_bytes(row * GMW_CONVERTED_BITS, k) + digits.correction_rows * row // 8
     return LayerCost(
         relus=relus,
         relu_layers=1,
@@ -153,8 +154,8 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
         gc_ots=relus * (w + k),
         gc_online_bytes=relus * w * LABEL_BYTES + row * k // 8,
         gc_messages=GC_MESSAGES,
-        gmw_ots=row * (w + 2 * (tree.inner_count + 1) + GMW_CONVERTED_BITS),
-        gmw_down_ots=row * (tree.inner_count + 1),
+        gmw_ots=row * (digits.term_rows + 2 * nodes + GMW_CONVERTED_BITS),
+        gmw_down_ots=row * nodes,
         gmw_offline_ring_bytes=corrections + packed_bytes(relus, k),
         gmw_correction_bytes=corrections,
         gmw_online_bytes=online_messages(shape).online_bytes,
@@ -178,16 +179,16 @@ def square_cost(squares: int, k: int, before: int, after: int) -> LayerCost:
 
 def truncation_cost(count: int, k: int, f: int) -> LayerCost:
     shape = ReluShape(f + 1, k, 0, count)
-    row, levels, nodes = PLANE_BITS * shape.words, online_messages(shape).levels, shape.tree().inner_count
-    plane_bytes = row // 8
-    opened_bytes = (f + 1) * plane_bytes + 2 * sum(levels) + 2 * TRUNCATION_BITS * plane_bytes
+    digits, messages, row = shape.digits, online_messages(shape), PLANE_BITS * shape.words
+    nodes, plane_bytes = digits.tree.inner_count, row // 8
+    opened_bytes = messages.leaves + 2 * sum(messages.levels) + 2 * TRUNCATION_BITS * plane_bytes
     return LayerCost(
         truncations=count,
-        truncation_ots=row * (f + 1 + 2 * nodes + TRUNCATION_BITS),
+        truncation_ots=row * (digits.term_rows + 2 * nodes + TRUNCATION_BITS),
         truncation_down_ots=row * nodes,
-        truncation_correction_bytes=packed_bytes(row * TRUNCATION_BITS, k),
+        truncation_correction_bytes=packed_bytes(row * TRUNCATION_BITS, k) + digits.correction_rows * plane_bytes,
         truncation_online_bytes=opened_bytes + packed_bytes(count, k),
-        truncation_messages=2 * turns(len(levels) + 1),
+        truncation_messages=2 * turns(len(messages.levels) + 1),
     )
 
 
