@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.protocol.relu_runs import CLIENT_OTS, SERVER_OTS
 
 from sphynx.core import Prg, garbling, gmw, ot
 from sphynx.errors import SphynxError
 from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer, MessageBytes
 from sphynx.protocol.transport import Buffer
+from sphynx.protocol.truncate import Truncation, TruncationRequest, answer_truncation
 
 
 def connected() -> tuple[ot.OtReceiver, ot.OtSender]:
@@ -96,5 +98,35 @@ def test_wrong_lengths_raise() -> None:
     server = GmwOfflineServer(shape, down[1], connected()[0])
     request = joined(client.request())
     for damaged in (b"", request[:-1], request + b"\0"):
-        with pytest.raises(SphynxError, match="bytes where"):
-            server.answer(damaged)
+        for take in (server.answer, client.conversion, client.finish):
+            with pytest.raises(SphynxError, match="bytes where"):
+                take(damaged)
+
+
+def assert_independent(*planes: np.ndarray) -> None:
+    """Every row is balanced, and every two are equal in half of their bits: 7 standard deviations."""
+    count = 64 * planes[0].shape[-1]
+    rows = np.concatenate([part.reshape(-1, count // 64) for part in planes])
+    signs = np.vstack([np.ones(count), 1.0 - 2.0 * np.unpackbits(rows.view(np.uint8), axis=1)])
+    agreement = signs @ signs.T
+    np.fill_diagonal(agreement, 0)
+    assert abs(agreement).max() < 7 * count**0.5
+
+
+def test_masks_of_a_relu_know_nothing_of_each_other() -> None:
+    """The client's bits are all alike. Two masks that were one would show it the server's bits, and no result."""
+    shape = gmw.ReluShape(8, 8, 3, 1 << 15)
+    client = GmwOfflineClient(shape, DOWN[0], UP[1], np.full(shape.count, 0x55, np.uint64))
+    server = GmwOfflineServer(shape, DOWN[1], UP[0])
+    answer = server.answer(joined(client.request()))
+    corrections, made = server.finish(joined(client.conversion(joined(answer))))
+    own, other = made.shares, client.finish(corrections)
+    assert_independent(made.leaf_masks, own.node_masks[:3], own.bits, other.node_masks[:3], other.bits)
+
+
+def test_masks_of_a_truncation_know_nothing_of_each_other() -> None:
+    plan = Truncation(12, 16, 7, 1 << 15)
+    request = TruncationRequest(plan, CLIENT_OTS, np.full(plan.count, 0x55, np.uint64))
+    answer, own = answer_truncation(plan, SERVER_OTS, joined(request.message))
+    other = request.finish(joined(answer))
+    assert_independent(own["leaf_masks"], own["node_masks"][:3], own["bits"], other["node_masks"][:3], other["bits"])

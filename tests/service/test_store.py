@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 from sphynx.errors import BundleGoneError, BundleRefusedError, InputError, ShareUsedUpError, StoreFullError
+from sphynx.program.interpret import interpret
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.service.ledger import Entry
+from sphynx.service.local import running_server
 from sphynx.service.store import BUNDLES, LEDGER, Store
 from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind
-from tests.service.tiny import OWNER, put, some_bundle, some_entry, tiny_program
+from tests.service.tiny import OWNER, put, save_tiny, some_bundle, some_entry, tiny_program
 
 PROGRAM = tiny_program().content_hash
 QUOTA = 5000
@@ -378,6 +380,36 @@ def test_a_damaged_or_swapped_file_is_refused_and_spent(tmp_path: Path) -> None:
                 store.take(entry.bundle_id, owner=OWNER, program=PROGRAM)
             assert store.ledger.state(entry.bundle_id) == "burned"
         assert store.used_bytes == 0
+
+
+def test_a_bundle_of_another_version_is_spent_and_the_next_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, preloaded = some_entry(), some_entry()
+    with monkeypatch.context() as before, Store(tmp_path, quota_bytes=QUOTA) as store:
+        before.setattr("sphynx.protocol.bundle.FORMAT", "sphynx-bundle/1")
+        for entry in (taken, preloaded):
+            put(store, entry)
+    with Store(tmp_path, quota_bytes=QUOTA) as store:
+        with pytest.raises(BundleGoneError):  # which a client does not tell of: it takes another
+            store.take(taken.bundle_id, owner=OWNER, program=PROGRAM)
+        with pytest.raises(BundleGoneError):
+            store.preload(preloaded.bundle_id)
+        assert store.used_bytes == 0 and not store.ready()
+
+
+def test_a_client_goes_on_with_new_bundles_after_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, weights = save_tiny(tmp_path / "compiled")
+    image = np.zeros(program.image, np.uint8)
+    expected = interpret(program, weights, image[None])[0]
+    with running_server(tmp_path / "compiled", tmp_path) as server:
+        with monkeypatch.context() as before, server.client() as client:
+            before.setattr("sphynx.protocol.bundle.FORMAT", "sphynx-bundle/1")
+            client.prepare(2)
+        with server.client() as client:
+            assert len(client.ready) == 2
+            assert np.array_equal(client.infer(image).integer_logits, expected)
+            assert not client.ready
 
 
 def test_a_bundle_of_somebody_else_stays_untouched(tmp_path: Path) -> None:

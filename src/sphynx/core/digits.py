@@ -13,7 +13,7 @@ by three OTs with the choices c1, c0 and c1 c0; an OT gives the product of its c
     c1 c0    m0 c1 c0 for g, corrected
 
 A digit does not cross bit f, since the carry into f is wanted: below and above it one bit may be left over, with
-g = s c and p = s + c by one OT. So has the top bit, which is beyond the tree.
+g = s c and p = s + c by one OT. The top bit, which is beyond the tree, is done likewise.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Digits:
         self.w = w
         below, above = _cut(0, f), _cut(f, w - 1)
         digits = [*below, *above, (w - 1,)]
-        self.low_count, self.count = len(below), len(digits) - 1  # leaves below bit f, and all
+        self.low_count, self.count = len(below), len(digits) - 1  # leaves below bit f, and all; the top bit is none
         self.tree = _native.CarryTree(self.count, self.low_count)
         self._pairs = [number for number, bits in enumerate(digits) if len(bits) == 2]
         self._singles = [number for number, bits in enumerate(digits) if len(bits) == 1]

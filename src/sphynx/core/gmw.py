@@ -156,10 +156,10 @@ class ReluServer(_Role):
         super().__init__(shape, material, x, adds_public=True)
         self._leaf_masks = leaf_masks
         self._alpha = alpha
-        self.begin()
 
     def first_message(self) -> tuple[Words, Bytes]:
         """(masked terms of the leaves, packed z)."""
+        self.begin()
         self._z = (self._truncated - self._alpha) & self.shape.ring_mask
         return self.terms ^ self._leaf_masks, pack_ring(self._z, self.shape.k)
 

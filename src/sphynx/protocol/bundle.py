@@ -134,6 +134,10 @@ def _remove(temporary: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+class OtherFormatError(InputError):
+    """Of another version of sphynx: of no use to this one."""
+
+
 def load_bundle(path: Path) -> Bundle:
     """Reads what `Bundle.save` writes, trusting nothing."""
     if not path.is_file():
@@ -147,7 +151,8 @@ def load_bundle(path: Path) -> Bundle:
     metadata, arrays = read_arrays(path, _REMEDY)
     content = metadata.pop("content", "")
     if metadata.get("format") != FORMAT:
-        raise InputError(f"its format is {metadata.get('format')!r}, not {FORMAT}", where=str(path), remedy=_REMEDY)
+        what = f"its format is {metadata.get('format')!r}, not {FORMAT}"
+        raise OtherFormatError(what, where=str(path), remedy=_REMEDY)
     if any(str(array.dtype) not in _KINDS for array in arrays.values()):
         raise InputError("it contains numbers of an unexpected type", where=str(path), remedy=_REMEDY)
     if content != content_hash(arrays, metadata):

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from sphynx.core import gmw, ot
 from sphynx.core.bits import pack_ring, slice_bits, unpack_ring
+from sphynx.core.digits import Digits
 from sphynx.errors import SphynxError
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER
 from sphynx.protocol.transport import Buffer
@@ -86,8 +87,7 @@ class _Batch:
         )
 
     def planes(self, pads: Words, width: int) -> Words:
-        """(width, rows, words): the low bits of the pads."""
-        return ot.pad_planes(pads, width).reshape(width, -1, self.shape.words)
+        return pad_planes(pads, width, self.shape.words)
 
     def last_row_words(self, pads: Words) -> Words:
         """The high words of the delta node's pads, one for each ReLU."""
@@ -119,6 +119,16 @@ def _extension_blocks(ots: int, *, random: bool) -> int:
     return ot.message_blocks(SOFTSPOKEN_PARAMETER, ots, random_choices=random)
 
 
+def pad_planes(pads: Words, width: int, words: int) -> Words:
+    """(width, rows, words): the low bits of the pads, each a pad of its own."""
+    return ot.pad_planes(pads, width).reshape(width, -1, words)
+
+
+def leaf_masks(digits: Digits, pads: ot.PadPair, words: int) -> tuple[Words, Words, Words]:
+    """The server's masks, share of the products, and corrections, as `Digits.masks`."""
+    return digits.masks(pad_planes(pads.zeros, 2, words), pad_planes(pads.ones, 2, words))
+
+
 def node_masks(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
     """(5, nodes, words): a, b, c, ab, ac from the own offsets (b, c) and the pads of both directions."""
     return np.concatenate([a[None], offsets, (a & offsets) ^ sent ^ received])
@@ -144,9 +154,7 @@ class GmwOfflineServer:
         batch, down = self._batch, self._down
         leaf_message, node_message = batch.cut(request, self.sizes.request, batch.leaf_blocks, batch.node_blocks)
         leaf_pads = down.pads(down.correlated(leaf_message, batch.leaf_ots, random_choices=False))
-        self._leaf_masks, self._leaf_products, leaf_corrections = batch.digits.masks(
-            batch.planes(leaf_pads.zeros, 2), batch.planes(leaf_pads.ones, 2)
-        )
+        self._leaf_masks, self._leaf_products, leaf_corrections = leaf_masks(batch.digits, leaf_pads, batch.shape.words)
 
         node_pads = down.pads(down.correlated(node_message, batch.node_ots, random_choices=True))
         sent = batch.planes(node_pads.zeros, 2)

@@ -27,7 +27,7 @@ from sphynx.core.bits import pack_ring, slice_bits, unpack_ring
 from sphynx.core.carries import Carries, CarryMaterial
 from sphynx.core.digits import Digits
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.gmw_material import node_masks
+from sphynx.protocol.gmw_material import leaf_masks, node_masks, pad_planes
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
@@ -110,8 +110,7 @@ class Truncation:
         return *(rows * plane_bytes for rows in self.digits.opened_rows), _BITS * plane_bytes
 
     def planes(self, pads: Words, width: int) -> Words:
-        """(width, rows, words): the low bits of the pads."""
-        return ot.pad_planes(pads, width).reshape(width, -1, self.tree_shape.words)
+        return pad_planes(pads, width, self.tree_shape.words)
 
 
 def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> tuple[list[Buffer], Arrays]:
@@ -119,9 +118,7 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
     leaf_blocks, node_blocks, _ = plan.blocks
     message = np.frombuffer(request, np.uint64).reshape(leaf_blocks + node_blocks, 2)
     leaf_pads = ots.down.pads(ots.down.correlated(message[:leaf_blocks], plan.leaf_ots, random_choices=False))
-    leaf_masks, leaf_products, leaf_corrections = plan.digits.masks(
-        plan.planes(leaf_pads.zeros, 2), plan.planes(leaf_pads.ones, 2)
-    )
+    masks_of_leaves, leaf_products, leaf_corrections = leaf_masks(plan.digits, leaf_pads, plan.tree_shape.words)
     count = plan.node_ots + plan.bit_ots
     pads = ots.down.pads(ots.down.correlated(message[leaf_blocks:], count, random_choices=True))
 
@@ -139,7 +136,7 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
         up_message, received = extension.tobytes(), ots.up.pads(t)
     masks = node_masks(choices.reshape(offsets.shape[1:]), offsets, sent, plan.planes(received, 2))
     material = _material(plan, leaf_products, masks, bits, own - _TWO * products)
-    return [up_message, leaf_corrections.tobytes(), corrections.data], material | {"leaf_masks": leaf_masks}
+    return [up_message, leaf_corrections.tobytes(), corrections.data], material | {"leaf_masks": masks_of_leaves}
 
 
 class TruncationRequest:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sphynx.errors import BundleGoneError, BundleRefusedError, DiskError, InputError, ShareUsedUpError, StoreFullError
-from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
+from sphynx.protocol.bundle import TEMPORARY, Bundle, OtherFormatError, load_bundle
 from sphynx.service.at_hand import AtHand
 from sphynx.service.deletions import Deletions
 from sphynx.service.file_system import check_local
@@ -148,12 +148,12 @@ class Store:
         path = self._path(bundle_id)
         try:
             bundle = load_bundle(path)
-        except InputError:
-            is_there = path.exists()
+        except InputError as error:
+            is_gone = _is_gone(path, error)
             self.discard(bundle_id)  # it would be chosen, and fail, again and again
-            if is_there:
-                raise
-            raise _gone(bundle_id) from None
+            if is_gone:
+                raise _gone(bundle_id) from None
+            raise
         self._at_hand.put_first(bundle)
         if self.ledger.state(bundle_id) != "ready":  # burned or discarded while it was read
             self._at_hand.let_go(bundle_id)
@@ -170,9 +170,10 @@ class Store:
         except InputError as error:
             # says why, where that is the ledger's to say
             self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly, number=number)
-            if not path.exists():
-                raise _gone(bundle_id) from None
+            is_gone = _is_gone(path, error)
             self.discard(bundle_id)
+            if is_gone:
+                raise _gone(bundle_id) from None
             raise BundleRefusedError(error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy=error.remedy) from None
         burned = self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly, number=number)
         self._at_hand.let_go(bundle_id)  # a `preload` may have read it meanwhile
@@ -319,6 +320,11 @@ def _rename(written: Path, path: Path) -> None:
         raise DiskError(
             f"it cannot be renamed ({error.strerror})", where=str(path), remedy="Free disk space, then try again."
         ) from None
+
+
+def _is_gone(path: Path, error: InputError) -> bool:
+    """Whether another bundle should simply be taken: another process has used this one, or another version made it."""
+    return isinstance(error, OtherFormatError) or not path.exists()
 
 
 def _gone(bundle_id: bytes) -> BundleGoneError:
