@@ -37,11 +37,11 @@ class Digits:
         digits = [*below, *above, (w - 1,)]
         self.low_count, self.count = len(below), len(digits) - 1  # leaves below bit f, and all; the top bit is none
         self.tree = _native.CarryTree(self.count, self.low_count)
-        self._pairs = [number for number, bits in enumerate(digits) if len(bits) == 2]
-        self._singles = [number for number, bits in enumerate(digits) if len(bits) == 1]
-        self._high = [digits[number][-1] for number in self._pairs]
-        self._low = [digits[number][0] for number in self._pairs]
-        self._alone = [digits[number][0] for number in self._singles]
+        self._pairs = np.array([number for number, bits in enumerate(digits) if len(bits) == 2], np.intp)
+        self._singles = np.array([number for number, bits in enumerate(digits) if len(bits) == 1], np.intp)
+        self._low = np.array([digits[number][0] for number in self._pairs], np.intp)
+        self._high = self._low + 1
+        self._alone = np.array([digits[number][0] for number in self._singles], np.intp)
 
     @property
     def term_rows(self) -> int:

@@ -81,9 +81,14 @@ class Bundle:
             raise InputError(f"{name} is missing or not {kind.__name__} {shape}", where="bundle", remedy=_REMEDY)
         return found
 
-    def part(self, prefix: str) -> Arrays:
-        """The arrays whose names start with this, without it."""
-        return {name.removeprefix(prefix): array for name, array in self.arrays.items() if name.startswith(prefix)}
+    def parts(self) -> dict[str, Arrays]:
+        """The arrays whose names have a double slash, by what is before it; what is behind it names them."""
+        found: dict[str, Arrays] = {}
+        for name, array in self.arrays.items():
+            part, slashes, rest = name.rpartition("//")
+            if slashes:
+                found.setdefault(part, {})[rest] = array
+        return found
 
     def save(self, path: Path) -> None:
         """Atomically: a reader finds the whole file or none. Never readable by others, not even while it is written."""

@@ -89,7 +89,7 @@ class InferenceServer:
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
         shares = {s.name: bundle.array(_share_name(s.name), shapes[s.name], model.dtype) for s in program.linears}
         layers = activation_layers(program, bundle.batch)
-        following = _linear_after(program)
+        following, parts = _linear_after(program), bundle.parts()
         with channel.section("online", INPUT):
             linears = ServerPass(model, shares, _received(channel, program, shapes[INPUT]).astype(model.dtype))
         tensors = linears.tensors
@@ -101,7 +101,7 @@ class InferenceServer:
                     else:
                         assert not isinstance(step, Curve)
                         x = entering(step, tensors).astype(np.uint64).reshape(-1) & ring_mask(program)
-                        material = bundle.part(_material_name(step.name))
+                        material = parts.get(_part_name(step.name), {})
                         summed = helper.begin(partial(linears.ahead, following[step.name]))
                         y = run_server(channel, bundle.backend, layers[step.name], material, x)
                         summed.finish()
@@ -163,10 +163,11 @@ class InferenceClient:
         shares = {name: bundle.array(_share_name(name), shape, np.uint64) for name, shape in entered.items()}
         with channel.section("online", INPUT):
             channel.send(_packed(program, pixels.astype(np.uint64) - masks[INPUT]))
+        parts = bundle.parts()
         for name, layer in layers.items():
             with channel.section("online", name):
                 own, new_mask = shares[name].reshape(-1), masks[name].reshape(-1)
-                run_client(channel, bundle.backend, layer, bundle.part(_material_name(name)), own, new_mask)
+                run_client(channel, bundle.backend, layer, parts.get(_part_name(name), {}), own, new_mask)
         with channel.section("online", program.logits.name):
             name = program.logits.name
             total = (_received(channel, program, shapes[name]) + shares[name]) & ring_mask(program)
@@ -230,11 +231,12 @@ def _mask_name(tensor: str) -> str:
     return f"mask/{tensor}"
 
 
-def _material_name(layer: str) -> str:
-    return f"material/{layer}//"
+def _part_name(layer: str) -> str:
+    """Of a layer's material, as `Bundle.parts` has it."""
+    return f"material/{layer}"
 
 
 def _named_materials(materials: dict[str, Arrays]) -> Arrays:
     return {
-        _material_name(layer) + key: array for layer, material in materials.items() for key, array in material.items()
+        f"{_part_name(layer)}//{key}": array for layer, material in materials.items() for key, array in material.items()
     }
