@@ -3,6 +3,7 @@
 SphynxError
   InputError             what was given cannot be used: a file, a value, a budget
     NothingToRunError    ... so that no row of an experiment could be run
+    OtherFormatError     ... since another version of sphynx wrote it
   MissingPartError       an optional part of the installation is needed and absent
   InterruptedWorkError   the user stopped the work; it is saved
   DivergedError          a training's loss is no longer finite
@@ -57,6 +58,10 @@ class InputError(SphynxError):
 
 class NothingToRunError(InputError):
     """No row of an experiment could be run, above all because its data are not here."""
+
+
+class OtherFormatError(InputError):
+    """A bundle of another version of sphynx: of no use to this one."""
 
 
 class MissingPartError(SphynxError):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from sphynx.errors import InputError
+from sphynx.errors import InputError, OtherFormatError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.ir import Program
 from sphynx.program.weights import content_hash, read_arrays
@@ -137,10 +137,6 @@ def _remove(temporary: Path) -> None:
     """A half-written file would keep a full disk full."""
     with contextlib.suppress(OSError):
         temporary.unlink(missing_ok=True)
-
-
-class OtherFormatError(InputError):
-    """Of another version of sphynx: of no use to this one."""
 
 
 def load_bundle(path: Path) -> Bundle:

@@ -22,8 +22,16 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from sphynx.errors import BundleGoneError, BundleRefusedError, DiskError, InputError, ShareUsedUpError, StoreFullError
-from sphynx.protocol.bundle import TEMPORARY, Bundle, OtherFormatError, load_bundle
+from sphynx.errors import (
+    BundleGoneError,
+    BundleRefusedError,
+    DiskError,
+    InputError,
+    OtherFormatError,
+    ShareUsedUpError,
+    StoreFullError,
+)
+from sphynx.protocol.bundle import TEMPORARY, Bundle, load_bundle
 from sphynx.service.at_hand import AtHand
 from sphynx.service.deletions import Deletions
 from sphynx.service.file_system import check_local
