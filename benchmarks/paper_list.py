@@ -34,6 +34,7 @@ IMAGE, CLASSES = DATA_SETS["cifar100"]
 PLAIN: tuple[dict[str, Any], ...] = ({},)
 SEARCHING: tuple[dict[str, Any], ...] = ({}, {"lanes": False}, {"lanes": False, "cuda_graphs": False})
 PLACING: tuple[dict[str, Any], ...] = ({}, {"cuda_graphs": False})
+LONG: tuple[dict[str, Any], ...] = ({"acceleration": "compile"}, {})  # half a minute of compiling pays for itself
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,6 @@ def planned_runs() -> list[Planned]:
         _darts("darts-c16-seed2-12", "darts-c16-seed2", 12, 32, seed=2),
         _placement(5, 130),
         *grid5,
-        _placement(6, 150),
         *_rows("recycled", depth=5),
         *_rows("balancing", depth=5),
         *_rows("separable", depth=5),
@@ -73,15 +73,17 @@ def planned_runs() -> list[Planned]:
         *(_short(_network(cells), f"short-random-{n}") for n, cells in enumerate(_random(4))),
         _short_of_found("short-darts-released-seed2", "darts-c16-seed2", "darts-c16-seed2-12"),
         _by_the_paper("paper-600-seed0", 5, 2.7),
-        *grid6[2:],
+        _placement(5, 130, warm=True),
         *(_short(_network(SPHYNX), f"short-c5-d5-r01-seed{seed}", seed) for seed in (1, 2)),
-        *_rows("placement", depth=8),
         *_rows("channels-depth"),
         *(run for run in _rows("relu-sharing") if "-c1-" in run.name),
         _darts("darts-c16-n5-seed2-8", "darts-c16-n5-seed2", 8, 13, seed=2, nodes=5),
         _short_of_found("short-n5-d5", "darts-c16-n5-seed2", "darts-c16-n5-seed2-8"),
         _short_of_found("short-n5-d6", "darts-c16-n5-seed2", "darts-c16-n5-seed2-8", depth=6),
         *_distillation(),
+        *grid6[2:],
+        _placement(6, 150),
+        _placement(6, 150, warm=True),
         *(run for depth in (6, 8, 10) for name in ("recycled", "balancing", "separable") for run in _rows(name, depth)),
         *_rows("placement"),
         _darts("darts-c5-seed2-15", "darts-c5-seed2", 15, 30, seed=2, channels=5),
@@ -141,9 +143,10 @@ def _grid(depth: int) -> list[Planned]:
     return sorted(_rows("placement-grid", depth), key=lambda run: run.name not in first)
 
 
-def _placement(depth: int, seconds: float) -> Planned:
-    shortened = {"epochs": 30, "batch_size": 128, "learning_rate": 0.05}
-    name, design = f"place-released-d{depth}", _network(SPHYNX, depth)
+def _placement(depth: int, seconds: float, *, warm: bool = False) -> Planned:
+    """`warm`: beta waits for half of the schedule; else it settles before so few epochs have taught anything."""
+    shortened = {"epochs": 30, "batch_size": 128, "learning_rate": 0.05} | ({"beta_warmup": 0.5} if warm else {})
+    name, design = f"place-released{'-warm' * warm}-d{depth}", _network(SPHYNX, depth)
     return Planned(name, "place", seconds, lambda _runs: design, "released", shortened, variants=PLACING)
 
 
@@ -170,7 +173,7 @@ def _found(runs: Path, search: str, depth: int) -> Design:
 def _by_the_paper(name: str, depth: int, epoch_seconds: float) -> Planned:
     design, watched = _network(SPHYNX, depth), {"test_each_epoch": True}
     seconds = 600 * epoch_seconds
-    return Planned(name, "train", seconds, lambda _runs: design, "paper-cifar100", watched, carried=True)
+    return Planned(name, "train", seconds, lambda _runs: design, "paper-cifar100", watched, carried=True, variants=LONG)
 
 
 def _distillation() -> list[Planned]:

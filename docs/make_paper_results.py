@@ -23,6 +23,7 @@ our kept runs (`results/`) gave for the same network, and where their settings a
 writes this page; `sphynx reproduce NAME` runs what is missing. Accuracies are of the test images at the final
 epoch; of several runs with equal settings the mean and their number. The paper's are means of three seeds where its
 table says so, and its released code reports the best test epoch, which stands beside ours where it was recorded.
+It trains in fp32; all of ours are by bf16 autocast with fp32 weights on one GPU.
 A run is added by `python docs/keep_results.py RUN` and `make docs`.
 
 Verdicts: a claim that one network beats another is *reproduced* where ours does by at least {SPREAD} points under

@@ -28,10 +28,16 @@ class KeptPlacement:
     best: tuple[int, ...]
     probability: float  # of the best, at the end
     doubt: str  # why the choice is inconclusive, or nothing
+    beta_warmup: float = 0.0  # share of the schedule in which beta does not learn, which the paper does not have
 
     @property
     def method(self) -> str:
-        return METHODS[self.estimator]  # type: ignore[index]  # a kept file's, as the recipe wrote it
+        name: str = METHODS[self.estimator]  # type: ignore[index]  # a kept file's, as the recipe wrote it
+        return name + self.waited
+
+    @property
+    def waited(self) -> str:
+        return f", beta from {self.beta_warmup:.0%} of the steps on" if self.beta_warmup else ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,7 @@ def read_placements(folder: Path) -> list[KeptPlacement]:
                 tuple(beta["best"]),
                 max(history[-1]),
                 doubt(places, history),
+                recipe.get("beta_warmup", 0.0),
             )
         )
     return found

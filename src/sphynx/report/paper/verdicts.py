@@ -147,7 +147,8 @@ def _of_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement])
             grid = {o.row.reduce_at: found[settings] for o in own if settings in (found := _by_settings(_runs([o])))}
             if len(grid) == len(own) and search.best in grid:
                 place = max(grid, key=lambda one: grid[one])
-                told = f"D={search.depth}: it takes {_named(search.best)} ({grid[search.best]:.2f}), the grid's best "
+                told = f"D={search.depth}{search.waited}: it takes {_named(search.best)} ({grid[search.best]:.2f}), "
+                told += "the grid's best "
                 told += f"is {_named(place)} ({grid[place]:.2f})" + (f", but {search.doubt}" if search.doubt else "")
                 judged.append((told, grid[place] - grid[search.best], search.doubt))
     if not judged:
