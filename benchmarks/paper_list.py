@@ -28,6 +28,8 @@ from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.published_cells import SPHYNX
 
 SHORT_EPOCHS = 30
+TINY = "tiny-imagenet"
+TINY_EPOCH_SECONDS = 7.4  # C=5, D=5: twice the images, four times the pixels
 EPOCH_SECONDS = 0.92  # C=5, D=5, batch 512
 IMAGE, CLASSES = DATA_SETS["cifar100"]
 # Tried in turn where a run fails: how steps run, never what they compute.
@@ -53,6 +55,7 @@ class Planned:
     teacher: str = ""
     carried: bool = False  # may begin in one window and go on in another
     variants: tuple[dict[str, Any], ...] = PLAIN
+    data: str = "cifar100"
 
     @property
     def place(self) -> str:
@@ -86,6 +89,7 @@ def planned_runs() -> list[Planned]:
         _placement(6, 150, warm=True),
         *(run for depth in (6, 8, 10) for name in ("recycled", "balancing", "separable") for run in _rows(name, depth)),
         *_rows("placement"),
+        _tiny(),
         _darts("darts-c5-seed2-15", "darts-c5-seed2", 15, 30, seed=2, channels=5),
         _darts("darts-c16-seed0-15", "darts-c16-seed0", 15, 32, seed=0),
         *_rows("cifar100"),
@@ -174,6 +178,14 @@ def _by_the_paper(name: str, depth: int, epoch_seconds: float) -> Planned:
     design, watched = _network(SPHYNX, depth), {"test_each_epoch": True}
     seconds = 600 * epoch_seconds
     return Planned(name, "train", seconds, lambda _runs: design, "paper-cifar100", watched, carried=True, variants=LONG)
+
+
+def _tiny() -> Planned:
+    """The smallest of the paper's networks for Tiny-ImageNet."""
+    row = EXPERIMENTS[TINY].rows[0]
+    design = design_of(row, *DATA_SETS[TINY], cells_of(row))
+    seconds, settings = SHORT_EPOCHS * TINY_EPOCH_SECONDS, {"epochs": SHORT_EPOCHS}
+    return Planned("short-tiny-c5-d5", "train", seconds, lambda _runs: design, settings=settings, data=TINY)
 
 
 def _distillation() -> list[Planned]:

@@ -70,7 +70,7 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True)
 class Window:
-    data: Data
+    data: dict[str, Data]  # by name
     runs: Path
     out: Path
     device: str
@@ -112,21 +112,21 @@ def _variant(run: Planned, number: int) -> str:
 
 
 def work(run: Planned, window: Window, variant: int, out: Path) -> None:
-    settings = window.settings(run, variant)
+    settings, data = window.settings(run, variant), window.data[run.data]
     if run.kind == "search":
         search_cells(
-            window.data, out, strategy=cast(StrategyName, run.strategy), recipe=run.recipe, settings=settings,
+            data, out, strategy=cast(StrategyName, run.strategy), recipe=run.recipe, settings=settings,
             seed=run.seed, resume=True, device=window.device, progress=NORMAL,
         )  # fmt: skip
     elif run.kind == "place":
         design: Any = window.design(run)
         place_reduce_cells(
-            design, window.data, out, recipe=run.recipe, settings=settings, seed=run.seed, resume=True,
+            design, data, out, recipe=run.recipe, settings=settings, seed=run.seed, resume=True,
             device=window.device, progress=NORMAL,
         )  # fmt: skip
     else:
         train_network(
-            window.design(run), window.data, out, recipe=run.recipe, settings=settings, seed=run.seed, resume=True,
+            window.design(run), data, out, recipe=run.recipe, settings=settings, seed=run.seed, resume=True,
             teacher=str(window.runs / run.teacher) if run.teacher else None, device=window.device, progress=NORMAL,
         )  # fmt: skip
 
@@ -181,7 +181,7 @@ class Queue:
         for run in self.listed:
             if run.name in finished or run.place in busy or self.failed.get(run.name, 0) >= len(run.variants):
                 continue
-            if run.needs and run.needs not in finished:
+            if run.data not in self.window.data or (run.needs and run.needs not in finished):
                 continue
             if run.teacher and not (self.window.runs / run.teacher / "model.safetensors").is_file():
                 continue
@@ -273,9 +273,16 @@ class Queue:
         say(f"finished {len(finished)} of {len(self.listed)} runs; failed: {', '.join(self.failed) or 'none'}")
 
 
+def open_named(name: str, place: str, *, smoke: bool) -> Data:
+    data = dataclasses.replace(open_data(place), name=name, source=None)
+    few = torch.arange(100)
+    return dataclasses.replace(data, train=data.train.subset(few), test=data.test.subset(few)) if smoke else data
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="The paper's experiments, for a number of seconds of one GPU.")
     parser.add_argument("--data", help="CIFAR-100, as `sphynx train --data` takes it")
+    parser.add_argument("--tiny-imagenet", help="Tiny-ImageNet, for the runs that train on it")
     parser.add_argument("--state", type=Path, help="work in progress")
     parser.add_argument("--out", type=Path, help="results and state, for another machine")
     parser.add_argument("--seconds", type=float, default=1500.0)
@@ -302,10 +309,8 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
     for line in unpack(given.state, runs):
         say(line)
-    data = dataclasses.replace(open_data(given.data), name="cifar100", source=None)
-    if given.smoke:
-        few = torch.arange(100)
-        data = dataclasses.replace(data, train=data.train.subset(few), test=data.test.subset(few))
+    found = {"cifar100": given.data, "tiny-imagenet": given.tiny_imagenet}
+    data = {name: open_named(name, place, smoke=given.smoke) for name, place in found.items() if place}
     limit, end = int(given.state_mib * 2**20), STARTED + given.seconds - RESERVE_SECONDS
     queue = Queue(listed, Window(data, runs, given.out, given.device, given.slots, limit, given.smoke, end))
 

@@ -85,11 +85,13 @@ def test_a_search_goes_on_elsewhere_from_kernels_of_8_bits(paper_state: ModuleTy
 
 
 def test_a_window_at_its_smallest_and_the_next_elsewhere(tmp_path: Path) -> None:
-    """A search, and a training of the cells that it found; then nothing is left."""
+    """A search, a training of the cells that it found, and one on other images; then nothing is left."""
     for split in ("train", "test"):
         save_packed(tmp_path / "data", split)
-    only = "darts-c16-n5-seed2-8,short-n5-d5"
-    words = ["--data", str(tmp_path / "data"), "--only", only, "--smoke", "--device", "cpu", "--slots", "1"]
+        save_packed(tmp_path / "tiny", split, side=64, classes=200)
+    only = "darts-c16-n5-seed2-8,short-n5-d5,short-tiny-c5-d5"
+    words = ["--data", str(tmp_path / "data"), "--tiny-imagenet", str(tmp_path / "tiny")]
+    words += ["--only", only, "--smoke", "--device", "cpu", "--slots", "1"]
     run(*words, "--state", str(tmp_path / "here"), "--out", str(tmp_path / "out"))
     state = json.loads((tmp_path / "out" / "queue.json").read_text())
     assert sorted(state["finished"]) == sorted(only.split(",")) and state["failed"] == {} and state["left"] == []
@@ -112,14 +114,14 @@ def run(*words: str) -> str:
     return done.stdout
 
 
-def save_packed(folder: Path, split: str) -> None:
-    """One image of noise for each of 100 classes."""
+def save_packed(folder: Path, split: str, side: int = 32, classes: int = 100) -> None:
+    """One image of noise for each class."""
     folder.mkdir(exist_ok=True)
     random = np.random.default_rng(0)
     files = []
-    for _ in range(100):
+    for _ in range(classes):
         file = io.BytesIO()
-        Image.fromarray(random.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(file, "png")
+        Image.fromarray(random.integers(0, 256, (side, side, 3), dtype=np.uint8)).save(file, "png")
         files.append(np.frombuffer(file.getvalue(), np.uint8))
     offsets = np.cumsum([0, *map(len, files)])
-    np.savez(folder / f"{split}0.npz", blob=np.concatenate(files), off=offsets, y=np.arange(100), split=split)
+    np.savez(folder / f"{split}0.npz", blob=np.concatenate(files), off=offsets, y=np.arange(classes), split=split)
