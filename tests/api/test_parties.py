@@ -120,7 +120,6 @@ def test_a_client_connects_again_after_its_server_came_back(
 
 def test_a_server_leaves_the_process_as_it_was(tiny: sphynx.Compiled, authority: Path, tmp_path: Path) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    threads = set(threading.enumerate())
     # What was never saved has no folder: bundles are in a temporary one.
     unsaved = sphynx.Compiled(tiny.program, tiny.weights, "tiny")
     with sphynx.Server(unsaved, keys=authority / "server", listen="127.0.0.1:0") as server:
@@ -129,7 +128,7 @@ def test_a_server_leaves_the_process_as_it_was(tiny: sphynx.Compiled, authority:
             server.start()
         with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path) as client:
             assert client.infer(pixels(3)).label in tiny.class_names
-    assert not [thread for thread in set(threading.enumerate()) - threads if thread.name == "sphynx-server"]
+    assert not server._worker.is_alive
     assert "weights" not in repr(unsaved)  # secrets: no log or traceback may print them
 
 

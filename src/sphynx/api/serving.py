@@ -3,15 +3,17 @@
     with sphynx.Server("compiled/digits", keys="keys/server", listen="127.0.0.1:0") as server:
         print(server.address)
 
-It needs no torch. Nothing of the process is changed: no signal handlers, no logging; `log` takes its events.
+It needs no torch. Nothing of the process is changed: no signal handlers, no logging; `log` takes its events. A process
+that ends without `stop` ends the server's threads first: they may be in the compiled core, through which Python cannot
+end them (`refilling.py`).
 """
 
 from __future__ import annotations
 
+import atexit
 import io
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self, TextIO
@@ -24,6 +26,7 @@ from sphynx.service.events import EventLog, Scalar
 from sphynx.service.hosting import Hosted, Hosting, open_server, usual_state
 from sphynx.service.proxy_header import parse_networks
 from sphynx.service.replicas import parse_address
+from sphynx.threads import Worker
 
 USUAL_ADDRESS = "127.0.0.1:7443"
 
@@ -69,26 +72,22 @@ class Server:
         self._trust_state, self._events = trust_state, _NoEvents() if log is None else EventLog(log)
         self._open = ExitStack()
         self._hosted: Hosted | None = None
-        self._thread: threading.Thread | None = None
+        self._worker: Worker  # of what is hosted
 
     def start(self) -> Self:
         """Serves in a thread of its own. When this returns clients can connect; what is wrong is raised here."""
         if self._hosted is not None:
             raise InputError("the server is already running", where=self.address, remedy="Stop it first.")
         hosted = self._open.enter_context(self._opened())
+        self._worker = Worker(hosted.server.serve)
         self._hosted = hosted
-        self._thread = threading.Thread(target=hosted.server.serve, name="sphynx-server", daemon=True)
-        self._thread.start()
+        atexit.register(self._drop)
         return self
 
     def stop(self) -> None:
         """Running work may finish within `limits.grace_s`. Does nothing if it is not running."""
-        hosted, self._hosted = self._hosted, None
-        if hosted is None or self._thread is None:
-            return
-        with self._open:
-            hosted.server.stop()
-            self._thread.join()
+        if self._hosted is not None:
+            self._end(self._hosted.server.stop)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -114,6 +113,18 @@ class Server:
     def metrics_port(self) -> int | None:
         """Where /metrics and /healthz are, if they were asked for."""
         return self._running.metrics_port
+
+    def _drop(self) -> None:
+        """Does nothing in a forked process: it has no such thread, and the connections are not its own."""
+        if self._hosted is not None and self._worker.is_alive:
+            self._end(self._hosted.server.stop_now)
+
+    def _end(self, stop: Callable[[], None]) -> None:
+        stop()
+        self._worker.join()  # if Ctrl-C interrupts this, the server still runs, and is dropped when the process ends
+        self._hosted = None
+        atexit.unregister(self._drop)
+        self._open.close()
 
     @property
     def _running(self) -> Hosted:

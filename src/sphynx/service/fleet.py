@@ -132,6 +132,13 @@ class Fleet:
         with contextlib.suppress(BlockingIOError):
             self._wake_writer.send(b"x")
 
+    def stop_now(self) -> None:
+        """By another thread, as `Server.stop_now`."""
+        self._stopping.set()
+        for worker in [*self._workers.values()]:
+            worker.process.kill()
+        self.stop()
+
     def serve(self) -> None:
         """Until `stop`."""
         while not self._is_asked_to_stop(0):

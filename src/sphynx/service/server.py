@@ -95,6 +95,15 @@ class Server:
         with contextlib.suppress(BlockingIOError):
             self._wake_writer.send(b"x")  # and no more: a lock taken here could be one that the signal interrupted
 
+    def stop_now(self) -> None:
+        """By another thread: running work fails at its next message."""
+        self._stopping.set()  # first: a conversation that begins after the copy is made sees it and ends
+        with self._changing:
+            conversations = list(self._conversations)
+        for conversation in conversations:
+            conversation.abort()
+        self.stop()
+
     def serve(self) -> None:
         """Until `stop`."""
         someone, stop = select.poll(), select.poll()

@@ -1,0 +1,65 @@
+"""Processes that end without stopping their server while it makes a bundle: quietly, by their own reason."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from sphynx.service import session
+from sphynx.service.session import Prepare
+from tests.service.processes import ROOT, WAIT_S, environment
+from tests.service.scene import Scene
+
+SERVER = """
+import os, signal, sys, threading
+import sphynx
+from sphynx.service.store import Store
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
+begun, reserve = threading.Event(), Store.reserve
+def reserve_and_tell(*given, **limits):
+    reserve(*given, **limits)
+    begun.set()
+Store.reserve = reserve_and_tell
+class Log:
+    def write(self, line):
+        if "stopping" in line and "twice" in sys.argv:
+            os.kill(os.getpid(), signal.SIGINT)
+    def flush(self):
+        pass
+compiled, keys, state, *_ = sys.argv[1:]
+server = sphynx.Server(compiled, keys=keys, listen="127.0.0.1:0", state=state, log=Log()).start()
+print(server.port, flush=True)
+begun.wait()
+"""
+ENDINGS = {
+    "end": ("", 0, ""),
+    "error": ("raise KeyError", 1, "KeyError"),
+    "interrupt": ("signal.raise_signal(signal.SIGINT)", -signal.SIGINT, "KeyboardInterrupt"),
+    "twice": ("server.stop()", -signal.SIGINT, "KeyboardInterrupt"),  # while it waits for the client
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_process_may_end_before_its_server(scene: Scene, ending: str) -> None:
+    how, code, last_line = ENDINGS[ending]
+    folders = (scene.compiled, scene.authority / "server", scene.server.state)
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER + how, *map(str, folders), ending],
+        cwd=ROOT,
+        env=environment(scene.server.audit),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        scene.server.port = int(process.stdout.readline())
+        with scene.client() as client:
+            session.send(client._channel, Prepare(1, "gmw", 1, secrets.token_hex(16)))  # and no more: it waits
+            _, said = process.communicate(timeout=WAIT_S)
+    assert process.returncode == code
+    assert said.splitlines()[-1:] == ([last_line] if last_line else [])
+    assert scene.states(scene.server.state) == ["discarded"]
