@@ -76,6 +76,18 @@ def test_all_that_a_server_installs_is_pinned_with_hashes() -> None:
     assert "torch==" in (ROOT / "constraints.txt").read_text()
 
 
+def test_an_image_is_made_from_the_sources_of_the_wheel_alone() -> None:
+    """A clone often has keys in it, and an environment of gigabytes."""
+    project, lines = settings(ROOT), (ROOT / ".dockerignore").read_text().splitlines()
+    given = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    (package,) = project["tool"]["scikit-build"]["wheel"]["packages"]
+    assert lines[1] == "*" and "**/*.so" in lines
+    assert given == {
+        *("CMakeLists.txt", "core", "deploy/requirements.txt", "pyproject.toml"),
+        *(project["project"]["readme"], *project["project"]["license-files"], package.partition("/")[0]),
+    }
+
+
 def test_a_bill_of_materials_names_all_that_a_server_installs() -> None:
     ran = subprocess.run(
         [sys.executable, str(ROOT / ".ci" / "sbom.py"), "numpy"], capture_output=True, text=True, check=True

@@ -1,7 +1,9 @@
 """Programs and weights as files: the round trip, and everything that must be refused."""
 
 import json
+import os
 import stat
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +59,24 @@ def test_the_weights_are_for_their_owner_only(folder: Path) -> None:
     assert stat.S_IMODE((folder / WEIGHTS).stat().st_mode) == 0o600
     public = (folder / PROGRAM).read_text()
     assert "bias" not in public  # nothing but shapes, scales and ranges
+
+
+def test_weights_of_another_user_are_not_called_damaged(folder: Path) -> None:
+    program = load_program(folder)
+    with tempfile.TemporaryDirectory() as shared:  # not below a folder that root alone may enter
+        Path(shared).chmod(0o755)
+        file = Path(shared) / WEIGHTS
+        file.write_bytes((folder / WEIGHTS).read_bytes())
+        file.chmod(0)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)  # root may read everything
+        try:
+            with pytest.raises(InputError, match="this user may not read it") as refused:
+                load_weights(file, program)
+        finally:
+            os.seteuid(user)
+    assert "chown" in refused.value.remedy
 
 
 def test_weights_of_another_program_are_refused(folder: Path) -> None:

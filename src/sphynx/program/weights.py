@@ -111,6 +111,12 @@ def _load(
 ) -> dict[str, Array]:
     if not file.is_file():
         raise InputError("there is no such file", where=str(file), remedy="Compile the network: sphynx compile --help.")
+    try:
+        file.open("rb").close()  # safetensors would say that there is no such file
+    except PermissionError:
+        raise InputError(
+            "this user may not read it", where=str(file), remedy="Run as the user whose file it is, or chown it."
+        ) from None
     metadata, arrays = read_arrays(file, _REMEDY)
     if metadata.get("program") != program.content_hash:
         raise InputError("it belongs to another program", where=str(file), remedy=_REMEDY)
