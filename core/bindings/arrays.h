@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "crypto/block.h"
 
@@ -64,6 +65,14 @@ inline std::size_t product(std::size_t a, std::size_t b) {
     std::size_t result = 0;
     require(!__builtin_mul_overflow(a, b, &result), "the requested size overflows");
     return result;
+}
+
+// A bytes object that is filled in place; nobody else sees it before the call returns.
+inline std::pair<nb::bytes, std::uint8_t*> new_bytes(std::size_t size) {
+    require(size <= static_cast<std::size_t>(PY_SSIZE_T_MAX), "the message is too large");
+    nb::bytes bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+    if (!bytes.is_valid()) nb::raise_python_error();
+    return {bytes, reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(bytes.ptr()))};
 }
 
 inline Block block_from(const nb::bytes& bytes, const char* name) {

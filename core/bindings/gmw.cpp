@@ -1,62 +1,133 @@
-// Bit-sliced GMW: the carry tree and the multiplexer.
+// Bit-sliced GMW: the digits and the carry tree, for what is preprocessed; a gadget's parties.
+#include <nanobind/stl/optional.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
 #include "bindings/arrays.h"
 #include "bits/transpose.h"
-#include "gmw/carry_tree.h"
-#include "gmw/multiplex.h"
+#include "gmw/party.h"
 
 namespace {
 
 using namespace sphynx;
 using namespace sphynx::bindings;
 
-// Five planes per inner node, [5][inner][words]: a, b, c, ab, ac.
-NodeMasks masks_of(const CarryTree& tree, const Words& masks, std::size_t words) {
-    const std::size_t rows = product(tree.inner_count(), words);
-    const std::uint64_t* base = sized(masks, product(5, rows), "masks");
-    return {base, base + rows, base + 2 * rows, base + 3 * rows, base + 4 * rows};
+// The shape with its digits, made once for all parties.
+struct PlannedGadget {
+    GadgetShape shape;
+    Digits digits;
+};
+
+// The arrays are held as long as the party, which has views of them and of the gadget.
+struct HeldParty {
+    const PlannedGadget& gadget;
+    std::vector<Words> arrays;
+    std::unique_ptr<Party> party;
+};
+
+class Views {
+  public:
+    Views(HeldParty& held) : held_(held), shape_(held.gadget.shape) {}
+    const std::uint64_t* planes(const Words& array, std::size_t rows, const char* name) {
+        return taken(array, product(rows, plane_words(shape_.count)), name);
+    }
+    const std::uint64_t* values(const Words& array, std::size_t rows, const char* name) {
+        return taken(array, product(rows, shape_.count), name);
+    }
+
+  private:
+    const std::uint64_t* taken(const Words& array, std::size_t size, const char* name) {
+        held_.arrays.push_back(array);
+        return sized(array, size, name);
+    }
+    HeldParty& held_;
+    const GadgetShape& shape_;
+};
+
+struct SharedMaterial {
+    const Words &leaf_products, &node_masks, &bits, &arithmetic;
+};
+
+HeldParty held_party(const PlannedGadget& gadget, const Words& x, const SharedMaterial& shared,
+                     bool is_server, auto own) {
+    HeldParty held{gadget, {}, nullptr};
+    const GadgetShape& shape = gadget.shape;
+    const Digits& digits = gadget.digits;
+    Views views(held);
+    PartyMaterial material{};
+    material.leaf_products = views.planes(shared.leaf_products, digits.product_rows(), "leaf_products");
+    material.node_masks = views.planes(shared.node_masks, 5 * digits.tree().inner_count(), "node_masks");
+    material.bits = views.planes(shared.bits, shape.result_rows(), "bits");
+    material.arithmetic = views.values(shared.arithmetic, shape.arithmetic_rows(), "arithmetic");
+    own(views, material);
+    const std::uint64_t* from = sized(x, shape.count, "x");
+    {
+        nb::gil_scoped_release unlocked;
+        held.party = std::make_unique<Party>(shape, digits, is_server, material, from);
+    }
+    return held;
 }
 
-void require_level(const CarryTree& tree, std::size_t level) {
-    require(level < tree.levels().size(), "the tree has no such level");
+HeldParty server(const PlannedGadget& gadget, Words x, Words leaf_products, Words node_masks, Words bits,
+                 Words arithmetic, Words leaf_masks, std::optional<Words> alpha) {
+    const bool is_relu = gadget.shape.gadget == Gadget::relu;
+    require(alpha.has_value() == is_relu, "a ReLU has alpha, a truncation has not");
+    return held_party(gadget, x, {leaf_products, node_masks, bits, arithmetic}, true,
+                      [&](Views& views, PartyMaterial& material) {
+                          material.leaf_masks =
+                              views.planes(leaf_masks, gadget.digits.term_rows(), "leaf_masks");
+                          if (is_relu) material.alpha = views.values(*alpha, 1, "alpha");
+                      });
 }
 
-void open_carries(const CarryTree& tree, std::size_t level, std::size_t words, Words g, Words p, Words masks,
-                  WordsOut out) {
-    require_level(tree, level);
-    const std::uint64_t* generate = sized(g, product(tree.node_count(), words), "g");
-    const std::uint64_t* propagate = sized(p, product(tree.node_count(), words), "p");
-    const NodeMasks nodes = masks_of(tree, masks, words);
-    std::uint64_t* to = sized(out, product(tree.opened_rows(level), words), "out");
+HeldParty client(const PlannedGadget& gadget, Words x, Words leaf_products, Words node_masks, Words bits,
+                 Words arithmetic, Words new_mask) {
+    return held_party(gadget, x, {leaf_products, node_masks, bits, arithmetic}, false,
+                      [&](Views& views, PartyMaterial& material) {
+                          material.new_mask = views.values(new_mask, 1, "new_mask");
+                      });
+}
+
+const std::uint8_t* checked(const Party& party, const Bytes& received) {
+    const std::uint8_t* from = sized(received, party.received_bytes(), "received");
+    require(reinterpret_cast<std::uintptr_t>(from) % sizeof(std::uint64_t) == 0,
+            "received is not aligned to words");
+    return from;
+}
+
+nb::bytes first(HeldParty& self) {
+    auto [message, to] = new_bytes(self.party->first_bytes());
+    {
+        nb::gil_scoped_release unlocked;
+        self.party->first(to);
+    }
+    return message;
+}
+
+nb::bytes answer(HeldParty& self, Bytes received) {
+    const std::uint8_t* from = checked(*self.party, received);
+    auto [message, to] = new_bytes(self.party->answer_bytes());
+    {
+        nb::gil_scoped_release unlocked;
+        self.party->answer(from, to);
+    }
+    return message;
+}
+
+void finish(HeldParty& self, Bytes received, WordsOut y) {
+    const std::uint8_t* from = checked(*self.party, received);
+    std::uint64_t* to = sized(y, self.gadget.shape.count, "y");
     nb::gil_scoped_release unlocked;
-    open_level(tree, level, words, generate, propagate, nodes, to);
+    self.party->finish(from, to);
 }
 
-void close_carries(const CarryTree& tree, std::size_t level, std::size_t words, bool adds_public, Words mine,
-                   Words theirs, Words masks, WordsOut g, WordsOut p) {
-    require_level(tree, level);
-    const std::size_t opened = product(tree.opened_rows(level), words);
-    const std::uint64_t *sent = sized(mine, opened, "mine"), *received = sized(theirs, opened, "theirs");
-    const NodeMasks nodes = masks_of(tree, masks, words);
-    std::uint64_t* generate = sized(g, product(tree.node_count(), words), "g");
-    std::uint64_t* propagate = sized(p, product(tree.node_count(), words), "p");
+void terms_of(const Digits& digits, Words values, WordsOut terms) {
+    const std::uint64_t* from = sized(values, values.size(), "values");
+    std::uint64_t* to = sized(terms, product(digits.term_rows(), plane_words(values.size())), "terms");
     nb::gil_scoped_release unlocked;
-    close_level(tree, level, words, adds_public, sent, received, nodes, generate, propagate);
-}
-
-// opened_bits: [3][plane_words] d, e1, e2; shares: [6][count] delta, b1, b2, delta b1, delta b2, delta v.
-void multiplex_batch(Words opened_bits, Words z, Words shares, Words own, unsigned k, unsigned wrap_shift,
-                     bool adds_public, WordsOut y) {
-    require(k >= 1 && k <= 64, "k must be 1 to 64");
-    require(wrap_shift >= 1 && wrap_shift <= 64, "wrap_shift must be 1 to 64");
-    const std::size_t count = y.size(), words = plane_words(count);
-    const std::uint64_t* bits = sized(opened_bits, product(3, words), "opened_bits");
-    const std::uint64_t* s = sized(shares, product(6, count), "shares");
-    const OpenedBits opened{bits, bits + words, bits + 2 * words, sized(z, count, "z")};
-    const MultiplexShares views{s, s + count, s + 2 * count, s + 3 * count, s + 4 * count, s + 5 * count};
-    const std::uint64_t* mine = sized(own, count, "own");
-    std::uint64_t* to = sized(y, count, "y");
-    nb::gil_scoped_release unlocked;
-    multiplex(opened, views, mine, count, k, wrap_shift, adds_public, to);
+    digits.terms(from, values.size(), to);
 }
 
 }  // namespace
@@ -64,23 +135,41 @@ void multiplex_batch(Words opened_bits, Words z, Words shares, Words own, unsign
 void bind_gmw(nb::module_& module) {
     nb::class_<CarryTree>(module, "CarryTree")
         .def(nb::init<unsigned, unsigned>(), "leaves"_a, "low"_a)
-        .def_prop_ro("node_count", &CarryTree::node_count)
         .def_prop_ro("inner_count", &CarryTree::inner_count)
         .def_prop_ro("level_count", [](const CarryTree& tree) { return tree.levels().size(); })
-        .def_prop_ro("sign_node", &CarryTree::sign_node)
-        .def_prop_ro("truncation_node", &CarryTree::truncation_node)
         .def(
             "opened_rows",
             [](const CarryTree& tree, std::size_t level) {
-                require_level(tree, level);
+                require(level < tree.levels().size(), "the tree has no such level");
                 return tree.opened_rows(level);
             },
-            "level"_a)
-        .def("open_level", open_carries, "level"_a, "words"_a, "g"_a.noconvert(), "p"_a.noconvert(),
-             "masks"_a.noconvert(), "out"_a.noconvert())
-        .def("close_level", close_carries, "level"_a, "words"_a, "adds_public"_a, "mine"_a.noconvert(),
-             "theirs"_a.noconvert(), "masks"_a.noconvert(), "g"_a.noconvert(), "p"_a.noconvert());
-    module.def("multiplex", multiplex_batch, "opened_bits"_a.noconvert(), "z"_a.noconvert(),
-               "shares"_a.noconvert(), "own"_a.noconvert(), "k"_a, "wrap_shift"_a, "adds_public"_a,
-               "y"_a.noconvert());
+            "level"_a);
+    nb::class_<Digits>(module, "Digits")
+        .def(nb::init<unsigned, unsigned, unsigned>(), "w"_a, "f"_a, "top"_a)
+        .def_prop_ro("tree", &Digits::tree, nb::rv_policy::reference_internal)
+        .def_prop_ro("pair_count", &Digits::pair_count)
+        .def_prop_ro("term_rows", &Digits::term_rows)
+        .def("terms", terms_of, "values"_a.noconvert(), "terms"_a.noconvert());
+    nb::class_<HeldParty>(module, "GmwParty")
+        .def_prop_ro("received_bytes", [](const HeldParty& self) { return self.party->received_bytes(); })
+        .def_prop_ro("is_last", [](const HeldParty& self) { return self.party->is_last(); })
+        .def_prop_ro("is_over", [](const HeldParty& self) { return self.party->is_over(); })
+        .def("first", first)
+        .def("answer", answer, "received"_a.noconvert())
+        .def("finish", finish, "received"_a.noconvert(), "y"_a.noconvert());
+    nb::class_<PlannedGadget>(module, "GmwGadget")
+        .def(
+            "__init__",
+            [](PlannedGadget* self, bool is_relu, unsigned w, unsigned k, unsigned f, std::size_t count) {
+                const GadgetShape shape{is_relu ? Gadget::relu : Gadget::truncation, w, k, f, count};
+                shape.check();
+                new (self) PlannedGadget{shape, shape.digits()};
+            },
+            "is_relu"_a, "w"_a, "k"_a, "f"_a, "count"_a)
+        .def("server", server, nb::keep_alive<0, 1>(), "x"_a.noconvert(), "leaf_products"_a.noconvert(),
+             "node_masks"_a.noconvert(), "bits"_a.noconvert(), "arithmetic"_a.noconvert(),
+             "leaf_masks"_a.noconvert(), "alpha"_a.noconvert().none() = nb::none())
+        .def("client", client, nb::keep_alive<0, 1>(), "x"_a.noconvert(), "leaf_products"_a.noconvert(),
+             "node_masks"_a.noconvert(), "bits"_a.noconvert(), "arithmetic"_a.noconvert(),
+             "new_mask"_a.noconvert());
 }

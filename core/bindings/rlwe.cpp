@@ -23,14 +23,6 @@ std::span<const std::uint8_t> view(const nb::bytes& bytes) {
     return {reinterpret_cast<const std::uint8_t*>(bytes.c_str()), bytes.size()};
 }
 
-// A bytes object that is filled in place; nobody else sees it before the call returns.
-std::pair<nb::bytes, std::uint8_t*> new_bytes(std::size_t size) {
-    require(size <= static_cast<std::size_t>(PY_SSIZE_T_MAX), "the message is too large");
-    nb::bytes bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-    if (!bytes.is_valid()) nb::raise_python_error();
-    return {bytes, reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(bytes.ptr()))};
-}
-
 UsedCoefficients used_from(const Params& params, const Indices& index,
                            const std::vector<std::size_t>& counts) {
     const std::uint32_t* from = sized(index, index.size(), "used_index");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace sphynx {
 namespace {
@@ -63,14 +64,23 @@ void transpose_128x128(Block rows[128]) {
 }
 
 void transpose_64x64(std::uint64_t rows[64]) {
-    for (int distance = 32; distance > 0; distance >>= 1) {
-        const std::uint64_t mask = low_columns(distance);
-        for (int i = 0; i < 64; i = (i + distance + 1) & ~distance) {
-            const std::uint64_t difference = ((rows[i] >> distance) ^ rows[i + distance]) & mask;
-            rows[i + distance] ^= difference;
-            rows[i] ^= difference << distance;
+    // Pairs of rows whose index differs in one bit; neighbours are done alike, which compilers turn into vectors.
+    const auto exchange_all = [rows]<int distance>(std::integral_constant<int, distance>) {
+        for (int group = 0; group < 64; group += 2 * distance) {
+            for (int i = group; i < group + distance; ++i) {
+                const std::uint64_t difference =
+                    ((rows[i] >> distance) ^ rows[i + distance]) & low_columns(distance);
+                rows[i + distance] ^= difference;
+                rows[i] ^= difference << distance;
+            }
         }
-    }
+    };
+    exchange_all(std::integral_constant<int, 32>());
+    exchange_all(std::integral_constant<int, 16>());
+    exchange_all(std::integral_constant<int, 8>());
+    exchange_all(std::integral_constant<int, 4>());
+    exchange_all(std::integral_constant<int, 2>());
+    exchange_all(std::integral_constant<int, 1>());
 }
 
 void transpose_rows_to_blocks(const Block* rows, std::size_t row_blocks, Block* out) {
@@ -81,12 +91,18 @@ void transpose_rows_to_blocks(const Block* rows, std::size_t row_blocks, Block* 
     }
 }
 
+void bits_of_word(const std::uint64_t* values, std::size_t count, std::size_t word, std::uint64_t bits[64]) {
+    const std::size_t held = std::min<std::size_t>(64, count - 64 * word);
+    std::copy_n(values + 64 * word, held, bits);
+    std::fill(bits + held, bits + 64, 0);
+    transpose_64x64(bits);
+}
+
 void slice_bits(const std::uint64_t* values, std::size_t count, unsigned width, std::uint64_t* planes) {
     const std::size_t words = plane_words(count);
     for (std::size_t word = 0; word < words; ++word) {
-        std::uint64_t square[64] = {};
-        std::copy_n(values + 64 * word, std::min<std::size_t>(64, count - 64 * word), square);
-        transpose_64x64(square);
+        std::uint64_t square[64];
+        bits_of_word(values, count, word, square);
         for (unsigned bit = 0; bit < width; ++bit) planes[bit * words + word] = square[bit];
     }
 }

@@ -26,6 +26,9 @@ void transpose_64x64(std::uint64_t rows[64]);
 // all.
 void transpose_rows_to_blocks(const Block* rows, std::size_t row_blocks, Block* out);
 
+// bits[b] bit j = bit b of values[64 * word + j], 0 beyond `count`: one word of every plane.
+void bits_of_word(const std::uint64_t* values, std::size_t count, std::size_t word, std::uint64_t bits[64]);
+
 // planes[b * plane_words(count) + j / 64] bit j % 64 = bit b of values[j], for b < width <= 64.
 void slice_bits(const std::uint64_t* values, std::size_t count, unsigned width, std::uint64_t* planes);
 

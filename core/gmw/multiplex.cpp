@@ -23,4 +23,18 @@ void multiplex(const OpenedBits& opened, const MultiplexShares& shares, const st
     }
 }
 
+void truncated_sum(const std::uint64_t* e1, const std::uint64_t* e2, const std::uint64_t* b1,
+                   const std::uint64_t* b2, const std::uint64_t* own, std::size_t count, unsigned k,
+                   unsigned wrap_shift, bool adds_public, std::uint64_t* y) {
+    const std::uint64_t ring = ~std::uint64_t{0} >> (64 - k);
+    const std::uint64_t add = adds_public;
+    for (std::size_t j = 0; j < count; ++j) {
+        const auto value = [j, add](const std::uint64_t* plane, std::uint64_t share) {
+            const std::uint64_t e = plane[j / 64] >> (j % 64) & 1;
+            return add * e + (share ^ -e) + e;  // e + (1 - 2 e) b, of which `add` says who adds e
+        };
+        y[j] = (own[j] + value(e1, b1[j]) - (value(e2, b2[j]) << wrap_shift)) & ring;
+    }
+}
+
 }  // namespace sphynx

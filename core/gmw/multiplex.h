@@ -21,8 +21,14 @@ struct OpenedBits {
 };
 
 // own: alpha at the server, x_c >> f at the client. wrap_shift = w - f. Exactly one party adds the public
-// terms.
+// terms. y may be own.
 void multiplex(const OpenedBits& opened, const MultiplexShares& shares, const std::uint64_t* own,
                std::size_t count, unsigned k, unsigned wrap_shift, bool adds_public, std::uint64_t* y);
+
+// The last step of a truncation: x >> f = (x_s >> f) + (x_c >> f) + c_f - wrap 2^(w-f) from the opened planes E1 and
+// E2 and additive shares of b1, b2; own: x >> f of this party's share. wrap_shift = w - f < 64. y may be own.
+void truncated_sum(const std::uint64_t* e1, const std::uint64_t* e2, const std::uint64_t* b1,
+                   const std::uint64_t* b2, const std::uint64_t* own, std::size_t count, unsigned k,
+                   unsigned wrap_shift, bool adds_public, std::uint64_t* y);
 
 }  // namespace sphynx

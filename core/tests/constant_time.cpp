@@ -15,8 +15,7 @@
 #include "crypto/hash.h"
 #include "crypto/prg.h"
 #include "garble/garble.h"
-#include "gmw/carry_tree.h"
-#include "gmw/multiplex.h"
+#include "gmw/party.h"
 #include "ot/extension.h"
 #include "ot/forms.h"
 #include "rlwe/client.h"
@@ -93,40 +92,40 @@ void run_ot(bool random_choices) {
     receive_chosen(t.data(), choices.data(), chosen.data(), count, out.data());
 }
 
-void run_gmw() {
+void run_gmw(Gadget gadget, bool is_server) {
     constexpr std::size_t count = 130, words = plane_words(count);
-    constexpr unsigned w = 17, f = 5, k = 20;
-    const CarryTree tree(w - 1, f);
+    const GadgetShape shape{gadget, 17, 20, 5, count};
+    const Digits digits = shape.digits();
     const std::vector<std::uint64_t> values = secrets<std::uint64_t>(count);
-    std::vector<std::uint64_t> planes(w * words), back(count);
-    slice_bits(values.data(), count, w, planes.data());
-    unslice_bits(planes.data(), count, w, back.data());
-
-    std::vector<std::uint64_t> g = secrets<std::uint64_t>(tree.node_count() * words), p = g;
-    const std::size_t inner = tree.inner_count() * words;
-    const std::vector<std::uint64_t> masks = secrets<std::uint64_t>(5 * inner);
-    const NodeMasks own{masks.data(), masks.data() + inner, masks.data() + 2 * inner,
-                        masks.data() + 3 * inner, masks.data() + 4 * inner};
-    for (std::size_t level = 0; level < tree.levels().size(); ++level) {
-        std::vector<std::uint64_t> mine(tree.opened_rows(level) * words);
-        open_level(tree, level, words, g.data(), p.data(), own, mine.data());
-        const std::vector<std::uint64_t> theirs = secrets<std::uint64_t>(mine.size());
-        close_level(tree, level, words, true, mine.data(), theirs.data(), own, g.data(), p.data());
+    const auto planes = [](std::size_t rows) { return secrets<std::uint64_t>(rows * words); };
+    const auto products = planes(digits.product_rows()), nodes = planes(5 * digits.tree().inner_count()),
+               bits = planes(shape.result_rows()), masks = planes(digits.term_rows()),
+               arithmetic = secrets<std::uint64_t>(shape.arithmetic_rows() * count);
+    const PartyMaterial material{products.data(), nodes.data(),  bits.data(),  arithmetic.data(),
+                                 masks.data(),    values.data(), values.data()};
+    Party party(shape, digits, is_server, material, values.data());
+    const auto message = [](std::size_t bytes) { return secrets<std::uint64_t>((bytes + 7) / 8); };
+    const auto bytes_of = [](auto& words) { return reinterpret_cast<std::uint8_t*>(words.data()); };
+    if (is_server) {
+        auto sent = message(party.first_bytes());
+        party.first(bytes_of(sent));
     }
-    const std::vector<std::uint64_t> s = secrets<std::uint64_t>(6 * count),
-                                     opened = secrets<std::uint64_t>(3 * words);
+    while (is_server ? !party.is_last() : !party.is_over()) {
+        auto received = message(party.received_bytes()), sent = message(party.answer_bytes());
+        party.answer(bytes_of(received), bytes_of(sent));
+    }
     std::vector<std::uint64_t> y(count);
-    const MultiplexShares shares{s.data(),
-                                 s.data() + count,
-                                 s.data() + 2 * count,
-                                 s.data() + 3 * count,
-                                 s.data() + 4 * count,
-                                 s.data() + 5 * count};
-    multiplex({opened.data(), opened.data() + words, opened.data() + 2 * words, values.data()}, shares,
-              values.data(), count, k, w - f, true, y.data());
-    std::vector<std::uint8_t> packed(packed_bytes(count, k));
-    pack_ring(y.data(), count, k, packed.data());
-    unpack_ring(packed.data(), count, k, y.data());
+    auto received = message(party.received_bytes());
+    if (is_server) party.finish(bytes_of(received), y.data());
+}
+
+void run_bits() {
+    constexpr std::size_t count = 130;
+    constexpr unsigned width = 17;
+    const std::vector<std::uint64_t> values = secrets<std::uint64_t>(count);
+    std::vector<std::uint64_t> planes(width * plane_words(count)), back(count);
+    slice_bits(values.data(), count, width, planes.data());
+    unslice_bits(planes.data(), count, width, back.data());
 }
 
 void run_sampling_and_encryption() {
@@ -167,7 +166,10 @@ int main(int count, char** words) {
     run_garbling();
     run_ot(false);
     run_ot(true);
-    run_gmw();
+    for (const Gadget gadget : {Gadget::relu, Gadget::truncation}) {
+        for (const bool is_server : {true, false}) run_gmw(gadget, is_server);
+    }
+    run_bits();
     run_sampling_and_encryption();
     std::printf("no error on the path %s\n", aes_path_name());
 }

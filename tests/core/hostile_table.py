@@ -46,7 +46,8 @@ class Objects:
     def __init__(self) -> None:
         self.prg = Prg()
         self.circuit = _native.Circuit.relu(8, 8, 2)
-        self.tree = _native.CarryTree(7, 3)
+        self.digits = _native.Digits(8, 2, 7)
+        self.gadget = _native.GmwGadget(True, 8, WIDTH, 2, COUNT)
         self.params = rlwe.Params.for_ring(32)
         self.secret = rlwe.SecretKey(self.params, self.prg)
         self.public_wire = self.secret.public_key(self.prg)
@@ -191,23 +192,40 @@ def oblivious_transfer(made: Objects) -> list[Binding]:
 
 
 def gmw(made: Objects) -> list[Binding]:
-    nodes, opened = words(made.tree.node_count, PLANE), words(made.tree.opened_rows(0), PLANE)
-    masks, column = words(5, made.tree.inner_count, PLANE), words(COUNT)
+    tree, terms, column = made.digits.tree, words(made.digits.term_rows, PLANE), words(COUNT)
+    shared = {
+        "x": column, "leaf_products": words(made.digits.term_rows - made.digits.pair_count, PLANE),
+        "node_masks": words(5, tree.inner_count, PLANE), "bits": words(3, PLANE), "arithmetic": words(6, COUNT),
+    }  # fmt: skip
+    of_server, of_client = {"leaf_masks": terms, "alpha": column}, {"new_mask": column}
+
+    def answer(**arguments: Any) -> None:
+        made.gadget.client(**shared, **of_client).answer(**arguments)
+
+    def finish(**arguments: Any) -> None:
+        server = made.gadget.server(**shared, **of_server)
+        server.first()
+        while not server.is_last:
+            server.answer(np.zeros(server.received_bytes, np.uint8))
+        server.finish(**arguments)
+
+    openings = [8 * PLANE * rows for rows in (*map(tree.opened_rows, range(tree.level_count)), 3)]
+    head, ring = 8 * terms.size + (COUNT * WIDTH + 7) // 8, (COUNT * WIDTH + 7) // 8
     return [
         binding("CarryTree", _native.CarryTree, leaves=7, low=3, free="low"),
-        binding("CarryTree.opened_rows", made.tree.opened_rows, level=1, free="level"),
+        binding("CarryTree.opened_rows", tree.opened_rows, level=1, free="level"),
+        binding("Digits", _native.Digits, w=8, f=2, top=7, free="f top"),
         binding(
-            "CarryTree.open_level", made.tree.open_level, writes="out", free="level",
-            level=0, words=PLANE, g=nodes, p=nodes, masks=masks, out=opened,
+            "Digits.terms", made.digits.terms, writes="terms", free="values",
+            values=column, terms=terms,
         ),
+        binding("GmwGadget", _native.GmwGadget, free="f count", is_relu=True, w=8, k=WIDTH, f=2, count=COUNT),
+        binding("GmwGadget.server", made.gadget.server, **shared, **of_server),
+        binding("GmwGadget.client", made.gadget.client, **shared, **of_client),
+        binding("GmwParty.answer", answer, received=np.zeros(openings[0] + head, np.uint8)),
         binding(
-            "CarryTree.close_level", made.tree.close_level, writes="g p", free="level",
-            level=0, words=PLANE, adds_public=True, mine=opened, theirs=opened, masks=masks, g=nodes, p=nodes,
-        ),
-        binding(
-            "multiplex", _native.multiplex, writes="y",
-            opened_bits=words(3, PLANE), z=column, shares=words(6, COUNT), own=column, k=32, wrap_shift=24,
-            adds_public=True, y=column,
+            "GmwParty.finish", finish, writes="y",
+            received=np.zeros(sum(openings[len(openings) // 2 * 2 :]) + ring, np.uint8), y=column,
         ),
     ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sphynx.core import Prg, _native, gmw
-from sphynx.core.bits import slice_bits
+from tests.core.gmw_exchange import exchange, received
 
 Words = np.ndarray
 
@@ -32,7 +32,7 @@ def deal(shape: gmw.ReluShape, x_c: Words) -> tuple[gmw.Material, gmw.Material, 
     inner, pairs = digits.tree.inner_count, digits.correction_rows // 2
     leaf_masks = random_words(prg, digits.term_rows, words)
     m1, m0, m10, alone = np.split(leaf_masks, [pairs, 2 * pairs, 3 * pairs])
-    c1, c0, c10, c = np.split(digits.terms(slice_bits(x_c, shape.w)), [pairs, 2 * pairs, 3 * pairs])
+    c1, c0, c10, c = np.split(digits.terms(x_c), [pairs, 2 * pairs, 3 * pairs])
     of_leaves = np.concatenate([(m1 & c1) ^ (m10 & c0) ^ (m0 & c10), (m1 & c0) ^ (m0 & c1), alone & c])
     leaf_share = random_words(prg, *of_leaves.shape)
     nodes = [random_words(prg, 5, inner, words) for _ in range(2)]
@@ -55,21 +55,12 @@ def deal(shape: gmw.ReluShape, x_c: Words) -> tuple[gmw.Material, gmw.Material, 
     return server, client, leaf_masks, alpha
 
 
-def run(shape: gmw.ReluShape, x_s: Words, x_c: Words, new_mask: Words) -> tuple[Words, int, int]:
-    """(server's share, bits on the wire, messages by turns)."""
+def run(shape: gmw.ReluShape, x_s: Words, x_c: Words, new_mask: Words) -> tuple[Words, list[bytes]]:
+    """(server's share, the messages)."""
     server_material, client_material, leaf_masks, alpha = deal(shape, x_c)
-    server = gmw.ReluServer(shape, server_material, leaf_masks, alpha, x_s)
-    client = gmw.ReluClient(shape, client_material, x_c)
-    leaves, z = server.first_message()
-    client.hear(leaves, z)
-    sent = leaves.nbytes + z.nbytes
-    for level in range(len(gmw.online_messages(server.shape).openings)):
-        down, up = server.open(level), client.open(level)
-        server.close(level, up)
-        client.close(level, down)
-        sent += down.nbytes + up.nbytes
-    reshare = client.finish(new_mask)
-    return server.finish(reshare), 8 * (sent + reshare.nbytes), gmw.online_messages(shape).messages
+    server = shape.gadget.server(x_s, **vars(server_material), leaf_masks=leaf_masks, alpha=alpha)
+    client = shape.gadget.client(x_c, **vars(client_material), new_mask=new_mask)
+    return exchange(server, client, shape.count)
 
 
 def corner_values(width: int) -> st.SearchStrategy[int]:
@@ -95,7 +86,7 @@ def test_relu_over_the_whole_ring(case: tuple[int, int, int, list[tuple[int, int
     x_c = np.array([value for _, value, _ in rows], np.uint64)
     new_mask = np.array([value for _, _, value in rows], np.uint64)
     x_s = np.array([(a - int(b)) % 2**w for a, b in zip(x, x_c, strict=True)], np.uint64)
-    y_s, _, _ = run(gmw.ReluShape(w, k, f, len(rows)), x_s, x_c, new_mask)
+    y_s, _ = run(gmw.ReluShape(w, k, f, len(rows)), x_s, x_c, new_mask)
     expected = [a >> f if a < 2 ** (w - 1) else 0 for a in x]
     assert [(int(a) + int(b)) % 2**k for a, b in zip(y_s, new_mask, strict=True)] == expected
 
@@ -106,7 +97,7 @@ def test_exhaustively_at_five_bits() -> None:
     for f in range(4):
         shape = gmw.ReluShape(5, 9, f, 1024)
         mask = np.arange(1024, dtype=np.uint64) % np.uint64(512)
-        y_s, _, _ = run(shape, x_s, x_c, mask)
+        y_s, _ = run(shape, x_s, x_c, mask)
         assert ((y_s + mask) % np.uint64(512) == np.where(x < 16, x >> np.uint64(f), np.uint64(0))).all()
 
 
@@ -115,12 +106,13 @@ def test_bytes_and_messages_as_designed(w: int, k: int, byte_count: int) -> None
     """Truncated by 8 bits, 4 digits: a subtree."""
     count = 640
     zeros = np.zeros(count, np.uint64)
-    _, bits, messages = run(gmw.ReluShape(w, k, 8, count), zeros, zeros, zeros)
+    _, messages = run(gmw.ReluShape(w, k, 8, count), zeros, zeros, zeros)
+    bits = 8 * sum(map(len, messages))
     digits = (w - 1) // 2
     depth = math.ceil(math.log2(digits))
     assert bits == count * (3 * digits + 1 + 6 * (digits - 1) - 2 * depth + 2 * (k + 3))
     assert round(bits / count / 8) == byte_count
-    assert messages == 3 + depth - (depth % 2 == 0)  # an opening each, the leaves and the resharing, by turns
+    assert len(messages) == 3 + depth - (depth % 2 == 0)  # an opening each, the leaves and the resharing, by turns
 
 
 @pytest.mark.parametrize(("widths", "messages"), [((10, 32), 6), ((34, 64), 8)])
@@ -135,39 +127,67 @@ def test_openings_look_uniform_whatever_the_input() -> None:
     """The same input many times: every opened bit is one about half the time (5 standard deviations)."""
     shape = gmw.ReluShape(8, 8, 2, 64 * 500)
     x_s, x_c = np.full(shape.count, 3, np.uint64), np.full(shape.count, 200, np.uint64)
-    server_material, client_material, leaf_masks, alpha = deal(shape, x_c)
-    server = gmw.ReluServer(shape, server_material, leaf_masks, alpha, x_s)
-    client = gmw.ReluClient(shape, client_material, x_c)
-    leaves, z = server.first_message()
-    client.hear(leaves, z)
-    seen = [leaves]
-    for level in range(len(gmw.online_messages(server.shape).openings)):
-        down, up = server.open(level), client.open(level)
-        server.close(level, up)
-        client.close(level, down)
-        seen += [down, up]
-    ones = np.unpackbits(np.concatenate(seen).view(np.uint8), axis=1).sum(axis=1)
+    _, (first, *others, last) = run(shape, x_s, x_c, x_c)
+    packed_bytes = shape.count * shape.k // 8  # z and the resharing, which are not planes
+    planes = np.frombuffer(first[:-packed_bytes] + b"".join(others) + last[:-packed_bytes], np.uint8)
+    ones = np.unpackbits(planes.reshape(-1, shape.count // 8), axis=1).sum(axis=1)
+    sizes = gmw.online_messages(shape)
+    assert 8 * len(ones) * shape.words == sizes.leaves + 2 * sum(sizes.openings)
     assert (abs(ones - shape.count / 2) < 5 * math.sqrt(shape.count) / 2).all()
 
 
-def test_wrong_buffers_raise() -> None:
-    tree = _native.CarryTree(7, 2)
-    good = np.zeros((tree.node_count, 3), np.uint64)
-    masks = np.zeros((5, tree.inner_count, 3), np.uint64)
-    out = np.zeros((tree.opened_rows(0), 3), np.uint64)
-    tree.open_level(0, 3, good, good, masks, out)
-    with pytest.raises(ValueError, match="level"):
-        tree.open_level(9, 3, good, good, masks, out)
-    with pytest.raises(ValueError, match="masks"):
-        tree.open_level(0, 3, good, good, masks[:4], out)
-    with pytest.raises(ValueError, match="overflow"):
-        tree.open_level(0, 2**63, good, good, masks, out)
-    with pytest.raises(ValueError, match="theirs"):
-        tree.close_level(0, 3, True, out, out[1:], masks, good, good.copy())
+def parties() -> tuple[gmw.ReluShape, _native.GmwParty, _native.GmwParty]:
+    shape = gmw.ReluShape(12, 16, 4, 100)
+    x = np.arange(100, dtype=np.uint64)
+    server, client, leaf_masks, alpha = deal(shape, x)
+    made = shape.gadget.server(x, **vars(server), leaf_masks=leaf_masks, alpha=alpha)
+    return shape, made, shape.gadget.client(x, **vars(client), new_mask=x)
+
+
+def test_a_party_serves_once_and_in_order() -> None:
+    shape, server, client = parties()
+    y = np.empty(shape.count, np.uint64)
+
+    def of(party: _native.GmwParty) -> Words:
+        return np.zeros(party.received_bytes, np.uint8)
+
+    for call in (client.first, lambda: server.answer(of(server)), lambda: client.finish(of(client), y)):
+        with pytest.raises(ValueError):
+            call()
+    server.first()
+    for call in (server.first, lambda: server.finish(of(server), y)):
+        with pytest.raises(ValueError):
+            call()
+    while not server.is_last:
+        server.answer(of(server))
+    with pytest.raises(ValueError, match="no answer"):
+        server.answer(of(server))
+    server.finish(of(server), y)
+    with pytest.raises(ValueError, match="last message"):
+        server.finish(of(server), y)
+    while not client.is_over:
+        client.answer(of(client))
+    with pytest.raises(ValueError, match="no answer"):
+        client.answer(of(client))
+
+
+def test_lengths_are_checked_before_a_message_is_read() -> None:
+    shape, server, client = parties()
+    first = server.first()
+    for wrong in (first[:-1], first + b"\0", b""):
+        with pytest.raises(ValueError, match="received must have"):
+            client.answer(received(wrong))
+    with pytest.raises(ValueError, match="aligned"):
+        client.answer(received(b"\0" + first)[1:])
+    client.answer(received(first))
+    assert server.received_bytes == sum(gmw.online_messages(shape).openings[:2])
+
+
+def test_wrong_shapes_raise() -> None:
     with pytest.raises(ValueError, match="carry tree"):
         _native.CarryTree(7, 7)
     with pytest.raises(ValueError, match="GMW ReLU"):
         gmw.ReluShape(8, 7, 0, 1)
-    zeros = np.zeros(10, np.uint64)
-    with pytest.raises(ValueError, match="shares"):
-        _native.multiplex(np.zeros((3, 1), np.uint64), zeros, zeros, zeros, 32, 24, True, zeros.copy())
+    for is_relu, w, k, f in ((True, 8, 7, 0), (True, 8, 8, 7), (False, 8, 8, 0), (False, 8, 8, 8), (True, 1, 8, 0)):
+        with pytest.raises(ValueError, match="GMW gadget"):
+            _native.GmwGadget(is_relu, w, k, f, 1)

@@ -27,9 +27,10 @@ NO_ARGUMENTS = {
     "Prg",
     "Circuit.aes128",
     "Circuit.write_bristol",
+    "GmwParty.first",
     "rlwe.path",
 }
-NOT_CONSTRUCTIBLE = {"Circuit", "rlwe.Params"}  # made by their static methods only
+NOT_CONSTRUCTIBLE = {"Circuit", "GmwParty", "rlwe.Params"}  # made by other objects or static methods
 
 Bad = tuple[str, Any]
 
@@ -157,7 +158,7 @@ def test_objects_that_were_not_made() -> None:
         for name in ("fill", "opened_rows", "hash", "public_key", "path"):
             with pytest.raises((TypeError, AttributeError)):
                 getattr(made, name)(1)
-    abstract: tuple[Any, ...] = (_native.Circuit, _native.rlwe.Params)
+    abstract: tuple[Any, ...] = (_native.Circuit, _native.GmwParty, _native.rlwe.Params)
     for made_by in abstract:
         with pytest.raises(TypeError):
             made_by()

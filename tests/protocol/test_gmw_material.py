@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.core.gmw_exchange import exchange
 from tests.protocol.relu_runs import CLIENT_OTS, SERVER_OTS
 
 from sphynx.core import Prg, garbling, gmw, ot
@@ -32,15 +33,6 @@ DOWN, UP = connected(), connected()  # sessions outlive batches
 def joined(parts: list[Buffer]) -> bytearray:
     """As the channel delivers the parts of a message."""
     return bytearray(b"".join(parts))
-
-
-def online(server: gmw.ReluServer, client: gmw.ReluClient, new_mask: np.ndarray) -> np.ndarray:
-    client.hear(*server.first_message())
-    for level in range(len(gmw.online_messages(server.shape).openings)):
-        down, up = server.open(level), client.open(level)
-        server.close(level, up)
-        client.close(level, down)
-    return server.finish(client.finish(new_mask))
 
 
 @st.composite
@@ -70,8 +62,10 @@ def test_relu_on_material_from_ot(case: tuple[int, int, int, list[tuple[int, int
     corrections, material = server.finish(joined(client.conversion(joined(answer))))
     client_material = client.finish(corrections)
 
-    relu_server = gmw.ReluServer(shape, material.shares, material.leaf_masks, material.alpha, x_s)
-    y_s = online(relu_server, gmw.ReluClient(shape, client_material, x_c), new_mask)
+    relu_server = shape.gadget.server(
+        x_s, **vars(material.shares), leaf_masks=material.leaf_masks, alpha=material.alpha
+    )
+    y_s, _ = exchange(relu_server, shape.gadget.client(x_c, **vars(client_material), new_mask=new_mask), shape.count)
     expected = [a >> f if a < 2 ** (w - 1) else 0 for a in x]
     assert [(int(a) + int(b)) % 2**k for a, b in zip(y_s, new_mask, strict=True)] == expected
 

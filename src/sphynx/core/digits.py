@@ -24,43 +24,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import _native
+from sphynx.core.bits import plane_words
 
 Words = NDArray[np.uint64]
 
 
 class Digits:
-    """Public: how the bits of w-bit shares are cut. Planes are (rows, words), in the order pairs, then single bits."""
+    """Public: how the bits of w-bit shares are cut, bit `top` being the top one. Planes are (rows, words), in the order
+    pairs, then single bits."""
 
-    def __init__(self, w: int, f: int) -> None:
-        self.w = w
-        below, above = _cut(0, f), _cut(f, w - 1)
-        digits = [*below, *above, (w - 1,)]
-        self.low_count, self.count = len(below), len(digits) - 1  # leaves below bit f, and all; the top bit is none
-        self.tree = _native.CarryTree(self.count, self.low_count)
-        self._pairs = np.array([number for number, bits in enumerate(digits) if len(bits) == 2], np.intp)
-        self._singles = np.array([number for number, bits in enumerate(digits) if len(bits) == 1], np.intp)
-        self._low = np.array([digits[number][0] for number in self._pairs], np.intp)
-        self._high = self._low + 1
-        self._alone = np.array([digits[number][0] for number in self._singles], np.intp)
-
-    @property
-    def term_rows(self) -> int:
-        """Of what the server masks and sends, and of what the client chooses by: an OT each."""
-        return 3 * len(self._pairs) + len(self._singles)
-
-    @property
-    def correction_rows(self) -> int:
-        return 2 * len(self._pairs)
+    def __init__(self, w: int, f: int, top: int) -> None:
+        self._native = _native.Digits(w, f, top)
+        self.tree = self._native.tree
+        self.term_rows = self._native.term_rows  # of what the server sends and the client chooses by: an OT each
+        self._pairs = self._native.pair_count
+        self.correction_rows = 2 * self._pairs
 
     @property
     def opened_rows(self) -> tuple[int, ...]:
         """Planes that each party sends for each level of the tree."""
         return tuple(self.tree.opened_rows(level) for level in range(self.tree.level_count))
 
-    def terms(self, planes: Words) -> Words:
+    def terms(self, values: Words) -> Words:
         """b1, b0 and b1 b0 of a party's own pairs of bits, then its single bits."""
-        high, low = planes[self._high], planes[self._low]
-        return np.concatenate([high, low, high & low, planes[self._alone]])
+        terms = np.empty((self.term_rows, plane_words(values.size)), np.uint64)
+        self._native.terms(values, terms)
+        return terms
 
     def masks(self, zeros: Words, ones: Words) -> tuple[Words, Words, Words]:
         """The server's (masks of its terms, share of the products, corrections), from two bits (2, rows, words) of
@@ -74,26 +63,11 @@ class Digits:
         """The client's share of the products, from its terms and its pads."""
         _, low, both, _ = self._parts(terms)
         m1, m0 = np.split(corrections, 2)
-        pairs = len(self._pairs)
+        pairs = self._pairs
         products = self._summed(pads)
         products[:pairs] ^= both & m0
         products[pairs : 2 * pairs] ^= low & m1
         return products
-
-    def leaves(self, terms: Words, products: Words, received: Words | None = None) -> tuple[Words, Words]:
-        """A party's shares of (g, p) of every leaf and, last, of the top bit. The client gives what it received."""
-        high, low, both, alone = self._parts(terms)
-        pairs = len(self._pairs)
-        g_pairs, p_pairs, g_alone = products[:pairs], products[pairs : 2 * pairs] ^ both, products[2 * pairs :]
-        if received is not None:
-            s_high, s_low, s_both, s_alone = self._parts(received)
-            g_pairs = g_pairs ^ (s_high & high) ^ (s_both & low) ^ (s_low & both)
-            p_pairs ^= (s_high & low) ^ (s_low & high)
-            g_alone = g_alone ^ (s_alone & alone)
-        g, p = np.empty((2, self.count + 1, terms.shape[1]), np.uint64)
-        g[self._pairs], g[self._singles] = g_pairs, g_alone
-        p[self._pairs], p[self._singles] = p_pairs, alone
-        return g, p
 
     def _summed(self, pads: Words) -> Words:
         """Shares of the masks' parts of g and p of the pairs, then of g of the single bits."""
@@ -101,16 +75,10 @@ class Digits:
         return np.concatenate([high ^ low ^ both, high_p ^ low_p, alone])
 
     def _parts(self, rows: Words) -> tuple[Words, Words, Words, Words]:
-        pairs = len(self._pairs)
+        pairs = self._pairs
         return rows[:pairs], rows[pairs : 2 * pairs], rows[2 * pairs : 3 * pairs], rows[3 * pairs :]
 
 
 @lru_cache
-def digits_of(w: int, f: int) -> Digits:
-    return Digits(w, f)
-
-
-def _cut(begin: int, end: int) -> list[tuple[int, ...]]:
-    """Bits begin to end - 1, lowest first: the first alone where their number is odd, then pairs."""
-    odd = begin + (end - begin) % 2
-    return [(bit,) for bit in range(begin, odd)] + [(bit, bit + 1) for bit in range(odd, end, 2)]
+def digits_of(w: int, f: int, top: int) -> Digits:
+    return Digits(w, f, top)

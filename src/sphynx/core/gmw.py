@@ -3,16 +3,17 @@
 With x = x_s + x_c mod 2^w signed and x_c known to the client beforehand, the parties end with shares of
 max(x, 0) >> f mod 2^k, the client's being a mask r' of its choice:
 
-    server -> client   first_message       masked terms of the w bits of x_s (digits.py); z = (x_s >> f) - alpha
-    both               open / close        of each level of the carry tree: masked p, g, p of its nodes
+    server -> client   head                masked terms of the w bits of x_s (digits.py); z = (x_s >> f) - alpha
+    both               openings            of each level of the carry tree: masked p, g, p of its nodes
     both               the last opening    d xor delta, c_f xor b1, wrap xor b2
-    client -> server   finish              y_c - r'
+    client -> server   tail                y_c - r'
 
 To close an opening takes both parties'. They take turns: a message has the opening that the peer waits for and the
 one after it, which needs no more than what has arrived. So there are `turns` messages of either party, not two for each
 opening, and none that is waited for longer: (0) | 0 1 | 1 2 | 2 3 | ...
 
-The roles below hold one layer's batch; each material is used for one inference and never again.
+The parties are compiled (core/gmw/party.h): a call for each message. A party holds one layer's batch; each material is
+used for one inference and never again.
 """
 
 from __future__ import annotations
@@ -24,11 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import _native
-from sphynx.core.bits import pack_ring, plane_words, unpack_ring
-from sphynx.core.carries import Carries, CarryMaterial
+from sphynx.core.bits import plane_words
 from sphynx.core.digits import Digits, digits_of
 
-Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 
 _WORD_BYTES = 8
@@ -57,7 +56,18 @@ class ReluShape:
 
     @property
     def digits(self) -> Digits:
-        return digits_of(self.w, self.f)
+        return digits_of(self.w, self.f, self.w - 1)
+
+    @property
+    def gadget(self) -> _native.GmwGadget:
+        """Makes the parties of a layer."""
+        return planned_gadget(True, self.w, self.k, self.f, self.count)
+
+
+@lru_cache(maxsize=1024)
+def planned_gadget(is_relu: bool, w: int, k: int, f: int, count: int) -> _native.GmwGadget:
+    """A ReLU, or a truncation of 0 <= x < 2^(w-1); made once for each shape of layer that a process meets."""
+    return _native.GmwGadget(is_relu, w, k, f, count)
 
 
 @dataclass(frozen=True)
@@ -108,79 +118,17 @@ def online_messages(shape: ReluShape) -> OnlineMessages:
 
 
 @dataclass(frozen=True, repr=False)
-class Material(CarryMaterial):
-    """One party's correlated randomness for a batch; `bits` (3, words) are delta, b1, b2.
+class Material:
+    """One party's correlated randomness for a batch, used once. Planes are XOR-shared.
 
+    leaf_products  of the masks of the leaves with the client's bits (digits.py)
+    node_masks     (5, inner, words)  a, b, c, ab, ac of every inner node
+    bits           (3, words)         masks of the results: delta, b1, b2
     arithmetic     (6, count)         additive mod 2^k: delta, b1, b2, delta b1, delta b2 and
                                       delta (alpha + (x_c >> f))
     """
 
+    leaf_products: Words
+    node_masks: Words
+    bits: Words
     arithmetic: Words
-
-
-class _Role(Carries):
-    """What both roles do alike: results and the multiplexer."""
-
-    def __init__(self, shape: ReluShape, material: Material, x: Words, *, adds_public: bool) -> None:
-        super().__init__(shape.digits, material, x, adds_public=adds_public)
-        self.shape = shape
-        self._arithmetic = material.arithmetic
-        self._truncated = (x & np.uint64(2**shape.w - 1)) >> np.uint64(shape.f)
-
-    def _results(self) -> Words:
-        positive = self._top ^ self._into_top
-        if self._adds_public:
-            positive = ~positive
-        carry = self._into_f if self.shape.f else np.zeros_like(positive)
-        return np.stack([positive, carry, self._wrap])
-
-    def _multiplex(self, z: Words, own: Words) -> Words:
-        y = np.empty(self.shape.count, np.uint64)
-        _native.multiplex(
-            self._opened,
-            z,
-            self._arithmetic,
-            own,
-            self.shape.k,
-            self.shape.w - self.shape.f,
-            self._adds_public,
-            y,
-        )
-        return y
-
-
-class ReluServer(_Role):
-    """Holds x_s, the masks of its leaves and alpha (count)."""
-
-    def __init__(self, shape: ReluShape, material: Material, leaf_masks: Words, alpha: Words, x: Words) -> None:
-        super().__init__(shape, material, x, adds_public=True)
-        self._leaf_masks = leaf_masks
-        self._alpha = alpha
-
-    def first_message(self) -> tuple[Words, Bytes]:
-        """(masked terms of the leaves, packed z)."""
-        self.begin()
-        self._z = (self._truncated - self._alpha) & self.shape.ring_mask
-        return self.terms ^ self._leaf_masks, pack_ring(self._z, self.shape.k)
-
-    def finish(self, reshare: Bytes) -> Words:
-        """The server's share y - r', from the client's resharing."""
-        y = self._multiplex(self._z, self._alpha)
-        return (y + unpack_ring(reshare, self.shape.k, self.shape.count)) & self.shape.ring_mask
-
-
-class ReluClient(_Role):
-    """Holds x_c, known before the inference."""
-
-    def __init__(self, shape: ReluShape, material: Material, x: Words) -> None:
-        super().__init__(shape, material, x, adds_public=False)
-
-    def hear(self, leaves: Words, packed_z: Bytes) -> None:
-        """The server's first message."""
-        self.begin(leaves)
-        self._z = unpack_ring(packed_z, self.shape.k, self.shape.count)
-
-    def finish(self, new_mask: Words) -> Bytes:
-        """The resharing message y_c - r'; the client's share is r' = new_mask."""
-        y = self._multiplex(self._z, self._truncated)
-        return pack_ring((y - new_mask) & self.shape.ring_mask, self.shape.k)

@@ -59,4 +59,4 @@ def floor_server(channel: Channel, plan: Truncation, material: Arrays, x: Words)
     """For x of w - 1 bits and a sign, w being the plan's."""
     offset = np.uint64(1 << (plan.w - 2))
     y = truncate_server(channel, plan, material, x + offset)
-    return (y - (offset >> np.uint64(plan.f))) & plan.tree_shape.ring_mask
+    return (y - (offset >> np.uint64(plan.f))) & np.uint64(2**plan.k - 1)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import gmw, ot
-from sphynx.core.bits import pack_ring, slice_bits, unpack_ring
+from sphynx.core.bits import pack_ring, unpack_ring
 from sphynx.core.digits import Digits
 from sphynx.errors import SphynxError
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER
@@ -197,7 +197,7 @@ class GmwOfflineClient:
     def __init__(self, shape: gmw.ReluShape, down: ot.OtReceiver, up: ot.OtSender, x_c: Words) -> None:
         self._batch, self._down, self._up = _Batch(shape), down, up
         self.sizes = self._batch.sizes
-        self._terms = self._batch.digits.terms(slice_bits(x_c, shape.w))
+        self._terms = self._batch.digits.terms(x_c)
         self._truncated = (x_c & np.uint64(2**shape.w - 1)) >> np.uint64(shape.f)
 
     def request(self) -> list[Buffer]:

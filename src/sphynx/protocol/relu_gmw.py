@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
 from sphynx.core import gmw
-from sphynx.core.gmw import online_messages
 from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import GmwOfflineClient, GmwOfflineServer
@@ -37,11 +34,7 @@ class GmwReluServer:
         return materials
 
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words) -> Words:
-        sizes = online_messages(layer.shape)
-        role = gmw.ReluServer(layer.shape, _material(material), material["leaf_masks"], material["alpha"], x)
-        leaves, packed_z = role.first_message()
-        reshare = lead(channel, role, sizes.openings, [leaves.data, packed_z.data], sizes.ring_elements)
-        return role.finish(np.frombuffer(reshare, np.uint8))
+        return lead(channel, layer.shape.gadget.server(x, **material), layer.shape.count)
 
 
 class GmwReluClient:
@@ -85,15 +78,7 @@ class GmwReluClient:
         return list(answers_ahead(channel.ahead_bytes, conversions))
 
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words, new_mask: Words) -> None:
-        sizes, shape = online_messages(layer.shape), layer.shape
-        role = gmw.ReluClient(shape, _material(material), x)
-
-        def begin(head: memoryview) -> None:
-            leaves = np.frombuffer(head[: sizes.leaves], np.uint64).reshape(-1, shape.words)
-            role.hear(leaves, np.frombuffer(head[sizes.leaves :], np.uint8))
-
-        head_bytes = sizes.leaves + sizes.ring_elements
-        follow(channel, role, sizes.openings, head_bytes, begin, lambda: role.finish(new_mask).data)
+        follow(channel, layer.shape.gadget.client(x, **material, new_mask=new_mask))
 
 
 def _arrays(material: gmw.Material) -> Arrays:
@@ -103,7 +88,3 @@ def _arrays(material: gmw.Material) -> Arrays:
         "bits": material.bits,
         "arithmetic": material.arithmetic,
     }
-
-
-def _material(arrays: Arrays) -> gmw.Material:
-    return gmw.Material(arrays["leaf_products"], arrays["node_masks"], arrays["bits"], arrays["arithmetic"])

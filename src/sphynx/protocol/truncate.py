@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sphynx.core import gmw, ot
-from sphynx.core.bits import pack_ring, slice_bits, unpack_ring
-from sphynx.core.carries import Carries, CarryMaterial
-from sphynx.core.digits import Digits
+from sphynx.core import _native, ot
+from sphynx.core.bits import plane_words
+from sphynx.core.digits import Digits, digits_of
+from sphynx.core.gmw import planned_gadget
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import leaf_masks, node_masks, pad_planes
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
@@ -35,7 +35,7 @@ from sphynx.protocol.turns import follow, lead
 
 _BITS = 2  # b1 and b2
 _BLOCK_BYTES, _WORD_BYTES = 16, 8
-_ONE, _TWO = np.uint64(1), np.uint64(2)
+_TWO = np.uint64(2)
 
 
 @dataclass(frozen=True)
@@ -48,17 +48,22 @@ class Truncation:
     count: int
 
     @property
-    def tree_shape(self) -> gmw.ReluShape:
-        return gmw.ReluShape(self.f + 1, self.k, 0, self.count)
+    def words(self) -> int:
+        return plane_words(self.count)
 
     @property
     def row(self) -> int:
         """OTs in a plane: whole words."""
-        return 64 * self.tree_shape.words
+        return 64 * self.words
 
     @property
     def digits(self) -> Digits:
-        return self.tree_shape.digits
+        """Of the low f bits, and the top bit of the share."""
+        return digits_of(self.f + 1, 0, self.w - 1)
+
+    @property
+    def gadget(self) -> _native.GmwGadget:
+        return planned_gadget(False, self.w, self.k, self.f, self.count)
 
     @property
     def leaf_ots(self) -> int:
@@ -93,24 +98,8 @@ class Truncation:
     def answer_bytes(self) -> int:
         return _BLOCK_BYTES * self.blocks[2] + self.leaf_correction_bytes + (self.bit_ots * self.k + 7) // 8
 
-    def tree_bits(self, x: Words) -> Words:
-        """The low f bits and, as bit f, the top bit of the share."""
-        f, top = np.uint64(self.f), np.uint64(self.w - 1)
-        return x & np.uint64(2**self.f - 1) | (x >> top & _ONE) << f
-
-    @property
-    def ring_bytes(self) -> int:
-        """One ring element for each, packed."""
-        return (self.count * self.k + 7) // 8
-
-    @property
-    def opening_bytes(self) -> tuple[int, ...]:
-        """Of the levels of the tree, then of the two result bits."""
-        plane_bytes = _WORD_BYTES * self.tree_shape.words
-        return *(rows * plane_bytes for rows in self.digits.opened_rows), _BITS * plane_bytes
-
     def planes(self, pads: Words, width: int) -> Words:
-        return pad_planes(pads, width, self.tree_shape.words)
+        return pad_planes(pads, width, self.words)
 
 
 def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> tuple[list[Buffer], Arrays]:
@@ -118,7 +107,7 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
     leaf_blocks, node_blocks, _ = plan.blocks
     message = np.frombuffer(request, np.uint64).reshape(leaf_blocks + node_blocks, 2)
     leaf_pads = ots.down.pads(ots.down.correlated(message[:leaf_blocks], plan.leaf_ots, random_choices=False))
-    masks_of_leaves, leaf_products, leaf_corrections = leaf_masks(plan.digits, leaf_pads, plan.tree_shape.words)
+    masks_of_leaves, leaf_products, leaf_corrections = leaf_masks(plan.digits, leaf_pads, plan.words)
     count = plan.node_ots + plan.bit_ots
     pads = ots.down.pads(ots.down.correlated(message[leaf_blocks:], count, random_choices=True))
 
@@ -144,7 +133,7 @@ class TruncationRequest:
 
     def __init__(self, plan: Truncation, ots: ClientOts, x_c: Words) -> None:
         self._plan, self._ots = plan, ots
-        self._terms = plan.digits.terms(slice_bits(plan.tree_bits(x_c), plan.f + 1))
+        self._terms = plan.digits.terms(x_c)
         leaf_message, t = ots.down.correlated(self._terms.reshape(-1), plan.leaf_ots)
         self._leaf_pads = plan.planes(ots.down.pads(t), 2)
         node_message, self._choices, t = ots.down.correlated_random(plan.node_ots + plan.bit_ots)
@@ -157,9 +146,7 @@ class TruncationRequest:
         bits = self._choices[node_words:]
         leaf_start = _BLOCK_BYTES * up_blocks
         leaf_corrections = np.frombuffer(answer, np.uint64, plan.leaf_correction_bytes // _WORD_BYTES, leaf_start)
-        leaf_products = plan.digits.products(
-            self._leaf_pads, self._terms, leaf_corrections.reshape(-1, plan.tree_shape.words)
-        )
+        leaf_products = plan.digits.products(self._leaf_pads, self._terms, leaf_corrections.reshape(-1, plan.words))
         packed = np.frombuffer(answer, np.uint8, offset=leaf_start + plan.leaf_correction_bytes)
         products = ot.receive_products(self._pads[plan.node_ots :], bits, packed, plan.k)
         pads = ot.PadPair(np.empty((0, 2), np.uint64), np.empty((0, 2), np.uint64))
@@ -175,51 +162,11 @@ class TruncationRequest:
 
 def truncate_server(channel: Channel, plan: Truncation, material: Arrays, x: Words) -> Words:
     """The server's share of x >> f, the client's being its new mask."""
-    carries = _Carries(plan, material, x, adds_public=True)
-    carries.begin()
-    head = [(carries.terms ^ material["leaf_masks"]).data]
-    reshared = np.frombuffer(lead(channel, carries, plan.opening_bytes, head, plan.ring_bytes), np.uint8)
-    y = _sum(plan, material, x, carries.opened, adds_public=True)
-    return (y + unpack_ring(reshared, plan.k, plan.count)) & plan.tree_shape.ring_mask
+    return lead(channel, plan.gadget.server(x, **material), plan.count)
 
 
 def truncate_client(channel: Channel, plan: Truncation, material: Arrays, x: Words, new_mask: Words) -> None:
-    carries = _Carries(plan, material, x, adds_public=False)
-
-    def begin(head: memoryview) -> None:
-        carries.begin(np.frombuffer(head, np.uint64).reshape(carries.terms.shape))
-
-    def reshared() -> Buffer:
-        y = _sum(plan, material, x, carries.opened, adds_public=False)
-        return pack_ring((y - new_mask) & plan.tree_shape.ring_mask, plan.k).data
-
-    follow(channel, carries, plan.opening_bytes, carries.terms.nbytes, begin, reshared)
-
-
-class _Carries(Carries):
-    """Wants c and wrap."""
-
-    def __init__(self, plan: Truncation, material: Arrays, x: Words, *, adds_public: bool) -> None:
-        masks = CarryMaterial(material["leaf_products"], material["node_masks"], material["bits"])
-        super().__init__(plan.digits, masks, plan.tree_bits(x), adds_public=adds_public)
-        self._count = plan.count
-
-    def _results(self) -> Words:
-        return np.stack([self._into_top, self._wrap])
-
-    @property
-    def opened(self) -> Words:
-        """Each result bit as a number."""
-        return _values(self._opened)[:, : self._count]
-
-
-def _sum(plan: Truncation, material: Arrays, x: Words, opened: Words, *, adds_public: bool) -> Words:
-    """A share of x >> f: a bit v with e = v xor b public is e + (1 - 2 e) b."""
-    shares: Words = material["arithmetic"]
-    values: Words = np.uint64(adds_public) * opened + (_ONE - _TWO * opened) * shares
-    high = (x & np.uint64(2**plan.w - 1)) >> np.uint64(plan.f)
-    y: Words = high + values[0] - (values[1] << np.uint64(plan.w - plan.f))
-    return y
+    follow(channel, plan.gadget.client(x, **material, new_mask=new_mask))
 
 
 def _material(plan: Truncation, leaf_products: Words, masks: Words, bits: Words, converted: Words) -> Arrays:

@@ -10,75 +10,29 @@ the client `tail` after the last. Semi-honest: a party that sees the other's ope
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
-
 import numpy as np
+from numpy.typing import NDArray
 
-from sphynx.core.gmw import turns
+from sphynx.core import _native
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.relu_layer import Words
-from sphynx.protocol.transport import Buffer
 
 
-class Opener(Protocol):
-    """Opens in order, each time after it has closed what it opened before."""
-
-    def open(self, number: int, /) -> Words: ...
-
-    def close(self, number: int, received: Words, /) -> None: ...
-
-
-def lead(channel: Channel, party: Opener, sizes: Sequence[int], head: Sequence[Buffer], tail_bytes: int) -> memoryview:
-    """The server's side, `sizes` being the bytes of each opening; the client's tail."""
-    own, answer = _Turns(party, sizes), memoryview(b"")
-    for turn in range(last := turns(len(sizes))):
-        channel.send(*own.take(answer), *(() if turn else head))
-        opened_bytes = sum(sizes[2 * turn : 2 * turn + 2])
-        message = memoryview(channel.receive(opened_bytes + tail_bytes * (turn + 1 == last)))
-        answer = message[:opened_bytes]
-    own.take(answer)
-    return message[opened_bytes:]
+def lead(channel: Channel, party: _native.GmwParty, count: int) -> Words:
+    """The server's side; its shares of the `count` results."""
+    channel.send(party.first())
+    while not party.is_last:
+        channel.send(party.answer(_received(channel, party)))
+    y = np.empty(count, np.uint64)
+    party.finish(_received(channel, party), y)
+    return y
 
 
-def follow(
-    channel: Channel,
-    party: Opener,
-    sizes: Sequence[int],
-    head_bytes: int,
-    begin: Callable[[memoryview], None],
-    tail: Callable[[], Buffer],
-) -> None:
-    """The client's side: `begin` is told the head before anything is opened, `tail` is asked for at the end."""
-    own = _Turns(party, sizes)
-    for turn in range(last := turns(len(sizes))):
-        opened_bytes = sum(sizes[max(0, 2 * turn - 1) : 2 * turn + 1])
-        message = memoryview(channel.receive(opened_bytes + head_bytes * (turn == 0)))
-        if turn == 0:
-            begin(message[opened_bytes:])
-        opened = own.take(message[:opened_bytes])
-        channel.send(*opened, *([tail()] if turn + 1 == last else []))
+def follow(channel: Channel, party: _native.GmwParty) -> None:
+    """The client's side."""
+    while not party.is_over:
+        channel.send(party.answer(_received(channel, party)))
 
 
-class _Turns:
-    def __init__(self, party: Opener, sizes: Sequence[int]) -> None:
-        self._party, self._sizes = party, sizes
-        self._opened = self._closed = 0
-
-    def take(self, message: memoryview) -> list[Buffer]:
-        """Closes with the peer's openings; one's own that it has not got yet, and the next."""
-        new: list[Buffer] = []
-        while len(message):
-            if self._opened == self._closed:
-                new.append(self._open())
-            size = self._sizes[self._closed]
-            self._party.close(self._closed, np.frombuffer(message[:size], np.uint64))
-            self._closed += 1
-            message = message[size:]
-        if self._opened < len(self._sizes):
-            new.append(self._open())
-        return new
-
-    def _open(self) -> Buffer:
-        self._opened += 1
-        return self._party.open(self._opened - 1).data
+def _received(channel: Channel, party: _native.GmwParty) -> NDArray[np.uint8]:
+    return np.frombuffer(channel.receive(party.received_bytes), np.uint8)

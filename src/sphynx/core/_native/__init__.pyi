@@ -113,36 +113,52 @@ def receive_products(m_r: Words, choices: Words, message: Bytes, width: int, sha
 class CarryTree:
     def __init__(self, leaves: int, low: int) -> None: ...
     @property
-    def node_count(self) -> int: ...
-    @property
     def inner_count(self) -> int: ...
     @property
     def level_count(self) -> int: ...
-    @property
-    def sign_node(self) -> int: ...
-    @property
-    def truncation_node(self) -> int: ...
     def opened_rows(self, level: int) -> int: ...
-    def open_level(self, level: int, words: int, g: Words, p: Words, masks: Words, out: Words) -> None: ...
-    def close_level(
-        self,
-        level: int,
-        words: int,
-        adds_public: bool,
-        mine: Words,
-        theirs: Words,
-        masks: Words,
-        g: Words,
-        p: Words,
-    ) -> None: ...
 
-def multiplex(
-    opened_bits: Words,
-    z: Words,
-    shares: Words,
-    own: Words,
-    k: int,
-    wrap_shift: int,
-    adds_public: bool,
-    y: Words,
-) -> None: ...
+class Digits:
+    def __init__(self, w: int, f: int, top: int) -> None: ...
+    @property
+    def tree(self) -> CarryTree: ...
+    @property
+    def pair_count(self) -> int: ...
+    @property
+    def term_rows(self) -> int: ...
+    def terms(self, values: Words, terms: Words) -> None: ...
+
+class GmwGadget:
+    def __init__(self, is_relu: bool, w: int, k: int, f: int, count: int) -> None: ...
+    def server(
+        self,
+        x: Words,
+        leaf_products: Words,
+        node_masks: Words,
+        bits: Words,
+        arithmetic: Words,
+        leaf_masks: Words,
+        alpha: Words | None = None,
+    ) -> GmwParty: ...
+    def client(
+        self,
+        x: Words,
+        leaf_products: Words,
+        node_masks: Words,
+        bits: Words,
+        arithmetic: Words,
+        new_mask: Words,
+    ) -> GmwParty: ...
+
+class GmwParty:
+    """Made by a gadget. `answer` and `finish` take messages of `received_bytes`."""
+
+    @property
+    def received_bytes(self) -> int: ...
+    @property
+    def is_last(self) -> bool: ...
+    @property
+    def is_over(self) -> bool: ...
+    def first(self) -> bytes: ...
+    def answer(self, received: Bytes) -> bytes: ...
+    def finish(self, received: Bytes, y: Words) -> None: ...
