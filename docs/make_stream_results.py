@@ -64,8 +64,7 @@ ALLOCATIONS = """## Where the ReLUs go: searched, uniform and random allocations
 `benchmarks/allocation.py` on one NVIDIA H200: all allocations of one start's ReLUs, each trained alike with kept views
 of a teacher on nine tenths of the training images. A search learns its weights from the same views and its allocation
 from the held-out tenth, so held-out accuracy (mean of the last three epochs) flatters it; nothing was chosen by the
-test images. "Given" is the start, chosen by hand. Minutes of a search are those of its epochs, beside other processes.
-"""
+test images. "Given" is the start, chosen by hand. Minutes of a search are those of its epochs, beside other processes."""
 
 ALLOCATION_ROWS = """| allocation | stages | ReLUs | search, minutes | held out, % | test, % |
 |---|---|---|---|---|---|"""
@@ -104,7 +103,7 @@ def page() -> str:
             parts += [*means, ""]
     parts += [CHOSEN, *(_tried_row(name, runs[name], streams[name]) for name in tried)]
     if compared:
-        parts += ["", ALLOCATIONS, *(line for name, one in compared.items() for line in _compared(name, one))]
+        parts += ["", ALLOCATIONS, *(line for name, one in compared.items() for line in ["", *_compared(name, one)])]
     parts += ["", *_private(json.loads(MEASURED.read_text())), "", TEACHERS]
     for name in runs:
         if name not in streams:

@@ -35,7 +35,7 @@ def test_a_comparison_is_judged_by_pairs_of_equal_settings(separable: float | No
     verdict = verdict_on(EXPERIMENTS["separable"], outcomes("separable", found))
     assert verdict.word == word
     assert separable is None or f"{67.0 - separable:+.2f} points" in verdict.why
-    assert verdict.extent == ("" if separable is None else "at 1 of 4 sizes")
+    assert verdict.extent == ("" if separable is None else "at 1 of 4 sizes after 80 epochs")
 
 
 def test_accuracies_are_judged_in_the_papers_own_setting_only() -> None:
@@ -143,3 +143,11 @@ def test_a_run_by_the_papers_recipe_differs_in_nothing() -> None:
     )
     taught = dataclasses.replace(row, options={"teacher": ""})
     assert "a teacher of another kind" in differing_settings(taught, {**config, "teacher": {"width": 64}})
+
+
+@pytest.mark.parametrize("smaller", [40.0, 70.0])
+def test_cells_of_our_own_search_that_lose_decide_nothing(smaller: float) -> None:
+    found: Found = {("N=7", "25.6K"): (ours(60.0, "epochs 30"),), ("N=5", "25.6K"): (ours(smaller, "epochs 30"),)}
+    verdict = verdict_on(EXPERIMENTS["nodes"], outcomes("nodes", found))
+    assert verdict.word == ("undecided" if smaller < 60 else "not reproduced")
+    assert ("our own search" in verdict.why) == (smaller < 60) and verdict.extent.endswith("after 30 epochs")

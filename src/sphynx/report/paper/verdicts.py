@@ -1,7 +1,8 @@
 """What our kept runs say about a claim of the paper: reproduced, not reproduced, undecided, or not run.
 
     pairs        one kind of network beats another: networks of equal label in two series, both trained by equal
-                 settings, whatever these are. Cells drawn at random count when all that are listed were trained
+                 settings, whatever these are. Cells drawn at random count when all that are listed were trained.
+                 Cells of our own searches that lose decide nothing: those of a poor search lose to any
     flat         networks are equally good: the range of their accuracies, by equal settings
     choice       Algorithm 1 takes the best placement: its choice beside a grid in which every placement was trained by
                  equal settings. A search whose probabilities leave its choice in doubt decides nothing
@@ -71,7 +72,8 @@ def _of_trainings(experiment: Experiment, outcomes: Sequence[Outcome], placement
 
 def _of_pairs(outcomes: Sequence[Outcome], ahead: str) -> Verdict:
     gains: list[tuple[str, float]] = []
-    undrawn, compared, sizes = "", set(), set()
+    used: list[tuple[str, ...]] = []
+    weak, compared, sizes = "", set(), set()
     for other in dict.fromkeys(outcome.row.series for outcome in outcomes if outcome.row.series != ahead):
         for better in (outcome for outcome in outcomes if outcome.row.series == ahead):
             worse = [o for o in outcomes if (o.row.series, o.row.label) == (other, better.row.label)]
@@ -82,14 +84,17 @@ def _of_pairs(outcomes: Sequence[Outcome], ahead: str) -> Verdict:
                     continue
                 gains.append((f"{better.row.label}, {ahead} against {other}", accuracy - behind))
                 compared.add(better.row.label)
+                used.append(settings)
                 drawn = [o for o in worse if settings in _by_settings(_runs([o]))]
                 if worse[0].row.cells.startswith(RANDOM) and len(drawn) < len(worse):
-                    undrawn = f"; {len(drawn)} of {len(worse)} random cells were trained"
+                    weak = f"; {len(drawn)} of {len(worse)} random cells were trained"
+                if worse[0].row.cells.startswith(SEARCHED) and accuracy > behind:
+                    weak = f"; those of {other} are of our own search, which may have missed better ones"
     verdict = _of_gains(gains)
-    if undrawn:
-        return Verdict("undecided", verdict.why + undrawn)
-    partly = gains and len(compared) < len(sizes)
-    return replace(verdict, extent=f"at {len(compared)} of {len(sizes)} sizes") if partly else verdict
+    if weak:
+        return Verdict("undecided", verdict.why + weak, _after(used))
+    partly = [f"at {len(compared)} of {len(sizes)} sizes"] if gains and len(compared) < len(sizes) else []
+    return replace(verdict, extent=" ".join([*partly, *filter(None, [_after(used)])]))
 
 
 def _of_rankings(cells: str, rankings: Sequence[RankedCells]) -> Verdict:
@@ -121,26 +126,29 @@ def _of_gains(gains: Sequence[tuple[str, float]]) -> Verdict:
 
 def _of_range(outcomes: Sequence[Outcome]) -> Verdict:
     """By the settings under which most of the networks were trained."""
+    used = list(dict.fromkeys(ours.differs for _, ours in _runs(outcomes)))
     trained = [
         {o.row.label: found[settings] for o in outcomes if settings in (found := _by_settings(_runs([o])))}
-        for settings in dict.fromkeys(ours.differs for _, ours in _runs(outcomes))
+        for settings in used
     ]
     most = max(trained, key=len)
     if len(most) < 2:
         return Verdict("not run", "no two networks that it compares were trained with equal settings")
     wide = max(most.values()) - min(most.values())
     told = "; ".join(f"{label}: {accuracy:.2f}" for label, accuracy in most.items()) + f"; range {wide:.2f} points"
+    extent = _after([used[trained.index(most)]])
     if wide > 2 * SPREAD:
-        return Verdict("not reproduced", told)
+        return Verdict("not reproduced", told, extent)
     missing = len({outcome.row.label for outcome in outcomes}) - len(most)
     if wide <= SPREAD and not missing:
-        return Verdict("reproduced", told)
-    return Verdict("undecided", told + (f"; {missing} not run like this" if missing else ""))
+        return Verdict("reproduced", told, extent)
+    return Verdict("undecided", told + (f"; {missing} not run like this" if missing else ""), extent)
 
 
 def _of_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement]) -> Verdict:
     """By searches in the released form, which is what gave the paper's figure: as printed, beta hardly learns."""
     judged: list[tuple[str, float, str]] = []
+    used: list[tuple[str, ...]] = []
     for search in (search for search in placements if search.estimator == "released"):
         own = [o for o in outcomes if (o.row.channels, o.row.depth) == (search.channels, search.depth)]
         for settings in dict.fromkeys(ours.differs for _, ours in _runs(own)):
@@ -151,13 +159,20 @@ def _of_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement])
                 told += "the grid's best "
                 told += f"is {_named(place)} ({grid[place]:.2f})" + (f", but {search.doubt}" if search.doubt else "")
                 judged.append((told, grid[place] - grid[search.best], search.doubt))
+                used.append(settings)
     if not judged:
         return Verdict("undecided", "no search in the released form has a whole grid of equal settings to compare with")
     told = "; ".join(what for what, _, _ in judged)
     certain = [gap for _, gap, doubt in judged if not doubt]
     if not certain:
-        return Verdict("undecided", told)
-    return Verdict("reproduced" if all(gap < SPREAD for gap in certain) else "not reproduced", told)
+        return Verdict("undecided", told, _after(used))
+    return Verdict("reproduced" if all(gap < SPREAD for gap in certain) else "not reproduced", told, _after(used))
+
+
+def _after(used: Iterable[tuple[str, ...]]) -> str:
+    """How long the compared networks were trained, where not as long as the paper's."""
+    found = {text.removeprefix("epochs ") for settings in used for text in settings if text.startswith("epochs ")}
+    return f"after {' and '.join(sorted(found, key=int))} epochs" if found else ""
 
 
 def _named(place: Sequence[int] | None) -> str:
