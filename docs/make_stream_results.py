@@ -64,7 +64,7 @@ ALLOCATIONS = """## Where the ReLUs go: searched, uniform and random allocations
 `benchmarks/allocation.py` on one NVIDIA H200: all allocations of one start's ReLUs, each trained alike with kept views
 of a teacher on nine tenths of the training images. A search learns its weights from the same views and its allocation
 from the held-out tenth, so held-out accuracy (mean of the last three epochs) flatters it; nothing was chosen by the
-test images. "Given" is the start, chosen by hand. Minutes of a search are those of its epochs, beside other processes."""
+test images. "Given" is the start, made by hand. Minutes of a search are those of its epochs, beside other processes."""
 
 ALLOCATION_ROWS = """| allocation | stages | ReLUs | search, minutes | held out, % | test, % |
 |---|---|---|---|---|---|"""
