@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import struct
@@ -120,11 +121,33 @@ def test_a_version_stands_for_one_choice_of_rlwe_parameters() -> None:
     assert WIRE_VERSION == 5
 
 
-def test_a_peer_that_gives_up_says_why() -> None:
+@pytest.mark.parametrize("expected_bytes", [0, 4, 26, 27, 1000, 1 << 20])
+def test_a_peer_that_gives_up_says_why(expected_bytes: int) -> None:
+    """In whole, whether the message that was waited for is shorter or longer than the reason."""
     left, right = local_pair()
     left.give_up("the program is another one\n")
     with pytest.raises(PeerGaveUpError, match="the program is another one"):
-        right.receive(4)
+        right.receive(expected_bytes)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 100, (1 << 18) - 1, 1 << 18, (1 << 18) + 1])
+def test_a_message_may_come_in_pieces_and_with_the_next_one(size: int) -> None:
+    raw, ours = socket.socketpair()
+    channel, message = Channel(SocketStream(ours)), os.urandom(size)
+    wire = struct.pack("<2sBBI", b"Sx", WIRE_VERSION, 0, size) + message
+    cuts = sorted({0, 3, 8, 9, 8 + size // 2, 2 * len(wire)})
+
+    def send_pieces() -> None:
+        for begin, end in itertools.pairwise(cuts):
+            raw.sendall((wire + wire)[begin:end])
+
+    with ThreadPoolExecutor(1) as other:
+        sent = other.submit(send_pieces)
+        assert channel.receive(size) == message
+        assert channel.receive_up_to(size) == message
+        sent.result()
+    assert channel.record.total().received_bytes == 2 * len(wire)
+    raw.close()
 
 
 def test_a_silent_peer_is_given_up() -> None:

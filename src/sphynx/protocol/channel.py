@@ -33,6 +33,7 @@ GIVE_UP_LINGER_S = 1.0  # how long the peer has to read the reason before the co
 _HEADER = struct.Struct("<2sBBI")
 _MAGIC = b"Sx"
 _DATA, _GIVES_UP = 0, 1
+_AT_ONCE_BYTES = 1 << 18  # payloads up to this have their memory before their header has come
 
 
 @dataclass
@@ -108,12 +109,13 @@ class Channel:
         self.record = Record()
         self._stream = stream
         self._section = Section("", "")
+        self._counts: Traffic | None = None  # the section's, once looked up
         self._has_sent = False
 
     @contextlib.contextmanager
     def section(self, phase: str, layer: str = "") -> Iterator[None]:
         """What is sent and received inside belongs to this phase and layer."""
-        before, self._section = self._section, Section(phase, layer)
+        before, self._section, self._counts = self._section, Section(phase, layer), None
         if self.observer is not None:
             self.observer.entered(self._section)
         start_s = time.monotonic()
@@ -122,7 +124,7 @@ class Channel:
         finally:
             span = Span(self._section, start_s, time.monotonic())
             self.record.spans.append(span)
-            self._section = before
+            self._section, self._counts = before, None
             if self.observer is not None:
                 self.observer.left(span)
 
@@ -133,12 +135,12 @@ class Channel:
 
     def take_record(self) -> Record:
         """What was counted since the last call."""
-        taken, self.record = self.record, Record()
+        taken, self.record, self._counts = self.record, Record(), None
         return taken
 
     def send(self, *parts: Buffer) -> None:
         """One message, the parts back to back. It may still be on its way when this returns."""
-        self._send(_DATA, list(parts))
+        self._send(_DATA, parts)
 
     def receive(self, size: int, *, timeout_s: float | None = None) -> bytearray:
         """The next message, which has exactly `size` bytes."""
@@ -171,19 +173,46 @@ class Channel:
         """`wait_s`: for what is still on its way; the stream's timeout unless given."""
         self._stream.close(wait_s=wait_s)
 
-    def _send(self, kind: int, parts: list[Buffer]) -> None:
-        views = [memoryview(part).cast("B") for part in parts]
-        size = sum(map(len, views))
-        self._stream.send([_HEADER.pack(_MAGIC, WIRE_VERSION, kind, size), *views])
-        counts = self._counts()
+    def _send(self, kind: int, parts: Sequence[Buffer]) -> None:
+        wire = [part if isinstance(part, bytes) else memoryview(part).cast("B") for part in parts]
+        size = sum(map(len, wire))
+        self._stream.send([_HEADER.pack(_MAGIC, WIRE_VERSION, kind, size), *wire])
+        counts = self._counts or self._new_counts()
         counts.sent_bytes += HEADER_BYTES + size
         counts.sent_messages += 1
         self._has_sent = True
         if self.observer is not None:
-            self.observer.sent(self._section, views)
+            self.observer.sent(self._section, [memoryview(part) for part in wire])
 
     def _receive(self, least: int, most: int, timeout_s: float | None) -> bytearray:
-        magic, version, kind, size = _HEADER.unpack(self._stream.receive(HEADER_BYTES, timeout_s=timeout_s))
+        if least < most or most > _AT_ONCE_BYTES:
+            size = self._checked_size(self._stream.receive(HEADER_BYTES, timeout_s=timeout_s), least, most)
+            payload = self._stream.receive(size)
+        else:
+            payload = self._receive_at_once(most, timeout_s)
+        counts = self._counts or self._new_counts()
+        counts.received_bytes += HEADER_BYTES + len(payload)
+        counts.received_messages += 1
+        counts.rounds += self._has_sent
+        self._has_sent = False
+        if self.observer is not None:
+            self.observer.received(self._section, payload)
+        return payload
+
+    def _receive_at_once(self, size: int, timeout_s: float | None) -> bytearray:
+        """Header and payload, as far as they come together. No more is read than both have if the header is right."""
+        frame = bytearray(HEADER_BYTES + size)
+        with memoryview(frame) as view:
+            filled = self._stream.fill(view, HEADER_BYTES, timeout_s=timeout_s)
+            self._checked_size(view[:filled], size, size)
+            if filled < len(frame):
+                self._stream.fill(view[filled:], len(frame) - filled)
+        del frame[:HEADER_BYTES]
+        return frame
+
+    def _checked_size(self, received: Buffer, least: int, most: int) -> int:
+        """The length of the payload, from a header and what came with it."""
+        magic, version, kind, size = _HEADER.unpack_from(received)
         if magic != _MAGIC or version != WIRE_VERSION:
             raise ConnectionLostError(
                 "the peer does not speak this protocol" if magic != _MAGIC else f"the peer speaks version {version}",
@@ -191,7 +220,8 @@ class Channel:
                 remedy=f"Use the same version of sphynx on both sides (this one speaks version {WIRE_VERSION}).",
             )
         if kind == _GIVES_UP and size <= MAX_REASON_BYTES:
-            reason = bytes(self._stream.receive(size)).decode(errors="replace")
+            told = bytes(received[HEADER_BYTES : HEADER_BYTES + size])
+            reason = (told + self._stream.receive(size - len(told))).decode(errors="replace")
             raise PeerGaveUpError(
                 "".join(filter(str.isprintable, reason)), where="peer", remedy="See the peer's log, then connect again."
             )
@@ -201,18 +231,12 @@ class Channel:
                 where=f"{self._section.phase} {self._section.layer}".strip() or "connection",
                 remedy="The peers disagree on the program: let the client fetch it again.",
             )
-        payload = self._stream.receive(size)
-        counts = self._counts()
-        counts.received_bytes += HEADER_BYTES + size
-        counts.received_messages += 1
-        counts.rounds += self._has_sent
-        self._has_sent = False
-        if self.observer is not None:
-            self.observer.received(self._section, payload)
-        return payload
+        return int(size)
 
-    def _counts(self) -> Traffic:
-        return self.record.traffic.setdefault(self._section, Traffic())
+    def _new_counts(self) -> Traffic:
+        """Those of the section that is entered, which has a row once there is something to count."""
+        self._counts = self.record.traffic.setdefault(self._section, Traffic())
+        return self._counts
 
 
 def local_pair(

@@ -19,7 +19,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from sphynx.errors import ConnectionLostError
@@ -64,13 +64,19 @@ class SocketStream:
         self._pending_bytes = 0
         self._taken_at = 0.0  # when the kernel last took something from the writer
         self._sending = threading.Lock()
-        self._changed = threading.Condition()
+        self._guard = threading.RLock()
+        self._changed = threading.Condition(self._guard)
         self._failure: str | None = None
         self._closing = False
         self._writer: Worker | None = None
         self._ends_at = math.inf
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
+
+    @property
+    def _has_unread(self) -> bool:
+        """Whether `_fill` may have something that is not in the socket any more."""
+        return False
 
     @property
     def pending_bytes(self) -> int:
@@ -87,28 +93,34 @@ class SocketStream:
             self._ends_at = math.inf
 
     def send(self, parts: list[Buffer]) -> None:
+        """The parts, each a row of bytes, back to back."""
         with self._sending:
             for sealed in self._seal(parts):
                 self._hand_over(sealed)
 
     def receive(self, size: int, *, timeout_s: float | None = None) -> bytearray:
-        """Exactly `size` bytes. The peer's time begins when it has what was sent: on a slow link that takes longer."""
+        """Exactly `size` bytes."""
         buffer = bytearray(size)
-        view = memoryview(buffer)
-        wait_s = (self.timeout_s if timeout_s is None else timeout_s) + size / SLOWEST_BYTES_PER_S
+        self.fill(memoryview(buffer), size, timeout_s=timeout_s)
+        return buffer
+
+    def fill(self, view: memoryview, least: int, *, timeout_s: float | None = None) -> int:
+        """At least `least` bytes into the view, and what else of it is there by then; how many. The peer's time begins
+        when it has what was sent: on a slow link that takes longer."""
+        wait_s = (self.timeout_s if timeout_s is None else timeout_s) + least / SLOWEST_BYTES_PER_S
         deadline = min(self._in_time() + wait_s, self._ends_at)
         latest = min(deadline + self._pending_bytes / SLOWEST_BYTES_PER_S, self._ends_at)
         filled = 0
-        while filled < size:
+        while filled < least:
+            if not self._has_unread and not self._is_readable(deadline):
+                deadline = self._put_off(deadline, wait_s, latest)
+                continue
             count = self._fill(view[filled:])
-            if count is None:
-                if not self._is_readable(deadline):
-                    deadline = self._put_off(deadline, wait_s, latest)
+            if count:
+                filled += count
             elif count == 0:
                 raise lost(self._failure or "the peer closed the connection")
-            else:
-                filled += count
-        return buffer
+        return filled
 
     def wait_sent(self) -> None:
         """Until the kernel has all that was sent: a peer that asks on without reading is not answered further."""
@@ -169,30 +181,31 @@ class SocketStream:
 
     def _hand_over(self, sealed: list[Buffer]) -> None:
         """To the kernel what it takes at once, the rest to the writer."""
-        with self._changed:
+        with self._guard:
             if self._failure or self._closing:
                 raise lost(self._failure or "the connection is closed")
-            wire = [memoryview(part).cast("B") for part in sealed if len(part)]
-            due = self._due(sum(map(len, wire)))
-            before_bytes = self._pending_bytes
+            size, before_bytes = sum(map(len, sealed)), self._pending_bytes
+            due = 0.0 if self._link is None else self._due(size, self._link)
+            wire = sealed
             if not self._pending and self._link is None:
-                wire = self._send_now(wire)
-            for part in wire:
+                wire = self._send_now(sealed, size)
+            for part in filter(len, wire):
                 # The caller may reuse its buffers as soon as `send` returns.
-                self._pending.append((due, part if self._owns_sealed else memoryview(bytes(part))))
+                self._pending.append((due, memoryview(part if self._owns_sealed else bytes(part))))
                 self._pending_bytes += len(part)
             if self._pending:
                 self._wake_writer()
             wait_s = min(self.timeout_s, self._ends_at - self._in_time())
-            if not self._changed.wait_for(lambda: self._has_room(before_bytes), wait_s):
+            if self._pending and not self._changed.wait_for(lambda: self._has_room(before_bytes), wait_s):
                 raise lost("the peer reads too slowly")
 
-    def _seal(self, parts: list[Buffer]) -> Iterator[list[Buffer]]:
+    def _seal(self, parts: list[Buffer]) -> Iterable[list[Buffer]]:
         """What goes on the wire for these bytes, in slices that are handed over as they come."""
-        yield parts
+        return (parts,)
 
     def _fill(self, view: memoryview) -> int | None:
-        """Puts received bytes into the view: how many, None if none are there yet, 0 at the end."""
+        """Puts received bytes into the view: how many, None if none are there yet, 0 at the end. Asked when the socket
+        is readable or `_has_unread`."""
         try:
             return self._sock.recv_into(view)
         except BlockingIOError:
@@ -229,26 +242,27 @@ class SocketStream:
             raise lost("the peer took too long in all")
         return now
 
-    def _due(self, size_bytes: int) -> float:
-        if self._link is None:
-            return 0.0
-        self._link_free_at = max(time.monotonic(), self._link_free_at) + 8 * size_bytes / self._link.bits_per_s
-        return self._link_free_at + self._link.round_trip_s / 2
+    def _due(self, size_bytes: int, link: Link) -> float:
+        self._link_free_at = max(time.monotonic(), self._link_free_at) + 8 * size_bytes / link.bits_per_s
+        return self._link_free_at + link.round_trip_s / 2
 
-    def _send_now(self, wire: list[memoryview]) -> list[memoryview]:
+    def _send_now(self, parts: list[Buffer], size: int) -> list[Buffer]:
         """What the kernel did not take."""
-        while wire:
+        while parts:
             try:
-                sent = self._sock.sendmsg(wire[:_BUFFERS_AT_ONCE])
+                sent = self._sock.sendmsg(parts[:_BUFFERS_AT_ONCE])
             except BlockingIOError:
                 break
             except OSError as error:
                 raise lost(_reason(error)) from None
-            while wire and sent >= len(wire[0]):
-                sent -= len(wire.pop(0))
-            if sent:
-                wire[0] = wire[0][sent:]
-        return wire
+            size -= sent
+            if not size:
+                return []
+            while sent >= len(parts[0]):
+                sent -= len(parts[0])
+                parts = parts[1:]
+            parts = [memoryview(parts[0])[sent:], *parts[1:]]
+        return parts
 
     def _wake_writer(self) -> None:
         if self._writer is None or not self._writer.is_alive:

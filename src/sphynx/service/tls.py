@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,7 @@ class TlsStream(SocketStream):
     ) -> None:
         super().__init__(sock, timeout_s=timeout_s, link=link, is_memory_short=is_memory_short)
         self._tls = tls
-        self._raw = bytearray(SLICE_BYTES)
+        self._raw = memoryview(bytearray(SLICE_BYTES))
         self.peer = tls.peer()
 
     @classmethod
@@ -92,7 +92,12 @@ class TlsStream(SocketStream):
         tls.shake_hands(sock, handshake_s)
         return cls(sock, tls, timeout_s=timeout_s, link=link)
 
-    def _seal(self, parts: list[Buffer]) -> Iterator[list[Buffer]]:
+    def _seal(self, parts: list[Buffer]) -> Iterable[list[Buffer]]:
+        if sum(map(len, parts)) <= SLICE_BYTES:
+            return ([self._tls.seal(b"".join(parts))],)
+        return self._seal_slices(parts)
+
+    def _seal_slices(self, parts: list[Buffer]) -> Iterator[list[Buffer]]:
         sealed: list[Buffer] = []
         plain_bytes = 0
         for plain in slices(parts):
@@ -104,17 +109,19 @@ class TlsStream(SocketStream):
         if sealed:
             yield sealed
 
+    @property
+    def _has_unread(self) -> bool:
+        return self._tls.has_unread
+
     def _fill(self, view: memoryview) -> int | None:
-        count = self._tls.read_into(view)
-        if count is not None:
-            return count
-        received = super()._fill(memoryview(self._raw))
+        if self._tls.has_unread:
+            return self._tls.read_into(view)
+        received = super()._fill(self._raw)
         if not received:
             return received  # the SSL object is not told of the end: it would refuse to send our last words
-        self._tls.take_in(memoryview(self._raw)[:received])
         # Once, not until there is something: records without data may follow each other for ever, and the clock is
         # the caller's.
-        return self._tls.read_into(view)
+        return self._tls.read_into(view, self._raw[:received])
 
 
 class TlsState:
@@ -126,7 +133,7 @@ class TlsState:
             self._incoming, self._outgoing, server_side=server_side, server_hostname=server_hostname
         )
         self._lock = threading.Lock()
-        self._ended = False  # the peer said that it sends no more
+        self.has_unread = True  # there may be plain bytes, or the peer's end, beyond what was read last
 
     def peer(self) -> Peer:
         der = self._object.getpeercert(binary_form=True) or b""
@@ -150,7 +157,7 @@ class TlsState:
                     answering()
                 self._flush(sock, deadline)
                 sock.settimeout(_left_s(deadline))
-                self.take_in(sock.recv(RECORD_BYTES))
+                self._take_in(sock.recv(RECORD_BYTES))
             self._flush(sock, deadline)
         except TimeoutError:
             raise HandshakeError(
@@ -175,36 +182,38 @@ class TlsState:
                 raise lost(_reason(error)) from None
             return self._outgoing.read()
 
-    def read_into(self, view: memoryview) -> int | None:
-        """As many plain bytes as are there: None if none are, 0 after the peer's last."""
-        filled = 0
+    def read_into(self, view: memoryview, raw: Buffer = b"") -> int | None:
+        """As many plain bytes as are there, with what just came: None if there are none, 0 after the peer's last."""
+        filled, wanted = 0, len(view)
         with self._lock:
-            if not self._ended and not self._incoming.pending and not self._object.pending():
-                return None  # known without asking: being refused is an exception, and most messages are waited for
+            if raw:
+                self._take_in(raw)
             try:
-                while filled < len(view):
-                    count = self._object.read(len(view) - filled, view[filled:])
+                while filled < wanted:
+                    count = self._object.read(wanted - filled, view[filled:])
                     if not count:
                         break
                     filled += int(count)
             except ssl.SSLWantReadError:
+                self.has_unread = False
                 return filled or None
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-                self._ended = True
+                self.has_unread = True  # the end, which is read again and again
                 return filled
             except ssl.SSLError as error:
                 raise HandshakeError(_reason(error), where="TLS", remedy=_HANDSHAKE_REMEDY) from None
+            # Known without reading on: being refused is an exception, and most messages are waited for.
+            self.has_unread = bool(self._incoming.pending or self._object.pending())
         return filled
 
-    def take_in(self, raw: Buffer) -> None:
-        """Bytes from the socket; none means that the peer closed it."""
-        with self._lock:
-            if self._outgoing.pending > MAX_UNASKED_BYTES:
-                raise HandshakeError("the peer keeps renewing its keys", where="TLS", remedy=_HANDSHAKE_REMEDY)
-            if raw:
-                self._incoming.write(raw)
-            else:
-                self._incoming.write_eof()
+    def _take_in(self, raw: Buffer) -> None:
+        """None means that the peer closed the socket."""
+        if self._outgoing.pending > MAX_UNASKED_BYTES:
+            raise HandshakeError("the peer keeps renewing its keys", where="TLS", remedy=_HANDSHAKE_REMEDY)
+        if raw:
+            self._incoming.write(raw)
+        else:
+            self._incoming.write_eof()
 
     def _step(self) -> bool:
         try:
