@@ -65,7 +65,7 @@ def test_values_are_checked() -> None:
         ),
         ({"epochs": 3, "clip": "no"}, "Write no clip (the default) or a similar value."),
         ({}, "Add epochs."),
-        ({"epochs": 0}, "Give values as the message says."),
+        ({"epochs": 0}, "Change the values that the message names."),
         (
             {"colour": 1, "rate": "fast"},
             "Known keys are epochs, rate, schedule, milestones, clip. Add epochs. "

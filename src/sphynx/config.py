@@ -93,7 +93,7 @@ def _remedy(
         f"Write {', '.join(restored)} (as the recipe has it) or a similar value." if restored else "",
         f"Write {', '.join(default)} (the default) or a similar value." if default else "",
     ]
-    return " ".join(filter(None, sentences)) or "Give values as the message says."
+    return " ".join(filter(None, sentences)) or "Change the values that the message names."
 
 
 def _as_written(field: dataclasses.Field[Any]) -> str:

@@ -104,9 +104,9 @@ def test_found_cells_are_ranked_beside_named_ones_that_cannot_win(tmp_path: Path
     summary = json.loads(ranked)
     assert {entry["label"] for entry in summary["ranking"]} == {"gdas, seed 1", file}
     assert summary["chosen"] == summary["results"][0]["genotype"]
-    with pytest.raises(InputError, match="these cells have N=7, the search has 4"):
+    with pytest.raises(InputError, match="these cells have N=7 nodes, the search has N=4"):
         run(*words, "-o", str(tmp_path / "other"), "--rank", str(training), "--rank-with", "sphynx")
-    with pytest.raises(InputError, match="cells to compare with need a ranking"):
+    with pytest.raises(InputError, match="these cells are only used in a ranking"):
         run(*words, "-o", str(tmp_path / "other"), "--rank-with", file)
 
 

@@ -165,7 +165,7 @@ def test_a_stream_learns_from_kept_views_with_and_without_its_teacher(sphynx: Sp
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--views somewhere", "the recipe does not keep views"),
+        ("--views somewhere", "the recipe does not use a file of views"),
         ("--view-epochs 3", "distillation is none"),
         ("--distillation squared", "distillation needs both"),
         ("--teacher auto", "distillation needs both"),

@@ -238,7 +238,7 @@ def compile(
             raise InputError(
                 "a trained run has its own normalisation",
                 where="--mean, --std",
-                remedy="Leave them out: they are for networks from elsewhere.",
+                remedy="Leave them out: they are for ONNX and .pt2 files, and for torch modules of your own.",
             )
         return _compiled(read_trained(network), calibrate, precision, image_size, stream, network.source, deployment)
     data = _opened(network, calibrate, image_size, stream)
@@ -284,7 +284,7 @@ def _read_module(
         return read_trained(TrainedNetwork(module.design.name, module.eval(), means, deviations))
     if example is not None and tuple(example.shape[-3:]) != tuple(data.image):
         raise InputError(
-            f"it is an image of {list(example.shape)}, but the data have images of {data.image}",
+            f"its shape is {list(example.shape)}, but the images of the data are {data.image}",
             where="example",
             remedy="Give an example like the images of calibrate, which are resized with image_size.",
         )

@@ -69,9 +69,9 @@ def search_cells(
     folder, chosen_device, voice = Path(out), pick_device(device), voice_of(progress)
     if (random_cells or rank_with) and not rank_recipe:
         raise InputError(
-            "cells to compare with need a ranking",
+            "these cells are only used in a ranking, and --rank is not given",
             where="--random-cells, --rank-with",
-            remedy="Give --rank fast, or neither.",
+            remedy="Give --rank fast, or leave both out.",
         )
     refuse_old_run(folder, "auto" if resume else "never")
     images = opened(data)
@@ -182,7 +182,7 @@ def _named_cells(choices: Sequence[str | Path], nodes: int) -> dict[str, Genotyp
     for choice, genotype in named.items():
         if genotype.nodes != nodes:
             raise InputError(
-                f"these cells have N={genotype.nodes}, the search has {nodes}",
+                f"these cells have N={genotype.nodes} nodes, the search has N={nodes}",
                 where=f"--rank-with {choice}",
                 remedy=f"Search with --nodes {genotype.nodes}, or leave them out.",
             )

@@ -111,7 +111,9 @@ def train_network(
 def _check_teacher(teacher: TrainedNetwork | str | Path | None, views: Path | None, recipe: Recipe) -> None:
     if views is not None and not recipe.view_epochs:
         raise InputError(
-            "the recipe does not keep views", where="--views", remedy="Give --view-epochs N, or leave it out."
+            "the recipe does not use a file of views (view_epochs is 0)",
+            where="--views",
+            remedy="Give --view-epochs N, or leave --views out.",
         )
     if views is not None and views.is_file() and recipe.distillation != "none":
         return

@@ -30,7 +30,7 @@ def allocate(
         Method,
         typer.Option(
             "--method",
-            help="gumbel: one network per candidate, sampled. gates: one wide network, whose channels are closed.",
+            help="gumbel: one network per candidate, sampled. gates: one wide network that loses channels.",
         ),
     ] = "gumbel",
     relu_budget: Annotated[
@@ -43,7 +43,7 @@ def allocate(
         ),
     ] = "",
     prices: Annotated[
-        Path | None, typer.Option("--prices", help="A table of `sphynx estimate DESIGN --prices FILE`.")
+        Path | None, typer.Option("--prices", help="The file that `sphynx estimate DESIGN --prices FILE` wrote.")
     ] = None,
     multiple: Annotated[
         int,
@@ -119,7 +119,9 @@ def allocate(
         )
     if exhaustive and method == "gates":
         raise InputError(
-            "the method gates has no candidates to train", where="--exhaustive", remedy="Leave it out, or use gumbel."
+            "the method gates has no candidates to train",
+            where="--exhaustive",
+            remedy="Leave it out, or give --method gumbel.",
         )
     if (views or teacher) and not training:
         raise InputError(
@@ -221,5 +223,5 @@ def _print(result: AllocationResult, out: Path) -> None:
             ]
             for one in result.allocations
         ),
-        note=f"by {result.method}, within {result.budget:,g} {result.unit}; {result.minutes:.1f} minutes",
+        note=f"found using {result.method}, within {result.budget:,g} {result.unit}; {result.minutes:.1f} minutes",
     )

@@ -36,8 +36,8 @@ def private(
     """Measure private inference between two processes on this machine, compared with the same network in the clear.
 
     The two talk over mutual TLS. In the clear: torch and, if installed, ONNX Runtime, fp32, two threads; ratios (x) are
-    to the faster. Every private result is compared with the integer oracle; the command fails if one differs. Links
-    other than loopback are emulated by delays. For the time of a compiled folder in the clear, copy the run's
+    relative to the faster. Every private result is compared with the integer oracle; the command fails if one differs.
+    Links other than loopback are emulated by delays. For the time of a compiled folder in the clear, copy the run's
     design.json into it.
 
     Examples:

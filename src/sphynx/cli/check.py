@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check(
-    compiled: Annotated[str, typer.Argument(help="A folder of `sphynx compile`, or a model's name.")],
+    compiled: Annotated[str, typer.Argument(help="A folder made by `sphynx compile`, or a model's name.")],
     data: opt.KnownData = "",
     run: Annotated[
         str,

@@ -115,11 +115,11 @@ def compile_run(
     from sphynx.space.shipped import PROGRAM, model_path
 
     if derivable and (is_foreign(run) or out.resolve().parent != model_path(run).resolve()):
-        place = "" if is_foreign(run) else f" Compile the packed model: -o {model_path(run) / PROGRAM}."
+        place = "" if is_foreign(run) else f", or compile into the model's folder: -o {model_path(run) / PROGRAM}"
         raise InputError(
-            "only a program in the folder of its packed model can derive its weights",
+            "it only works for a program inside the folder of a packed model",
             where="--derivable",
-            remedy=f"Leave it out.{place}",
+            remedy=f"Leave it out{place}.",
         )
     deployment = Deployment(
         opt.backend_for(relu), parse_link(link), bundles, opt.parse_memory(weight_memory, "--weight-memory")

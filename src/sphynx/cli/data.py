@@ -142,7 +142,11 @@ def sample(
     opened = open_data(data, image_size=image_size)
     images = opened.test if split == "test" else opened.train
     if number >= len(images):
-        raise InputError(f"there are {len(images):,}", where=f"--number {number}", remedy="Give a smaller one.")
+        raise InputError(
+            f"there are only {len(images):,} {split} images",
+            where=f"--number {number}",
+            remedy=f"Give a number from 0 to {len(images) - 1}.",
+        )
     save_picture(images.images[number].numpy(), out)
     typer.echo(f"wrote {out}: {images.class_names[int(images.labels[number])]}", err=True)
 

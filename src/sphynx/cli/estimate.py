@@ -23,7 +23,9 @@ Recalibrate = Annotated[bool, typer.Option("--recalibrate", help="Measure this m
 
 
 def estimate(
-    compiled: Annotated[str, typer.Argument(help="A folder of `sphynx compile`, its program.json, or a model's name.")],
+    compiled: Annotated[
+        str, typer.Argument(help="A folder made by `sphynx compile`, its program.json, or a model's name.")
+    ],
     link: opt.LinkOption = "lan",
     relu: opt.ReluOption = "auto",
     recalibrate: Recalibrate = False,
@@ -136,7 +138,7 @@ def _write_prices(design: Path, rates: Rates, link: Link, backend: Backend | Non
         raise InputError(
             "prices can only be made for a stream network",
             where=str(design),
-            remedy="Give a design of sphynx plan --family stream.",
+            remedy="Give a design made by sphynx plan --family stream.",
         )
     prices = stream_prices(found, rates, link, backend)
     prices.save(out)

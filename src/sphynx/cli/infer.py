@@ -51,9 +51,7 @@ def infer(
     ] = 0,
     ahead: Annotated[
         int,
-        typer.Option(
-            "--ahead", metavar="N", min=0, help="Then stay, and keep N bundles ready in the background, until Ctrl-C."
-        ),
+        typer.Option("--ahead", metavar="N", min=0, help="Then keep running, with N bundles ready, until Ctrl-C."),
     ] = 0,
     relu: Annotated[
         BackendChoice,

@@ -16,7 +16,7 @@ def judgement_line(judged: Judgement) -> str:
         f"images, logits off by {judged.error:.2%} of their spread"
     )
     if judged.hardly_varies:
-        line += f"; the float network's hardly vary from image to image ({judged.variation:.2%} of their size)"
+        line += f"; the float network's logits hardly vary from image to image ({judged.variation:.2%} of their size)"
     return line
 
 

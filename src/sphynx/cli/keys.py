@@ -53,7 +53,11 @@ def issue(
     from sphynx.service import keys
 
     if client == bool(server):
-        raise InputError("give either --server or --client", where="keys issue", remedy="Give one of them.")
+        raise InputError(
+            "both --server and --client are given" if client else "neither --server nor --client is given",
+            where="keys issue",
+            remedy="Give --server HOST for the keys of a server, or --client for those of a client.",
+        )
     typer.echo(str(keys.issue(folder, name, hosts=server or (), days=days)))
 
 

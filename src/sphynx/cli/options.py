@@ -43,7 +43,7 @@ ConvStackOption = Annotated[choices.ConvStack, typer.Option("--conv-stack", help
 ConvolutionOption = Annotated[choices.Convolution, typer.Option("--convolution")]
 BordersOption = Annotated[
     choices.Borders,
-    typer.Option("--borders", help="Borders of a stream network; halo ones fuse exactly under the protocol."),
+    typer.Option("--borders", help="Borders of a stream network; the compiler can fuse halo borders exactly."),
 ]
 PoolOption = Annotated[
     choices.Pool,
@@ -91,7 +91,9 @@ Seeds = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds; mea
 RayOption = Annotated[
     str,
     typer.Option(
-        "--ray", metavar="ADDRESS", help="Run independent parts on Ray: local, auto (a cluster here) or HOST:PORT."
+        "--ray",
+        metavar="ADDRESS",
+        help="Run independent parts on Ray: local, auto (the cluster of this machine) or HOST:PORT.",
     ),
 ]
 ResumeOption = Annotated[Resume, typer.Option("--resume", help="auto continues the run in the folder.")]
@@ -112,8 +114,7 @@ WeightMemory = Annotated[
     str,
     typer.Option(
         "--weight-memory",
-        help="Memory for prepared weights, such as 8G; those beyond it are transformed when they are needed. "
-        "[default: no limit]",
+        help="Memory for prepared weights, such as 8G; the rest are prepared when they are needed. [default: no limit]",
     ),
 ]
 ReluOption = Annotated[
@@ -167,7 +168,7 @@ def parse_backends(text: str, flag: str) -> list[Backend]:
     """`gc`, `gmw` or `gc,gmw`."""
     found = [backend for word in text.split(",") for backend in BACKENDS if backend == word]
     if len(found) != len(text.split(",")):
-        raise InputError(f"{text!r} is unknown", where=flag, remedy="Use gc, gmw or gc,gmw.")
+        raise InputError(f"{text!r} is not a valid ReLU backend", where=flag, remedy="Use gc, gmw or gc,gmw.")
     return found
 
 

@@ -28,7 +28,10 @@ def place(
     reduce_cells: Annotated[int, typer.Option("--reduce-cells", min=1, help="n, the number of reduce cells.")] = 2,
     estimator: Annotated[
         Estimator | None,
-        typer.Option("--estimator", help="How the distribution learns: as printed, as released, or from the losses."),
+        typer.Option(
+            "--estimator",
+            help="How the distribution is learned: as the paper prints it, as its code does, or from the losses.",
+        ),
     ] = None,
     settings: opt.SetOption = None,
     exhaustive: Annotated[
@@ -47,8 +50,8 @@ def place(
 ) -> None:
     """Place the reduce cells (Algorithm 1): one network per placement, sampled by a distribution that is learned.
 
-    Placements with more ReLUs than the given design, which odd image sizes may have, are left out, and --fixed is
-    refused if it would be one of them.
+    Placements with more ReLUs than the given design (possible with odd image sizes) are left out. --fixed is refused
+    if its placement is one of them.
 
     Examples:
 
@@ -132,7 +135,7 @@ def _save_fixed(placed: Design, relus: int, given_relus: int, out: Path, as_json
         raise InputError(
             f"with reduce cells at {places} the network has {relus:,} ReLUs, the given design has {given_relus:,}",
             where="--fixed",
-            remedy="Let a search place them within it (--data), or plan for images that can be halved that often.",
+            remedy="Let a search find positions that fit (--data), or plan for images that can be halved that often.",
         )
     out.mkdir(parents=True, exist_ok=True)
     save_design(placed, out / "design.json")

@@ -17,7 +17,9 @@ def print_plans(plans: PlanList, budget: int, tolerance: float) -> None:
     shown, left_out = list(plans.plans), ""
     if len(shown) > LONGEST_TABLE:
         shown = _nearest_of_each_depth(plans, budget)
-        left_out = f" Shown is the nearest of each depth; `sphynx plan --json` lists all {count(len(plans.plans))}."
+        left_out = (
+            f" Only the nearest of each depth is shown; `sphynx plan --json` lists all {count(len(plans.plans))}."
+        )
     print_table(
         f"Networks within {100 * tolerance:g}% of {count(budget)} ReLUs, {chosen.image} images, "
         f"{chosen.classes} classes",
@@ -34,7 +36,7 @@ def print_plans(plans: PlanList, budget: int, tolerance: float) -> None:
             ]
             for p in shown
         ),
-        note=f"Chosen: {plans.reason} Reduce cells at D/3 and 2D/3 here.{left_out}",
+        note=f"Chosen: {plans.reason} Reduce cells are counted at D/3 and 2D/3.{left_out}",
     )
 
 

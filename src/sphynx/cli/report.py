@@ -16,12 +16,12 @@ def report(
         list[Path],
         typer.Argument(
             help="Your network first: a run folder, a compiled one, or a model's name. Then runs to compare it with, "
-            "results files, JSON of `bench` and `check`."
+            "results files, JSON output of `bench` and `check`."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("report.html"),
     figures: Annotated[
-        Path | None, typer.Option("--figures", help="Also write every figure there, as SVG and PNG.")
+        Path | None, typer.Option("--figures", help="Also write every figure to this folder, as SVG and PNG.")
     ] = None,
     title: Annotated[str, typer.Option("--title", help="The page's title.")] = "Sphynx report",
     compiled: Annotated[
@@ -43,7 +43,7 @@ def report(
     """Make one self-contained page: your network in one card, how it is built, curves, comparison, private inference.
 
     The page is about the first input; others are for comparison. Benchmarks and checks in its folder or next to
-    it are included. What an input does not contain is left out. Results of other machines or versions are labelled.
+    it are included. What an input does not contain is left out. Results from other machines or versions are labelled.
 
     Examples:
 

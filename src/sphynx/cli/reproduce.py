@@ -32,7 +32,7 @@ def reproduce(
         list[str] | None, typer.Option("--data", help="A path, or NAME=PATH such as imagenet=PATH. May be repeated.")
     ] = None,
     results: Annotated[
-        list[Path] | None, typer.Option("--results", help="Earlier results to show as well: a folder, or files in it.")
+        list[Path] | None, typer.Option("--results", help="Earlier results to show as well: a folder, or single files.")
     ] = None,
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Number of seeds. [default: 3 at full scale, otherwise 1]")

@@ -71,7 +71,7 @@ def print_latency_estimates(data: str) -> None:
                 for row in imagenet_estimates()
             ),
             note=f"GC: {1e6 * implied_gc_s_per_relu():.2f} µs per ReLU, which the ResNet18 and VGG11 rows imply. "
-            "They leave nothing for plaintext time, though the paper adds it; Sphynx's rows do. "
+            "These rows leave nothing for plaintext time, which the paper says it adds; those of Sphynx do. "
             f"By Tiny-ImageNet: {1e6 * measured_s_per_relu():.2f} µs, its networks' whole latency per ReLU.",
         )
     elif data == "cifar100":

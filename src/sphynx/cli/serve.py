@@ -12,7 +12,9 @@ from sphynx.cli import options as opt
 
 
 def serve(
-    compiled: Annotated[str, typer.Argument(metavar="DIR", help="A folder of `sphynx compile`, or a model's name.")],
+    compiled: Annotated[
+        str, typer.Argument(metavar="DIR", help="A folder made by `sphynx compile`, or a model's name.")
+    ],
     keys: Annotated[Path, typer.Option("--keys", help="The server's folder from `sphynx keys issue`.")],
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on; port 0 picks a free one.")
@@ -26,7 +28,9 @@ def serve(
     workers: Annotated[
         int | None,
         typer.Option(
-            "--workers", min=1, help="Preparations, and inferences, that run at once. [default: one per core]"
+            "--workers",
+            min=1,
+            help="How many preparations may run at once, and how many inferences. [default: one per core]",
         ),
     ] = None,
     processes: Annotated[
@@ -63,7 +67,7 @@ def serve(
         typer.Option(
             "--proxy-from",
             metavar="NETWORK",
-            help="Networks of load balancers, which must send PROXY protocol v2. Repeatable, or with commas.",
+            help="Addresses of load balancers, such as 10.0.0.0/8; they must send PROXY protocol v2. Repeatable.",
         ),
     ] = None,
     trust_state: Annotated[

@@ -21,7 +21,7 @@ def watch(
     ],
     page: Annotated[
         Path | None,
-        typer.Option("--page", help="Also as a page: this .html file, which the browser reloads.", callback=out_file),
+        typer.Option("--page", help="Also write a page to this .html file; the browser reloads it.", callback=out_file),
     ] = None,
     every: Annotated[float, typer.Option("--every", min=0.2, help="Seconds between updates.")] = 2.0,
     wait: Annotated[

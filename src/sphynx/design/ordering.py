@@ -64,7 +64,7 @@ def order(
         raise InputError(
             "random cells are ranked only together with searched cells",
             where="--random-cells",
-            remedy="Give --search, or leave it out.",
+            remedy="Give --search, or leave --random-cells out.",
         )
     if strategy is not None and cells != "sphynx":
         raise InputError("--cells and --search exclude each other", remedy="Give --cells or --search.")
@@ -116,12 +116,14 @@ def _by_stage(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         stage, dot, key = name.partition(".")
         if not dot or stage not in stages:
             raise InputError(
-                f"{name!r} is not a value of a stage", where="--set", remedy=f"Stages are {', '.join(stages)}."
+                f"{name!r} does not name a stage",
+                where="--set",
+                remedy=f"Write it as STAGE.NAME=VALUE; the stages are {', '.join(stages)}.",
             )
         stages[stage][key] = value
     if "reduce_at" in stages["cells"]:
         raise InputError(
-            "the reduce positions of the supernet follow its network",
+            "the supernet takes its reduce positions from the network",
             where="--set cells.reduce_at",
             remedy="Give --reduce-at, or run sphynx search --reduce-at by itself and design with --cells FILE.",
         )

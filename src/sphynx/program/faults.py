@@ -44,7 +44,7 @@ def structural_faults(input_name: str, image: Shape, steps: Sequence[Step]) -> l
             return faults
         shape = shapes[step.name] = made_shape(step, shapes)
         if min(shape) < 1 or shape.size > MAX_TENSOR_SIZE:
-            return [f"{step.name}: there is no tensor of {shape}"]
+            return [f"{step.name}: a tensor of {shape} is empty or too large"]
         faults = list(_step_faults(step, shapes))
         if faults:
             return faults
@@ -68,14 +68,14 @@ def _step_faults(step: Step, shapes: Mapping[str, Shape]) -> Iterator[str]:
     elif isinstance(step, Combine):
         yield from _combine_faults(step, shapes)
     elif isinstance(step, Gate) and shapes[step.gate] != Shape(shapes[step.source].channels, 1, 1):
-        yield f"{step.name}: a gate of {shapes[step.gate]} for a map of {shapes[step.source]}"
+        yield f"{step.name}: a gate of {shapes[step.gate]} does not fit a map of {shapes[step.source]}"
 
 
 def _window_faults(
     step: Pool, axis: str, windows: tuple[tuple[int, int], ...], factors: tuple[int, ...], length: int
 ) -> Iterator[str]:
     if len(windows) != len(factors):
-        yield f"{step.name}: {len(windows)} {axis} windows, {len(factors)} factors"
+        yield f"{step.name}: it has {len(windows)} {axis} windows but {len(factors)} factors"
     elif any(not 0 <= first < last <= length for first, last in windows):
         yield f"{step.name}: a {axis} window is empty or outside its source"
     elif not all(1 <= factor <= MAX_EXTENT for factor in factors):
@@ -95,9 +95,9 @@ def _combine_faults(step: Combine, shapes: Mapping[str, Shape]) -> Iterator[str]
             elif index and (min(index) < NOTHING or max(index) >= length):
                 yield f"{step.name}: a {axis} of {summand.source} is outside 0 .. {length - 1}"
     if len(step.constants) not in (0, step.shape.channels):
-        yield f"{step.name}: {len(step.constants)} constants for {step.shape.channels} channels"
+        yield f"{step.name}: it has {len(step.constants)} constants for {step.shape.channels} channels"
     if len(step.factors) not in (0, len(step.summands)):
-        yield f"{step.name}: {len(step.factors)} factors for {len(step.summands)} summands"
+        yield f"{step.name}: it has {len(step.factors)} factors for {len(step.summands)} summands"
     if any(abs(factor) > MAX_EXTENT for factor in step.factors):
         yield f"{step.name}: a factor is beyond {MAX_EXTENT}"
 

@@ -64,7 +64,7 @@ class Judgement:
         off = f"its logits are off by {self.error:.0%} of their spread from image to image, more than {FAR_OFF:.0%}"
         if self.hardly_varies:
             return (
-                f"{off}: the float network's hardly vary ({self.variation:.2%} of their size)",
+                f"{off}: the float network's logits hardly vary ({self.variation:.2%} of their size)",
                 "Use trained weights, and images normalised as in training (--mean, --std).",
             )
         return (

@@ -70,7 +70,7 @@ def measure(fused: Fused, pixels: Array) -> Measured:
 
 def require_numbers(found: Array, what: str = "logits") -> None:
     if not np.isfinite(found).all():
-        raise InputError(f"it gives {what} that are not numbers", where="network", remedy="Train it again.")
+        raise InputError(f"its {what} are not finite numbers", where="network", remedy="Train it again.")
 
 
 def _batches(pixels: Array) -> Iterator[Array]:

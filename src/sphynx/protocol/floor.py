@@ -34,7 +34,7 @@ class FloorLayer(OnePart):
         if not (1 <= self.f < self.w < self.k <= 64 and self.count > 0):
             raise InputError(
                 f"{self.count:,} truncations by {self.f} of {self.w} bits in a ring of {self.k}: a signed truncation "
-                "leaves a bit, and needs a ring wider than its range",
+                "must leave a bit, and needs a ring that is wider than its range",
                 where=self.name,
                 remedy="Compile the network again.",
             )

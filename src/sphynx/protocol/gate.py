@@ -28,7 +28,7 @@ class GateLayer(OnePart):
     def __post_init__(self) -> None:
         if not (1 <= self.k <= 64 and min(self.gates, self.length) > 0):
             raise InputError(
-                f"{self.gates:,} gates of {self.length:,} elements in a ring of {self.k} bits",
+                f"its {self.gates:,} gates of {self.length:,} elements do not fit a ring of {self.k} bits",
                 where=self.name,
                 remedy="Compile the network again.",
             )

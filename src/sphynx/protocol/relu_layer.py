@@ -29,8 +29,8 @@ class ReluLayer:
             return cls(name, ReluShape(w, k, f, count))
         except ValueError:
             raise InputError(
-                f"{count:,} ReLUs on {w} bits in a ring of {k}, truncated by {f}: needs 2 <= w <= k <= 64 and "
-                "a truncation that leaves a bit beside the sign",
+                f"{count:,} ReLUs on {w} bits in a ring of {k}, truncated by {f}: a ReLU needs 2 bits or more, a ring "
+                "of at least as many and at most 64, and a truncation that leaves a bit beside the sign",
                 where=name,
                 remedy="Compile with more --activation-bits, or with calibration data that is more like the inputs.",
             ) from None

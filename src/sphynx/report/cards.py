@@ -216,7 +216,7 @@ def model_cards(sources: Sources, present: Mapping[str, Any]) -> Iterator[ModelC
 
 def _model_facts(run: TrainingRun, result: Score, present: Mapping[str, Any]) -> Facts:
     recipe, data, made = run.config["recipe"], run.data, run.environment
-    top5 = "" if result.top5 is None else f", {100 * result.top5:.2f} % within the first five"
+    top5 = "" if result.top5 is None else f" (top 5: {100 * result.top5:.2f} %)"
     teacher = run.config.get("teacher")
     taught = "none" if teacher is None else f"{str(teacher['format']).split('/')[0]}, by {recipe['distillation']}"
     return [

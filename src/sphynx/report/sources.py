@@ -287,7 +287,7 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         )
     else:
         raise InputError(
-            "it is neither a results file nor JSON of `bench` or `check`",
+            "it is neither a results file nor the JSON output of `bench` or `check`",
             where=where,
             remedy="Give run folders, results files, or what those verbs print with --json.",
         )

@@ -149,7 +149,9 @@ def open_server(
 def _worker_order(asked: Hosting, shared: int) -> WorkerOrder:
     if asked.compiled is None:
         raise InputError(
-            "several processes need a compiled folder to read", where="--processes", remedy="Save the program first."
+            "several processes can only serve a compiled folder",
+            where="--processes",
+            remedy="Save the program, and serve the folder that it was saved to.",
         )
     return WorkerOrder(
         number=0,

@@ -27,11 +27,11 @@ METRICS = {
     "connections": ("gauge", "Clients connected now."),
     "offline_running": ("gauge", "Preparations running now."),
     "online_running": ("gauge", "Inferences running now."),
-    "ahead_running": ("gauge", "Preparations ahead running now."),
+    "ahead_running": ("gauge", "Preparations of bundles made ahead, running now."),
     "bundles_ready": ("gauge", "Bundles in the store."),
     "unread_bytes": ("gauge", "Bytes of answers that clients have not taken yet, in memory."),
     "store_bytes": ("gauge", "Bytes of the bundles in the store."),
-    "revocation_list_ends_soon": ("gauge", "1 from 14 days before the list of revoked keys is overdue."),
+    "revocation_list_ends_soon": ("gauge", "1 if the list of revoked keys expires within 14 days."),
 }
 
 

@@ -60,9 +60,9 @@ def _mode(program: Program, where: str) -> str:
     mode = MODES.get(program.image.channels)
     if mode is None:
         raise InputError(
-            f"the program reads {program.image.channels} channels",
+            f"the program reads images of {program.image.channels} channels, which picture files do not have",
             where=where,
-            remedy="Give it an array.",
+            remedy="Give a uint8 array of [channels, height, width] instead (in Python).",
         )
     return mode
 

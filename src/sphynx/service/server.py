@@ -207,7 +207,7 @@ class Server:
         if not self._admission.connections.try_take(peer.fingerprint):
             self.metrics.add("refusals_total")
             self._events.write("refused", client=peer.name, address=address, why="too many connections")
-            conversation.channel.give_up("too many connections of this client, or of all")
+            conversation.channel.give_up("too many connections, of this client or in total")
             return
         with self._changing:
             self._conversations.add(conversation)

@@ -236,7 +236,7 @@ class Store:
         leaves_bytes = self._quota_bytes - used_bytes - needed_bytes
         if self._shared and not is_first and kept_bytes + needed_bytes > leaves_bytes:
             raise ShareUsedUpError(
-                f"a client may keep as much as it leaves free for others: this one has {kept_bytes:,} bytes",
+                f"this client's bundles would take {kept_bytes + needed_bytes:,} bytes, more than remain for others",
                 where=str(self._folder),
                 remedy="Use bundles before preparing more, or raise --quota.",
             )

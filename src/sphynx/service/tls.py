@@ -26,7 +26,7 @@ RECORD_BYTES = 1 << 14
 MAX_UNASKED_BYTES = 1 << 14  # what TLS itself has to answer; it goes out with the next message, and there may be none
 _HANDSHAKE_REMEDY = "Check that both sides have unexpired keys of the same authority: sphynx keys --help."
 _OTHER_NAME_REMEDY = (
-    "Connect to the name that the server's keys are for, or issue them for this one: keys issue --server."
+    "Connect to a name that the server's keys were issued for, or issue keys for this one: sphynx keys issue --help."
 )
 _NAME_MISMATCH, _ADDRESS_MISMATCH = 62, 64  # X509_V_ERR_HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH of OpenSSL
 

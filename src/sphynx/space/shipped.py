@@ -67,7 +67,8 @@ def load_card(name: str, folder: Path = SHIPPED) -> dict[str, Any]:
         raise InputError(
             f"its format is {card.get('format')!r}; this version reads {FORMAT!r}",
             where=str(file),
-            remedy=f"Install both of one release (pip install -U sphynx {DISTRIBUTION}), or pack the model again.",
+            remedy="Install sphynx and its models from the same release "
+            f"(pip install -U sphynx {DISTRIBUTION}), or pack the model again.",
         )
     return card
 

@@ -56,7 +56,7 @@ class Recipe(Record):
     crop: bool = setting(True, "pad by an eighth and crop at random")
     flip: bool = setting(True, "mirror with probability 1/2, where the data allow it")
     cutout: int = setting(0, "side of the square that is cut out; 0 = none")
-    mixup: float = setting(0.0, "parameter of the Beta distribution; 0 = none")
+    mixup: float = setting(0.0, "mix pairs of images by weights from Beta(mixup, mixup); 0 = none")
     cutmix: float = setting(0.0, "probability that a batch is mixed by a box (CutMix) instead")
     trivial_augment: bool = setting(False, "one random operation of TrivialAugment on each image")
     ema: float = setting(0.0, "decay of the weights' moving average, which is then evaluated and kept; 0 = none")
@@ -65,7 +65,9 @@ class Recipe(Record):
     test_each_epoch: bool = setting(False, "record test accuracy after every epoch; it does not influence anything")
     distillation: Distillation = setting("none", "squared error of logits, KL divergence of them or of their z-scores")
     distillation_weight: float = setting(1.0, "weight of the distillation term")
-    distillation_reduction: Literal["sum", "mean"] = setting("sum", "squared: over the classes (paper's formula: sum)")
+    distillation_reduction: Literal["sum", "mean"] = setting(
+        "sum", "squared: sum or mean over the classes; the paper sums"
+    )
     distillation_temperature: float = setting(4.0, "kl, standardised: temperature of both softmaxes")
     view_epochs: int = setting(
         0, "epochs of augmented images whose teacher's logits are kept and repeated; 0 = the teacher runs in every step"
@@ -107,7 +109,7 @@ class Recipe(Record):
         if not 0 <= self.cutmix <= 1:
             found.append(Fault(f"cutmix must be between 0 and 1, not {self.cutmix}", "cutmix"))
         if self.view_epochs and self.distillation == "none":
-            found.append(Fault("view_epochs keeps a teacher's logits, and distillation is none", "view_epochs"))
+            found.append(Fault("view_epochs keeps a teacher's logits, but distillation is none", "view_epochs"))
         if list(self.decay_epochs) != sorted(set(self.decay_epochs)):
             found.append(Fault(f"decay_epochs must ascend, not {list(self.decay_epochs)}", "decay_epochs"))
         if self.schedule == "step" and not self.decay_epochs:

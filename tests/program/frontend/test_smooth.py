@@ -109,7 +109,7 @@ def test_activations_that_are_not_numbers_are_refused(number: float) -> None:
     nn.init.constant_(convolution.bias, number)
     network = Body(nn.Sequential(convolution, nn.SiLU()))
     found = read_module(network, Shape(*IMAGE), approximate=True)
-    with pytest.raises(InputError, match="it gives activations that are not numbers"):
+    with pytest.raises(InputError, match="its activations are not finite numbers"):
         compile_walk(found.trace, MEAN, STD, pixels(2))
 
 
