@@ -88,7 +88,7 @@ def test_a_model_is_compiled_without_weights(sphynx: Sphynx, run_folder: Path, t
     model = shutil.copytree(run_folder, tmp_path / "model")
     (model / "card.json").write_text("{}")
     elsewhere = sphynx("compile", str(run_folder), "-o", str(model / "program"), "--derivable")
-    assert elsewhere.code == 2 and "in the folder of its packed model" in elsewhere.err
+    assert elsewhere.code == 2 and "inside the folder of a packed model" in elsewhere.err
     made = sphynx("compile", str(model), "-o", str(model / "program"), "--derivable")
     assert made.code == 0, made.err
     assert {file.name for file in (model / "program").iterdir()} == {"program.json", "corrections.safetensors"}
