@@ -39,6 +39,26 @@ def test_the_rate_that_a_quiet_machine_sustained_takes_the_cores_it_has(backend:
     assert server_memory_bytes(program, 1) == pytest.approx(row["server_peak_memory_bytes"], rel=WITHIN)
 
 
+def test_the_page_has_the_estimates_of_today() -> None:
+    program = load_program(program_path("sphynx-cifar100-25k"))
+    text = " ".join((ROOT / "docs/growth.md").read_text().split())
+    (gmw_s, gmw_client_s), (gc_s, gc_client_s) = (party_seconds(program, REFERENCE, name) for name in ("gmw", "gc"))
+    rates = [2 / (gmw_s + gmw_client_s), 2 / (gc_s + gc_client_s)]
+    for label, (gmw, gc), digits in (
+        ("inferences a second on 2 cores", rates, 2),
+        ("CPU seconds of the server, each", (gmw_s, gc_s), 3),
+        ("of the client, each", (gmw_client_s, gc_client_s), 3),
+    ):
+        cells = text.split(f"| {label} | ")[1].split(" | ")
+        assert [float(cells[0]), float(cells[2])] == pytest.approx([gmw, gc], abs=0.51 * 10**-digits), label
+    found = capacity(program, REFERENCE, 100, backend="gmw", ahead_s=600)
+    assert (
+        f"take {found.server_cores:.0f} cores of the server and {found.client_cores:.0f} of its clients, "
+        f"{found.server_memory_bytes / 1e9:.1f} GB of memory, {found.bits_per_s / 1e9:.1f} Gbit/s, "
+        f"{found.server_disk_bytes / 1e9:.0f} GB for ten minutes"
+    ) in text
+
+
 def test_bundles_are_as_large_as_those_on_the_disk(tmp_path: Path) -> None:
     program, _ = save_tiny(tmp_path / "compiled")
     with running_server(tmp_path / "compiled", tmp_path) as server, server.client() as client:
