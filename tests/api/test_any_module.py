@@ -43,7 +43,7 @@ def test_a_module_and_its_file(tmp_path: Path) -> None:
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(sphynx.InputError, match="Sequential: a torch module does not name its training data"):
         sphynx.compile(module())
-    with pytest.raises(sphynx.InputError, match=r"example: it is an image of \[1, 3, 8, 8\]"):
+    with pytest.raises(sphynx.InputError, match=r"example: its shape is \[1, 3, 8, 8\]"):
         sphynx.compile(module(), example=torch.zeros(1, 3, 8, 8), calibrate="digits")
     with pytest.raises(sphynx.InputError, match="Sequential: Selu cannot be compiled"):
         sphynx.compile(nn.Sequential(module(), nn.SELU()), calibrate="digits")
