@@ -112,7 +112,7 @@ def _load(
     if not file.is_file():
         raise InputError("there is no such file", where=str(file), remedy="Compile the network: sphynx compile --help.")
     try:
-        file.open("rb").close()  # safetensors would say that there is no such file
+        file.open("rb").close()  # safetensors reports a file that it may not read as missing
     except PermissionError:
         raise InputError(
             "this user may not read it", where=str(file), remedy="Run as the user whose file it is, or chown it."

@@ -2,7 +2,7 @@
 
     pairs        one kind of network beats another: networks of equal label in two series, both trained by equal
                  settings, whatever these are. Cells drawn at random count when all that are listed were trained.
-                 Cells of our own searches that lose decide nothing: those of a poor search lose to any
+                 Cells of our own search that stand for the paper's and lose decide nothing: a poor search's lose to any
     flat         networks are equally good: the range of their accuracies, by equal settings
     choice       Algorithm 1 takes the best placement: its choice beside a grid in which every placement was trained by
                  equal settings. A search whose probabilities leave its choice in doubt decides nothing
