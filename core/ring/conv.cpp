@@ -1,10 +1,22 @@
 #include "ring/conv.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "ring/paths.h"
 
 namespace sphynx::ring {
+namespace {
+
+// Whether the weights fit signed bytes. Throws where the shape or a weight is beyond its limits.
+bool checked_bytes(const ConvShape& shape, const std::int32_t* weights) {
+    shape.check();
+    const auto [least, most] = std::minmax_element(weights, weights + shape.weight_size());
+    if (*least < -kMaxWeight || *most > kMaxWeight) throw std::invalid_argument("a weight exceeds 22 bits");
+    return *least >= INT8_MIN && *most <= INT8_MAX;
+}
+
+}  // namespace
 
 void ConvShape::check() const {
     for (const int extent : {in_channels, height, width, out_channels, kernel_height, kernel_width,
@@ -29,14 +41,13 @@ void ConvShape::check() const {
     }
 }
 
+Conv::Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights)
+    : Conv(shape, ring_bits, weights, best_dot_kernel(ring_bits, checked_bytes(shape, weights))) {}
+
 Conv::Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights, const DotKernel* kernel)
     : shape_(shape), ring_bits_(ring_bits) {
-    shape.check();
     if (ring_bits < 1 || ring_bits > 64) throw std::invalid_argument("ring width must be 1..64 bits");
-    for (std::size_t i = 0; i < shape.weight_size(); ++i) {
-        if (weights[i] < -kMaxWeight || weights[i] > kMaxWeight)
-            throw std::invalid_argument("a weight exceeds 22 bits");
-    }
+    checked_bytes(shape, weights);
     if (kernel != nullptr) {
         path_ = std::make_unique<LimbPath>(shape, ring_bits, weights, *kernel);
     } else {

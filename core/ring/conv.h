@@ -47,10 +47,10 @@ inline constexpr std::int32_t kMaxWeight = (1 << 22) - 1;
 
 class Conv {
   public:
-    // weights: out x in x kernel_height x kernel_width, |w| <= kMaxWeight. kernel: null takes the wide path;
-    // tests pass emulations of other CPUs' kernels.
-    Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights,
-         const DotKernel* kernel = best_dot_kernel());
+    // weights: out x in x kernel_height x kernel_width, |w| <= kMaxWeight. Takes the best kernel for them.
+    Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights);
+    // kernel: null takes the wide path; tests pass emulations of other CPUs' kernels.
+    Conv(const ConvShape& shape, int ring_bits, const std::int32_t* weights, const DotKernel* kernel);
     ~Conv();
     Conv(Conv&&) noexcept;
 

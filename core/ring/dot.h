@@ -27,13 +27,14 @@ struct Run {
 struct DotKernel {
     const char* name;
     LimbForm form;
-    int outputs;  // channels per tile
+    int outputs;  // channels per tile, 8 or 16
     // sums[column * outputs + output] = the 32-bit dot products. columns <= kMaxColumns.
     void (*tile)(const std::int8_t* weights, const Run* runs, std::size_t run_count,
                  const std::uint8_t* const* columns, int column_count, std::int32_t* sums);
 };
 
-// The fastest dot-product kernel this CPU may use now, or null when it has none.
-const DotKernel* best_dot_kernel();
+// The fastest dot-product kernel this CPU may use now, for a ring of so many bits and for weights that fit signed
+// bytes or do not; null when it has none.
+const DotKernel* best_dot_kernel(int ring_bits, bool byte_weights);
 
 }  // namespace sphynx::ring

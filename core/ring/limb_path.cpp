@@ -307,10 +307,10 @@ void Conv::LimbPath::convolve(const ConvShape& shape, int ring_bits, const T* in
                     [&](std::size_t begin, std::size_t end) {
                         fill_planes(shape, kernel_.form, limbs, in, begin, end, planes.get(), plane_bytes);
                     });
-    // The instruction set fixes outputs and limb width together.
-    const Tiles<T> tiles = kernel_.form == LimbForm::unsigned8  ? tiles_for<T, 16, 8, 1>(limbs)
-                           : kernel_.form == LimbForm::signed16 ? tiles_for<T, 8, 16, 1>(limbs)
-                                                                : tiles_for<T, 8, 8, 1>(limbs);
+    const bool bytes = limb_bits(kernel_.form) == 8;
+    const Tiles<T> tiles = kernel_.outputs == 16
+                               ? (bytes ? tiles_for<T, 16, 8, 1>(limbs) : tiles_for<T, 16, 16, 1>(limbs))
+                               : (bytes ? tiles_for<T, 8, 8, 1>(limbs) : tiles_for<T, 8, 16, 1>(limbs));
     const auto per_tile = static_cast<std::size_t>(kMaxColumns / limbs);
     const std::size_t pixel_tiles = (pixel_offsets_.size() + per_tile - 1) / per_tile;
     const auto output_tiles =

@@ -11,7 +11,7 @@ namespace sphynx::ring {
 enum class LimbForm : std::uint8_t {
     signed8,    // SDOT
     unsigned8,  // VPDPBUSD
-    signed16,   // VPMADDWD
+    signed16,   // VPMADDWD, VPDPWSSD
 };
 
 constexpr int limb_bits(LimbForm form) {

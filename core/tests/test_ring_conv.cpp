@@ -46,6 +46,7 @@ const DotKernel kEmulated[] = {
     {"emulated SDOT", LimbForm::signed8, 8, emulated_tile<LimbForm::signed8, 8>},
     {"emulated VPDPBUSD", LimbForm::unsigned8, 16, emulated_tile<LimbForm::unsigned8, 16>},
     {"emulated VPMADDWD", LimbForm::signed16, 8, emulated_tile<LimbForm::signed16, 8>},
+    {"emulated VPDPWSSD", LimbForm::signed16, 16, emulated_tile<LimbForm::signed16, 16>},
 };
 
 const DotKernel* tested_kernel = nullptr;
@@ -147,8 +148,10 @@ int main() {
     CHECK_THROWS(Conv({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}, 65, one.data()));
     const std::vector<std::int32_t> large(1, kMaxWeight + 1);
     CHECK_THROWS(Conv({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}, 32, large.data()));
-    tested_kernel = best_dot_kernel();
-    check_all();
+    for (const bool byte_weights : {true, false}) {  // some CPUs have a kernel for each
+        tested_kernel = best_dot_kernel(32, byte_weights);
+        check_all();
+    }
     tested_kernel = nullptr;
     check_all();
     for (const DotKernel& kernel : kEmulated) {
@@ -156,6 +159,6 @@ int main() {
         check_all();
     }
     const sphynx::ForcePortable portable;
-    CHECK(best_dot_kernel() == nullptr);
+    CHECK(best_dot_kernel(32, true) == nullptr);
     return test_result();
 }
