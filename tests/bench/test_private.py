@@ -1,6 +1,7 @@
 """`sphynx bench private` has the promised keys. How fast things are is not tested."""
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from sphynx.bench import clear
+from sphynx.bench.private import measure_private
+from sphynx.bench.private_models import untrained_model
 from sphynx.bench.results import BenchRun, ThroughputRun
 from sphynx.cli.main import app
 from tests.bench.designs import small_file
@@ -59,6 +62,17 @@ def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert sum(layer["sent_bytes"] + layer["received_bytes"] for layer in layers) == size
     assert {entry["party"] for entry in row["timeline"]} == {"server", "client"}
     assert all(entry["end_s"] - entry["start_s"] >= 0 for entry in row["timeline"])
+
+
+def test_networks_of_one_name_are_each_asked_their_own_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clear, "RUNS", 4)
+    models = [untrained_model(small_file(tmp_path, f"depth{n}", n), "single", tmp_path / str(n)) for n in (2, 3)]
+    same = [replace(model, name="same") for model in models]
+    rows = measure_private(same, ["gmw"], {"loopback": None}, repeats=1, batch=1)
+    assert [row.relus for row in rows] == [2 * 64, 3 * 64]
+    assert all(row.equal_to_oracle for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ def measure_private(
     weight_memory_bytes: int | None = None,
 ) -> tuple[BenchRow, ...]:
     """A row for each model, backend and link. `transport` names the channel; `progress` is told what comes next."""
-    clear = {model.name: InTheClear(model.design) for model in models if model.design}
-    questions = {model.name: question(model.folder, batch) for model in models}
+    clear = {model.folder: InTheClear(model.design) for model in models if model.design}  # names may be equal
+    questions = {model.folder: question(model.folder, batch) for model in models}
     kinds = [(model, backend, name) for model in models for backend in backends for name in links]
     timed: list[list[Timed]] = [[] for _ in kinds]
     for number in range(passes):
@@ -54,9 +54,9 @@ def measure_private(
                 f"{model.name}, {backend}, {link_name}" + (f", pass {number + 1} of {passes}" if passes > 1 else "")
             )
             # Beside every row: the machine may be busier than a row ago.
-            plaintext = clear[model.name].time(batch) if model.name in clear else None
+            plaintext = clear[model.folder].time(batch) if model.folder in clear else None
             job = Job(model.folder, backend, batch, repeats, links[link_name], open_channel, weight_memory_bytes)
-            found.append(Timed(plaintext, *run_parties(job, *questions[model.name])))
+            found.append(Timed(plaintext, *run_parties(job, *questions[model.folder])))
     return tuple(_row(*kind, transport, batch, found) for kind, found in zip(kinds, timed, strict=True))
 
 
