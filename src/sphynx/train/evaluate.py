@@ -16,6 +16,8 @@ from sphynx.network.backend import fast_convolutions
 from sphynx.network.regions import as_written
 
 BATCH = 500
+# On a GPU, launching the kernels of few small images takes longer than running them.
+GPU_BATCH, GPU_BATCH_SIDE = 2_000, 64  # images; pixels
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ def _batches(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     if isinstance(images, StreamedSet):
         return stream_plain(images, BATCH, device=device, mean=mean, std=std)
-    return plain_batches(images, BATCH, device=device, mean=mean, std=std)
+    many = device.type == "cuda" and max(images.shape[1:]) <= GPU_BATCH_SIDE
+    return plain_batches(images, GPU_BATCH if many else BATCH, device=device, mean=mean, std=std)
 
 
 def _sums(logits: Tensor, hits: Tensor, y: Tensor) -> Tensor:
