@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from sphynx.bench.results import BenchRun
 from sphynx.report.paper.experiments import EXPERIMENTS, Experiment, Row
 from sphynx.report.paper.keeping import PLACEMENTS, SEARCHES
 from sphynx.report.paper.kept_searches import KeptPlacement, KeptSearch, read_placements, read_rankings, read_searches
 from sphynx.report.paper.outcomes import KeptResult, Ours, Outcome, read_kept
 from sphynx.report.paper.verdicts import SPREAD, Verdict, verdict_on
+from sphynx.space.json_file import read_json
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -64,6 +66,7 @@ def page() -> str:
             parts += _placements(placements)
         if name == "search":
             parts += _searches(read_searches(RESULTS / SEARCHES))
+        parts += _private(name, outcomes)
     return "\n".join(parts)
 
 
@@ -113,6 +116,25 @@ def _searches(found: list[KeptSearch]) -> Iterator[str]:
         normal, reduce = one.convolutions()
         held_out = "-" if one.held_out is None else f"{100 * one.held_out:.2f}"
         yield f"| {one.name} | {one.strategy} | {form} | {size} | {epochs} | {held_out} | {normal}, {reduce} |"
+    yield ""
+
+
+def _private(name: str, outcomes: list[Outcome]) -> Iterator[str]:
+    """Private inference of its networks, where that was measured."""
+    file = RESULTS / f"private/paper-{name}.json"
+    if not file.is_file():
+        return
+    measured = BenchRun.from_json(read_json(file), where=file.name)
+    machine = f"{measured.machine.cores} {measured.machine.architecture} cores for both parties"
+    yield f"Private inference of the trained network, measured (`results/private/{file.name}`; {machine}, TLS):\n"
+    yield "| ReLUs | protocol | link | online | offline | online, MB | offline, MB | rounds | online in the paper |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for row in measured.rows:
+        printed = {o.row.latency_ms for o in outcomes if o.row.label == f"{row.relus / 1000:.1f}K"}
+        paper = ", ".join(f"{ms / 1000:.2f} s (DELPHI, its machines)" for ms in printed if ms is not None)
+        times = f"{1e3 * row.online_s:.0f} ms | {row.offline_s:.2f} s"
+        megabytes = f"{row.online_bytes / 1e6:.2f} | {row.offline_bytes / 1e6:.1f}"
+        yield f"| {row.relus:,} | {row.backend} | {row.link} | {times} | {megabytes} | {row.rounds} | {paper or '-'} |"
     yield ""
 
 
