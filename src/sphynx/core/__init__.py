@@ -7,9 +7,11 @@ checks every buffer again and releases the interpreter lock while it works.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from sphynx.core.age import warn_if_older
 from sphynx.errors import MissingPartError
 
 try:
@@ -20,6 +22,8 @@ except ImportError as error:
         where="sphynx.core",
         remedy="Install the package (pip install .) with a C++20 compiler on the path, such as g++ 12.",
     ) from error
+
+warn_if_older(Path(_native.__file__), Path(__file__).parents[3] / "core")
 
 __all__ = ["CpuFeatures", "Prg", "available_cores", "cpu_features", "limit_cores", "random_bytes"]
 
