@@ -14,6 +14,22 @@ int reverse_bits(int value, int bits) {
     return reversed;
 }
 
+// See NttTable::short_root.
+std::vector<std::int32_t> short_layers_of(const std::vector<std::int32_t>& root) {
+    const std::size_t blocks = root.size() / 8;
+    std::vector<std::int32_t> ordered;
+    ordered.reserve(7 * blocks);
+    for (const std::size_t step : {1, 2, 4}) {  // roots of a block
+        for (std::size_t first = 0; first < blocks; first += 8) {
+            for (std::size_t which = 0; which < step; ++which) {
+                for (std::size_t block = first; block < first + 8; ++block)
+                    ordered.push_back(root[(blocks + block) * step + which]);
+            }
+        }
+    }
+    return ordered;
+}
+
 std::int32_t primitive_root(const Modulus& modulus, int order) {
     // x^((p-1)/order) has exact order `order` (a power of two) when its order/2-th power is -1.
     for (std::int64_t x = 2;; ++x) {
@@ -45,6 +61,10 @@ NttTable::NttTable(std::int32_t prime, int degree) : modulus(prime), n(degree) {
         power = power * psi % prime;
         inverse_power = inverse_power * psi_inverse % prime;
     }
+    short_root = short_layers_of(root);
+    short_root_quotient = short_layers_of(root_quotient);
+    short_inverse_root = short_layers_of(inverse_root);
+    short_inverse_root_quotient = short_layers_of(inverse_root_quotient);
     const std::int32_t scale = modulus.inverse(n);
     n_inverse = modulus.factor(scale);
     n_inverse_root = modulus.factor(static_cast<std::int64_t>(scale) * inverse_root[1]);

@@ -25,6 +25,10 @@ struct NttTable {
     // Powers of the 2n-th root in bit-reversed order (index 0 unused), split by component for vector loads.
     std::vector<std::int32_t> root, root_quotient;
     std::vector<std::int32_t> inverse_root, inverse_root_quotient;
+    // The same of the layers at distances 4, 2 and 1, in the order in which butterflies on eight blocks of eight
+    // values read them: [layer][eight blocks][which root of a block][block].
+    std::vector<std::int32_t> short_root, short_root_quotient;
+    std::vector<std::int32_t> short_inverse_root, short_inverse_root_quotient;
     Factor n_inverse;       // 1/n, applied to the sums of the last inverse layer
     Factor n_inverse_root;  // 1/n times that layer's root
 };

@@ -1,7 +1,7 @@
-// AVX2: the long layers of the transforms are the generic loops, which the compiler vectorises; the three
-// shortest work on eight blocks of eight values at a time, transposed, so that butterflies are between whole
-// vectors. Products are written out, because the compiler does not find vpmuldq for them: a 64-bit lane takes
-// one product, so even and odd coefficients go in separate vectors.
+// AVX2: eight butterflies at a time. The three shortest layers of the transforms work on eight blocks of eight
+// values, transposed, so that butterflies are between whole vectors there too. Products are written out, because
+// the compiler does not find vpmuldq for them: a 64-bit lane takes one product, so even and odd coefficients go in
+// separate vectors.
 #include "rlwe/ntt.h"
 
 #if defined(__x86_64__)
@@ -71,6 +71,49 @@ __m256i multiply8(__m256i a, __m256i w, __m256i wq, __m256i p) {
     return _mm256_sub_epi32(_mm256_mullo_epi32(a, w), _mm256_mullo_epi32(quotient, p));
 }
 
+void store(std::int32_t* to, __m256i x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
+}
+
+// modulus.h's reduction of a lazy value to a centred one.
+class Centre {
+  public:
+    explicit Centre(const Modulus& modulus)
+        : p_(_mm256_set1_epi32(modulus.p())),
+          half_(_mm256_set1_epi32(1 << (modulus.bits() - 1))),
+          bits_(_mm_cvtsi32_si128(modulus.bits())) {}
+
+    __m256i operator()(__m256i x) const {
+        const __m256i quotient = _mm256_sra_epi32(_mm256_add_epi32(x, half_), bits_);
+        return _mm256_sub_epi32(x, _mm256_mullo_epi32(quotient, p_));
+    }
+    void all(std::int32_t* values, int n) const {
+        for (int j = 0; j < n; j += 8) store(values + j, (*this)(load(values + j)));
+    }
+
+  private:
+    __m256i p_, half_;
+    __m128i bits_;
+};
+
+// A layer's butterflies at distances of eight and more: butterfly(low, high, w, wq) changes both vectors.
+template <class Butterfly>
+void long_layer(std::int32_t* values, const std::vector<std::int32_t>& root,
+                const std::vector<std::int32_t>& quotient, int blocks, int length,
+                const Butterfly& butterfly) {
+    for (int block = 0; block < blocks; ++block) {
+        const auto at = static_cast<std::size_t>(blocks + block);
+        const __m256i w = _mm256_set1_epi32(root[at]), wq = _mm256_set1_epi32(quotient[at]);
+        std::int32_t* const first = values + 2 * block * length;
+        for (int j = 0; j < length; j += 8) {
+            __m256i low = load(first + j), high = load(first + j + length);
+            butterfly(low, high, w, wq);
+            store(first + j, low);
+            store(first + j + length, high);
+        }
+    }
+}
+
 void transpose(__m256i (&v)[8]) {
     __m256i pairs[8], quads[8];
     for (int i = 0; i < 8; i += 2) {
@@ -89,88 +132,87 @@ void transpose(__m256i (&v)[8]) {
     }
 }
 
-// The roots of eight consecutive blocks in a layer with `step` roots per block, the which-th of each.
-struct Roots {
-    Roots(const std::vector<std::int32_t>& root, const std::vector<std::int32_t>& quotient, int first,
-          int step, int which) {
-        const __m256i index =
-            _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(step));
-        w = _mm256_i32gather_epi32(root.data() + first + which, index, 4);
-        wq = _mm256_i32gather_epi32(quotient.data() + first + which, index, 4);
-    }
-    __m256i w, wq;
-};
-
-// The layers at distances 4, 2 and 1 for values 64 block .. 64 block + 63, in either direction: t[j] holds
-// value j of eight blocks. A layer pairs t[j] with t[j + length]; its roots: one per block, then two, then
-// four.
+// A layer at distance 4, 2 or 1 for values 8 block .. 8 block + 63, in either direction: t[j] holds value j of eight
+// blocks, and t[j] is paired with t[j + length]. A block has one root, then two, then four.
 template <class Butterfly>
-void short_layer(__m256i (&t)[8], const NttTable& table, const std::vector<std::int32_t>& root,
+void short_layer(__m256i (&t)[8], const std::vector<std::int32_t>& root,
                  const std::vector<std::int32_t>& quotient, int block, int length,
                  const Butterfly& butterfly) {
-    const int step = 4 / length;
+    const int blocks = static_cast<int>(root.size()) / 7, step = 4 / length;
+    const int first =
+        (step - 1) * blocks + block * step;  // layers before have 1 + 2 + .. roots of each block
     for (int which = 0; which < step; ++which) {
-        const Roots roots(root, quotient, table.n / 2 / length + block * step, step, which);
-        for (int j = 0; j < length; ++j) {
-            butterfly(t[which * 2 * length + j], t[which * 2 * length + j + length], roots);
-        }
+        const __m256i w = load(root.data() + first + 8 * which),
+                      wq = load(quotient.data() + first + 8 * which);
+        for (int j = 0; j < length; ++j)
+            butterfly(t[which * 2 * length + j], t[which * 2 * length + j + length], w, wq);
     }
 }
 
 void forward(std::int32_t* values, const NttTable& table) {
-    generic::forward_layers<8>(values, table);
     const __m256i p = _mm256_set1_epi32(table.modulus.p());
-    const __m256i half = _mm256_set1_epi32(1 << (table.modulus.bits() - 1));
-    const __m128i bits = _mm_cvtsi32_si128(table.modulus.bits());
-    const auto butterfly = [&](__m256i& low, __m256i& high, const Roots& roots) {
-        const __m256i t = multiply8(high, roots.w, roots.wq, p);
+    const Centre centre(table.modulus);
+    const auto butterfly = [&](__m256i& low, __m256i& high, __m256i w, __m256i wq) {
+        const __m256i t = multiply8(high, w, wq, p);
         high = _mm256_sub_epi32(low, t);
         low = _mm256_add_epi32(low, t);
     };
+    int layer = 0;
+    for (int blocks = 1, length = table.n / 2; length >= 8; blocks *= 2, length /= 2) {
+        long_layer(values, table.root, table.root_quotient, blocks, length, butterfly);
+        if (++layer == generic::forward_lazy_layers(table.n)) centre.all(values, table.n);
+    }
     for (int block = 0; block < table.n / 8; block += 8) {
         __m256i t[8];
         for (int i = 0; i < 8; ++i) t[i] = load(values + 8 * (block + i));
         transpose(t);
-        for (const int length : {4, 2, 1}) {
-            short_layer(t, table, table.root, table.root_quotient, block, length, butterfly);
-        }
-        for (auto& x : t) {
-            const __m256i quotient = _mm256_sra_epi32(_mm256_add_epi32(x, half), bits);
-            x = _mm256_sub_epi32(x, _mm256_mullo_epi32(quotient, p));
-        }
+        for (const int length : {4, 2, 1})
+            short_layer(t, table.short_root, table.short_root_quotient, block, length, butterfly);
+        for (auto& x : t) x = centre(x);
         transpose(t);
-        for (int i = 0; i < 8; ++i) {
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(values + 8 * (block + i)), t[i]);
-        }
+        for (int i = 0; i < 8; ++i) store(values + 8 * (block + i), t[i]);
     }
 }
 
 void inverse(std::int32_t* values, const NttTable& table) {
     const __m256i p = _mm256_set1_epi32(table.modulus.p());
-    const __m256i half = _mm256_set1_epi32(1 << (table.modulus.bits() - 1));
-    const __m128i bits = _mm_cvtsi32_si128(table.modulus.bits());
+    const Centre centre(table.modulus);
+    // Sums are reduced in every second layer, those at distances 2, 8, 32, ...
+    const auto butterfly = [&](__m256i& low, __m256i& high, __m256i w, __m256i wq) {
+        const __m256i difference = _mm256_sub_epi32(low, high);
+        low = _mm256_add_epi32(low, high);
+        high = multiply8(difference, w, wq, p);
+    };
+    const auto reducing = [&](__m256i& low, __m256i& high, __m256i w, __m256i wq) {
+        butterfly(low, high, w, wq);
+        low = centre(low);
+    };
     for (int block = 0; block < table.n / 8; block += 8) {
         __m256i t[8];
         for (int i = 0; i < 8; ++i) t[i] = load(values + 8 * (block + i));
         transpose(t);
-        for (const int length : {1, 2, 4}) {
-            const auto butterfly = [&](__m256i& low, __m256i& high, const Roots& roots) {
-                const __m256i difference = _mm256_sub_epi32(low, high);
-                low = _mm256_add_epi32(low, high);
-                if (length == 2) {  // sums are reduced in every second layer
-                    const __m256i quotient = _mm256_sra_epi32(_mm256_add_epi32(low, half), bits);
-                    low = _mm256_sub_epi32(low, _mm256_mullo_epi32(quotient, p));
-                }
-                high = multiply8(difference, roots.w, roots.wq, p);
-            };
-            short_layer(t, table, table.inverse_root, table.inverse_root_quotient, block, length, butterfly);
-        }
+        short_layer(t, table.short_inverse_root, table.short_inverse_root_quotient, block, 1, butterfly);
+        short_layer(t, table.short_inverse_root, table.short_inverse_root_quotient, block, 2, reducing);
+        short_layer(t, table.short_inverse_root, table.short_inverse_root_quotient, block, 4, butterfly);
         transpose(t);
-        for (int i = 0; i < 8; ++i) {
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(values + 8 * (block + i)), t[i]);
-        }
+        for (int i = 0; i < 8; ++i) store(values + 8 * (block + i), t[i]);
     }
-    generic::inverse_layers<8>(values, table);
+    bool reduces = true;
+    for (int length = 8, blocks = table.n / 16; blocks > 1; length *= 2, blocks /= 2, reduces = !reduces) {
+        if (reduces)
+            long_layer(values, table.inverse_root, table.inverse_root_quotient, blocks, length, reducing);
+        else
+            long_layer(values, table.inverse_root, table.inverse_root_quotient, blocks, length, butterfly);
+    }
+    const __m256i a = _mm256_set1_epi32(table.n_inverse.value),
+                  aq = _mm256_set1_epi32(table.n_inverse.quotient);
+    const __m256i b = _mm256_set1_epi32(table.n_inverse_root.value),
+                  bq = _mm256_set1_epi32(table.n_inverse_root.quotient);
+    for (int j = 0; j < table.n / 2; j += 8) {
+        const __m256i low = load(values + j), high = load(values + j + table.n / 2);
+        store(values + j, centre(multiply8(_mm256_add_epi32(low, high), a, aq, p)));
+        store(values + j + table.n / 2, centre(multiply8(_mm256_sub_epi32(low, high), b, bq, p)));
+    }
 }
 
 void multiply_add(const std::int32_t* a, const std::int32_t* b, const Modulus& modulus, std::size_t count,

@@ -1,5 +1,5 @@
-// The transforms of ntt.h as plain loops, always inlined so that a caller compiled for another target (AVX2)
-// gets them vectorised for that target. Internal to the ntt_*.cpp files.
+// The transforms of ntt.h as plain loops, always inlined: what a file compiled for another target takes of them
+// stays in that file. Internal to the ntt*.cpp files.
 #pragma once
 
 #include "rlwe/ntt.h"
@@ -19,13 +19,11 @@ SPHYNX_INLINE void reduce_all(std::int32_t* values, int n, std::int32_t p, int b
     }
 }
 
-// Forward layers down to butterflies at distance kLastLength, without the final reduction.
-template <int kLastLength>
-SPHYNX_INLINE void forward_layers(std::int32_t* values, const NttTable& table) {
+SPHYNX_INLINE void forward(std::int32_t* values, const NttTable& table) {
     const int n = table.n, bits = table.modulus.bits();
     const std::int32_t p = table.modulus.p();
     int layer = 0;
-    for (int blocks = 1, length = n / 2; length >= kLastLength; blocks *= 2, length /= 2) {
+    for (int blocks = 1, length = n / 2; length >= 1; blocks *= 2, length /= 2) {
         for (int block = 0; block < blocks; ++block) {
             const std::int32_t w = table.root[static_cast<std::size_t>(blocks + block)];
             const std::int32_t wq = table.root_quotient[static_cast<std::size_t>(blocks + block)];
@@ -39,22 +37,14 @@ SPHYNX_INLINE void forward_layers(std::int32_t* values, const NttTable& table) {
         }
         if (++layer == forward_lazy_layers(n)) reduce_all(values, n, p, bits);
     }
+    reduce_all(values, n, p, bits);
 }
 
-SPHYNX_INLINE void forward(std::int32_t* values, const NttTable& table) {
-    forward_layers<1>(values, table);
-    reduce_all(values, table.n, table.modulus.p(), table.modulus.bits());
-}
-
-// Inverse layers from butterflies at distance kFirstLength on; sums are reduced in every second layer of the
-// whole.
-template <int kFirstLength>
-SPHYNX_INLINE void inverse_layers(std::int32_t* values, const NttTable& table) {
+SPHYNX_INLINE void inverse(std::int32_t* values, const NttTable& table) {
     const int n = table.n, bits = table.modulus.bits();
     const std::int32_t p = table.modulus.p(), half = std::int32_t{1} << (bits - 1);
-    bool reduce_sums = __builtin_ctz(static_cast<unsigned>(kFirstLength)) % 2 == 1;
-    for (int length = kFirstLength, blocks = n / 2 / kFirstLength; blocks > 1;
-         length *= 2, blocks /= 2, reduce_sums = !reduce_sums) {
+    bool reduce_sums = false;  // in every second layer
+    for (int length = 1, blocks = n / 2; blocks > 1; length *= 2, blocks /= 2, reduce_sums = !reduce_sums) {
         for (int block = 0; block < blocks; ++block) {
             const std::int32_t w = table.inverse_root[static_cast<std::size_t>(blocks + block)];
             const std::int32_t wq = table.inverse_root_quotient[static_cast<std::size_t>(blocks + block)];
@@ -75,10 +65,6 @@ SPHYNX_INLINE void inverse_layers(std::int32_t* values, const NttTable& table) {
         values[j + n / 2] = multiply(wrap_sub(low, high), b.value, b.quotient, p);
     }
     reduce_all(values, n, p, bits);
-}
-
-SPHYNX_INLINE void inverse(std::int32_t* values, const NttTable& table) {
-    inverse_layers<1>(values, table);
 }
 
 SPHYNX_INLINE void multiply_add(const std::int32_t* a, const std::int32_t* b, const Modulus& modulus,
