@@ -127,6 +127,7 @@ def _private(name: str, outcomes: list[Outcome]) -> Iterator[str]:
     measured = BenchRun.from_json(read_json(file), where=file.name)
     machine = f"{measured.machine.cores} {measured.machine.architecture} cores for both parties"
     yield f"Private inference of the trained network, measured (`results/private/{file.name}`; {machine}, TLS):\n"
+    yield f"    {' '.join(measured.source.command)}\n"
     yield "| ReLUs | protocol | link | online | offline | online, MB | offline, MB | rounds | online in the paper |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for row in measured.rows:

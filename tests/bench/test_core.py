@@ -57,7 +57,7 @@ def test_rlwe_beside_seal(results: dict[str, Any]) -> None:
 def test_ring_beside_torch(results: dict[str, Any]) -> None:
     pytest.importorskip("torch")
     entries = results["ring_convolutions"]
-    assert len(entries) == len(core_ring.SHAPES) * len(core_ring.RING_BITS)
+    assert len(entries) == len(core_ring.SHAPES) * len(core_ring.WIDTHS)
     for entry in entries:
         for key in ("ring_conv_s", "torch_conv_s", "ring_macs_per_s", "ratio_to_torch"):
             assert positive(entry[key]), (entry["shape"], key)

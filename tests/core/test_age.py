@@ -32,6 +32,12 @@ def test_a_source_that_was_changed_later_is_told(compiled: Path, tmp_path: Path)
         warn_if_older(compiled, tmp_path / "core")
 
 
+def test_a_link_to_nothing_is_no_source(compiled: Path, tmp_path: Path) -> None:
+    _source(tmp_path / "core", compiled, -HOUR_S)
+    (tmp_path / "core/.#party.cpp").symlink_to("somebody@somewhere")  # as editors lock a file
+    warn_if_older(compiled, tmp_path / "core")
+
+
 @pytest.mark.parametrize(
     ("folder", "later_s"),
     [("core/gmw", -HOUR_S), ("core/tests", HOUR_S), ("elsewhere", HOUR_S)],

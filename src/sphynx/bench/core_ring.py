@@ -1,4 +1,4 @@
-"""Exact ring convolution beside torch's fp32 convolution of the same shape. One thread, 8-bit weights.
+"""Exact ring convolution beside torch's fp32 convolution of the same shape. One thread.
 
 Shapes are those of the 25.6K-ReLU network and two of ResNet's size.
 """
@@ -31,7 +31,7 @@ SHAPES = (
     ConvShape.square(64, (32, 32), 64, 3, padding=1),
     ConvShape.square(256, (8, 8), 256, 3, padding=1),
 )
-RING_BITS = (32, 40, 64)
+WIDTHS = ((32, 8), (40, 8), (64, 8), (32, 13))  # bits of the ring and of weights; programs have 12 to 14 of these
 
 
 def shape_name(shape: ConvShape) -> str:
@@ -91,17 +91,19 @@ def ring_seconds(shape: ConvShape, ring_bits: int, weights: NDArray[np.int32], r
 
 
 def ring_times(shape: ConvShape, repeats: int) -> list[dict[str, Any]]:
-    """One entry per ring width."""
+    """One entry for each of WIDTHS."""
     kernel = (shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width)
-    weights = np.random.default_rng(0).integers(-128, 128, kernel).astype(np.int32)
     macs = int(np.prod(kernel)) * shape.out_height * shape.out_width
     torch_s = torch_seconds(shape, 4 * repeats)
     entries: list[dict[str, Any]] = []
-    for ring_bits in RING_BITS:
+    for ring_bits, weight_bits in WIDTHS:
+        half = 1 << (weight_bits - 1)
+        weights = np.random.default_rng(0).integers(-half, half, kernel).astype(np.int32)
         ring_s, path = ring_seconds(shape, ring_bits, weights, 4 * repeats)
         entry: dict[str, Any] = {
             "shape": shape_name(shape),
             "ring_bits": ring_bits,
+            "weight_bits": weight_bits,
             "path": path,
             "macs": macs,
             "ring_conv_s": ring_s,

@@ -45,6 +45,7 @@ def core(
 
 
 def _print_tables(results: dict[str, Any]) -> None:
+    from sphynx.bench.core_ring import WIDTHS
     from sphynx.bench.core_table import RING_GOALS, rate_rows, ring_rows
 
     machine = results["machine"]
@@ -56,10 +57,11 @@ def _print_tables(results: dict[str, Any]) -> None:
         "sphynx bench core", ["what", ">measured", ">bound or peer", ">ratio", "goal"], rate_rows(results), note=where
     )
     columns = (
-        f">k = {bits}" + (f" (goal <= {RING_GOALS[bits]})" if bits in RING_GOALS else "") for bits in (32, 40, 64)
+        f">k = {ring}, {weights}-bit" + (f" (<= {RING_GOALS[ring, weights]})" if (ring, weights) in RING_GOALS else "")
+        for ring, weights in WIDTHS
     )
     print_table(
-        "Ring convolution, one core, 8-bit weights: time relative to torch's fp32",
+        "Ring convolution by bits of ring and weights, one core: time relative to torch's fp32 (goal)",
         ["shape", ">GMAC/s, k = 32", ">torch", *columns],
         ring_rows(results),
         note=f"OT: {results['ot_bytes_each']:.3f} bytes each. Peers: {results['seal']}; torch {results['torch']}",

@@ -6,6 +6,7 @@ it is built again; between them the two may disagree on a message's layout, and 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from collections.abc import Iterator
@@ -31,4 +32,5 @@ def _changes(sources: Path) -> Iterator[float]:
         below[:] = [name for name in below if name not in _NOT_COMPILED_IN]
         for name in names:
             if name.endswith(_SUFFIXES):
-                yield (Path(folder) / name).stat().st_mtime
+                with contextlib.suppress(OSError):  # an editor's lock is a link to nothing
+                    yield (Path(folder) / name).stat().st_mtime

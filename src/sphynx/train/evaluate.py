@@ -16,7 +16,7 @@ from sphynx.network.backend import fast_convolutions
 from sphynx.network.regions import as_written
 
 BATCH = 500
-# On a GPU, launching the kernels of few small images takes longer than running them.
+# Fewer kernels to launch, where images are small.
 GPU_BATCH, GPU_BATCH_SIDE = 2_000, 64  # images; pixels
 
 
