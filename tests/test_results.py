@@ -17,6 +17,7 @@ from sphynx.program.cost.link import LINKS
 from sphynx.program.files import load_program
 from sphynx.program.latency import design_estimate
 from sphynx.search.stopping import cells_without_convolution
+from sphynx.space.design import Design
 from sphynx.space.files import account_of_any, load_any_design
 from sphynx.space.genotype import genotype_from_json
 from sphynx.space.shipped import load_card, model_names, program_path
@@ -199,6 +200,7 @@ def _estimated(model: str, backend: Backend, link: str) -> LayerTime:
     if model.startswith("sphynx-"):
         return estimate(load_program(program_path(model)), rates, LINKS[link], backend).total
     design = untrained_design(model.split()[0], "single")
+    assert isinstance(design, Design)
     return design_estimate(design, rates, LINKS[link], backend, UNTRAINED_PRECISION).total
 
 

@@ -13,7 +13,13 @@ from sphynx.bench.scaling import fit_line
 from sphynx.cli.main import app
 from sphynx.errors import InputError
 from sphynx.program.files import load_program
+from sphynx.space.design import Design
+from sphynx.space.files import save_design
+from sphynx.space.stream import StreamDesign, stages_from_text
+from sphynx.space.tally import Shape
 from tests.bench.designs import small_design, small_file
+
+CIFAR = Shape(3, 32, 32)
 
 
 def test_a_line_is_found_again() -> None:
@@ -41,13 +47,23 @@ def test_untrained_networks_have_a_trained_ones_ring(tmp_path: Path) -> None:
 
 def test_other_sizes_are_planned() -> None:
     design = private_models.untrained_design("153.6k", "single")
-    assert (design.channels, design.depth) == (15, 10)
+    assert isinstance(design, Design) and (design.channels, design.depth) == (15, 10)
 
 
 def test_a_design_gets_random_weights(tmp_path: Path) -> None:
     model = private_models.untrained_model(small_file(tmp_path, "grey", 2), "single", tmp_path / "compiled")
     assert model.design == replace(small_design(2), name="grey") and model.name == "grey"  # its stacks are its own
     assert load_program(model.folder).relu_count == 128
+
+
+def test_a_stream_gets_random_weights_and_a_trained_streams_ring(tmp_path: Path) -> None:
+    stages, stride = stages_from_text("16:64:12 8:128:168 4:256:256x2,216", CIFAR)
+    design = StreamDesign(stages, CIFAR, 100, stride, name="shallow")
+    save_design(design, tmp_path / "stream.json")
+    model = private_models.untrained_model(str(tmp_path / "stream.json"), "single", tmp_path / "compiled")
+    program = load_program(model.folder)
+    assert model.design == design and program.relu_count == design.relus
+    assert 29 <= program.ring_bits <= 32  # those of the trained streams of 12.7K to 102.4K ReLUs: 31 and 32
 
 
 def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

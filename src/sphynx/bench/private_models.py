@@ -3,8 +3,8 @@
 `--untrained` needs no training: a network of so many ReLUs, or of a given design, gets random weights. Private
 inference takes the same time and bytes for any weights of the same widths, so only its accuracy is meaningless. That
 the widths are those of a trained network takes care: batch norm has the statistics of the images, the classifier's
-rows have mean zero, and the bits are those that `sphynx compile` finds for the trained 25.6K and 51.2K networks (rings
-of 31 or 32 bits, as there).
+rows have mean zero, and the bits are those that `sphynx compile` finds for the trained networks of cells and streams
+(rings of 31 or 32 bits, as there).
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from sphynx.program.quantise import Precision
 from sphynx.program.weights import load_weights
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
-from sphynx.space.files import AnyDesign, load_any_design, load_design
+from sphynx.space.files import AnyDesign, load_any_design
 from sphynx.space.planner import parse_relu_budget, plan
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.shipped import program_path
+from sphynx.space.stream import StreamDesign
 
 CALIBRATION_IMAGES = 32
 DESIGN = "design.json"
@@ -43,6 +44,7 @@ UNTRAINED: dict[str, tuple[int, int, tuple[int, ...]]] = {
     "230.4k": (15, 15, (2, 6)),
 }
 UNTRAINED_PRECISION = Precision(14, 12, 13)
+UNTRAINED_STREAM_PRECISION = Precision(13, 11, 12)
 PLAN_TOLERANCE = 0.02
 _MEAN, _STD = 0.5, 0.25
 
@@ -68,20 +70,21 @@ def compiled_model(folder_or_name: str, tell: Tell) -> Model:
 
 
 def untrained_model(name: str, conv_stack: ConvStack, folder: Path) -> Model:
-    """`name` is a number of ReLUs such as 51.2k, or the file of a design."""
+    """`name` is a number of ReLUs such as 51.2k, or the file of any design."""
     design = untrained_design(name, conv_stack)
     torch.manual_seed(0)
     network = build_network(design).double()
     pixels = np.random.default_rng(0).integers(0, 256, (CALIBRATION_IMAGES, *design.image)).astype(np.uint8)
     _settle(network, (torch.from_numpy(pixels).double() / 255 - _MEAN) / _STD)
     mean, std = ((value,) * design.image.channels for value in (_MEAN, _STD))
-    save_compiled(folder, compile_network(network.eval(), mean, std, pixels, UNTRAINED_PRECISION))
+    precision = UNTRAINED_STREAM_PRECISION if isinstance(design, StreamDesign) else UNTRAINED_PRECISION
+    save_compiled(folder, compile_network(network.eval(), mean, std, pixels, precision))
     return Model(design.name, folder, design)
 
 
-def untrained_design(name: str, conv_stack: ConvStack) -> Design:
+def untrained_design(name: str, conv_stack: ConvStack) -> AnyDesign:
     if Path(name).suffix == ".json":
-        given = load_design(Path(name))  # with stacks of its own
+        given = load_any_design(Path(name))  # with stacks of its own
         return replace(given, name=given.name or Path(name).stem)
     channels, depth, reduce_positions = UNTRAINED.get(name.lower(), (5, 5, (0, 1)))
     design = Design(SPHYNX, channels, depth, reduce_positions)

@@ -73,9 +73,8 @@ def scaling(
 def _require_two_counts(sizes: str) -> None:
     """Through one number of ReLUs no line can be fitted; two sizes may well be planned as networks of one number."""
     from sphynx.bench.private_models import untrained_design
-    from sphynx.space.account import relu_count
 
-    relus = {size: relu_count(untrained_design(size, "single")) for size in bench.sizes_in(sizes)}
+    relus = {size: untrained_design(size, "single").relus for size in bench.sizes_in(sizes)}
     if len(set(relus.values())) < 2:
         found = ", ".join(f"{size} has {count(number)} ReLUs" for size, number in relus.items())
         raise InputError(
