@@ -6,6 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +64,32 @@ def test_a_process_may_end_before_its_server(scene: Scene, ending: str) -> None:
     assert process.returncode == code
     assert said.splitlines()[-1:] == ([last_line] if last_line else [])
     assert scene.states(scene.server.state) == ["discarded"]
+
+
+FLEET = """
+import sys
+from pathlib import Path
+import sphynx
+compiled, keys, state = sys.argv[1:]
+server = sphynx.Server(compiled, keys=keys, listen="127.0.0.1:0", state=state, processes=2).start()
+print(server.port, *server._hosted.server.pids, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_workers_end_with_a_process_that_did_not_stop_its_server(scene: Scene) -> None:
+    folders = (scene.compiled, scene.authority / "server", scene.server.state)
+    with subprocess.Popen(
+        [sys.executable, "-c", FLEET, *map(str, folders)],
+        cwd=ROOT,
+        env=environment(scene.server.audit),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        scene.server.port, *workers = map(int, process.stdout.readline().split())
+        with scene.client():  # a conversation that would last
+            process.communicate("end\n", timeout=WAIT_S)
+    assert process.returncode == 0 and len(workers) == 2
+    assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]

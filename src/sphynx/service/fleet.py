@@ -133,10 +133,8 @@ class Fleet:
             self._wake_writer.send(b"x")
 
     def stop_now(self) -> None:
-        """By another thread, as `Server.stop_now`."""
+        """By another thread, as `Server.stop_now`: workers have no grace time."""
         self._stopping.set()
-        for worker in [*self._workers.values()]:
-            worker.process.kill()
         self.stop()
 
     def serve(self) -> None:
@@ -253,11 +251,12 @@ class Fleet:
         return bool(_readable([self._wake_reader], 1000 * wait_s)) and bool(self._wake_reader.recv(1))
 
     def _shut_down(self) -> None:
+        is_now = self._stopping.is_set()
         self._stopping.set()
         self._listener.close()
         self._events.write("stopping", connections=self._admission.connections.taken)
         for worker in self._workers.values():
-            worker.process.terminate()
+            worker.process.kill() if is_now else worker.process.terminate()
         deadline = time.monotonic() + self._limits.grace_s + self._limits.handshake_s + END_S
         while self._workers and time.monotonic() < deadline:
             self._hear(0.1)
