@@ -28,6 +28,7 @@ from sphynx.program.compile import (
     compile_network,
 )
 from sphynx.program.convolve import Array
+from sphynx.program.cost.widths import LEAST_LOGIT_BITS
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.fuse import truncated_joint
 from sphynx.program.interpret import evaluate, interpret
@@ -131,6 +132,23 @@ def test_ranges_and_weights_are_as_stated() -> None:
     weights = [array for name, array in made.weights.items() if not name.endswith("bias")]
     assert all(array.dtype == np.int8 and np.abs(array.astype(int)).max() <= 127 for array in weights)
     assert worst_case(program, made.weights)["logits"] >= largest["logits"]
+
+
+@pytest.mark.parametrize("precision", [Precision(8), Precision(14, 12)], ids=str)
+def test_only_weights_that_can_spare_bits_keep_the_logits_within_the_ring(precision: Precision) -> None:
+    design = StreamDesign((Stage(4, (2,)), Stage(6, (3, 2))), Shape(1, 8, 8), 3)
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 1, 8, 8), np.uint8)
+    with torch.no_grad():
+        cut = trace(random_network(design), MEAN[:1], STD[:1], cuts=[truncated_joint("stages.1.0.stream")])
+    made = quantise(measure(cut, pixels), precision)
+    *others, logits = made.program.linears
+    widest = max(step.range_bits for step in others)
+    largest = max(int(np.abs(made.weights[logits.weight_name(n)]).max()) for n in range(len(logits.terms)))
+    if precision.weight_bits == LEAST_LOGIT_BITS:
+        assert largest.bit_length() + 1 == LEAST_LOGIT_BITS and made.program.ring_bits == logits.range_bits > widest
+    else:
+        assert largest.bit_length() + 1 < precision.weight_bits and logits.range_bits == widest
+        assert made.logit_error < 0.002
 
 
 def test_links_of_a_chain_have_their_own_bits_and_what_is_truncated_has_all() -> None:

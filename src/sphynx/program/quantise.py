@@ -4,6 +4,7 @@ Calibration images tell how large every tensor gets. Then, map by map in the ord
 - each term's weights are rounded at the finest power of two that keeps them within `weight_bits`; a term whose rounding
   would disturb the sum far less than another's is rounded more coarsely, so that it does not widen the ring in vain;
 - terms are shifted left to the finest scale among them, the bias map is rounded at that scale;
+- the logits' weights are rounded more coarsely where only the logits would widen the ring;
 - a ReLU or a signed truncation leaves `activation_bits`, rounding to the nearest by half a unit in the bias, or the
   constants of a sum, before it; logits, the links of a chain and the comparisons of a max pool are not truncated;
 - the summands of a public sum are shifted left to the finest scale among them, and its factors rounded to 16 bits;
@@ -23,7 +24,7 @@ import numpy as np
 
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.convolve import Array, magnitude
-from sphynx.program.cost.widths import compared_tensors
+from sphynx.program.cost.widths import LEAST_LOGIT_BITS, compared_tensors
 from sphynx.program.fusion.approximate import Approximation
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.interpret import apply_step
@@ -130,7 +131,7 @@ def _ring_bits(steps: tuple[Step, ...]) -> int:
             needed.append(ranges[step.source] + 1)
         if isinstance(step, Square):
             needed.append(2 * (ranges[step.source] - step.truncate_before))
-    return max(needed)
+    return max(needed, default=0)
 
 
 def relative_error(found: Array, wanted: Array) -> float:
@@ -151,6 +152,7 @@ class _Quantiser:
         self.scales = {INPUT: 0}
         self.weights: dict[str, Array] = {}
         self.corrections: dict[str, Array] = {}
+        self.ring_bits = 0  # that the steps before the logits need
 
     def step(self, step: Step) -> Step:
         if isinstance(step, Linear):
@@ -241,12 +243,12 @@ class _Quantiser:
     def linear(self, step: Linear) -> Linear:
         arrays = [self.fused.weights[step.weight_name(number)] for number in range(len(step.terms))]
         weight_scales = self._weight_scales(step, arrays)
-        used = [
-            self.scales[term.source] + weight_scale
-            for term, weight_scale in zip(step.terms, weight_scales, strict=True)
-            if weight_scale is not None
-        ]
-        scale = max(used, default=0)
+        scale = self._sum_scale(step, weight_scales)
+        if step.name == self.graph.logits.name and self.ring_bits:
+            beyond = range_bits(self.sizes[step.name].largest * 2.0**scale) - self.ring_bits
+            coarser = max(0, min(beyond, self.precision.weight_bits - LEAST_LOGIT_BITS))
+            weight_scales = [None if found is None else found - coarser for found in weight_scales]
+            scale = self._sum_scale(step, weight_scales)
         terms = []
         for term, weight_scale in zip(step.terms, weight_scales, strict=True):
             source_scale = self.scales[term.source]
@@ -261,6 +263,11 @@ class _Quantiser:
         self.weights.update(rounded(scaled, self.fused.weights, self.precision.weight_bits))
         self.scales[step.name] = scale
         return scaled
+
+    def _sum_scale(self, step: Linear, weight_scales: list[int | None]) -> int:
+        """The finest among the terms."""
+        pairs = zip(step.terms, weight_scales, strict=True)
+        return max((self.scales[term.source] + scale for term, scale in pairs if scale is not None), default=0)
 
     def _weight_scales(self, step: Linear, arrays: list[Array]) -> list[int | None]:
         """Per term; None where all weights are zero."""
@@ -298,14 +305,22 @@ def bits_for(largest: float) -> int:
     return max(0, floor(largest)).bit_length()
 
 
+def range_bits(largest: float) -> int:
+    """With the sign and the headroom."""
+    return bits_for(largest) + 1 + HEADROOM_BITS
+
+
 def _quantise_steps(
     graph: Graph, quantiser: _Quantiser, pixels: Array
 ) -> tuple[tuple[Step, ...], dict[str, int], Array]:
     """The integer steps, each run on the calibration images; the largest value that each made; the logits."""
     last_use = {source: number for number, step in enumerate(graph.steps) for source in step.sources}
     tensors = {INPUT: pixels.astype(np.int64)}
-    steps, largest = [], {}
+    steps: list[Step] = []
+    largest: dict[str, int] = {}
     for number, original in enumerate(graph.steps):
+        if original.name == graph.logits.name:
+            quantiser.ring_bits = _ring_bits(_with_ranges(graph, tuple(steps), largest))
         step = quantiser.step(original)
         try:
             tensor = apply_step(step, tensors, quantiser.weights)
@@ -329,7 +344,7 @@ def _with_ranges(graph: Graph, steps: tuple[Step, ...], largest: dict[str, int])
     for step in steps:
         if isinstance(step, Linear | Combine) and step.name in compared:
             # The sign takes a bit; a truncation leaves at least one.
-            bits = max(largest[step.name].bit_length() + 1 + HEADROOM_BITS, truncations.get(step.name, 0) + 1)
+            bits = max(range_bits(largest[step.name]), truncations.get(step.name, 0) + 1)
             if bits > MAX_RING_BITS:
                 raise SphynxError(f"it needs {bits} bits, more than any ring has", where=step.name, remedy=_REMEDY)
             step = replace(step, range_bits=bits)

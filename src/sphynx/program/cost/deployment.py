@@ -1,8 +1,9 @@
 """What a program is compiled for: the protocol for ReLUs, the link, bundles at once, memory. That sets its price.
 
-The price is the estimated time of one inference, offline and online, on one core of the reference machine, and a share
-of preparing the weights, which also stands for the memory that they take. Weights for which the memory is too small are
-transformed again for every preparation of bundles (protocol/linear.py).
+The price is the estimated time of one inference on one core of the reference machine, and a share of preparing the
+weights, which also stands for the memory that they take. Somebody waits for the online phase, while bundles are made
+ahead: its seconds count ONLINE_WEIGHT times. Weights for which the memory is too small are transformed again for every
+preparation of bundles (protocol/linear.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sphynx.program.cost.link import LINKS, Link
 
 RESIDUE_BYTES = 4
 TRANSFORM_SECONDS = 100e-6  # of one weight polynomial
+ONLINE_WEIGHT = 4
 INFERENCES = 10  # that share a weight which is prepared once, at least
 
 

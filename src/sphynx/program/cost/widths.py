@@ -31,6 +31,7 @@ from sphynx.program.ir import (
 PIXEL_BITS = 8
 HEADROOM_AND_SIGN_BITS = 3
 SUM_BITS, LINK_SUM_BITS = 1.5, -1.0
+LEAST_LOGIT_BITS = 8  # of their weights: with fewer, their rounding would be seen beside that of all maps before
 
 
 def compared_tensors(graph: Graph) -> set[str]:
@@ -72,10 +73,15 @@ def _sum_bits(graph: Graph, term: Term) -> float:
     return log2(inputs * term.kernel_height * term.kernel_width) / 4
 
 
-def guess_ring(graph: Graph, bits: dict[str, int]) -> int:
-    """As wide as the widest range, and a bit wider than those of signed truncations; maybe wider than any ring."""
-    truncated = _truncated_tensors(graph)
-    return max(bits[name] + (name in truncated) for name in compared_tensors(graph))
+def guess_ring(graph: Graph, bits: dict[str, int], weight_bits: int) -> int:
+    """As wide as the widest range, and a bit wider than those of signed truncations; maybe wider than any ring.
+
+    Logits that would be wider than all others are made of coarser weights (quantise.py).
+    """
+    truncated, logits = _truncated_tensors(graph), graph.logits.name
+    others = [bits[name] + (name in truncated) for name in compared_tensors(graph) - {logits}]
+    coarser = max(0, weight_bits - LEAST_LOGIT_BITS) if others and isinstance(graph.logits, Linear) else 0
+    return max(*others, bits[logits] - coarser) if others else bits[logits]
 
 
 def _truncated_tensors(graph: Graph) -> set[str]:
@@ -85,7 +91,7 @@ def _truncated_tensors(graph: Graph) -> set[str]:
 def guess_program(graph: Graph, bits: dict[str, int], weight_bits: int, ring_bits: int | None = None) -> Program:
     """The graph with these ranges, cut to the ring where one is given."""
     compared, truncated = compared_tensors(graph), _truncated_tensors(graph)
-    ring = ring_bits or min(MAX_RING_BITS, guess_ring(graph, bits))
+    ring = ring_bits or min(MAX_RING_BITS, guess_ring(graph, bits, weight_bits))
     ranges = {name: min(ring - (name in truncated), bits[name]) for name in compared}
     steps: list[Step] = []
     for step in graph.steps:

@@ -17,7 +17,7 @@ from itertools import product
 
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.cost import LayerCost, layer_costs
-from sphynx.program.cost.deployment import Deployment
+from sphynx.program.cost.deployment import ONLINE_WEIGHT, Deployment
 from sphynx.program.cost.estimate import REFERENCE, layer_times
 from sphynx.program.cost.widths import guess_bits, guess_program, guess_ring
 from sphynx.program.fusion.fuse import Fused, truncated_joint
@@ -134,7 +134,7 @@ class _Search:
         program = form.program(pricing.ring_bits)
         times = layer_times(program, costs, REFERENCE, deployment.link, pricing.backend, deployment.bundles)
         weights = sum(cost.he_weights for cost in costs.values())
-        seconds = sum(time.offline_seconds + time.online_seconds for time in times)
+        seconds = sum(time.offline_seconds + ONLINE_WEIGHT * time.online_seconds for time in times)
         return seconds + weights * deployment.weight_seconds(held=pricing.held)
 
     def cost(self, island: int, cuts: Cuts, ring_bits: int) -> dict[str, LayerCost]:
@@ -164,7 +164,7 @@ class _Search:
             return programs[ring_bits]
 
         own = tuple(step.name for step in graph.linears if self.islands.owner(step.name, island) == island)
-        return _Form(own, guess_ring(graph, bits), program)
+        return _Form(own, guess_ring(graph, bits, precision.weight_bits), program)
 
 
 def _descended(joints: Sequence[str], states: States, price: Callable[[Cuts], float]) -> States:
