@@ -1,8 +1,9 @@
 """The paper's experiments as a list of runs, in order of what they show per second of a GPU (`paper_runs.py` runs it).
 
 `seconds` are estimates of a run alone on an H200, from results/speed: 0.92 s per epoch of C=5, D=5 with the paper's
-stacks at batch 512, growing with depth; 2.38 s at batch 96; a DARTS step 52 ms, unrolled half as much again; a step of
-a placement 4.7 ms, in released form about 14. They decide only what still fits in the time that is left.
+stacks at batch 512, growing with depth; 2.38 s at batch 96; 3.2 s of the teacher; a DARTS step 52 ms, unrolled half as
+much again; a step of a placement 4.7 ms, in released form about 14. They decide only what still fits in the time that
+is left.
 
 Most networks are trained at a reduced scale, the same for all so that they can be compared: the recipe `fast` in 30
 epochs. Only `paper-600-*` are by the paper's own recipe.
@@ -194,9 +195,9 @@ def _distillation() -> list[Planned]:
     teacher, student = design_of(row, IMAGE, CLASSES, cells_of(row)), _network(SPHYNX)
     taught = {"epochs": 200, "distillation": "squared"}
     return [
-        Planned("teacher-100", "train", 230, lambda _runs: teacher, settings={"epochs": 100}),
+        Planned("teacher-100", "train", 330, lambda _runs: teacher, settings={"epochs": 100}),
         Planned(
-            "distilled-200", "train", 300, lambda _runs: student, settings=taught, needs="teacher-100",
+            "distilled-200", "train", 390, lambda _runs: student, settings=taught, needs="teacher-100",
             teacher="teacher-100",
         ),
         Planned("undistilled-200", "train", 184, lambda _runs: student, settings={"epochs": 200}),

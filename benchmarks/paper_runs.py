@@ -169,6 +169,7 @@ class Running:
 class Queue:
     def __init__(self, listed: list[Planned], window: Window) -> None:
         self.listed, self.window = listed, window
+        self.planned = {run.name: run for run in planned_runs()}  # with `--only`, what a run needs may not be listed
         self.running: list[Running] = []
         self.failed: dict[str, int] = {}  # run -> variants that failed
         self.ratio = max(1.1, SECONDS_PER_SLOT * window.slots)  # seconds per estimated second
@@ -181,7 +182,7 @@ class Queue:
         for run in self.listed:
             if run.name in finished or run.place in busy or self.failed.get(run.name, 0) >= len(run.variants):
                 continue
-            if run.data not in self.window.data or (run.needs and run.needs not in finished):
+            if run.data not in self.window.data or (run.needs and not self.window.finished(self.planned[run.needs])):
                 continue
             if run.teacher and not (self.window.runs / run.teacher / "model.safetensors").is_file():
                 continue
