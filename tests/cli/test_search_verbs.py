@@ -14,7 +14,7 @@ from sphynx.cli.main import app
 from sphynx.cli.options import parse_settings
 from sphynx.errors import InputError
 from sphynx.space.design import Design
-from sphynx.space.files import load_design, save_design
+from sphynx.space.files import save_design
 from sphynx.space.genotype import genotype_from_json, load_genotype
 from sphynx.space.prices import Prices
 from sphynx.space.published_cells import SPHYNX
@@ -173,7 +173,7 @@ def test_place_chooses_a_placement(tmp_path: Path, design: Path) -> None:
     found = json.loads(shown)
     assert len(found["placements"]) == 3
     assert json.loads((out / "config.json").read_text())["recipe"]["estimator"] == "losses"
-    assert list(load_design(out / "design.json").reduce_positions) == found["best"]
+    assert list(Design.load(out / "design.json").reduce_positions) == found["best"]
     assert (out / "figures" / "placement.svg").exists()
 
 

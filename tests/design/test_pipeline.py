@@ -18,7 +18,6 @@ from sphynx.network.model import load_model
 from sphynx.report.sources import read_sources
 from sphynx.search.ranking import Round
 from sphynx.space.design import Design
-from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.train import runs
@@ -36,7 +35,7 @@ def test_all_stages_leave_a_network_and_a_comparison(tmp_path: Path) -> None:
     assert all(len(row.accuracies) == 2 for row in result.comparison.rows)
     assert [gain.against for gain in result.comparison.gains] == ["random cells", "published cells"]
     assert list(result.minutes) == ["estimate", *STAGES]
-    design = load_design(tmp_path / "design.json")
+    design = Design.load(tmp_path / "design.json")
     assert design.genotype == load_genotype(tmp_path / "genotype.json") and result.relus == 48
     assert load_model(tmp_path).design == design
     first = json.loads((tmp_path / "training" / "seed-0" / "result.json").read_text())
@@ -44,7 +43,7 @@ def test_all_stages_leave_a_network_and_a_comparison(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "result.json").read_text())
     assert DesignResult.from_json(kept) == result and kept == json.loads(json.dumps(result.to_json()))
     assert [gain["against"] for gain in kept["comparison"]["gains"]] == ["random cells", "published cells"]
-    random = [load_design(tmp_path / "comparison" / "random" / f"seed-{seed}" / "design.json") for seed in (0, 1)]
+    random = [Design.load(tmp_path / "comparison" / "random" / f"seed-{seed}" / "design.json") for seed in (0, 1)]
     assert random[0].genotype != random[1].genotype and random[0].reduce_positions == design.reduce_positions
 
 
@@ -118,8 +117,8 @@ def test_cells_that_diverge_have_lost(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_what_is_compared_with_was_not_ranked(tmp_path: Path) -> None:
     pipeline(tmp_path, rivals=2, seeds=2).run()
-    ranked = {load_design(file).genotype for file in tmp_path.glob("ranking/*/*/design.json")}
-    compared = {load_design(file).genotype for file in tmp_path.glob("comparison/random/*/design.json")}
+    ranked = {Design.load(file).genotype for file in tmp_path.glob("ranking/*/*/design.json")}
+    compared = {Design.load(file).genotype for file in tmp_path.glob("comparison/random/*/design.json")}
     assert len(ranked) == 4 and len(compared) == 2 and not ranked & compared
 
 
@@ -145,7 +144,7 @@ def test_found_cells_must_beat_the_published_and_random_ones(tmp_path: Path, mon
     held_out = [entry.held_out for entry in result.ranking]
     assert held_out == sorted(held_out, reverse=True) and len(held_out) == 4
     assert result.ranking[0].cells == result.cells == "published cells"
-    assert load_design(tmp_path / "design.json").genotype == SPHYNX
+    assert Design.load(tmp_path / "design.json").genotype == SPHYNX
     assert [row.cells for row in result.comparison.rows] == ["published cells", "random cells"]
     runs = [json.loads(file.read_text()) for file in tmp_path.glob("ranking/*/*/config.json")]
     assert {run["recipe"]["epochs"] for run in runs} == {2}

@@ -27,7 +27,6 @@ from sphynx.search.recipe import SearchRecipe, load_recipe
 from sphynx.search.seeds import search_seeds
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
-from sphynx.space.files import load_design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
@@ -273,7 +272,7 @@ def test_a_killed_placement_continues_bit_for_bit(tmp_path: Path, monkeypatch: p
     continued = placing.place(design, data, PLACES, places, tmp_path / "cut", voice=QUIET)
     assert continued == whole
     assert_equal(final_state(tmp_path / "cut"), final_state(tmp_path / "whole"))
-    assert load_design(tmp_path / "cut" / "design.json").reduce_positions == whole.best
+    assert Design.load(tmp_path / "cut" / "design.json").reduce_positions == whole.best
     assert len(whole.beta_hat) == 3
     assert all(abs(sum(row) - 1) < 1e-5 for row in whole.beta_hat)
 

@@ -68,7 +68,6 @@ def test_a_process_may_end_before_its_server(scene: Scene, ending: str) -> None:
 
 FLEET = """
 import sys
-from pathlib import Path
 import sphynx
 compiled, keys, state = sys.argv[1:]
 server = sphynx.Server(compiled, keys=keys, listen="127.0.0.1:0", state=state, processes=2).start()

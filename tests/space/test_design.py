@@ -9,7 +9,6 @@ from hypothesis import given
 from sphynx.errors import InputError
 from sphynx.space.account import account_of, relu_count
 from sphynx.space.design import Design, default_reduce_positions, design_from_json
-from sphynx.space.files import load_design
 from sphynx.space.published_cells import DARTS_V2, SPHYNX
 from sphynx.space.tally import Shape
 from tests.space.strategies import designs
@@ -76,7 +75,7 @@ def test_faults_of_files(tmp_path: Path, change: dict[str, object], fault: str) 
     path = tmp_path / "design.json"
     path.write_text(json.dumps({**Design(SPHYNX, 5, 5, (0, 1)).to_json(), **change}))
     with pytest.raises(InputError, match=fault):
-        load_design(path)
+        Design.load(path)
 
 
 def test_missing_keys_are_listed() -> None:

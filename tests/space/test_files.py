@@ -7,7 +7,7 @@ import pytest
 
 from sphynx.errors import InputError
 from sphynx.space.design import Design
-from sphynx.space.files import AnyDesign, account_of_any, is_design, load_any_design, load_design, save_design
+from sphynx.space.files import AnyDesign, account_of_any, is_design, load_any_design, save_design
 from sphynx.space.micro import MicroDesign
 from sphynx.space.published_cells import PC_DARTS_SKIP, SPHYNX
 from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
@@ -52,4 +52,4 @@ def test_faults_of_reference_files(change: dict[str, object], fault: str, tmp_pa
 def test_a_sphynx_design_is_asked_for(tmp_path: Path) -> None:
     save_design(EVERY_KIND[1], tmp_path / "design.json")
     with pytest.raises(InputError, match="sphynx-resnet18/1"):
-        load_design(tmp_path / "design.json")
+        Design.load(tmp_path / "design.json")

@@ -256,7 +256,10 @@ class Fleet:
         self._listener.close()
         self._events.write("stopping", connections=self._admission.connections.taken)
         for worker in self._workers.values():
-            worker.process.kill() if is_now else worker.process.terminate()
+            if is_now:
+                worker.process.kill()
+            else:
+                worker.process.terminate()
         deadline = time.monotonic() + self._limits.grace_s + self._limits.handshake_s + END_S
         while self._workers and time.monotonic() < deadline:
             self._hear(0.1)

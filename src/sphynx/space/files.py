@@ -52,11 +52,6 @@ def any_design_from_json(data: Any, where: str = "design") -> AnyDesign:
     return design_from_json(data, where=where) if kind is None else _comparison(kind, data, where)
 
 
-def load_design(path: Path) -> Design:
-    """A Sphynx design, and nothing else."""
-    return design_from_json(read_json(path), where=str(path))
-
-
 def account_of_any(design: AnyDesign) -> Account:
     return design.account
 
