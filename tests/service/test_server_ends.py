@@ -44,18 +44,23 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_process_may_end_before_its_server(scene: Scene, ending: str) -> None:
-    how, code, last_line = ENDINGS[ending]
+def begun(scene: Scene, program: str, *words: str) -> subprocess.Popen[str]:
     folders = (scene.compiled, scene.authority / "server", scene.server.state)
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER + how, *map(str, folders), ending],
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, folders), *words],
         cwd=ROOT,
         env=environment(scene.server.audit),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as process:
+    )
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_process_may_end_before_its_server(scene: Scene, ending: str) -> None:
+    how, code, last_line = ENDINGS[ending]
+    with begun(scene, SERVER + how, ending) as process:
         assert process.stdout is not None
         scene.server.port = int(process.stdout.readline())
         with scene.client() as client:
@@ -77,15 +82,7 @@ sys.stdin.readline()
 
 
 def test_workers_end_with_a_process_that_did_not_stop_its_server(scene: Scene) -> None:
-    folders = (scene.compiled, scene.authority / "server", scene.server.state)
-    with subprocess.Popen(
-        [sys.executable, "-c", FLEET, *map(str, folders)],
-        cwd=ROOT,
-        env=environment(scene.server.audit),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with begun(scene, FLEET) as process:
         assert process.stdout is not None
         scene.server.port, *workers = map(int, process.stdout.readline().split())
         with scene.client():  # a conversation that would last
