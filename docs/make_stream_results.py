@@ -26,7 +26,8 @@ one file per run. What the networks are and how they are trained: [stream.md](..
 accuracy on a tenth of the training images, averaged over the last three epochs: settings were chosen by it, and by no
 test accuracy. Each network was trained for as many epochs as fitted, not until it stopped gaining. "Views" is how
 many epochs of augmented images the teacher had answered; they repeat. Minutes are of runs that shared the GPU with
-others, except for the teachers', those of `7x-250-seed3`, `5x-480-*` and Tiny-ImageNet, which had it to themselves.
+others, except for the teachers', those of `7x-250-seed3`, `5x-480-*` and Tiny-ImageNet, which had it to themselves (of
+`5x-480-*` one started beside the last 45 epochs of another).
 
     sphynx show wide-resnet --channels 8 --depth 16 -o teacher.json
     sphynx train teacher.json --data cifar100 --recipe teacher --epochs 85 --acceleration compile --out runs/teacher
