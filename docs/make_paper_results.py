@@ -5,6 +5,7 @@ python docs/make_paper_results.py > docs/results/paper.md        (or: make docs)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,8 +37,11 @@ equal settings; a search that is in doubt decides nothing. Random cells count wh
 Where cells of our own search stand for the paper's and lose, that decides nothing. "After N epochs": so long were ours
 trained, the paper's for 600.
 A claim about accuracies counts runs in the paper's own setting only. Most pairs are one seed each, at a reduced scale:
-the column "unlike the paper" says which.
-*Not run* says that nothing here bears on it.
+the column "setting" says which, and [settings](#settings) what it is. *Not run* says that nothing here bears on it.
+
+Of several runs of one network those are shown that are in the paper's own setting or in one that another row of the
+table has too, and where there are none, the nearest to the paper's. The others:
+`sphynx reproduce NAME --no-run --results results`.
 
 Three of these rules were made after the results that they judge had been seen: that random cells count only when all
 that are listed were trained (before, one random cell, 1.84 points below the published ones, made *random-cells*
@@ -60,14 +64,37 @@ def page() -> str:
         for name, (experiment, _, verdict) in judged.items()
     ]
     parts = [HEADER, "| experiment | the paper's claim | verdict |", "|---|---|---|", *table, ""]
+    settings = Settings()
     for name, (experiment, outcomes, verdict) in judged.items():
-        parts += _section(name, experiment, outcomes, verdict)
+        parts += _section(name, experiment, outcomes, verdict, settings)
         if experiment.judged == "choice":
             parts += _placements(placements)
         if name == "search":
             parts += _searches(read_searches(RESULTS / SEARCHES))
         parts += _private(name, outcomes)
-    return "\n".join(parts)
+    return "\n".join([*parts, *settings.section()])
+
+
+class Settings:
+    """Each setting that is not the paper's gets a number where it is first used, and is explained once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, ...], int] = {}
+
+    def named(self, differs: tuple[str, ...]) -> str:
+        if not differs:
+            return "the paper's"
+        number = self._numbers.setdefault(differs, len(self._numbers) + 1)
+        epochs = [text for text in differs if text.startswith("epochs ")]
+        length = f"{epochs[0].removeprefix('epochs ')} epochs" if epochs else "600 epochs"
+        return f"[{number}](#settings): {length}"
+
+    def section(self) -> Iterator[str]:
+        yield "## settings\n\nWhere the settings of our runs are not the paper's:\n"
+        yield "| setting | unlike the paper |\n|---|---|"
+        for differs, number in self._numbers.items():
+            yield f"| {number} | {', '.join(differs)} |"
+        yield ""
 
 
 def _outcome(row: Row, kept: list[KeptResult]) -> Outcome:
@@ -75,23 +102,35 @@ def _outcome(row: Row, kept: list[KeptResult]) -> Outcome:
     return Outcome(row, None, "", found)
 
 
-def _section(name: str, experiment: Experiment, outcomes: list[Outcome], verdict: Verdict) -> Iterator[str]:
+def _section(
+    name: str, experiment: Experiment, outcomes: list[Outcome], verdict: Verdict, settings: Settings
+) -> Iterator[str]:
     yield f"## {name}\n\n{experiment.title} ({experiment.rows[0].source}). The paper: {experiment.claim}\n"
     yield f"**{verdict.word.capitalize()}**: {verdict.told}.\n"
-    yield "| series | network | paper | ours | unlike the paper |\n|---|---|---|---|---|"
+    yield "| series | network | paper | ours | setting |\n|---|---|---|---|---|"
+    shared = Counter(differs for outcome in outcomes for differs in _by_settings(outcome.kept))
     for outcome in outcomes:
         row = outcome.row
         paper = "-" if row.accuracy is None else f"{row.accuracy:.2f}"
         paper += "" if row.std is None else f" ± {row.std:.2f}"
         if not outcome.kept:
             yield f"| {row.series} | {row.label} | {paper} | not run | |"
-        for differs, runs in _by_settings(outcome.kept).items():
+        for differs, runs in _shown(_by_settings(outcome.kept), shared).items():
             mean = sum(run.accuracy for run in runs) / len(runs)
             ours = f"{mean:.2f}" + (f" (n={len(runs)})" if len(runs) > 1 else "")
             best = [run.best_epoch for run in runs if run.best_epoch is not None]
             ours += f", best epoch {sum(best) / len(best):.2f}" if best else ""
-            yield f"| {row.series} | {row.label} | {paper} | {ours} | {', '.join(differs) or 'nothing'} |"
+            yield f"| {row.series} | {row.label} | {paper} | {ours} | {settings.named(differs)} |"
     yield ""
+
+
+def _shown(
+    found: dict[tuple[str, ...], list[Ours]], shared: Counter[tuple[str, ...]]
+) -> dict[tuple[str, ...], list[Ours]]:
+    """In the paper's own setting, or comparable with another row; else the nearest to the paper's setting."""
+    comparable = {differs: runs for differs, runs in found.items() if not differs or shared[differs] > 1}
+    nearest = {differs: found[differs] for differs in sorted(found, key=len)[:1]}
+    return dict(sorted((comparable or nearest).items(), key=lambda entry: len(entry[0])))
 
 
 def _placements(found: list[KeptPlacement]) -> Iterator[str]:
