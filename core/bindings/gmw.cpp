@@ -1,5 +1,6 @@
 // Bit-sliced GMW: the digits and the carry tree, for what is preprocessed; a gadget's parties.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <optional>
@@ -47,7 +48,7 @@ class Views {
 };
 
 struct SharedMaterial {
-    const Words &leaf_products, &node_masks, &bits, &arithmetic;
+    const Words &leaf_products, &pair_masks, &three_masks, &bits, &arithmetic;
 };
 
 HeldParty held_party(const PlannedGadget& gadget, const Words& x, const SharedMaterial& shared,
@@ -58,7 +59,10 @@ HeldParty held_party(const PlannedGadget& gadget, const Words& x, const SharedMa
     Views views(held);
     PartyMaterial material{};
     material.leaf_products = views.planes(shared.leaf_products, digits.product_rows(), "leaf_products");
-    material.node_masks = views.planes(shared.node_masks, 5 * digits.tree().inner_count(), "node_masks");
+    const CarryTree& tree = digits.tree();
+    material.node_masks = {
+        views.planes(shared.pair_masks, NodeMasks::pair_rows * tree.pair_count(), "pair_masks"),
+        views.planes(shared.three_masks, NodeMasks::three_rows * tree.three_count(), "three_masks")};
     material.bits = views.planes(shared.bits, shape.result_rows(), "bits");
     material.arithmetic = views.values(shared.arithmetic, shape.arithmetic_rows(), "arithmetic");
     own(views, material);
@@ -70,21 +74,22 @@ HeldParty held_party(const PlannedGadget& gadget, const Words& x, const SharedMa
     return held;
 }
 
-HeldParty server(const PlannedGadget& gadget, Words x, Words leaf_products, Words node_masks, Words bits,
-                 Words arithmetic, Words leaf_masks, std::optional<Words> alpha) {
+HeldParty server(const PlannedGadget& gadget, Words x, Words leaf_products, Words pair_masks,
+                 Words three_masks, Words bits, Words arithmetic, Words leaf_masks,
+                 std::optional<Words> alpha) {
     const bool is_relu = gadget.shape.gadget == Gadget::relu;
     require(alpha.has_value() == is_relu, "a ReLU has alpha, a truncation has not");
-    return held_party(gadget, x, {leaf_products, node_masks, bits, arithmetic}, true,
+    return held_party(gadget, x, {leaf_products, pair_masks, three_masks, bits, arithmetic}, true,
                       [&](Views& views, PartyMaterial& material) {
                           material.leaf_masks =
-                              views.planes(leaf_masks, gadget.digits.term_rows(), "leaf_masks");
+                              views.planes(leaf_masks, gadget.digits.code_rows(), "leaf_masks");
                           if (is_relu) material.alpha = views.values(*alpha, 1, "alpha");
                       });
 }
 
-HeldParty client(const PlannedGadget& gadget, Words x, Words leaf_products, Words node_masks, Words bits,
-                 Words arithmetic, Words new_mask) {
-    return held_party(gadget, x, {leaf_products, node_masks, bits, arithmetic}, false,
+HeldParty client(const PlannedGadget& gadget, Words x, Words leaf_products, Words pair_masks,
+                 Words three_masks, Words bits, Words arithmetic, Words new_mask) {
+    return held_party(gadget, x, {leaf_products, pair_masks, three_masks, bits, arithmetic}, false,
                       [&](Views& views, PartyMaterial& material) {
                           material.new_mask = views.values(new_mask, 1, "new_mask");
                       });
@@ -123,19 +128,20 @@ void finish(HeldParty& self, Bytes received, WordsOut y) {
     self.party->finish(from, to);
 }
 
-void terms_of(const Digits& digits, Words values, WordsOut terms) {
+void bits_of(const Digits& digits, Words values, WordsOut bits) {
     const std::uint64_t* from = sized(values, values.size(), "values");
-    std::uint64_t* to = sized(terms, product(digits.term_rows(), plane_words(values.size())), "terms");
+    std::uint64_t* to = sized(bits, product(digits.bit_rows(), plane_words(values.size())), "bits");
     nb::gil_scoped_release unlocked;
-    digits.terms(from, values.size(), to);
+    digits.bits(from, values.size(), to);
 }
 
 }  // namespace
 
 void bind_gmw(nb::module_& module) {
     nb::class_<CarryTree>(module, "CarryTree")
-        .def(nb::init<unsigned, unsigned>(), "leaves"_a, "low"_a)
-        .def_prop_ro("inner_count", &CarryTree::inner_count)
+        .def(nb::init<unsigned, unsigned, unsigned>(), "leaves"_a, "low"_a, "arity"_a)
+        .def_prop_ro("pair_count", &CarryTree::pair_count)
+        .def_prop_ro("three_count", &CarryTree::three_count)
         .def_prop_ro("level_count", [](const CarryTree& tree) { return tree.levels().size(); })
         .def(
             "opened_rows",
@@ -145,11 +151,12 @@ void bind_gmw(nb::module_& module) {
             },
             "level"_a);
     nb::class_<Digits>(module, "Digits")
-        .def(nb::init<unsigned, unsigned, unsigned>(), "w"_a, "f"_a, "top"_a)
+        .def(nb::init<unsigned, unsigned, unsigned, unsigned>(), "w"_a, "f"_a, "top"_a, "arity"_a)
         .def_prop_ro("tree", &Digits::tree, nb::rv_policy::reference_internal)
-        .def_prop_ro("pair_count", &Digits::pair_count)
-        .def_prop_ro("term_rows", &Digits::term_rows)
-        .def("terms", terms_of, "values"_a.noconvert(), "terms"_a.noconvert());
+        .def_prop_ro("widths", &Digits::widths)
+        .def_prop_ro("bit_rows", &Digits::bit_rows)
+        .def_prop_ro("code_rows", &Digits::code_rows)
+        .def("bits", bits_of, "values"_a.noconvert(), "bits"_a.noconvert());
     nb::class_<HeldParty>(module, "GmwParty")
         .def_prop_ro("received_bytes", [](const HeldParty& self) { return self.party->received_bytes(); })
         .def_prop_ro("is_last", [](const HeldParty& self) { return self.party->is_last(); })
@@ -167,9 +174,10 @@ void bind_gmw(nb::module_& module) {
             },
             "is_relu"_a, "w"_a, "k"_a, "f"_a, "count"_a)
         .def("server", server, nb::keep_alive<0, 1>(), "x"_a.noconvert(), "leaf_products"_a.noconvert(),
-             "node_masks"_a.noconvert(), "bits"_a.noconvert(), "arithmetic"_a.noconvert(),
-             "leaf_masks"_a.noconvert(), "alpha"_a.noconvert().none() = nb::none())
+             "pair_masks"_a.noconvert(), "three_masks"_a.noconvert(), "bits"_a.noconvert(),
+             "arithmetic"_a.noconvert(), "leaf_masks"_a.noconvert(),
+             "alpha"_a.noconvert().none() = nb::none())
         .def("client", client, nb::keep_alive<0, 1>(), "x"_a.noconvert(), "leaf_products"_a.noconvert(),
-             "node_masks"_a.noconvert(), "bits"_a.noconvert(), "arithmetic"_a.noconvert(),
-             "new_mask"_a.noconvert());
+             "pair_masks"_a.noconvert(), "three_masks"_a.noconvert(), "bits"_a.noconvert(),
+             "arithmetic"_a.noconvert(), "new_mask"_a.noconvert());
 }

@@ -1,101 +1,128 @@
 #include "gmw/carry_tree.h"
 
-#include <bit>
-#include <map>
+#include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 namespace sphynx {
+namespace {
 
-CarryTree::CarryTree(unsigned leaves, unsigned low) : leaf_count_(leaves), node_count_(leaves) {
-    if (leaves > 63 || low >= leaves)
-        throw std::invalid_argument("carry tree: needs 1 to 63 leaves, fewer of them low");
-
-    // Bottom up: neighbours merge; an odd one out at the top end waits for the next level.
-    struct Span {
-        std::uint32_t node;
-        unsigned begin, end;
-    };
-    std::vector<Span> spans;
-    std::map<std::pair<unsigned, unsigned>, std::uint32_t> node_of;
-    for (unsigned leaf = 0; leaf < leaf_count_; ++leaf) {
-        spans.push_back({leaf, leaf, leaf + 1});
-        node_of[{leaf, leaf + 1}] = leaf;
-    }
-    for (std::size_t level = 0; spans.size() > 1; ++level) {
-        std::vector<Span> merged;
-        for (std::size_t i = 0; i + 1 < spans.size(); i += 2) {
-            const Span &lower = spans[i], &upper = spans[i + 1];
-            const std::uint32_t node = combine(upper.node, lower.node, lower.begin != 0, level);
-            node_of[{lower.begin, upper.end}] = node;
-            merged.push_back({node, lower.begin, upper.end});
-        }
-        if (spans.size() % 2) merged.push_back(spans.back());
-        spans = std::move(merged);
-    }
-    sign_node_ = spans[0].node;
-
-    // [0, low) is a row of aligned blocks, largest first. Joining from the small end, a block of 2^e leaves meets
-    // a sum that is ready by level e, so the join fits in level e and depth does not grow.
-    std::uint32_t joined = 0;
-    for (unsigned end = low; end > 0;) {
-        const unsigned exponent = static_cast<unsigned>(std::countr_zero(end)),
-                       begin = end - (1u << exponent);
-        const std::uint32_t block = node_of.at({begin, end});
-        joined = end == low ? block : combine(joined, block, begin != 0, exponent);
-        end = begin;
-    }
-    truncation_node_ = low == 0 ? node_count_ : joined;
+std::size_t power(std::size_t base, std::size_t exponent) {
+    std::size_t result = 1;
+    for (; exponent > 0; --exponent) result *= base;
+    return result;
 }
 
-std::uint32_t CarryTree::combine(std::uint32_t high, std::uint32_t low, bool needs_p, std::size_t level) {
+}  // namespace
+
+CarryTree::CarryTree(unsigned leaves, unsigned low, unsigned arity) : leaf_count_(leaves) {
+    if (leaves > 63 || low >= leaves || arity < 2 || arity > 3)
+        throw std::invalid_argument(
+            "carry tree: needs 1 to 63 leaves, fewer of them low, and an arity of 2 or 3");
+    std::size_t levels = 0;
+    while (power(arity, levels) < leaves) ++levels;
+
+    std::vector<Span> spans;
+    for (unsigned leaf = 0; leaf < leaf_count_; ++leaf) spans.push_back({leaf, leaf, leaf + 1});
+    std::optional<Span> tail;  // of [0, low), what no whole span covers
+    for (std::size_t level = 0; level < levels; ++level) {
+        // As many groups as the levels after this one can join, unless pairs leave fewer.
+        const std::size_t count = spans.size(), pairs = (count + 1) / 2;
+        const std::size_t groups = std::min(power(arity, levels - level - 1), pairs);
+        std::vector<Span> joined;
+        for (std::size_t group = 0, first = 0; group < groups; ++group) {
+            const std::size_t size = count / groups + (group < count % groups ? 1 : 0);
+            const Span* members = &spans[first];
+            const unsigned cut = tail ? tail->begin : low;
+            std::size_t below = 0;
+            while (below < size && members[below].end <= cut) ++below;
+            if (below > 0 && below < size) tail = join(members, below, tail ? &*tail : nullptr, level);
+            joined.push_back(join(members, size, nullptr, level));
+            first += size;
+        }
+        spans = std::move(joined);
+    }
+    sign_node_ = spans[0].node;
+    truncation_node_ = low == 0 ? node_count() : tail->node;
+}
+
+CarryTree::Span CarryTree::join(const Span* spans, std::size_t count, const Span* above, std::size_t level) {
+    CarryNode node{};
+    const auto add = [&node](const Span& span) { node.inputs[node.arity++] = span.node; };
+    if (above) add(*above);
+    for (std::size_t i = count; i > 0; --i) add(spans[i - 1]);
+    const Span whole{node_count(), spans[0].begin, (above ? *above : spans[count - 1]).end};
+    if (node.arity == 1) return spans[0];
+    node.number = counts_[node.arity - 2];
+    node.out = whole.node;
+    node.needs_p = whole.begin != 0;
+    ++counts_[node.arity - 2];
     if (levels_.size() <= level) levels_.resize(level + 1);
-    levels_[level].push_back({high, low, node_count_, needs_p});
-    return node_count_++;
+    levels_[level].push_back(node);
+    return whole;
 }
 
 std::size_t CarryTree::opened_rows(std::size_t level) const {
     std::size_t rows = 0;
-    for (const CarryNode& node : levels_.at(level)) rows += node.needs_p ? 3 : 2;
+    for (const CarryNode& node : levels_.at(level)) rows += node.opened_rows();
     return rows;
 }
 
 void open_level(const CarryTree& tree, std::size_t level, std::size_t words, const std::uint64_t* g,
                 const std::uint64_t* p, const NodeMasks& masks, std::uint64_t* out) {
-    const auto open = [&](const std::uint64_t* share, const std::uint64_t* mask) {
-        for (std::size_t j = 0; j < words; ++j) out[j] = share[j] ^ mask[j];
-        out += words;
-    };
     for (const CarryNode& node : tree.levels().at(level)) {
-        const std::size_t at = (node.out - tree.leaf_count()) * words;
-        open(p + node.high * words, masks.a + at);
-        open(g + node.low * words, masks.b + at);
-        if (node.needs_p) open(p + node.low * words, masks.c + at);
+        const bool is_pair = node.arity == 2;
+        const std::uint64_t* mask = (is_pair ? masks.pairs : masks.threes) + node.number * words;
+        const std::size_t stride = (is_pair ? tree.pair_count() : tree.three_count()) * words;
+        for (std::size_t row = 0; row < node.opened_rows(); ++row, mask += stride, out += words) {
+            // p0, g1, p1, g2, p2
+            const std::uint64_t* share = (row % 2 ? g : p) + node.inputs[(row + 1) / 2] * words;
+            for (std::size_t j = 0; j < words; ++j) out[j] = share[j] ^ mask[j];
+        }
     }
 }
 
 void close_level(const CarryTree& tree, std::size_t level, std::size_t words, bool adds_public,
                  const std::uint64_t* mine, const std::uint64_t* theirs, const NodeMasks& masks,
                  std::uint64_t* g, std::uint64_t* p) {
+    using M = NodeMasks;
     const std::uint64_t add = adds_public ? ~std::uint64_t{0} : 0;
-    // x y = (e_x xor a)(e_y xor b) with e_x, e_y public
-    const auto product = [add](std::uint64_t e_x, std::uint64_t e_y, std::uint64_t a, std::uint64_t b,
-                               std::uint64_t ab) { return (add & e_x & e_y) ^ (e_x & b) ^ (e_y & a) ^ ab; };
-    std::size_t row = 0;
+    // x y = (X xor a)(Y xor b) with X, Y public
+    const auto product = [add](std::uint64_t X, std::uint64_t Y, std::uint64_t a, std::uint64_t b,
+                               std::uint64_t ab) { return (add & X & Y) ^ (X & b) ^ (Y & a) ^ ab; };
     for (const CarryNode& node : tree.levels().at(level)) {
-        const std::size_t at = (node.out - tree.leaf_count()) * words;
+        const bool is_pair = node.arity == 2;
+        const std::uint64_t* base = (is_pair ? masks.pairs : masks.threes) + node.number * words;
+        const std::size_t stride = (is_pair ? tree.pair_count() : tree.three_count()) * words;
+        const std::uint64_t* highest = g + node.inputs[0] * words;
+        std::uint64_t *g_out = g + node.out * words, *p_out = p + node.out * words;
         for (std::size_t j = 0; j < words; ++j) {
-            const auto opened = [&](std::size_t which) {
-                const std::size_t i = (row + which) * words + j;
-                return mine[i] ^ theirs[i];
+            const auto mask = [&](std::size_t row) { return base[row * stride + j]; };
+            const auto opened = [&](std::size_t row) {
+                return mine[row * words + j] ^ theirs[row * words + j];
             };
-            const std::uint64_t e_high = opened(0), a = masks.a[at + j];
-            g[node.out * words + j] =
-                g[node.high * words + j] ^ product(e_high, opened(1), a, masks.b[at + j], masks.ab[at + j]);
-            p[node.out * words + j] =
-                node.needs_p ? product(e_high, opened(2), a, masks.c[at + j], masks.ac[at + j]) : 0;
+            const std::uint64_t A = opened(0), B = opened(1);
+            if (is_pair) {
+                g_out[j] = highest[j] ^ product(A, B, mask(M::pair_a), mask(M::pair_b), mask(M::pair_ab));
+                p_out[j] = node.needs_p
+                               ? product(A, opened(2), mask(M::pair_a), mask(M::pair_c), mask(M::pair_ac))
+                               : 0;
+                continue;
+            }
+            // p0 p1 z = (p0 p1)(Z xor z'), and p0 p1 = A C xor A c xor C a xor ac
+            const std::uint64_t C = opened(2), a = mask(M::a), c = mask(M::c), ac = mask(M::ac);
+            const auto triple = [&](std::uint64_t Z, std::uint64_t z, std::uint64_t az, std::uint64_t cz,
+                                    std::uint64_t acz) {
+                return (Z & product(A, C, a, c, ac)) ^ (A & C & z) ^ (A & cz) ^ (C & az) ^ acz;
+            };
+            g_out[j] = highest[j] ^ product(A, B, a, mask(M::b), mask(M::ab)) ^
+                       triple(opened(3), mask(M::d), mask(M::ad), mask(M::cd), mask(M::acd));
+            p_out[j] =
+                node.needs_p ? triple(opened(4), mask(M::e), mask(M::ae), mask(M::ce), mask(M::ace)) : 0;
         }
-        row += node.needs_p ? 3 : 2;
+        mine += node.opened_rows() * words;
+        theirs += node.opened_rows() * words;
     }
 }
 

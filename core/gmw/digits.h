@@ -1,8 +1,10 @@
-// The leaves of the carry tree: digits of two bits, of which the client knows its own before the inference, so
-//   g = s1 c1 + s1 s0 c0 + s0 c1 c0        p = s1 s0 + s1 c0 + s0 c1 + c1 c0        mod 2
-// A party's terms are b1, b0 and b1 b0 of its pairs of bits, then its single bits, of which the last is the top
-// one. The client gets the server's under masks; products are shares of what the masks add to g of the pairs, p
-// of the pairs and g of the single bits. src/sphynx/core/digits.py has where those come from.
+// The leaves of the carry tree: digits of one to four bits, of which the client knows its own before the
+// inference. The server sends the one-hot code of its digit s, e_v = [s = v] for v >= 1, masked; with
+// e_0 = 1 + e_1 + ... and N = 2^bits, mod 2,
+//   g = e_(N-c) + ... + e_(N-1)        p = e_(N-1-c)
+// for the client's digit c: entries that the client picks. Products are shares of what the masks add to g of
+// every digit, g of the top bit, which is a digit beyond the tree, and p of the digits that have more than one
+// bit; of one bit p = s + c. src/sphynx/core/digits.py has where they come from.
 #pragma once
 
 #include <cstddef>
@@ -15,37 +17,42 @@ namespace sphynx {
 
 class Digits {
   public:
+    static constexpr unsigned kMostBits = 4;
+
     // Cuts the bits [0, f) and [f, w - 1) of a share, no digit across f; bit `top` >= w - 1 is the top one.
-    Digits(unsigned w, unsigned f, unsigned top);
+    Digits(unsigned w, unsigned f, unsigned top, unsigned arity);
 
     const CarryTree& tree() const { return tree_; }
-    std::size_t pair_count() const { return pairs_.size(); }
-    std::size_t term_rows() const { return 3 * pairs_.size() + singles_.size(); }
-    std::size_t product_rows() const { return 2 * pairs_.size() + singles_.size(); }
+    const std::vector<unsigned>& widths() const { return widths_; }  // of the digits, without the top one
+    std::size_t bit_rows() const { return bit_count_ + 1; }
+    std::size_t code_rows() const;
+    std::size_t product_rows() const;
 
-    // terms[term_rows()][plane_words(count)]
-    void terms(const std::uint64_t* values, std::size_t count, std::uint64_t* terms) const;
+    // bits[bit_rows()][plane_words(count)]: the digits' bits, the lowest first, then the top bit.
+    void bits(const std::uint64_t* values, std::size_t count, std::uint64_t* bits) const;
+    // codes[code_rows()][plane_words(count)]: e_1, e_2, ... of every digit, then the top bit.
+    void codes(const std::uint64_t* values, std::size_t count, std::uint64_t* codes) const;
 
     // A party's shares: g and p of the leaves, the first rows of the tree's nodes; p and g xor p of the top bit.
     struct Leaves {
         std::uint64_t *g, *p, *top, *wrap;
     };
-    // received: the server's masked terms, at the client; null at the server.
-    void leaves(const std::uint64_t* terms, const std::uint64_t* products, const std::uint64_t* received,
-                std::size_t words, const Leaves& out) const;
+    void server_leaves(const std::uint64_t* codes, const std::uint64_t* products, std::size_t words,
+                       const Leaves& out) const;
+    // received: the server's masked codes.
+    void client_leaves(const std::uint64_t* bits, const std::uint64_t* products,
+                       const std::uint64_t* received, std::size_t words, const Leaves& out) const;
 
   private:
-    struct Digit {
-        unsigned bit, leaf;  // its lowest bit
-    };
     struct Cut {
-        std::vector<Digit> pairs, singles;
-        unsigned low = 0, leaves = 0;
+        std::vector<unsigned> widths;
+        unsigned low;
     };
     static Cut cut(unsigned w, unsigned f, unsigned top);
-    Digits(Cut cut);
+    Digits(Cut cut, unsigned top, unsigned arity);
 
-    std::vector<Digit> pairs_, singles_;
+    std::vector<unsigned> widths_;
+    unsigned bit_count_ = 0, top_;
     CarryTree tree_;
 };
 

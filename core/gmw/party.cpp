@@ -30,7 +30,7 @@ void GadgetShape::check() const {
 }
 
 Digits GadgetShape::digits() const {
-    return gadget == Gadget::relu ? Digits(w, f, w - 1) : Digits(f + 1, 0, w - 1);
+    return gadget == Gadget::relu ? Digits(w, f, w - 1, 3) : Digits(f + 1, 0, w - 1, 2);
 }
 
 Party::Party(const GadgetShape& shape, const Digits& digits, bool is_server, const PartyMaterial& material,
@@ -45,21 +45,26 @@ Party::Party(const GadgetShape& shape, const Digits& digits, bool is_server, con
     std::size_t most_rows = shape.result_rows();
     for (std::size_t level = 0; level + 1 < openings_; ++level)
         most_rows = std::max(most_rows, tree_.opened_rows(level));
-    const std::size_t nodes = tree_.node_count(), rows = digits.term_rows() + 2 * nodes + 2 + most_rows;
+    const std::size_t nodes = tree_.node_count(), own = is_server ? digits.code_rows() : digits.bit_rows(),
+                      rows = own + 2 * nodes + 2 + most_rows;
     memory_ = std::make_unique_for_overwrite<std::uint64_t[]>(rows * words_ + 2 * shape.count);
     std::uint64_t* free = memory_.get();
     const auto taken = [&free](std::size_t size) {
         free += size;
         return free - size;
     };
-    terms_ = taken(digits.term_rows() * words_);
+    own_ = taken(own * words_);
     g_ = taken(nodes * words_), p_ = taken(nodes * words_);
     top_ = taken(words_), wrap_ = taken(words_), sent_ = taken(most_rows * words_);
     shifted_ = taken(shape.count), z_ = taken(shape.count);
 
-    digits_.terms(x, shape.count, terms_);
     for (std::size_t j = 0; j < shape.count; ++j) shifted_[j] = (x[j] & low_bits(shape.w)) >> shape.f;
-    if (is_server) digits_.leaves(terms_, material.leaf_products, nullptr, words_, {g_, p_, top_, wrap_});
+    if (is_server) {
+        digits_.codes(x, shape.count, own_);
+        digits_.server_leaves(own_, material.leaf_products, words_, {g_, p_, top_, wrap_});
+    } else {
+        digits_.bits(x, shape.count, own_);
+    }
 }
 
 std::size_t Party::opening_words(std::size_t number) const {
@@ -77,7 +82,7 @@ std::size_t Party::ring_bytes() const {
 }
 
 std::size_t Party::head_bytes() const {
-    return kWordBytes * digits_.term_rows() * words_ + (shape_.gadget == Gadget::relu ? ring_bytes() : 0);
+    return kWordBytes * digits_.code_rows() * words_ + (shape_.gadget == Gadget::relu ? ring_bytes() : 0);
 }
 
 std::size_t Party::awaited() const {
@@ -106,19 +111,19 @@ std::size_t Party::answer_bytes() const {
 void Party::first(std::uint8_t* out) {
     refuse_unless(is_server_ && opened_ == 0, "only the server has a first message, once");
     std::uint64_t* to = open(reinterpret_cast<std::uint64_t*>(out));
-    const std::size_t terms = digits_.term_rows() * words_;
-    for (std::size_t i = 0; i < terms; ++i) to[i] = terms_[i] ^ material_.leaf_masks[i];
+    const std::size_t codes = digits_.code_rows() * words_;
+    for (std::size_t i = 0; i < codes; ++i) to[i] = own_[i] ^ material_.leaf_masks[i];
     if (shape_.gadget != Gadget::relu) return;
     const std::uint64_t ring = low_bits(shape_.k);
     for (std::size_t j = 0; j < shape_.count; ++j) z_[j] = (shifted_[j] - material_.alpha[j]) & ring;
-    pack_ring(z_, shape_.count, shape_.k, reinterpret_cast<std::uint8_t*>(to + terms));
+    pack_ring(z_, shape_.count, shape_.k, reinterpret_cast<std::uint8_t*>(to + codes));
 }
 
 void Party::hear_head(const std::uint8_t* head) {
     const auto* received = reinterpret_cast<const std::uint64_t*>(head);
-    digits_.leaves(terms_, material_.leaf_products, received, words_, {g_, p_, top_, wrap_});
+    digits_.client_leaves(own_, material_.leaf_products, received, words_, {g_, p_, top_, wrap_});
     if (shape_.gadget == Gadget::relu)
-        unpack_ring(head + kWordBytes * digits_.term_rows() * words_, shape_.count, shape_.k, z_);
+        unpack_ring(head + kWordBytes * digits_.code_rows() * words_, shape_.count, shape_.k, z_);
 }
 
 void Party::answer(const std::uint8_t* received, std::uint8_t* out) {
@@ -159,7 +164,7 @@ std::uint64_t* Party::take(const std::uint64_t* received, std::uint64_t* out) {
 std::uint64_t* Party::open(std::uint64_t* out) {
     const std::size_t words = opening_words(opened_);
     if (opened_ + 1 < openings_) {
-        open_level(tree_, opened_, words_, g_, p_, node_masks(), sent_);
+        open_level(tree_, opened_, words_, g_, p_, material_.node_masks, sent_);
     } else {
         results(sent_);
         for (std::size_t i = 0; i < words; ++i) sent_[i] ^= material_.bits[i];
@@ -170,7 +175,7 @@ std::uint64_t* Party::open(std::uint64_t* out) {
 
 void Party::close(const std::uint64_t* received) {
     if (closed_ + 1 < openings_) {
-        close_level(tree_, closed_, words_, is_server_, sent_, received, node_masks(), g_, p_);
+        close_level(tree_, closed_, words_, is_server_, sent_, received, material_.node_masks, g_, p_);
     } else {
         const std::size_t words = opening_words(closed_);
         for (std::size_t i = 0; i < words; ++i) sent_[i] ^= received[i];
@@ -203,12 +208,6 @@ void Party::share(std::uint64_t* y) const {
     multiplex({bits, bits + words_, bits + 2 * words_, z_},
               {s, s + count, s + 2 * count, s + 3 * count, s + 4 * count, s + 5 * count},
               is_server_ ? material_.alpha : shifted_, count, shape_.k, wrap_shift, is_server_, y);
-}
-
-NodeMasks Party::node_masks() const {
-    const std::size_t rows = tree_.inner_count() * words_;
-    const std::uint64_t* base = material_.node_masks;
-    return {base, base + rows, base + 2 * rows, base + 3 * rows, base + 4 * rows};
 }
 
 }  // namespace sphynx

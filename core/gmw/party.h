@@ -2,7 +2,7 @@
 // two messages is one call. The gadgets are a ReLU with truncation, max(x, 0) >> f, and a truncation, x >> f of
 // 0 <= x < 2^(w-1); both from the carries of x_s + x_c (carry_tree.h) and modulo 2^k.
 //
-//   server -> client   opening 0; masked terms of the leaves (digits.h); a ReLU's z = (x_s >> f) - alpha, packed
+//   server -> client   opening 0; masked codes of the digits (digits.h); a ReLU's z = (x_s >> f) - alpha, packed
 //   both, by turns     the opening that the peer waits for and the next: 0 1 | 1 2 | 2 3 | 3 4 ...
 //   client -> server   after the last opening: y_c - new_mask, packed
 //
@@ -20,7 +20,8 @@ namespace sphynx {
 
 enum class Gadget : std::uint8_t { relu, truncation };
 
-// Public. The digits are of w and f for a ReLU; of f + 1 and 0 with the top bit w - 1 for a truncation.
+// Public. The digits are of w and f for a ReLU, in a tree of threes; of f + 1 and 0 with the top bit w - 1 for a
+// truncation, in a tree of pairs, whose masks are preprocessed in fewer messages.
 struct GadgetShape {
     Gadget gadget;
     unsigned w, k, f;
@@ -35,7 +36,9 @@ struct GadgetShape {
 
 // Views that outlive the party, words each; see sphynx.core.gmw.Material.
 struct PartyMaterial {
-    const std::uint64_t *leaf_products, *node_masks, *bits, *arithmetic;
+    const std::uint64_t* leaf_products;
+    NodeMasks node_masks;
+    const std::uint64_t *bits, *arithmetic;
     const std::uint64_t *leaf_masks, *alpha;  // the server's; alpha a ReLU's
     const std::uint64_t* new_mask;            // the client's
 };
@@ -71,7 +74,6 @@ class Party {
     std::uint64_t* take(const std::uint64_t* received, std::uint64_t* out);
     void results(std::uint64_t* rows) const;
     void share(std::uint64_t* y) const;
-    NodeMasks node_masks() const;
 
     GadgetShape shape_;
     const Digits& digits_;
@@ -81,7 +83,8 @@ class Party {
     std::size_t words_, openings_;
     std::size_t opened_ = 0, closed_ = 0;
     std::unique_ptr<std::uint64_t[]> memory_;  // of all below
-    std::uint64_t *terms_, *g_, *p_, *top_, *wrap_;
+    std::uint64_t* own_;                       // the server's codes, the client's bits
+    std::uint64_t *g_, *p_, *top_, *wrap_;
     std::uint64_t* sent_;  // this party's latest opening; of the last one, at the end, both parties' sum
     std::uint64_t *shifted_, *z_;  // x >> f; a ReLU's z
 };

@@ -98,11 +98,15 @@ void run_gmw(Gadget gadget, bool is_server) {
     const Digits digits = shape.digits();
     const std::vector<std::uint64_t> values = secrets<std::uint64_t>(count);
     const auto planes = [](std::size_t rows) { return secrets<std::uint64_t>(rows * words); };
-    const auto products = planes(digits.product_rows()), nodes = planes(5 * digits.tree().inner_count()),
-               bits = planes(shape.result_rows()), masks = planes(digits.term_rows()),
+    const auto products = planes(digits.product_rows()),
+               pairs = planes(NodeMasks::pair_rows * digits.tree().pair_count()),
+               threes = planes(NodeMasks::three_rows * digits.tree().three_count()),
+               bits = planes(shape.result_rows()), masks = planes(digits.code_rows()),
                arithmetic = secrets<std::uint64_t>(shape.arithmetic_rows() * count);
-    const PartyMaterial material{products.data(), nodes.data(),  bits.data(),  arithmetic.data(),
-                                 masks.data(),    values.data(), values.data()};
+    const PartyMaterial material{products.data(), {pairs.data(), threes.data()},
+                                 bits.data(),     arithmetic.data(),
+                                 masks.data(),    values.data(),
+                                 values.data()};
     Party party(shape, digits, is_server, material, values.data());
     const auto message = [](std::size_t bytes) { return secrets<std::uint64_t>((bytes + 7) / 8); };
     const auto bytes_of = [](auto& words) { return reinterpret_cast<std::uint8_t*>(words.data()); };

@@ -18,32 +18,86 @@ inline Planes random_words(Prg& prg, std::size_t size) {
     return words;
 }
 
+class DealtNodes {
+  public:
+    DealtNodes(const CarryTree& tree, std::size_t words, Prg& prg) {
+        using M = NodeMasks;
+        deal(pairs_, M::pair_rows, tree.pair_count() * words, prg,
+             {{M::pair_ab, M::pair_a, M::pair_b}, {M::pair_ac, M::pair_a, M::pair_c}});
+        deal(threes_, M::three_rows, tree.three_count() * words, prg,
+             {{M::ab, M::a, M::b},
+              {M::ac, M::a, M::c},
+              {M::ad, M::a, M::d},
+              {M::ae, M::a, M::e},
+              {M::cd, M::c, M::d},
+              {M::ce, M::c, M::e},
+              {M::acd, M::a, M::cd},
+              {M::ace, M::a, M::ce}});
+    }
+
+    NodeMasks of(int party) const { return {pairs_[party].data(), threes_[party].data()}; }
+
+  private:
+    struct Product {
+        int row, x, y;
+    };
+    // Both parties' rows of `size` words, random but for products of rows that come before them.
+    static void deal(Planes (&masks)[2], int rows, std::size_t size, Prg& prg,
+                     const std::vector<Product>& products) {
+        for (Planes& own : masks) own = random_words(prg, static_cast<std::size_t>(rows) * size);
+        for (const auto& [row, x, y] : products) {
+            for (std::size_t i = 0; i < size; ++i) {
+                const auto sum = [&](int number) {
+                    const std::size_t at = static_cast<std::size_t>(number) * size + i;
+                    return masks[0][at] ^ masks[1][at];
+                };
+                const std::size_t at = static_cast<std::size_t>(row) * size + i;
+                masks[1][at] = masks[0][at] ^ (sum(x) & sum(y));
+            }
+        }
+    }
+
+    Planes pairs_[2], threes_[2];
+};
+
 struct Dealt {
-    Planes leaf_masks, leaf_products[2], node_masks[2], bits[2], arithmetic[2], alpha, new_mask;
+    Planes leaf_masks, leaf_products[2], bits[2], arithmetic[2], alpha, new_mask;
+
+    DealtNodes nodes;
 
     // x_c: the client's shares.
-    Dealt(const GadgetShape& shape, const Planes& x_c, Prg& prg) {
+    Dealt(const GadgetShape& shape, const Planes& x_c, Prg& prg)
+        : nodes(shape.digits().tree(), plane_words(shape.count), prg) {
         const Digits digits = shape.digits();
-        const std::size_t count = shape.count, words = plane_words(count), pairs = digits.pair_count();
-        leaf_masks = random_words(prg, digits.term_rows() * words);
+        const std::size_t count = shape.count, words = plane_words(count);
+        leaf_masks = random_words(prg, digits.code_rows() * words);
         leaf_products[0] = leaf_products[1] = random_words(prg, digits.product_rows() * words);
-        Planes terms(digits.term_rows() * words);
-        digits.terms(x_c.data(), count, terms.data());
-        for (std::size_t i = 0; i < pairs * words; ++i) {
-            const std::size_t low = i + pairs * words, both = i + 2 * pairs * words;
-            const std::uint64_t *m = leaf_masks.data(), *c = terms.data();
-            leaf_products[1][i] ^= (m[i] & c[i]) ^ (m[both] & c[low]) ^ (m[low] & c[both]);
-            leaf_products[1][low] ^= (m[i] & c[low]) ^ (m[low] & c[i]);
-        }
-        for (std::size_t i = 3 * pairs * words; i < terms.size(); ++i)
-            leaf_products[1][i - pairs * words] ^= leaf_masks[i] & terms[i];
-
-        const std::size_t rows = digits.tree().inner_count() * words;
-        for (Planes& masks : node_masks) masks = random_words(prg, 5 * rows);
-        const auto opened = [&](std::size_t i) { return node_masks[0][i] ^ node_masks[1][i]; };
-        for (std::size_t i = 0; i < rows; ++i) {
-            node_masks[1][3 * rows + i] = node_masks[0][3 * rows + i] ^ (opened(i) & opened(rows + i));
-            node_masks[1][4 * rows + i] = node_masks[0][4 * rows + i] ^ (opened(i) & opened(2 * rows + i));
+        Planes bits_c(digits.bit_rows() * words);
+        digits.bits(x_c.data(), count, bits_c.data());
+        const std::size_t leaves = digits.widths().size();
+        for (std::size_t j = 0; j < count; ++j) {
+            const auto bit = [&](const Planes& rows, std::size_t row) {
+                return rows[row * words + j / 64] >> (j % 64) & 1;
+            };
+            const auto add = [&](std::size_t row, std::uint64_t value) {
+                leaf_products[1][row * words + j / 64] ^= value << (j % 64);
+            };
+            std::size_t first_bit = 0, first_code = 0, of_p = leaves + 1;
+            for (std::size_t digit = 0; digit < leaves; ++digit) {
+                const unsigned width = digits.widths()[digit];
+                const std::size_t entries = std::size_t{1} << width;
+                std::size_t c = 0;
+                for (unsigned i = 0; i < width; ++i) c |= bit(bits_c, first_bit + i) << i;
+                std::uint64_t mask[16] = {};
+                for (std::size_t v = 1; v < entries; ++v) {
+                    mask[v] = bit(leaf_masks, first_code + v - 1);
+                    mask[0] ^= mask[v];
+                    if (v >= entries - c) add(digit, mask[v]);
+                }
+                if (width > 1) add(of_p++, mask[entries - 1 - c]);
+                first_bit += width, first_code += entries - 1;
+            }
+            add(leaves, bit(leaf_masks, first_code) & bit(bits_c, first_bit));
         }
 
         for (Planes& masks : bits) masks = random_words(prg, shape.result_rows() * words);
@@ -69,8 +123,8 @@ struct Dealt {
 
     PartyMaterial of(bool is_server) const {
         const int at = is_server ? 0 : 1;
-        return {leaf_products[at].data(), node_masks[at].data(), bits[at].data(), arithmetic[at].data(),
-                leaf_masks.data(),        alpha.data(),          new_mask.data()};
+        return {leaf_products[at].data(), nodes.of(at), bits[at].data(), arithmetic[at].data(),
+                leaf_masks.data(),        alpha.data(), new_mask.data()};
     }
 };
 

@@ -11,42 +11,43 @@ namespace {
 
 void check_digits(unsigned w, unsigned f, Prg& prg) {
     constexpr std::size_t count = 128, words = 2;
-    const Digits digits(w, f, w - 1);
-    const std::size_t nodes = digits.tree().node_count(), rows = digits.term_rows() * words;
+    const Digits digits(w, f, w - 1, 3);
+    const std::size_t nodes = digits.tree().node_count();
     const Planes s = random_words(prg, count), c = random_words(prg, count);
     const Dealt dealt({Gadget::relu, w, 64, f, count}, c, prg);
-    Planes terms[2] = {Planes(rows), Planes(rows)}, g[2], p[2], top[2], wrap[2];
-    digits.terms(s.data(), count, terms[0].data());
-    digits.terms(c.data(), count, terms[1].data());
-    Planes masked = terms[0];
-    for (std::size_t i = 0; i < rows; ++i) masked[i] ^= dealt.leaf_masks[i];
-    for (int party : {0, 1}) {
+    Planes codes(digits.code_rows() * words), own(digits.bit_rows() * words), g[2], p[2], top[2], wrap[2];
+    digits.codes(s.data(), count, codes.data());
+    digits.bits(c.data(), count, own.data());
+    Planes masked = codes;
+    for (std::size_t i = 0; i < masked.size(); ++i) masked[i] ^= dealt.leaf_masks[i];
+    const auto shares = [&](int party) -> Digits::Leaves {
         g[party].resize(nodes * words), p[party].resize(nodes * words);
         top[party].resize(words), wrap[party].resize(words);
-        digits.leaves(terms[party].data(), dealt.leaf_products[party].data(), party ? masked.data() : nullptr,
-                      words, {g[party].data(), p[party].data(), top[party].data(), wrap[party].data()});
-    }
+        return {g[party].data(), p[party].data(), top[party].data(), wrap[party].data()};
+    };
+    digits.server_leaves(codes.data(), dealt.leaf_products[0].data(), words, shares(0));
+    digits.client_leaves(own.data(), dealt.leaf_products[1].data(), masked.data(), words, shares(1));
     Planes bits[2] = {Planes(w * words), Planes(w * words)};
     slice_bits(s.data(), count, w, bits[0].data());
     slice_bits(c.data(), count, w, bits[1].data());
     for (std::size_t j = 0; j < words; ++j) {
         const auto bit = [&](int party, unsigned number) { return bits[party][number * words + j]; };
-        unsigned leaf = 0;
-        for (const auto& [begin, end] : {std::pair{0u, f}, std::pair{f, w - 1}}) {
-            for (unsigned at = begin; at < end; ++leaf) {
-                const unsigned next = at + ((end - at) % 2 ? 1 : 2);
-                std::uint64_t generated = 0, passed = ~std::uint64_t{0};
-                for (; at < next; ++at) {
-                    const std::uint64_t x = bit(0, at), y = bit(1, at);
-                    generated = (x & y) | (generated & (x ^ y));
-                    passed = (x & y) | (passed & (x ^ y));
-                }
-                const std::size_t i = leaf * words + j;
-                CHECK((g[0][i] ^ g[1][i]) == generated);
-                CHECK((p[0][i] ^ p[1][i]) == (generated ^ passed));
+        unsigned leaf = 0, at = 0;
+        bool is_cut_at_f = f == 0;
+        for (const unsigned width : digits.widths()) {
+            CHECK(width >= 1 && width <= Digits::kMostBits);
+            std::uint64_t generated = 0, passed = ~std::uint64_t{0};
+            for (const unsigned next = at + width; at < next; ++at) {
+                const std::uint64_t x = bit(0, at), y = bit(1, at);
+                generated = (x & y) | (generated & (x ^ y));
+                passed = (x & y) | (passed & (x ^ y));
             }
+            is_cut_at_f |= at == f;
+            const std::size_t i = leaf++ * words + j;
+            CHECK((g[0][i] ^ g[1][i]) == generated);
+            CHECK((p[0][i] ^ p[1][i]) == (generated ^ passed));
         }
-        CHECK(leaf == digits.tree().leaf_count());
+        CHECK(at == w - 1 && is_cut_at_f && leaf == digits.tree().leaf_count());
         CHECK((top[0][j] ^ top[1][j]) == (bit(0, w - 1) ^ bit(1, w - 1)));
         CHECK((wrap[0][j] ^ wrap[1][j]) == (bit(0, w - 1) | bit(1, w - 1)));
     }
@@ -59,10 +60,10 @@ int main() {
     for (unsigned w = 2; w <= 64; ++w) {
         for (unsigned f = 0; f <= w - 2; ++f) check_digits(w, f, prg);
     }
-    CHECK_THROWS(Digits(1, 0, 0));
-    CHECK_THROWS(Digits(65, 0, 64));
-    CHECK_THROWS(Digits(8, 7, 7));
-    CHECK_THROWS(Digits(8, 2, 6));
-    CHECK_THROWS(Digits(8, 2, 64));
+    CHECK_THROWS(Digits(1, 0, 0, 3));
+    CHECK_THROWS(Digits(65, 0, 64, 3));
+    CHECK_THROWS(Digits(8, 7, 7, 3));
+    CHECK_THROWS(Digits(8, 2, 6, 3));
+    CHECK_THROWS(Digits(8, 2, 64, 3));
     return test_result();
 }

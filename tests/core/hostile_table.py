@@ -17,6 +17,7 @@ from sphynx.core import Prg, _native
 rlwe = _native.rlwe
 KEY = bytes(range(16))
 COUNT, WIDTH = 130, 11  # OTs or values, and their bits: neither fills whole words
+RING = 23  # of GMW: a carry tree with nodes of two and of three
 PLANE = 3  # words of a plane of COUNT bits
 
 USED = np.arange(10, dtype=np.uint32)
@@ -46,8 +47,8 @@ class Objects:
     def __init__(self) -> None:
         self.prg = Prg()
         self.circuit = _native.Circuit.relu(8, 8, 2)
-        self.digits = _native.Digits(8, 2, 7)
-        self.gadget = _native.GmwGadget(True, 8, WIDTH, 2, COUNT)
+        self.digits = _native.Digits(RING, 8, RING - 1, 3)
+        self.gadget = _native.GmwGadget(True, RING, RING, 8, COUNT)
         self.params = rlwe.Params.for_ring(32)
         self.secret = rlwe.SecretKey(self.params, self.prg)
         self.public_wire = self.secret.public_key(self.prg)
@@ -192,12 +193,13 @@ def oblivious_transfer(made: Objects) -> list[Binding]:
 
 
 def gmw(made: Objects) -> list[Binding]:
-    tree, terms, column = made.digits.tree, words(made.digits.term_rows, PLANE), words(COUNT)
+    tree, codes, column = made.digits.tree, words(made.digits.code_rows, PLANE), words(COUNT)
     shared = {
-        "x": column, "leaf_products": words(made.digits.term_rows - made.digits.pair_count, PLANE),
-        "node_masks": words(5, tree.inner_count, PLANE), "bits": words(3, PLANE), "arithmetic": words(6, COUNT),
+        "x": column, "leaf_products": words(2 * len(made.digits.widths) + 1, PLANE),
+        "pair_masks": words(5, tree.pair_count, PLANE), "three_masks": words(13, tree.three_count, PLANE),
+        "bits": words(3, PLANE), "arithmetic": words(6, COUNT),
     }  # fmt: skip
-    of_server, of_client = {"leaf_masks": terms, "alpha": column}, {"new_mask": column}
+    of_server, of_client = {"leaf_masks": codes, "alpha": column}, {"new_mask": column}
 
     def answer(**arguments: Any) -> None:
         made.gadget.client(**shared, **of_client).answer(**arguments)
@@ -210,16 +212,16 @@ def gmw(made: Objects) -> list[Binding]:
         server.finish(**arguments)
 
     openings = [8 * PLANE * rows for rows in (*map(tree.opened_rows, range(tree.level_count)), 3)]
-    head, ring = 8 * terms.size + (COUNT * WIDTH + 7) // 8, (COUNT * WIDTH + 7) // 8
+    head, ring = 8 * codes.size + (COUNT * RING + 7) // 8, (COUNT * RING + 7) // 8
     return [
-        binding("CarryTree", _native.CarryTree, leaves=7, low=3, free="low"),
+        binding("CarryTree", _native.CarryTree, leaves=7, low=3, arity=3, free="low arity"),
         binding("CarryTree.opened_rows", tree.opened_rows, level=1, free="level"),
-        binding("Digits", _native.Digits, w=8, f=2, top=7, free="f top"),
+        binding("Digits", _native.Digits, w=8, f=2, top=7, arity=3, free="f top arity"),
         binding(
-            "Digits.terms", made.digits.terms, writes="terms", free="values",
-            values=column, terms=terms,
+            "Digits.bits", made.digits.bits, writes="bits", free="values",
+            values=column, bits=words(made.digits.bit_rows, PLANE),
         ),
-        binding("GmwGadget", _native.GmwGadget, free="f count", is_relu=True, w=8, k=WIDTH, f=2, count=COUNT),
+        binding("GmwGadget", _native.GmwGadget, free="f count", is_relu=True, w=RING, k=RING, f=8, count=COUNT),
         binding("GmwGadget.server", made.gadget.server, **shared, **of_server),
         binding("GmwGadget.client", made.gadget.client, **shared, **of_client),
         binding("GmwParty.answer", answer, received=np.zeros(openings[0] + head, np.uint8)),

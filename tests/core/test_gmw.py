@@ -25,33 +25,37 @@ def bits_of(plane: Words, count: int) -> Words:
     return np.unpackbits(plane.view(np.uint8), bitorder="little")[:count].astype(np.uint64)
 
 
+def deal_nodes(prg: Prg, rows: int, products: dict[int, tuple[int, int]], *shape: int) -> list[Words]:
+    """Both parties' rows, random but for the products of two rows that come before them."""
+    server, client = (random_words(prg, rows, *shape) for _ in range(2))
+    for row, (x, y) in products.items():
+        client[row] = server[row] ^ ((server ^ client)[x] & (server ^ client)[y])
+    return [server, client]
+
+
+PAIR_PRODUCTS = {3: (0, 1), 4: (0, 2)}
+THREE_PRODUCTS = {5: (0, 1), 6: (0, 2), 7: (0, 3), 8: (0, 4), 9: (2, 3), 10: (2, 4), 11: (0, 9), 12: (0, 10)}
+
+
 def deal(shape: gmw.ReluShape, x_c: Words) -> tuple[gmw.Material, gmw.Material, Words, Words]:
-    """A trusted dealer: (server's material, client's, leaf masks, alpha)."""
+    """A trusted dealer: (server's material, client's, leaf masks, alpha). What leaves need is from random OTs."""
     prg = Prg()
     digits, words, count = shape.digits, shape.words, shape.count
-    inner, pairs = digits.tree.inner_count, digits.correction_rows // 2
-    leaf_masks = random_words(prg, digits.term_rows, words)
-    m1, m0, m10, alone = np.split(leaf_masks, [pairs, 2 * pairs, 3 * pairs])
-    c1, c0, c10, c = np.split(digits.terms(x_c), [pairs, 2 * pairs, 3 * pairs])
-    of_leaves = np.concatenate([(m1 & c1) ^ (m10 & c0) ^ (m0 & c10), (m1 & c0) ^ (m0 & c1), alone & c])
-    leaf_share = random_words(prg, *of_leaves.shape)
-    nodes = [random_words(prg, 5, inner, words) for _ in range(2)]
-    a, b, c = (nodes[0] ^ nodes[1])[:3]
-    nodes[1][3] = nodes[0][3] ^ (a & b)
-    nodes[1][4] = nodes[0][4] ^ (a & c)
+    own = digits.bits(x_c)
+    zeros, ones = (random_words(prg, digits.bit_rows, 64 * words) for _ in range(2))
+    pads = np.where(np.unpackbits(own.view(np.uint8), axis=1, bitorder="little") == 1, ones, zeros)
+    leaf_masks, server_products, corrections = digits.masks(zeros, ones)
+    products = [server_products, digits.products(pads, own, corrections)]
+    pairs = deal_nodes(prg, 5, PAIR_PRODUCTS, digits.tree.pair_count, words)
+    threes = deal_nodes(prg, 13, THREE_PRODUCTS, digits.tree.three_count, words)
     bits = [random_words(prg, 3, words) for _ in range(2)]
     delta, b1, b2 = (bits_of(plane, count) for plane in bits[0] ^ bits[1])
     alpha = random_words(prg, count) & shape.ring_mask
     own = (x_c & np.uint64(2**shape.w - 1)) >> np.uint64(shape.f)
     secrets = np.stack([delta, b1, b2, delta * b1, delta * b2, delta * (alpha + own)])
     share = random_words(prg, 6, count)
-    server = gmw.Material(leaf_share, nodes[0], bits[0], share & shape.ring_mask)
-    client = gmw.Material(
-        leaf_share ^ of_leaves,
-        nodes[1],
-        bits[1],
-        (secrets - share) & shape.ring_mask,
-    )
+    arithmetic = [share & shape.ring_mask, (secrets - share) & shape.ring_mask]
+    server, client = (gmw.Material(products[at], pairs[at], threes[at], bits[at], arithmetic[at]) for at in range(2))
     return server, client, leaf_masks, alpha
 
 
@@ -101,21 +105,24 @@ def test_exhaustively_at_five_bits() -> None:
         assert ((y_s + mask) % np.uint64(512) == np.where(x < 16, x >> np.uint64(f), np.uint64(0))).all()
 
 
-@pytest.mark.parametrize(("w", "k", "byte_count"), [(33, 33, 25), (41, 41, 32), (33, 64, 33), (61, 61, 48)])
-def test_bytes_and_messages_as_designed(w: int, k: int, byte_count: int) -> None:
-    """Truncated by 8 bits, 4 digits: a subtree."""
+@pytest.mark.parametrize(
+    ("w", "k", "planes"),
+    [
+        (33, 33, 8 * 15 + 1 + 2 * (4 + 5 + 3 + 4 + 2)),  # (0 1 2) (3 4 5) (6 7); these; (0 1), the carry into bit 8
+        (37, 37, 9 * 15 + 1 + 2 * (4 + 5 + 5 + 4 + 2)),
+        (17, 64, 4 * 15 + 1 + 2 * (2 + 3 + 2)),  # (0 1), which is both, and (2 3); these
+    ],
+)
+def test_bytes_and_messages_as_designed(w: int, k: int, planes: int) -> None:
+    """Truncated by 8 bits, 2 of the digits."""
     count = 640
     zeros = np.zeros(count, np.uint64)
     _, messages = run(gmw.ReluShape(w, k, 8, count), zeros, zeros, zeros)
-    bits = 8 * sum(map(len, messages))
-    digits = (w - 1) // 2
-    depth = math.ceil(math.log2(digits))
-    assert bits == count * (3 * digits + 1 + 6 * (digits - 1) - 2 * depth + 2 * (k + 3))
-    assert round(bits / count / 8) == byte_count
-    assert len(messages) == 3 + depth - (depth % 2 == 0)  # an opening each, the leaves and the resharing, by turns
+    assert 8 * sum(map(len, messages)) == count * (planes + 2 * (k + 3))
+    assert len(messages) == 4
 
 
-@pytest.mark.parametrize(("widths", "messages"), [((10, 32), 6), ((34, 64), 8)])
+@pytest.mark.parametrize(("widths", "messages"), [((6, 34), 4), ((38, 64), 6)])
 def test_messages_of_a_layer(widths: tuple[int, int], messages: int) -> None:
     least, most = widths
     for w in range(least, most + 1):
@@ -185,7 +192,7 @@ def test_lengths_are_checked_before_a_message_is_read() -> None:
 
 def test_wrong_shapes_raise() -> None:
     with pytest.raises(ValueError, match="carry tree"):
-        _native.CarryTree(7, 7)
+        _native.CarryTree(7, 7, 2)
     with pytest.raises(ValueError, match="GMW ReLU"):
         gmw.ReluShape(8, 7, 0, 1)
     for is_relu, w, k, f in ((True, 8, 7, 0), (True, 8, 8, 7), (False, 8, 8, 0), (False, 8, 8, 8), (True, 1, 8, 0)):

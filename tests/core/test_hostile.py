@@ -275,7 +275,7 @@ def test_counts_that_would_loop_or_wrap(made: Objects) -> None:
         with pytest.raises(ValueError):
             _native.Circuit.relu(8, 8, f)
         with pytest.raises(ValueError):
-            _native.CarryTree(8, f)
+            _native.CarryTree(8, f, 3)
     none = _native.rlwe.Ciphertexts(made.params, b"", 0)
     for inputs in ([], [none]):
         with pytest.raises(ValueError):

@@ -60,7 +60,7 @@ def test_relu_on_material_from_ot(case: tuple[int, int, int, list[tuple[int, int
     server = GmwOfflineServer(shape, DOWN[1], UP[0])
     answer = server.answer(joined(client.request()))
     corrections, material = server.finish(joined(client.conversion(joined(answer))))
-    client_material = client.finish(corrections)
+    client_material = client.finish(joined(corrections))
 
     relu_server = shape.gadget.server(
         x_s, **vars(material.shares), leaf_masks=material.leaf_masks, alpha=material.alpha
@@ -71,7 +71,8 @@ def test_relu_on_material_from_ot(case: tuple[int, int, int, list[tuple[int, int
 
 
 def test_traffic_per_relu() -> None:
-    """About 86 OTs and 0.39 KB per ReLU at w = k = 33, f = 8 with SoftSpoken-4: 16 digits and the top bit, 16 nodes."""
+    """56 OTs and 0.28 KB per ReLU at w = k = 33, f = 8 with SoftSpoken-4: 8 digits of four bits and the top bit, three
+    nodes of three, two of two, delta."""
     shape = gmw.ReluShape(33, 33, 8, 1280)
     x_c = np.arange(1280, dtype=np.uint64)
     client = GmwOfflineClient(shape, DOWN[0], UP[1], x_c)
@@ -79,10 +80,10 @@ def test_traffic_per_relu() -> None:
     request = joined(client.request())
     answer = joined(server.answer(request))
     conversion = joined(client.conversion(answer))
-    corrections, _ = server.finish(conversion)
+    corrections = joined(server.finish(conversion)[0])
     assert client.sizes == server.sizes == MessageBytes(len(request), len(answer), len(conversion), len(corrections))
     sent = sum(map(len, (request, answer, conversion, corrections)))
-    assert sent / shape.count == 49 * 4 + 32 / 8 + 2 * 16 * 3.875 + 5 * 4 + 6 * 33 / 8
+    assert sent / shape.count == 33 * 4 + 8 * 15 / 8 + 2 * (3 * 2 + 2 + 1) * 3.875 + 2 * 3 * 5 / 8 + 5 * 4 + 6 * 33 / 8
 
 
 def test_wrong_lengths_raise() -> None:
@@ -109,13 +110,15 @@ def assert_independent(*planes: np.ndarray) -> None:
 
 def test_masks_of_a_relu_know_nothing_of_each_other() -> None:
     """The client's bits are all alike. Two masks that were one would show it the server's bits, and no result."""
-    shape = gmw.ReluShape(8, 8, 3, 1 << 15)
-    client = GmwOfflineClient(shape, DOWN[0], UP[1], np.full(shape.count, 0x55, np.uint64))
+    shape = gmw.ReluShape(20, 20, 7, 1 << 15)
+    assert shape.digits.tree.pair_count and shape.digits.tree.three_count
+    client = GmwOfflineClient(shape, DOWN[0], UP[1], np.full(shape.count, 0x55555, np.uint64))
     server = GmwOfflineServer(shape, DOWN[1], UP[0])
     answer = server.answer(joined(client.request()))
     corrections, made = server.finish(joined(client.conversion(joined(answer))))
-    own, other = made.shares, client.finish(corrections)
-    assert_independent(made.leaf_masks, own.node_masks[:3], own.bits, other.node_masks[:3], other.bits)
+    own, other = made.shares, client.finish(joined(corrections))
+    masks = [planes for party in (own, other) for planes in (party.pair_masks[:3], party.three_masks[:5], party.bits)]
+    assert_independent(made.leaf_masks, *masks)
 
 
 def test_masks_of_a_truncation_know_nothing_of_each_other() -> None:
@@ -123,4 +126,4 @@ def test_masks_of_a_truncation_know_nothing_of_each_other() -> None:
     request = TruncationRequest(plan, CLIENT_OTS, np.full(plan.count, 0x55, np.uint64))
     answer, own = answer_truncation(plan, SERVER_OTS, joined(request.message))
     other = request.finish(joined(answer))
-    assert_independent(own["leaf_masks"], own["node_masks"][:3], own["bits"], other["node_masks"][:3], other["bits"])
+    assert_independent(own["leaf_masks"], own["pair_masks"][:3], own["bits"], other["pair_masks"][:3], other["bits"])

@@ -311,7 +311,7 @@ def test_no_secret_is_printed_by_mistake() -> None:
     """Of a bundle, the OT sessions and materials, a log or a traceback shows names and sizes at most."""
     secret = np.full((1, 2), 987_654_321, np.uint64)
     bundle = Bundle(os.urandom(16), "0" * 64, "client", "gmw", 1, {"share/a": secret})
-    material = Material(secret, secret, secret, secret)
+    material = Material(secret, secret, secret, secret, secret)
     sessions = ServerOts(None, None, secret, None)  # type: ignore[arg-type]
     for holder in (bundle, material, sessions, ServerMaterial(material, secret, secret)):
         assert "987654321" not in repr(holder)

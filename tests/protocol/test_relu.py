@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil, log2
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -107,8 +105,8 @@ def test_sizes_keep_the_promised_bounds() -> None:
     for w, k, f in [(24, 32, 7), (32, 32, 8), (40, 40, 8)]:
         shape = layer_of(w, k, f, 5120).shape
         gmw = online_messages(shape)
-        assert gmw.online_bytes / shape.count <= 32
-        assert len(gmw.levels) == ceil(log2(ceil(f / 2) + ceil((w - 1 - f) / 2)))
+        assert gmw.online_bytes / shape.count <= 36
+        assert gmw.messages == (4 if w <= 32 else 6)
         gc = relu_gc.messages(shape)
         ands = (w - 1) + (w - 1 - f) + (k - 1)
         assert gc.online_bytes <= 1.02 * shape.count * (16 * w + k / 8)
@@ -126,22 +124,34 @@ def test_cost_model_predicts_the_payload(w: int, k: int, f: int) -> None:
 
 
 def test_gmw_sizes_follow_the_documented_formulas() -> None:
-    """docs/relu.md, for every w and f."""
+    """docs/relu.md, for every w and f; the tree's nodes are counted by the tree (core/tests/test_carry_tree.cpp)."""
     k, n = 64, 640
     for w, f in [(width, shift) for width in range(2, 65) for shift in range(width - 1)]:
-        pairs, low = f // 2 + (w - 1 - f) // 2, (f + 1) // 2
-        digits, terms = low + (w - f) // 2, pairs + w  # three of a pair, one of a single bit
-        shape, ones = layer_of(w, k, f, n).shape, low.bit_count()
-        inner = digits - 1 + max(0, ones - 1)
-        planes = 3 * (digits - 1) - (digits - 1).bit_length() + (3 * ones - 4 if ones > 1 else 0)
-        assert online_messages(shape).online_bytes == (terms + 2 * planes + 6) * n // 8 + 2 * k * n // 8
-        nodes = 31 * (inner + 1) * n // 8
+        digits = [
+            part // count + (i < part % count)
+            for part in (f, w - 1 - f)
+            if (count := -(-part // 4))
+            for i in range(count)
+        ]
+        codes = sum(2**width - 1 for width in digits) + 1
+        corrections = sum(2**width - 1 for width in digits if width > 1)
+        shape = layer_of(w, k, f, n).shape
+        tree = shape.digits.tree
+        planes, threes = sum(shape.digits.opened_rows), tree.three_count
+        nodes = tree.pair_count + 2 * threes
+        assert online_messages(shape).online_bytes == (codes + 2 * planes + 6) * n // 8 + 2 * k * n // 8
+        of_nodes = 31 * (nodes + 1) * n // 8
         assert offline_messages(shape) == MessageBytes(
-            request=4 * terms * n + nodes,
-            answer=nodes + 2 * pairs * n // 8,
-            conversion=20 * n + k * n // 8,
-            corrections=5 * k * n // 8,
+            request=4 * w * n + of_nodes,
+            answer=of_nodes + (corrections + 3 * threes) * n // 8,
+            conversion=20 * n + (5 * threes + k) * n // 8,
+            corrections=(2 * threes + 5 * k) * n // 8,
         )
+        levels = 0
+        while 3**levels < len(digits):
+            levels += 1
+        assert tree.level_count == levels
+        assert online_messages(shape).messages == 2 * ((levels + 1) // 2) + 2
 
 
 def test_padding_to_whole_words_wastes_little() -> None:

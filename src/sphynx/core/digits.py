@@ -1,19 +1,20 @@
-"""The leaves of the carry tree: digits of two bits, of which the client knows its own before the inference.
+"""The leaves of the carry tree: digits of one to four bits, of which the client knows its own before the inference.
 
-So g (the digit generates a carry) and p (one would pass) are sums of the server's s1, s0 and s1 s0, each times what the
-client knows, mod 2:
+So of a digit of b bits, N = 2^b, the server sends the one-hot code of its s, e_v = [s = v] for v >= 1, masked by m_v,
+and the client, whose digit is c, picks from it whether the digit generates a carry (g) or would pass one (p), mod 2:
 
-    g = s1 c1 + s1 s0 c0 + s0 c1 c0        p = s1 s0 + s1 c0 + s0 c1 + c1 c0
+    g = e_(N-c) + ... + e_(N-1)        p = e_(N-1-c)        with e_0 = 1 + e_1 + ... + e_(N-1)
 
-The server sends s1, s0 and s1 s0, masked by m1, m0 and m10. Preprocessed are shares of the masks' part of both sums,
-by three OTs with the choices c1, c0 and c1 c0; an OT gives the product of its choice with whatever its pads differ by:
+Preprocessed are shares of the masks' part of both, by one OT for each bit of c. Each c has a place of its own in the
+pads, a bit for g and one for p, and its pads G_c and P_c are the sums of the bits at that place in the b pads that the
+bits of c choose. So the client knows the pads of its own c; in the sum of any other there is a bit that it does not
+know and that serves nothing else (Naor and Pinkas).
 
-    c1       m1 c1 for g and m0 c1 for p: this is what m1 and m0 are
-    c0       m10 c0 for g, likewise; m1 c0 for p, corrected
-    c1 c0    m0 c1 c0 for g, corrected
+    m_(N-c) = G_c + G_(c-1): then G_0 and G_c are shares of m_(N-c) + ... + m_(N-1)
+    P_c + m_(N-1-c): the server sends, for c >= 1, by how much it differs from that of 0, which is its share
 
-A digit does not cross bit f, since the carry into f is wanted: below and above it one bit may be left over, with
-g = s c and p = s + c by one OT. The top bit, which is beyond the tree, is done likewise.
+A digit does not cross bit f, since the carry into f is wanted. Of a digit of one bit p = s + c, without OT. The top
+bit, beyond the tree, is such a digit.
 """
 
 from __future__ import annotations
@@ -24,61 +25,91 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import _native
-from sphynx.core.bits import plane_words
+from sphynx.core.bits import plane_words, slice_bits
 
 Words = NDArray[np.uint64]
 
 
 class Digits:
     """Public: how the bits of w-bit shares are cut, bit `top` being the top one. Planes are (rows, words), in the order
-    pairs, then single bits."""
+    of the digits, the top bit last."""
 
-    def __init__(self, w: int, f: int, top: int) -> None:
-        self._native = _native.Digits(w, f, top)
+    def __init__(self, w: int, f: int, top: int, arity: int) -> None:
+        self._native = _native.Digits(w, f, top, arity)
         self.tree = self._native.tree
-        self.term_rows = self._native.term_rows  # of what the server sends and the client chooses by: an OT each
-        self._pairs = self._native.pair_count
-        self.correction_rows = 2 * self._pairs
+        self.widths = tuple(self._native.widths)
+        self.bit_rows = self._native.bit_rows  # of what the client chooses by: an OT each
+        self.code_rows = self._native.code_rows  # of what the server sends
+        self.correction_rows = sum(2**width - 1 for width in self.widths if width > 1)
 
     @property
     def opened_rows(self) -> tuple[int, ...]:
         """Planes that each party sends for each level of the tree."""
         return tuple(self.tree.opened_rows(level) for level in range(self.tree.level_count))
 
-    def terms(self, values: Words) -> Words:
-        """b1, b0 and b1 b0 of a party's own pairs of bits, then its single bits."""
-        terms = np.empty((self.term_rows, plane_words(values.size)), np.uint64)
-        self._native.terms(values, terms)
-        return terms
+    def bits(self, values: Words) -> Words:
+        """A party's own bits, the lowest first, the top bit last."""
+        bits = np.empty((self.bit_rows, plane_words(values.size)), np.uint64)
+        self._native.bits(values, bits)
+        return bits
 
     def masks(self, zeros: Words, ones: Words) -> tuple[Words, Words, Words]:
-        """The server's (masks of its terms, share of the products, corrections), from two bits (2, rows, words) of
+        """The server's (masks of its codes, share of the products, corrections), from words (bit_rows, 64 words) of
         both pads of every OT."""
-        of_g, of_p = zeros ^ ones
-        (m1, m10, of_both, alone), (m0, of_low, _, _) = self._parts(of_g), self._parts(of_p)
-        masks = np.concatenate([m1, m0, m10, alone])
-        return masks, self._summed(zeros), np.concatenate([of_low ^ m1, of_both ^ m0])
+        masks, of_g, of_p, corrections = [], [], [], []
+        for width, rows in self._cut():
+            values = np.arange(2**width)
+            pads = np.zeros(zeros.shape[1], np.uint64)
+            for bit, row in enumerate(range(rows.start, rows.stop)):
+                chosen = _positions(values[values >> bit & 1 == 1], width)
+                pads ^= (zeros[row] & ~chosen) ^ (ones[row] & chosen)
+            g, p = np.split(slice_bits(pads, 2 << width), 2)
+            masks.append((g[1:] ^ g[:-1])[::-1])
+            of_g.append(g[:1])
+            if width > 1:
+                p ^= g ^ np.roll(g, -1, axis=0)
+                of_p.append(p[:1])
+                corrections.append(p[1:] ^ p[:1])
+        return np.concatenate(masks), np.concatenate(of_g + of_p), self._stacked(corrections, zeros.shape[1] // 64)
 
-    def products(self, pads: Words, terms: Words, corrections: Words) -> Words:
-        """The client's share of the products, from its terms and its pads."""
-        _, low, both, _ = self._parts(terms)
-        m1, m0 = np.split(corrections, 2)
-        pairs = self._pairs
-        products = self._summed(pads)
-        products[:pairs] ^= both & m0
-        products[pairs : 2 * pairs] ^= low & m1
-        return products
+    def products(self, pads: Words, bits: Words, corrections: Words) -> Words:
+        """The client's share of the products, from a word (bit_rows, 64 words) of its pads and its bits."""
+        of_g, of_p, start = [], [], 0
+        for width, rows in self._cut():
+            own = bits[rows]
+            g, p = np.split(slice_bits(np.bitwise_xor.reduce(pads[rows]), 2 << width), 2)
+            of_g.append(_picked(g, own))
+            if width > 1:
+                end = start + 2**width - 1
+                p[1:] ^= corrections[start:end]
+                of_p.append(_picked(p, own))
+                start = end
+        return np.concatenate(of_g + of_p)
 
-    def _summed(self, pads: Words) -> Words:
-        """Shares of the masks' parts of g and p of the pairs, then of g of the single bits."""
-        (high, low, both, alone), (high_p, low_p, _, _) = self._parts(pads[0]), self._parts(pads[1])
-        return np.concatenate([high ^ low ^ both, high_p ^ low_p, alone])
+    def _cut(self) -> list[tuple[int, slice]]:
+        """Width and rows of bits of every digit, and of the top one."""
+        widths = (*self.widths, 1)
+        ends = np.cumsum(widths).tolist()
+        return [(width, slice(end - width, end)) for width, end in zip(widths, ends, strict=True)]
 
-    def _parts(self, rows: Words) -> tuple[Words, Words, Words, Words]:
-        pairs = self._pairs
-        return rows[:pairs], rows[pairs : 2 * pairs], rows[2 * pairs : 3 * pairs], rows[3 * pairs :]
+    @staticmethod
+    def _stacked(parts: list[Words], words: int) -> Words:
+        return np.concatenate([np.empty((0, words), np.uint64), *parts])
+
+
+def _positions(values: NDArray[np.int64], width: int) -> np.uint64:
+    """The bits of a pad that belong to these digits of the client's: those for g are below those for p."""
+    return np.uint64(sum((1 << int(c)) | (1 << (int(c) + 2**width)) for c in values))
+
+
+def _picked(table: Words, bits: Words) -> Words:
+    """The row of the table whose number is in the bits; no address depends on them."""
+    for bit in bits[::-1]:
+        low, high = np.split(table, 2)
+        table = low ^ ((low ^ high) & bit)
+    return table
 
 
 @lru_cache
-def digits_of(w: int, f: int, top: int) -> Digits:
-    return Digits(w, f, top)
+def digits_of(w: int, f: int, top: int, arity: int) -> Digits:
+    return Digits(w, f, top, arity)

@@ -3,8 +3,8 @@
 With x = x_s + x_c mod 2^w signed and x_c known to the client beforehand, the parties end with shares of
 max(x, 0) >> f mod 2^k, the client's being a mask r' of its choice:
 
-    server -> client   head                masked terms of the w bits of x_s (digits.py); z = (x_s >> f) - alpha
-    both               openings            of each level of the carry tree: masked p, g, p of its nodes
+    server -> client   head                masked codes of the digits of x_s (digits.py); z = (x_s >> f) - alpha
+    both               openings            of each level of the carry tree: masked p, g, p, g, p of its nodes
     both               the last opening    d xor delta, c_f xor b1, wrap xor b2
     client -> server   tail                y_c - r'
 
@@ -31,6 +31,8 @@ from sphynx.core.digits import Digits, digits_of
 Words = NDArray[np.uint64]
 
 _WORD_BYTES = 8
+RELU_ARITY, TRUNCATION_ARITY = 3, 2  # how many a node of their carry trees joins, at most
+THREE_CORRECTIONS = (3, 2)  # planes that either party sends offline for a node of three, first and then
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class ReluShape:
 
     @property
     def digits(self) -> Digits:
-        return digits_of(self.w, self.f, self.w - 1)
+        return digits_of(self.w, self.f, self.w - 1, RELU_ARITY)
 
     @property
     def gadget(self) -> _native.GmwGadget:
@@ -110,7 +112,7 @@ def turns(openings: int) -> int:
 def online_messages(shape: ReluShape) -> OnlineMessages:
     plane_bytes = _WORD_BYTES * shape.words
     return OnlineMessages(
-        leaves=shape.digits.term_rows * plane_bytes,
+        leaves=shape.digits.code_rows * plane_bytes,
         levels=tuple(rows * plane_bytes for rows in shape.digits.opened_rows),
         results=3 * plane_bytes,
         ring_elements=(shape.count * shape.k + 7) // 8,
@@ -121,14 +123,16 @@ def online_messages(shape: ReluShape) -> OnlineMessages:
 class Material:
     """One party's correlated randomness for a batch, used once. Planes are XOR-shared.
 
-    leaf_products  of the masks of the leaves with the client's bits (digits.py)
-    node_masks     (5, inner, words)  a, b, c, ab, ac of every inner node
+    leaf_products  what the masks of the codes add to the leaves (digits.py)
+    pair_masks     (5, pairs, words)  a, b, c, ab, ac of every node that joins two
+    three_masks    (13, threes, words)  a to e and their products, of every node that joins three
     bits           (3, words)         masks of the results: delta, b1, b2
     arithmetic     (6, count)         additive mod 2^k: delta, b1, b2, delta b1, delta b2 and
                                       delta (alpha + (x_c >> f))
     """
 
     leaf_products: Words
-    node_masks: Words
+    pair_masks: Words
+    three_masks: Words
     bits: Words
     arithmetic: Words

@@ -28,7 +28,7 @@ from sphynx.protocol.linear_plan import plan_program
 
 PROCESS_BYTES = 55 << 20  # the interpreter and its libraries, measured: docs/growth.md
 LEDGER_BYTES = 500  # of a bundle's row and its places in the indices
-GMW_BYTES_PER_OT = {"server": 1.00, "client": 0.83}  # of what a bundle keeps, with 26 bits truncated by 13
+GMW_BYTES_PER_OT = {"server": 1.57, "client": 1.18}  # of what a bundle keeps, with 26 bits truncated by 13
 KEPT_BYTE_S = 1.5e-9  # of a bundle: hashed and written, deleted; measured with garbled ones of 84 MB
 LABEL_BYTES = 16
 HERE = Link(0.0, math.inf, "loopback")

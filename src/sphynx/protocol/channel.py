@@ -27,7 +27,7 @@ from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.cost.link import Link
 from sphynx.protocol.transport import MAX_PENDING_BYTES, Buffer, SocketStream
 
-WIRE_VERSION = 5
+WIRE_VERSION = 6
 HEADER_BYTES = 8
 MAX_REASON_BYTES = 512
 GIVE_UP_LINGER_S = 1.0  # how long the peer has to read the reason before the connection is closed under it

@@ -2,16 +2,16 @@
 
 Two OT sessions: in `down` the server is the OT sender, in `up` the client is. Messages:
 
-    client -> server   request     down extensions: leaves (choices: terms of x_c), nodes (random choices)
-    server -> client   answer      up extension: nodes; corrections of (1)
-    client -> server   conversion  down extension for five bits to be made additive, the correction of (4)
-    server -> client   finish      corrections of those five products
+    client -> server   request     down extensions: leaves (choices: the bits of x_c), nodes (random choices)
+    server -> client   answer      up extension: nodes; corrections of (1), the first ones of (2)
+    client -> server   conversion  down extension for five bits to be made additive; corrections of (2) and (4)
+    server -> client   finish      the last corrections of (2); corrections of those five products
 
-What each OT yields, about 3 w / 2 + 2 (inner + 1) + 5 of them per ReLU:
+What each OT yields, w for leaves, 2 for each node of two and for delta, 4 for each node of three, and 5 per ReLU:
     (1) leaf: the pads' bits give the server random masks and both parties shares of their products (digits.py).
-    (2) node: choice a_c against random (b_s, c_s) in `down`, a_s against random (b_c, c_c) in `up`; with the
-        local a_s b_s and a_c b_c that is a shared triple (a; b, c; ab, ac). One node more than the tree has
-        serves as (delta; b1, b2; delta b1, delta b2).
+    (2) node: of two, choice a_c against random (b_s, c_s) in `down`, a_s against random (b_c, c_c) in `up`; with the
+        local a_s b_s and a_c b_c that is a shared triple (a; b, c; ab, ac). One such node more than the tree has
+        serves as (delta; b1, b2; delta b1, delta b2). Of three: three_masks.py.
     (3) bit v = v_s + v_c - 2 v_s v_c for v = delta, b1, b2, delta b1, delta b2: one bit-by-ring product each.
     (4) delta (alpha + X), X = x_c >> f: the high words of the delta node's pads. In `down` their difference u
         is random and defines alpha = (1 - 2 delta_s) u; in `up` the client corrects for (1 - 2 delta_c) X.
@@ -21,6 +21,7 @@ Semi-honest. Every value sent is masked by a fresh pad: a view is uniform but fo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,7 @@ from sphynx.core.bits import pack_ring, unpack_ring
 from sphynx.core.digits import Digits
 from sphynx.errors import SphynxError
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER
+from sphynx.protocol.three_masks import A_BITS, C_BITS, FIRST_ROWS, SECOND_ROWS, ThreeMasks
 from sphynx.protocol.transport import Buffer
 
 Words = NDArray[np.uint64]
@@ -41,7 +43,7 @@ _BLOCK_BYTES = 16
 
 @dataclass(frozen=True, repr=False)
 class ServerMaterial:
-    """All that sphynx.core.gmw.ReluServer needs beside the shape and x_s."""
+    """All that the server of a gadget needs beside x_s."""
 
     shares: gmw.Material
     leaf_masks: Words
@@ -67,27 +69,50 @@ def offline_messages(shape: gmw.ReluShape) -> MessageBytes:
 
 
 class _Batch:
-    """Sizes of one batch. OTs are counted in rows of whole words, so that their bits are planes."""
+    """Sizes of one batch. OTs are counted in rows of whole words, so that their bits are planes. Those of nodes are in
+    the order: of three, chosen by a; of three, chosen by c; of two; delta."""
 
     def __init__(self, shape: gmw.ReluShape) -> None:
         self.shape = shape
         self.row = 64 * shape.words
         self.digits = shape.digits
-        self.nodes = self.digits.tree.inner_count + 1
-        self.leaf_ots, self.node_ots = self.digits.term_rows * self.row, self.nodes * self.row
+        self.threes = self.digits.tree.three_count
+        self.node_rows = 2 * self.threes + self.digits.tree.pair_count + 1
+        self.leaf_ots, self.node_ots = self.digits.bit_rows * self.row, self.node_rows * self.row
         self.conversion_ots = CONVERTED_BITS * self.row
         leaf, conversion = (_extension_blocks(n, random=False) for n in (self.leaf_ots, self.conversion_ots))
         node = _extension_blocks(self.node_ots, random=True)
         self.leaf_blocks, self.node_blocks, self.conversion_blocks = leaf, node, conversion
         self.sizes = MessageBytes(
             request=_BLOCK_BYTES * (leaf + node),
-            answer=_BLOCK_BYTES * node + self.digits.correction_rows * self.row // 8,
-            conversion=_BLOCK_BYTES * conversion + self.packed_bytes(shape.count),
-            corrections=self.packed_bytes(self.conversion_ots),
+            answer=_BLOCK_BYTES * node + self.plane_bytes(self.digits.correction_rows + FIRST_ROWS * self.threes),
+            conversion=_BLOCK_BYTES * conversion
+            + self.plane_bytes((FIRST_ROWS + SECOND_ROWS) * self.threes)
+            + self.packed_bytes(shape.count),
+            corrections=self.plane_bytes(SECOND_ROWS * self.threes) + self.packed_bytes(self.conversion_ots),
         )
 
-    def planes(self, pads: Words, width: int) -> Words:
-        return pad_planes(pads, width, self.shape.words)
+    def pairs(self, pads: Words) -> Words:
+        """(2, nodes of two and delta, words): the bits of their pads that serve."""
+        return pad_planes(pads[2 * self.threes * self.row :], 2, self.shape.words)
+
+    def of_threes(self, pads: Words) -> Words:
+        """(8, nodes of three, words), likewise."""
+        (by_a, by_c), words = np.split(pads[: 2 * self.threes * self.row], 2), self.shape.words
+        return np.concatenate([pad_planes(by_a, A_BITS, words), pad_planes(by_c, C_BITS, words)])
+
+    def taken(self, message: Buffer, start: int, *shapes: tuple[int, ...]) -> tuple[list[Words], int]:
+        """Planes of these shapes, (*shape, words) each, of a message that was cut; and where they end."""
+        parts = []
+        for shape in shapes:
+            planes = math.prod(shape)
+            found = np.frombuffer(message, np.uint64, planes * self.shape.words, start)
+            parts.append(found.reshape(*shape, self.shape.words))
+            start += self.plane_bytes(planes)
+        return parts, start
+
+    def plane_bytes(self, rows: int) -> int:
+        return rows * self.row // 8
 
     def last_row_words(self, pads: Words) -> Words:
         """The high words of the delta node's pads, one for each ReLU."""
@@ -124,9 +149,14 @@ def pad_planes(pads: Words, width: int, words: int) -> Words:
     return ot.pad_planes(pads, width).reshape(width, -1, words)
 
 
-def leaf_masks(digits: Digits, pads: ot.PadPair, words: int) -> tuple[Words, Words, Words]:
+def leaf_pads(digits: Digits, pads: Words) -> Words:
+    """(bit_rows, OTs of a row): the words of the pads that leaves take their bits from."""
+    return pads[:, 0].reshape(digits.bit_rows, -1)
+
+
+def leaf_masks(digits: Digits, pads: ot.PadPair) -> tuple[Words, Words, Words]:
     """The server's masks, share of the products, and corrections, as `Digits.masks`."""
-    return digits.masks(pad_planes(pads.zeros, 2, words), pad_planes(pads.ones, 2, words))
+    return digits.masks(leaf_pads(digits, pads.zeros), leaf_pads(digits, pads.ones))
 
 
 def node_masks(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
@@ -134,10 +164,21 @@ def node_masks(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
     return np.concatenate([a[None], offsets, (a & offsets) ^ sent ^ received])
 
 
-def _material(batch: _Batch, leaf_products: Words, triple: Words, arithmetic: Words) -> gmw.Material:
+def _nodes(batch: _Batch, choices: Words, sent: ot.PadPair, received: Words) -> tuple[Words, ThreeMasks]:
+    """The masks of nodes of two and of delta; those of three, which need corrections."""
+    own = choices.reshape(batch.node_rows, batch.shape.words)
+    zeros, ones = batch.pairs(sent.zeros), batch.pairs(sent.ones)
+    triple = node_masks(own[2 * batch.threes :], zeros ^ ones, zeros, batch.pairs(received))
+    a, c = np.split(own[: 2 * batch.threes], 2)
+    zeros, ones = batch.of_threes(sent.zeros), batch.of_threes(sent.ones)
+    return triple, ThreeMasks(a, c, zeros, zeros ^ ones, batch.of_threes(received))
+
+
+def _material(batch: _Batch, leaf_products: Words, triple: Words, threes: Words, arithmetic: Words) -> gmw.Material:
     return gmw.Material(
         leaf_products,
         np.ascontiguousarray(triple[:, :-1]),
+        threes,
         np.ascontiguousarray(triple[:3, -1]),
         arithmetic & batch.shape.ring_mask,
     )
@@ -154,21 +195,17 @@ class GmwOfflineServer:
         batch, down = self._batch, self._down
         leaf_message, node_message = batch.cut(request, self.sizes.request, batch.leaf_blocks, batch.node_blocks)
         leaf_pads = down.pads(down.correlated(leaf_message, batch.leaf_ots, random_choices=False))
-        self._leaf_masks, self._leaf_products, leaf_corrections = leaf_masks(batch.digits, leaf_pads, batch.shape.words)
+        self._leaf_masks, self._leaf_products, leaf_corrections = leaf_masks(batch.digits, leaf_pads)
 
         node_pads = down.pads(down.correlated(node_message, batch.node_ots, random_choices=True))
-        sent = batch.planes(node_pads.zeros, 2)
-        offsets = sent ^ batch.planes(node_pads.ones, 2)
         self._alpha_pads = (batch.last_row_words(node_pads.zeros), batch.last_row_words(node_pads.ones))
-
         message, choices, t = self._up.correlated_random(batch.node_ots)
         pads = self._up.pads(t)
-        a = choices.reshape(batch.nodes, batch.shape.words)
-        self._triple = node_masks(a, offsets, sent, batch.planes(pads, 2))
+        self._triple, self._threes = _nodes(batch, choices, node_pads, pads)
         self._x_pads = batch.last_row_words(pads)
-        return [message.data, leaf_corrections.tobytes()]
+        return [message.data, leaf_corrections.tobytes(), self._threes.first_corrections.tobytes()]
 
-    def finish(self, conversion: Buffer) -> tuple[Buffer, ServerMaterial]:
+    def finish(self, conversion: Buffer) -> tuple[list[Buffer], ServerMaterial]:
         """(message to the client, the server's material)."""
         batch, shape = self._batch, self._batch.shape
         (request,) = batch.cut(conversion, self.sizes.conversion, batch.conversion_blocks)
@@ -183,12 +220,17 @@ class GmwOfflineServer:
         zeros, ones = self._alpha_pads
         alpha = (sign * (ones - zeros)) & shape.ring_mask
         # delta_s X' for the client's X' = (1 - 2 delta_c) X: a pad, corrected where delta_s is 1
-        packed = np.frombuffer(conversion, np.uint8, offset=_BLOCK_BYTES * batch.conversion_blocks)
+        shapes = ((FIRST_ROWS, batch.threes), (SECOND_ROWS, batch.threes))
+        (first, second), end = batch.taken(conversion, _BLOCK_BYTES * batch.conversion_blocks, *shapes)
+        self._threes.hear_first(first)
+        packed = np.frombuffer(conversion, np.uint8, offset=end)
         correction = unpack_ring(packed, shape.k, shape.count)
         delta_v = delta * alpha - zeros + self._x_pads + delta * correction
         arithmetic = np.concatenate([converted, delta_v[None]])
-        shares = _material(batch, self._leaf_products, self._triple, arithmetic)
-        return corrections.data, ServerMaterial(shares, self._leaf_masks, alpha)
+        threes = self._threes.masks(second)
+        shares = _material(batch, self._leaf_products, self._triple, threes, arithmetic)
+        message: list[Buffer] = [self._threes.second_corrections.tobytes(), corrections.data]
+        return message, ServerMaterial(shares, self._leaf_masks, alpha)
 
 
 class GmwOfflineClient:
@@ -197,29 +239,27 @@ class GmwOfflineClient:
     def __init__(self, shape: gmw.ReluShape, down: ot.OtReceiver, up: ot.OtSender, x_c: Words) -> None:
         self._batch, self._down, self._up = _Batch(shape), down, up
         self.sizes = self._batch.sizes
-        self._terms = self._batch.digits.terms(x_c)
+        self._own = self._batch.digits.bits(x_c)
         self._truncated = (x_c & np.uint64(2**shape.w - 1)) >> np.uint64(shape.f)
 
     def request(self) -> list[Buffer]:
         batch, down = self._batch, self._down
-        leaf_message, t = down.correlated(self._terms.reshape(-1), batch.leaf_ots)
-        self._leaf_pads = batch.planes(down.pads(t), 2)
-        node_message, choices, t = down.correlated_random(batch.node_ots)
-        pads = down.pads(t)
-        self._a = choices.reshape(batch.nodes, batch.shape.words)
-        self._received = batch.planes(pads, 2)
-        self._alpha_pads = batch.last_row_words(pads)
+        leaf_message, t = down.correlated(self._own.reshape(-1), batch.leaf_ots)
+        self._leaf_pads = np.ascontiguousarray(leaf_pads(batch.digits, down.pads(t)))
+        node_message, self._choices, t = down.correlated_random(batch.node_ots)
+        self._received = down.pads(t)
+        self._alpha_pads = batch.last_row_words(self._received)
         return [leaf_message.data, node_message.data]
 
     def conversion(self, answer: Buffer) -> list[Buffer]:
         batch, shape = self._batch, self._batch.shape
         (message,) = batch.cut(answer, self.sizes.answer, batch.node_blocks)
-        corrections = np.frombuffer(answer, np.uint64, offset=_BLOCK_BYTES * batch.node_blocks)
-        self._leaf_products = batch.digits.products(self._leaf_pads, self._terms, corrections.reshape(-1, shape.words))
+        shapes = ((batch.digits.correction_rows,), (FIRST_ROWS, batch.threes))
+        (corrections, first), _ = batch.taken(answer, _BLOCK_BYTES * batch.node_blocks, *shapes)
+        self._leaf_products = batch.digits.products(self._leaf_pads, self._own, corrections)
         pads = self._up.pads(self._up.correlated(message, batch.node_ots, random_choices=True))
-        sent = batch.planes(pads.zeros, 2)
-        offsets = sent ^ batch.planes(pads.ones, 2)
-        self._triple = node_masks(self._a, offsets, sent, self._received)
+        self._triple, self._threes = _nodes(batch, self._choices, pads, self._received)
+        self._threes.hear_first(first)
 
         sign = np.uint64(1) - np.uint64(2) * batch.values(self._triple[0, -1])
         zeros, ones = batch.last_row_words(pads.zeros), batch.last_row_words(pads.ones)
@@ -229,15 +269,23 @@ class GmwOfflineClient:
         self._bits = np.ascontiguousarray(self._triple[:, -1]).reshape(-1)
         request, t = self._down.correlated(self._bits, batch.conversion_ots)
         self._conversion_pads = self._down.pads(t)
-        return [request.data, pack_ring(correction & shape.ring_mask, shape.k).data]
+        return [
+            request.data,
+            self._threes.first_corrections.tobytes(),
+            self._threes.second_corrections.tobytes(),
+            pack_ring(correction & shape.ring_mask, shape.k).data,
+        ]
 
     def finish(self, corrections: Buffer) -> gmw.Material:
         batch, shape = self._batch, self._batch.shape
         batch.cut(corrections, self.sizes.corrections)
-        products = ot.receive_products(self._conversion_pads, self._bits, np.frombuffer(corrections, np.uint8), shape.k)
+        (second,), end = batch.taken(corrections, 0, (SECOND_ROWS, batch.threes))
+        packed = np.frombuffer(corrections, np.uint8, offset=end)
+        products = ot.receive_products(self._conversion_pads, self._bits, packed, shape.k)
         own = np.unpackbits(self._bits.view(np.uint8), bitorder="little").astype(np.uint64)
         converted = (own - np.uint64(2) * products).reshape(CONVERTED_BITS, -1)[:, : shape.count]
         delta = batch.values(self._triple[0, -1])
         delta_v = delta * self._truncated + self._alpha_pads + self._x_share
         arithmetic = np.concatenate([converted, delta_v[None]])
-        return _material(batch, self._leaf_products, self._triple, arithmetic)
+        threes = self._threes.masks(second)
+        return _material(batch, self._leaf_products, self._triple, threes, arithmetic)

@@ -1,4 +1,4 @@
-"""ReLU layers by bit-sliced GMW: few bytes, 6 messages a layer for 10 to 32 bits. Semi-honest.
+"""ReLU layers by bit-sliced GMW: few bytes, 4 messages a layer for 6 to 34 bits. Semi-honest.
 
 Offline, the four messages of gmw_material.py; each is sent for all layers before the next is waited for, so that
 both parties compute at the same time and rounds do not grow with layers. Online, the messages of sphynx.core.gmw, by
@@ -29,7 +29,7 @@ class GmwReluServer:
         for name, batch in batches:
             with channel.section("offline", name):
                 corrections, material = batch.finish(channel.receive(batch.sizes.conversion))
-                channel.send(corrections)
+                channel.send(*corrections)
             materials.append(_arrays(material.shares) | {"leaf_masks": material.leaf_masks, "alpha": material.alpha})
         return materials
 
@@ -82,9 +82,4 @@ class GmwReluClient:
 
 
 def _arrays(material: gmw.Material) -> Arrays:
-    return {
-        "leaf_products": material.leaf_products,
-        "node_masks": material.node_masks,
-        "bits": material.bits,
-        "arithmetic": material.arithmetic,
-    }
+    return dict(vars(material))

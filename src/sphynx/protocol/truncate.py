@@ -7,9 +7,9 @@ With x_s, x_c read as w-bit integers, c the carry into bit f and wrap = msb_s or
 Only the low f bits and the top bit of the shares enter the carry tree, so this is the tree of a ReLU on f + 1 bits.
 The client's share of x is known before the inference; its share of the result is a mask of its choice.
 
-    offline  client -> server   request   OT extensions: leaves (choices: terms of x_c); nodes, b1, b2 (random choices)
+    offline  client -> server   request   OT extensions: leaves (choices: bits of x_c); nodes, b1, b2 (random choices)
              server -> client   answer    OT extension: nodes; corrections of leaves and of two bit-by-ring products
-    online   server -> client   masked terms of f + 1 bits (sphynx.core.digits)
+    online   server -> client   masked codes of the digits of f + 1 bits (sphynx.core.digits)
              both, by turns     masked p, g, p of each level of the tree; c xor b1, wrap xor b2
              client -> server   y_c less the new mask
 
@@ -25,9 +25,9 @@ import numpy as np
 from sphynx.core import _native, ot
 from sphynx.core.bits import plane_words
 from sphynx.core.digits import Digits, digits_of
-from sphynx.core.gmw import planned_gadget
+from sphynx.core.gmw import TRUNCATION_ARITY, planned_gadget
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.gmw_material import leaf_masks, node_masks, pad_planes
+from sphynx.protocol.gmw_material import leaf_masks, leaf_pads, node_masks, pad_planes
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
@@ -58,8 +58,8 @@ class Truncation:
 
     @property
     def digits(self) -> Digits:
-        """Of the low f bits, and the top bit of the share."""
-        return digits_of(self.f + 1, 0, self.w - 1)
+        """Of the low f bits, and the top bit of the share. In a tree of pairs: masks of more take four messages."""
+        return digits_of(self.f + 1, 0, self.w - 1, TRUNCATION_ARITY)
 
     @property
     def gadget(self) -> _native.GmwGadget:
@@ -67,7 +67,7 @@ class Truncation:
 
     @property
     def leaf_ots(self) -> int:
-        return self.digits.term_rows * self.row
+        return self.digits.bit_rows * self.row
 
     @property
     def leaf_correction_bytes(self) -> int:
@@ -75,7 +75,7 @@ class Truncation:
 
     @property
     def node_ots(self) -> int:
-        return self.digits.tree.inner_count * self.row
+        return self.digits.tree.pair_count * self.row
 
     @property
     def bit_ots(self) -> int:
@@ -106,8 +106,8 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
     """(message to the client, the server's material)."""
     leaf_blocks, node_blocks, _ = plan.blocks
     message = np.frombuffer(request, np.uint64).reshape(leaf_blocks + node_blocks, 2)
-    leaf_pads = ots.down.pads(ots.down.correlated(message[:leaf_blocks], plan.leaf_ots, random_choices=False))
-    masks_of_leaves, leaf_products, leaf_corrections = leaf_masks(plan.digits, leaf_pads, plan.words)
+    pads_of_leaves = ots.down.pads(ots.down.correlated(message[:leaf_blocks], plan.leaf_ots, random_choices=False))
+    masks_of_leaves, leaf_products, leaf_corrections = leaf_masks(plan.digits, pads_of_leaves)
     count = plan.node_ots + plan.bit_ots
     pads = ots.down.pads(ots.down.correlated(message[leaf_blocks:], count, random_choices=True))
 
@@ -133,9 +133,9 @@ class TruncationRequest:
 
     def __init__(self, plan: Truncation, ots: ClientOts, x_c: Words) -> None:
         self._plan, self._ots = plan, ots
-        self._terms = plan.digits.terms(x_c)
-        leaf_message, t = ots.down.correlated(self._terms.reshape(-1), plan.leaf_ots)
-        self._leaf_pads = plan.planes(ots.down.pads(t), 2)
+        self._own = plan.digits.bits(x_c)
+        leaf_message, t = ots.down.correlated(self._own.reshape(-1), plan.leaf_ots)
+        self._leaf_pads = np.ascontiguousarray(leaf_pads(plan.digits, ots.down.pads(t)))
         node_message, self._choices, t = ots.down.correlated_random(plan.node_ots + plan.bit_ots)
         self._pads = ots.down.pads(t)
         self.message: list[Buffer] = [leaf_message.data, node_message.data]
@@ -146,7 +146,7 @@ class TruncationRequest:
         bits = self._choices[node_words:]
         leaf_start = _BLOCK_BYTES * up_blocks
         leaf_corrections = np.frombuffer(answer, np.uint64, plan.leaf_correction_bytes // _WORD_BYTES, leaf_start)
-        leaf_products = plan.digits.products(self._leaf_pads, self._terms, leaf_corrections.reshape(-1, plan.words))
+        leaf_products = plan.digits.products(self._leaf_pads, self._own, leaf_corrections.reshape(-1, plan.words))
         packed = np.frombuffer(answer, np.uint8, offset=leaf_start + plan.leaf_correction_bytes)
         products = ot.receive_products(self._pads[plan.node_ots :], bits, packed, plan.k)
         pads = ot.PadPair(np.empty((0, 2), np.uint64), np.empty((0, 2), np.uint64))
@@ -172,7 +172,8 @@ def truncate_client(channel: Channel, plan: Truncation, material: Arrays, x: Wor
 def _material(plan: Truncation, leaf_products: Words, masks: Words, bits: Words, converted: Words) -> Arrays:
     return {
         "leaf_products": leaf_products,
-        "node_masks": masks,
+        "pair_masks": masks,
+        "three_masks": np.empty((0, plan.words), np.uint64),
         "bits": bits.reshape(_BITS, -1),
         "arithmetic": np.ascontiguousarray(converted.reshape(_BITS, -1)[:, : plan.count]),
     }

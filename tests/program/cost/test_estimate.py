@@ -24,7 +24,7 @@ CELLS = Genotype(cell("conv3 0, skip 1"), cell("skip 0, conv3 1"))
 FREE = Link(0.0, float("inf"), "free")
 
 
-@pytest.mark.parametrize(("backend", "relu_messages"), [("gc", 2), ("gmw", 6)])
+@pytest.mark.parametrize(("backend", "relu_messages"), [("gc", 2), ("gmw", 4)])
 def test_messages_cost_half_round_trips_and_their_host(backend: Backend, relu_messages: int) -> None:
     program = small_program()
     square = square_cost(12, 36, 9, 4)

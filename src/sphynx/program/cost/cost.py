@@ -15,8 +15,10 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 from sphynx.core import rlwe
+from sphynx.core.bits import plane_words
 from sphynx.core.conv_shape import ConvShape
-from sphynx.core.gmw import ReluShape, online_messages, turns
+from sphynx.core.digits import digits_of
+from sphynx.core.gmw import THREE_CORRECTIONS, TRUNCATION_ARITY, ReluShape, online_messages, turns
 from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.core.packing_plan import plan_convolutions
 from sphynx.program.ir import Gate, Linear, Program, Relu, Square, Term
@@ -144,8 +146,9 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
     ands = (w - 1) + (w - 1 - f) + (k - 1)
     shape = ReluShape(w, k, f, relus)
     digits, row = shape.digits, PLANE_BITS * shape.words
-    nodes = digits.tree.inner_count + 1
-    corrections = packed_bytes(row * GMW_CONVERTED_BITS, k) + digits.correction_rows * row // 8
+    nodes, threes = digits.tree.pair_count + 1 + 2 * digits.tree.three_count, digits.tree.three_count
+    of_threes = sum(THREE_CORRECTIONS) * threes * row // 8
+    corrections = packed_bytes(row * GMW_CONVERTED_BITS, k) + digits.correction_rows * row // 8 + of_threes
     return LayerCost(
         relus=relus,
         relu_layers=1,
@@ -154,9 +157,9 @@ def relu_cost(relus: int, w: int, k: int, f: int) -> LayerCost:
         gc_ots=relus * (w + k),
         gc_online_bytes=relus * w * LABEL_BYTES + row * k // 8,
         gc_messages=GC_MESSAGES,
-        gmw_ots=row * (digits.term_rows + 2 * nodes + GMW_CONVERTED_BITS),
+        gmw_ots=row * (digits.bit_rows + 2 * nodes + GMW_CONVERTED_BITS),
         gmw_down_ots=row * nodes,
-        gmw_offline_ring_bytes=corrections + packed_bytes(relus, k),
+        gmw_offline_ring_bytes=corrections + of_threes + packed_bytes(relus, k),
         gmw_correction_bytes=corrections,
         gmw_online_bytes=online_messages(shape).online_bytes,
         gmw_messages=online_messages(shape).messages,
@@ -178,17 +181,16 @@ def square_cost(squares: int, k: int, before: int, after: int) -> LayerCost:
 
 
 def truncation_cost(count: int, k: int, f: int) -> LayerCost:
-    shape = ReluShape(f + 1, k, 0, count)
-    digits, messages, row = shape.digits, online_messages(shape), PLANE_BITS * shape.words
-    nodes, plane_bytes = digits.tree.inner_count, row // 8
-    opened_bytes = messages.leaves + 2 * sum(messages.levels) + 2 * TRUNCATION_BITS * plane_bytes
+    digits, row = digits_of(f + 1, 0, f, TRUNCATION_ARITY), PLANE_BITS * plane_words(count)
+    nodes, plane_bytes = digits.tree.pair_count, row // 8
+    opened_rows = digits.code_rows + 2 * sum(digits.opened_rows) + 2 * TRUNCATION_BITS
     return LayerCost(
         truncations=count,
-        truncation_ots=row * (digits.term_rows + 2 * nodes + TRUNCATION_BITS),
+        truncation_ots=row * (digits.bit_rows + 2 * nodes + TRUNCATION_BITS),
         truncation_down_ots=row * nodes,
         truncation_correction_bytes=packed_bytes(row * TRUNCATION_BITS, k) + digits.correction_rows * plane_bytes,
-        truncation_online_bytes=opened_bytes + packed_bytes(count, k),
-        truncation_messages=2 * turns(len(messages.levels) + 1),
+        truncation_online_bytes=opened_rows * plane_bytes + packed_bytes(count, k),
+        truncation_messages=2 * turns(len(digits.opened_rows) + 1),
     )
 
 

@@ -85,12 +85,13 @@ class Rates:
 
 # Measured: a 2-core Neoverse-N1 at 2.5 GHz with nothing else to do, medians of five runs of
 # `sphynx estimate sphynx-cifar100-25k --recalibrate --json`; spreads are below 8 %, of gc's offline work 15 %. Messages
-# were timed while the other party sent one as well.
+# were timed while the other party sent one as well. GMW's are from when it had half as many OTs again, times 1.12
+# offline and 1.5 online for each: what three such runs of both made on two x86-64 cores, by their medians.
 REFERENCE = Rates(
     "one core of a Neoverse-N1",
     1,
     gc=ReluSeconds(97.7e-9, 19.0e-9, 0.0),
-    gmw=ReluSeconds(106e-9, 0.951e-9, 295e-6),
+    gmw=ReluSeconds(118e-9, 1.43e-9, 295e-6),
     ot_bytes=3.875,
     limb_macs_per_s=51.0e9,
     step_s=26.3e-6,
