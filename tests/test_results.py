@@ -192,6 +192,7 @@ def test_private_rows_trace_to_their_benchmarks() -> None:
 
 
 ESTIMATE_TOLERANCE = 0.25
+CHANGING_TOLERANCE = 1 / 3  # of a virtual machine whose speed changes by half within minutes
 
 
 @lru_cache
@@ -228,8 +229,8 @@ def _beside_estimates() -> Iterator[tuple[dict[str, Any], LayerTime]]:
 def test_estimates_explain_what_was_measured() -> None:
     for row, found in _beside_estimates():
         case = (row["model"], row["backend"], row["link"])
-        assert found.online_seconds == pytest.approx(row["online_s"], rel=ESTIMATE_TOLERANCE), case
-        assert found.offline_seconds == pytest.approx(row["offline_s"], rel=ESTIMATE_TOLERANCE), case
+        assert found.online_seconds == pytest.approx(row["online_s"], rel=CHANGING_TOLERANCE), case
+        assert found.offline_seconds == pytest.approx(row["offline_s"], rel=CHANGING_TOLERANCE), case
 
 
 def test_estimates_in_the_docs_are_those_of_the_kept_rates() -> None:

@@ -56,13 +56,12 @@ class Digits:
     def masks(self, zeros: Words, ones: Words) -> tuple[Words, Words, Words]:
         """The server's (masks of its codes, share of the products, corrections), from words (bit_rows, 64 words) of
         both pads of every OT."""
-        masks, of_g, of_p, corrections = [], [], [], []
+        masks, of_g, of_p, corrections = [], [], [], [np.empty((0, zeros.shape[1] // 64), np.uint64)]
         for width, rows in self._cut():
-            values = np.arange(2**width)
             pads = np.zeros(zeros.shape[1], np.uint64)
-            for bit, row in enumerate(range(rows.start, rows.stop)):
-                chosen = _positions(values[values >> bit & 1 == 1], width)
-                pads ^= (zeros[row] & ~chosen) ^ (ones[row] & chosen)
+            for bit, (zero, one) in enumerate(zip(zeros[rows], ones[rows], strict=True)):
+                chosen = _places(bit, width)
+                pads ^= (zero & ~chosen) ^ (one & chosen)
             g, p = np.split(slice_bits(pads, 2 << width), 2)
             masks.append((g[1:] ^ g[:-1])[::-1])
             of_g.append(g[:1])
@@ -70,7 +69,7 @@ class Digits:
                 p ^= g ^ np.roll(g, -1, axis=0)
                 of_p.append(p[:1])
                 corrections.append(p[1:] ^ p[:1])
-        return np.concatenate(masks), np.concatenate(of_g + of_p), self._stacked(corrections, zeros.shape[1] // 64)
+        return np.concatenate(masks), np.concatenate(of_g + of_p), np.concatenate(corrections)
 
     def products(self, pads: Words, bits: Words, corrections: Words) -> Words:
         """The client's share of the products, from a word (bit_rows, 64 words) of its pads and its bits."""
@@ -92,14 +91,11 @@ class Digits:
         ends = np.cumsum(widths).tolist()
         return [(width, slice(end - width, end)) for width, end in zip(widths, ends, strict=True)]
 
-    @staticmethod
-    def _stacked(parts: list[Words], words: int) -> Words:
-        return np.concatenate([np.empty((0, words), np.uint64), *parts])
 
-
-def _positions(values: NDArray[np.int64], width: int) -> np.uint64:
-    """The bits of a pad that belong to these digits of the client's: those for g are below those for p."""
-    return np.uint64(sum((1 << int(c)) | (1 << (int(c) + 2**width)) for c in values))
+def _places(bit: int, width: int) -> np.uint64:
+    """In a pad, of all digits of the client's that have this bit: those for g are below those for p."""
+    having = sum(1 << c for c in range(2**width) if c >> bit & 1)
+    return np.uint64(having | having << 2**width)
 
 
 def _picked(table: Words, bits: Words) -> Words:
