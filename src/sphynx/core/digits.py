@@ -40,7 +40,7 @@ class Digits:
         self.widths = tuple(self._native.widths)
         self.bit_rows = self._native.bit_rows  # of what the client chooses by: an OT each
         self.code_rows = self._native.code_rows  # of what the server sends
-        self.correction_rows = sum(2**width - 1 for width in self.widths if width > 1)
+        self.correction_rows = sum((1 << width) - 1 for width in self.widths if width > 1)
 
     @property
     def opened_rows(self) -> tuple[int, ...]:
