@@ -50,6 +50,13 @@ def test_accuracies_are_judged_in_the_papers_own_setting_only() -> None:
     assert verdict_on(experiment, every[:1] + outcomes("cifar100", {})[1:]).word == "undecided"
 
 
+def test_accuracies_are_read_as_the_papers_code_does() -> None:
+    """At the best test epoch where it was recorded; both readings are told."""
+    run = dataclasses.replace(ours(65.0), best_epoch=65.5)
+    judged = verdict_on(EXPERIMENTS["cifar100"], outcomes("cifar100", {("Sphynx", "25.6K"): (run,)}))
+    assert judged.word == "undecided" and "65.00 at the last epoch, 65.50 at the best (paper 66.13)" in judged.told
+
+
 def test_networks_that_are_equally_good_are_judged_by_their_range() -> None:
     experiment = EXPERIMENTS["channels-depth"]
     labels = [row.label for row in experiment.rows]
