@@ -159,7 +159,7 @@ def leaf_masks(digits: Digits, pads: ot.PadPair) -> tuple[Words, Words, Words]:
     return digits.masks(leaf_pads(digits, pads.zeros), leaf_pads(digits, pads.ones))
 
 
-def node_masks(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
+def pair_masks(a: Words, offsets: Words, sent: Words, received: Words) -> Words:
     """(5, nodes, words): a, b, c, ab, ac from the own offsets (b, c) and the pads of both directions."""
     return np.concatenate([a[None], offsets, (a & offsets) ^ sent ^ received])
 
@@ -168,7 +168,7 @@ def _nodes(batch: _Batch, choices: Words, sent: ot.PadPair, received: Words) -> 
     """The masks of nodes of two and of delta; those of three, which need corrections."""
     own = choices.reshape(batch.node_rows, batch.shape.words)
     zeros, ones = batch.pairs(sent.zeros), batch.pairs(sent.ones)
-    triple = node_masks(own[2 * batch.threes :], zeros ^ ones, zeros, batch.pairs(received))
+    triple = pair_masks(own[2 * batch.threes :], zeros ^ ones, zeros, batch.pairs(received))
     a, c = np.split(own[: 2 * batch.threes], 2)
     zeros, ones = batch.of_threes(sent.zeros), batch.of_threes(sent.ones)
     return triple, ThreeMasks(a, c, zeros, zeros ^ ones, batch.of_threes(received))
@@ -194,8 +194,8 @@ class GmwOfflineServer:
     def answer(self, request: Buffer) -> list[Buffer]:
         batch, down = self._batch, self._down
         leaf_message, node_message = batch.cut(request, self.sizes.request, batch.leaf_blocks, batch.node_blocks)
-        leaf_pads = down.pads(down.correlated(leaf_message, batch.leaf_ots, random_choices=False))
-        self._leaf_masks, self._leaf_products, leaf_corrections = leaf_masks(batch.digits, leaf_pads)
+        pads_of_leaves = down.pads(down.correlated(leaf_message, batch.leaf_ots, random_choices=False))
+        self._leaf_masks, self._leaf_products, leaf_corrections = leaf_masks(batch.digits, pads_of_leaves)
 
         node_pads = down.pads(down.correlated(node_message, batch.node_ots, random_choices=True))
         self._alpha_pads = (batch.last_row_words(node_pads.zeros), batch.last_row_words(node_pads.ones))

@@ -27,7 +27,7 @@ from sphynx.core.bits import plane_words
 from sphynx.core.digits import Digits, digits_of
 from sphynx.core.gmw import TRUNCATION_ARITY, planned_gadget
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.gmw_material import leaf_masks, leaf_pads, node_masks, pad_planes
+from sphynx.protocol.gmw_material import leaf_masks, leaf_pads, pad_planes, pair_masks
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
@@ -123,7 +123,7 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
     if plan.node_ots:
         extension, choices, t = ots.up.correlated_random(plan.node_ots)
         up_message, received = extension.tobytes(), ots.up.pads(t)
-    masks = node_masks(choices.reshape(offsets.shape[1:]), offsets, sent, plan.planes(received, 2))
+    masks = pair_masks(choices.reshape(offsets.shape[1:]), offsets, sent, plan.planes(received, 2))
     material = _material(plan, leaf_products, masks, bits, own - _TWO * products)
     return [up_message, leaf_corrections.tobytes(), corrections.data], material | {"leaf_masks": masks_of_leaves}
 
@@ -156,7 +156,7 @@ class TruncationRequest:
         sent = plan.planes(pads.zeros, 2)
         offsets = sent ^ plan.planes(pads.ones, 2)
         own_a = self._choices[:node_words].reshape(offsets.shape[1:])
-        masks = node_masks(own_a, offsets, sent, plan.planes(self._pads[: plan.node_ots], 2))
+        masks = pair_masks(own_a, offsets, sent, plan.planes(self._pads[: plan.node_ots], 2))
         return _material(plan, leaf_products, masks, bits, _values(bits) - _TWO * products)
 
 
