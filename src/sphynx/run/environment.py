@@ -30,7 +30,7 @@ def describe_environment(device: torch.device | str = "cpu") -> dict[str, object
         "cuda": torch.version.cuda,
         "threads": torch.get_num_threads(),
         "cores": os.cpu_count(),
-        "command": sys.argv,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],  # where it is installed concerns nobody
     }
 
 
