@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sphynx.bench.machine import best_seconds
 from sphynx.core import Prg, _native, garbling, ot
+from sphynx.core.bits import bit_values
 
 Words = NDArray[np.uint64]
 
@@ -85,7 +86,7 @@ def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender]:
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
     prg.fill_words(pairs)
     receiver = ot.OtReceiver(k, pairs, prg)
-    bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
+    bits = bit_values(delta[0])
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
     return receiver, ot.OtSender(k, delta, keys, receiver.setup)
 

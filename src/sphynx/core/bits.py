@@ -9,6 +9,8 @@ from sphynx.core import _native
 
 Words = NDArray[np.uint64]
 
+_BIT_NUMBERS = np.arange(64, dtype=np.uint64)
+
 
 def plane_words(count: int) -> int:
     """Words in a plane of `count` bits; unused high bits of the last word are zero."""
@@ -27,6 +29,12 @@ def unslice_bits(planes: Words, count: int) -> Words:
     values = np.empty(count, np.uint64)
     _native.unslice_bits(planes, planes.shape[0], values)
     return values
+
+
+def bit_values(planes: Words) -> Words:
+    """Each bit of the planes as a number, in the last axis. numpy.unpackbits reads a table at an address that depends
+    on the bits, which are secret."""
+    return ((planes[..., None] >> _BIT_NUMBERS) & np.uint64(1)).reshape(*planes.shape[:-1], -1)
 
 
 def pack_ring(values: Words, width: int) -> NDArray[np.uint8]:

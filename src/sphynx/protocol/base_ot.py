@@ -20,6 +20,7 @@ from nacl.exceptions import RuntimeError as SodiumRefusal
 from numpy.typing import NDArray
 
 from sphynx.core import Prg, random_bytes
+from sphynx.core.bits import bit_values
 from sphynx.errors import SphynxError
 
 Words = NDArray[np.uint64]
@@ -75,8 +76,7 @@ class BaseOtReceiver:
 
     def __init__(self, choices: Words, count: int, prg: Prg) -> None:
         """`choices`: packed bits, `count` of them."""
-        bits = np.unpackbits(choices.view(np.uint8), bitorder="little")[:count]
-        self._masks = (0 - bits).astype(np.uint8)  # 0 or 255 for each OT
+        self._masks = (np.uint64(0) - bit_values(choices)[:count]).astype(np.uint8)  # 0 or 255 for each OT
         self._prg = prg
 
     def answer(self, first_message: bytes) -> tuple[bytes, Words]:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.core import gmw, ot
-from sphynx.core.bits import pack_ring, unpack_ring
+from sphynx.core.bits import bit_values, pack_ring, unpack_ring
 from sphynx.core.digits import Digits
 from sphynx.errors import SphynxError
 from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER
@@ -119,8 +119,7 @@ class _Batch:
         return np.ascontiguousarray(pads[-self.row :, 1])[: self.shape.count]
 
     def values(self, plane: Words) -> Words:
-        bits = np.unpackbits(plane.view(np.uint8), bitorder="little")
-        return bits[: self.shape.count].astype(np.uint64)
+        return bit_values(plane)[: self.shape.count]
 
     def cut(self, message: Buffer, size: int, *blocks: int) -> list[Words]:
         """The block arrays at the front of a message of `size` bytes."""
@@ -211,7 +210,7 @@ class GmwOfflineServer:
         (request,) = batch.cut(conversion, self.sizes.conversion, batch.conversion_blocks)
         pads = self._down.pads(self._down.correlated(request, batch.conversion_ots, random_choices=False))
         bits = self._triple[:, -1]
-        own = np.unpackbits(np.ascontiguousarray(bits).view(np.uint8), bitorder="little").astype(np.uint64)
+        own = bit_values(np.ascontiguousarray(bits)).reshape(-1)
         corrections, products = ot.send_products(pads, own, shape.k)
         converted = (own - np.uint64(2) * products).reshape(CONVERTED_BITS, -1)[:, : shape.count]
 
@@ -282,7 +281,7 @@ class GmwOfflineClient:
         (second,), end = batch.taken(corrections, 0, (SECOND_ROWS, batch.threes))
         packed = np.frombuffer(corrections, np.uint8, offset=end)
         products = ot.receive_products(self._conversion_pads, self._bits, packed, shape.k)
-        own = np.unpackbits(self._bits.view(np.uint8), bitorder="little").astype(np.uint64)
+        own = bit_values(self._bits)
         converted = (own - np.uint64(2) * products).reshape(CONVERTED_BITS, -1)[:, : shape.count]
         delta = batch.values(self._triple[0, -1])
         delta_v = delta * self._truncated + self._alpha_pads + self._x_share

@@ -25,7 +25,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from sphynx.core import _native, garbling, ot, random_bytes
-from sphynx.core.bits import plane_words, slice_bits, unslice_bits
+from sphynx.core.bits import bit_values, pack_ring, plane_words, slice_bits, unslice_bits
 from sphynx.core.gmw import ReluShape
 from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
@@ -218,8 +218,7 @@ def _choices(shape: ReluShape, x: Words, new_mask: Words) -> Words:
     for chunk in _chunks(shape):
         planes = np.concatenate([slice_bits(x[chunk.own], shape.w), slice_bits(new_mask[chunk.own], shape.k)])
         if chunk.count % 64:  # only the last chunk: rows follow each other without padding
-            bits = np.unpackbits(planes.view(np.uint8), axis=1, bitorder="little", count=chunk.count)
-            tail = np.packbits(bits, bitorder="little")
+            tail = pack_ring(bit_values(planes)[:, : chunk.count].flatten(), 1)
             packed.view(np.uint8)[_WORD_BYTES * (chunk.client_labels.start // 64) :][: tail.size] = tail
         else:
             packed[chunk.client_labels.start // 64 : chunk.client_labels.stop // 64] = planes.reshape(-1)

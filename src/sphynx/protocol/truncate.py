@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sphynx.core import _native, ot
-from sphynx.core.bits import plane_words
+from sphynx.core.bits import bit_values, plane_words
 from sphynx.core.digits import Digits, digits_of
 from sphynx.core.gmw import TRUNCATION_ARITY, planned_gadget
 from sphynx.protocol.channel import Channel
@@ -113,7 +113,7 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
 
     bits = np.empty(plan.bit_ots // 64, np.uint64)
     ots.prg.fill_words(bits)
-    own = _values(bits)
+    own = bit_values(bits)
     bit_pads = ot.PadPair(pads.zeros[plan.node_ots :], pads.ones[plan.node_ots :])
     corrections, products = ot.send_products(bit_pads, own, plan.k)
 
@@ -157,7 +157,7 @@ class TruncationRequest:
         offsets = sent ^ plan.planes(pads.ones, 2)
         own_a = self._choices[:node_words].reshape(offsets.shape[1:])
         masks = pair_masks(own_a, offsets, sent, plan.planes(self._pads[: plan.node_ots], 2))
-        return _material(plan, leaf_products, masks, bits, _values(bits) - _TWO * products)
+        return _material(plan, leaf_products, masks, bits, bit_values(bits) - _TWO * products)
 
 
 def truncate_server(channel: Channel, plan: Truncation, material: Arrays, x: Words) -> Words:
@@ -177,8 +177,3 @@ def _material(plan: Truncation, leaf_products: Words, masks: Words, bits: Words,
         "bits": bits.reshape(_BITS, -1),
         "arithmetic": np.ascontiguousarray(converted.reshape(_BITS, -1)[:, : plan.count]),
     }
-
-
-def _values(planes: Words) -> Words:
-    """Each bit of the planes as a number, in the last axis."""
-    return np.unpackbits(planes.view(np.uint8), axis=-1, bitorder="little").astype(np.uint64)
