@@ -4,7 +4,7 @@
 //   form       message               result
 //   bits       none                  the low bits of each pad as planes: m_r = m0 xor r a for the random
 //                                    offset a = m0 xor m1, so each plane is a batch of shared products
-//                                    r * a (leaf ANDs, Boolean triples)
+//                                    r * a (masks of tree nodes, Boolean triples)
 //   chosen     x0 xor m0, x1 xor m1  the receiver has x_r, one 16-byte string of two
 //   products   m0 + x - m1           r * x for the sender's ring element x, shared additively mod 2^width
 #pragma once

@@ -23,7 +23,7 @@ from sphynx.protocol.ots import ClientOts, ServerOts
 from sphynx.protocol.relu import ReluLayer, relu_client, relu_server
 from sphynx.protocol.transport import Buffer
 
-W, K, F = 29, 32, 8  # of most layers of the networks that come with Sphynx
+W, K, F = 29, 32, 8  # near the layers of the networks that come with Sphynx: 23 to 32 bits, truncated by 9 to 17
 FEW, MANY = 2048, 8192
 
 

@@ -30,7 +30,7 @@ def check(
     ] = "",
     split: opt.SplitOption = "test",
     images: Annotated[
-        int, typer.Option("--images", min=0, help="Check this many images, drawn at random. [default: all]")
+        int, typer.Option("--images", min=0, show_default="all", help="Check this many images, drawn at random.")
     ] = 0,
     private: Annotated[
         str, typer.Option("--private", help="Also ask about each image privately, using gmw, gc or gmw,gc.")

@@ -24,7 +24,11 @@ Recalibrate = Annotated[bool, typer.Option("--recalibrate", help="Measure this m
 
 def estimate(
     compiled: Annotated[
-        str, typer.Argument(help="A folder made by `sphynx compile`, its program.json, or a model's name.")
+        str,
+        typer.Argument(
+            help="A folder made by `sphynx compile`, its program.json, a model's name; with --prices a stream's "
+            "design.json."
+        ),
     ],
     link: opt.LinkOption = "lan",
     relu: opt.ReluOption = "auto",

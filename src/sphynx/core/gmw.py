@@ -32,7 +32,7 @@ Words = NDArray[np.uint64]
 
 _WORD_BYTES = 8
 RELU_ARITY, TRUNCATION_ARITY = 3, 2  # how many a node of their carry trees joins, at most
-THREE_CORRECTIONS = (3, 2)  # planes that either party sends offline for a node of three, first and then
+THREE_CORRECTIONS = (3, 2)  # planes that either party sends offline for a node of three: at first, then again
 
 
 @dataclass(frozen=True)

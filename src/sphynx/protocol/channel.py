@@ -7,8 +7,8 @@ A frame is 8 bytes, then the payload:
     u8     kind: 0 = data, 1 = the sender gives up, the payload says why
     u32    length of the payload, little endian
 
-Both parties know the size of every data message from public shapes: no more than that is read before the header is
-checked, and of the payload nothing is used.
+Both parties know the size of every data message from public shapes: until the header is checked, no more than that is
+read and nothing of the payload is used.
 Bytes are counted with their headers, per section (phase and layer), where they are sent and received; what TLS adds
 to records is not counted. A round is counted whenever this party waits for a message after it has sent one.
 """

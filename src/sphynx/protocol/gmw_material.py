@@ -5,7 +5,7 @@ Two OT sessions: in `down` the server is the OT sender, in `up` the client is. M
     client -> server   request     down extensions: leaves (choices: the bits of x_c), nodes (random choices)
     server -> client   answer      up extension: nodes; corrections of (1), the first ones of (2)
     client -> server   conversion  down extension for five bits to be made additive; corrections of (2) and (4)
-    server -> client   finish      the last corrections of (2); corrections of those five products
+    server -> client   corrections the last corrections of (2); corrections of those five products
 
 What each OT yields, w for leaves, 2 for each node of two and for delta, 4 for each node of three, and 5 per ReLU:
     (1) leaf: the pads' bits give the server random masks and both parties shares of their products (digits.py).

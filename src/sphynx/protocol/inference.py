@@ -7,7 +7,7 @@ sphynx.program.interpret, without the server seeing the image or the client the 
     offline        mask r for pixels and   ----- Enc(r << shift) ----->
     (no image      each activation         <----- Enc(W r - s) --------  share s of each linear map
     needed)        share W r - s           <-- ReLU material: labels, -> ReLU material
-                                               triples, by OT
+                                               masks, by OT
     = a Bundle     r, W r - s, material                                  s, material
 
     online         pixels x                ---------- x - r ---------->  linear maps: W (x - r) + s + bias

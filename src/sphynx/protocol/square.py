@@ -4,7 +4,7 @@
 
 The client's share is known beforehand at every arrow: x_c, then two masks that it draws, last the new mask r'. A
 truncation by 0 is left out. Offline as in arithmetic.py. Online, each part's messages (truncate.py, cross_product.py)
-one after the other: at most 8 + ceil(log2 before) + ceil(log2 after).
+one after the other: at most 8 + L(before) + L(after), L(f) = ceil(log2(ceil(f / 4))).
 """
 
 from __future__ import annotations

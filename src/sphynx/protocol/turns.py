@@ -1,4 +1,4 @@
-"""Openings by turns: two parties open masked planes to each other, each opening needing both parties' one before.
+"""Openings by turns: two parties open masked planes to each other, each needs both parties' previous one.
 
     server   0 head         1 2         3 ...
     client            0 1         2 3         ... tail

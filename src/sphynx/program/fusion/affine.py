@@ -4,7 +4,8 @@ A `Node` is a sum of kernels over tensors plus a bias map. Applying a convolutio
 exact only where the convolution reads no padding at which a kernel's own formula, continued beyond the node's border,
 would still read pixels. What such positions add is taken away again, by kernels of single source rows and columns: with
 R and C saying that a position lies outside by its row or column, what counts is 1 - R - C + R C, so rows and columns
-are subtracted and the corners, subtracted twice, added back (axes.py). The bias map is pushed through with its borders.
+are subtracted and the corners, subtracted twice, added back (kernel_axis.py). The bias map is pushed through with its
+borders.
 
 Elements of tensors as they are stay apart as selections (selection.py) until a kernel has to be made of them.
 """
