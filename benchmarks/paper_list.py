@@ -67,7 +67,7 @@ def planned_runs() -> list[Planned]:
     """Every network once, at the first place where one of the experiments asks for it."""
     grid5, grid6 = _grid(5), _grid(6)
     listed = [
-        _darts("darts-c16-seed2-12", "darts-c16-seed2", 12, 32, seed=2),
+        _darts("darts-c16-seed2-12", "darts-c16-seed2", 12, 28, seed=2),
         _placement(5, 130),
         *grid5,
         *_rows("recycled", depth=5),
@@ -91,14 +91,16 @@ def planned_runs() -> list[Planned]:
         *(run for depth in (6, 8, 10) for name in ("recycled", "balancing", "separable") for run in _rows(name, depth)),
         *_rows("placement"),
         _tiny(),
-        _darts("darts-c5-seed2-15", "darts-c5-seed2", 15, 30, seed=2, channels=5),
+        _darts("darts-c5-seed2-15", "darts-c5-seed2", 15, 22, seed=2, channels=5),
         _short_of_found("short-darts-c5-seed2", "darts-c5-seed2", "darts-c5-seed2-15"),
-        _darts("darts-c16-seed0-15", "darts-c16-seed0", 15, 32, seed=0),
+        _darts("darts-c16-seed0-15", "darts-c16-seed0", 15, 28, seed=0),
+        _darts("darts-c5-seed2-50", "darts-c5-seed2", 50, 22, seed=2, channels=5),
+        _short_of_found("short-darts-c5-seed2-50", "darts-c5-seed2", "darts-c5-seed2-50"),
         *_rows("cifar100"),
         _by_the_paper("paper-600-d6-seed0", 6, 3.2),
         _placement(8, 220),
         *_grid(8),
-        _darts("darts-c16-seed2-50", "darts-c16-seed2", 50, 32, seed=2),
+        _darts("darts-c16-seed2-50", "darts-c16-seed2", 50, 28, seed=2),
     ]
     return _each_once(listed)
 

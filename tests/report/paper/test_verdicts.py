@@ -152,6 +152,22 @@ def test_a_run_by_the_papers_recipe_differs_in_nothing() -> None:
     assert "a teacher of another kind" in differing_settings(taught, {**config, "teacher": {"width": 64}})
 
 
+@pytest.mark.parametrize(
+    ("accuracies", "word"),
+    [((36.0, 58.0), "undecided"), ((36.0, 37.0), "not reproduced"), ((58.0, 59.0), "reproduced")],
+)
+def test_searches_of_our_own_are_judged_one_by_one(accuracies: tuple[float, ...], word: str) -> None:
+    searched, *random = EXPERIMENTS["search"].rows
+    networks = tuple(
+        dataclasses.replace(ours(accuracy), design=str(number), folders=(f"cells-{number}",))
+        for number, accuracy in enumerate(accuracies)
+    )
+    kept = [Outcome(searched, None, kept=networks), *(Outcome(row, None, kept=(ours(56.0),)) for row in random)]
+    verdict = verdict_on(EXPERIMENTS["search"], kept)
+    assert verdict.word == word and ("our searches disagree" in verdict.why) == (word == "undecided")
+    assert f"(cells-0) against random cells: {accuracies[0] - 56:+.2f} points" in verdict.why
+
+
 @pytest.mark.parametrize("smaller", [40.0, 70.0])
 def test_cells_of_our_own_search_that_lose_decide_nothing(smaller: float) -> None:
     found: Found = {("N=7", "25.6K"): (ours(60.0, "epochs 30"),), ("N=5", "25.6K"): (ours(smaller, "epochs 30"),)}

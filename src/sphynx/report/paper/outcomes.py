@@ -50,6 +50,7 @@ class Ours:
         None  # the best test epoch's accuracy, where it was recorded: the paper's code reports it
     )
     differs: tuple[str, ...] = ()  # settings of a kept result that are not the paper's
+    design: str = ""  # its fingerprint: a row of searched cells has a network for each search
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -155,6 +156,7 @@ class KeptResult:
             minutes=self.result.minutes,
             best_epoch=None if best is None else 100 * best,
             differs=differing_settings(row, self.config),
+            design=design_fingerprint(design),
         )
 
 

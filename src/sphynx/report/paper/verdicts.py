@@ -2,7 +2,8 @@
 
     pairs        one kind of network beats another: networks of equal label in two series, both trained by equal
                  settings, whatever these are. Cells drawn at random count when all that are listed were trained.
-                 Cells of our own search that stand for the paper's and lose decide nothing: a poor search's lose to any
+                 Cells of our own search that stand for the paper's and lose decide nothing: a poor search's lose to
+                 any. Searches of our own are judged one by one; where some win and others lose, nothing is decided
     flat         networks are equally good: the range of their accuracies, by equal settings
     choice       Algorithm 1 takes the best placement: its choice beside a grid in which every placement was trained by
                  equal settings. A search whose probabilities leave its choice in doubt decides nothing
@@ -79,11 +80,11 @@ def _of_pairs(outcomes: Sequence[Outcome], ahead: str) -> Verdict:
         for better in (outcome for outcome in outcomes if outcome.row.series == ahead):
             worse = [o for o in outcomes if (o.row.series, o.row.label) == (other, better.row.label)]
             sizes |= {better.row.label} if worse else set()
-            for settings, accuracy in _by_settings(_runs([better])).items():
+            for settings, found_by, accuracy in _networks(better):
                 behind = _by_settings(_runs(worse)).get(settings)
                 if not behind:
                     continue
-                gains.append((f"{better.row.label}, {ahead} against {other}", accuracy - behind))
+                gains.append((f"{better.row.label}, {ahead}{found_by} against {other}", accuracy - behind))
                 compared.add(better.row.label)
                 used.append(settings)
                 drawn = [o for o in worse if settings in _by_settings(_runs([o]))]
@@ -92,6 +93,9 @@ def _of_pairs(outcomes: Sequence[Outcome], ahead: str) -> Verdict:
                 if worse[0].row.cells.startswith(SEARCHED) and accuracy > behind:
                     weak = f"; those of {other} are of our own search, which may have missed better ones"
     verdict = _of_gains(gains)
+    points = [gain for _, gain in gains]
+    if points and outcomes[0].row.cells.startswith(SEARCHED) and min(points) <= -SPREAD and max(points) >= SPREAD:
+        weak = "; our searches disagree"
     if weak:
         return Verdict("undecided", verdict.why + weak, _after(used))
     partly = [f"at {len(compared)} of {len(sizes)} sizes"] if gains and len(compared) < len(sizes) else []
@@ -208,6 +212,15 @@ def _runs(outcomes: Iterable[Outcome]) -> Iterator[tuple[Outcome, Ours]]:
     for outcome in outcomes:
         for ours in outcome.kept:
             yield outcome, ours
+
+
+def _networks(outcome: Outcome) -> Iterator[tuple[tuple[str, ...], str, float]]:
+    """Settings, which training it was where the row's cells are searched ones, mean accuracy over the seeds."""
+    for design in dict.fromkeys(ours.design for ours in outcome.kept):
+        runs = tuple(ours for ours in outcome.kept if ours.design == design)
+        found_by = f" ({runs[0].folders[0]})" if outcome.row.cells.startswith(SEARCHED) else ""
+        for settings, accuracy in _by_settings(_runs([replace(outcome, kept=runs)])).items():
+            yield settings, found_by, accuracy
 
 
 def _by_settings(runs: Iterable[tuple[Outcome, Ours]]) -> Mapping[tuple[str, ...], float]:
