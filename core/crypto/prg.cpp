@@ -1,5 +1,6 @@
 #include "crypto/prg.h"
 
+#include <pthread.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -26,6 +27,20 @@ void os_random(void* out, std::size_t bytes) {
     }
 }
 
+namespace {
+
+std::atomic<std::uint32_t> forks{0};  // between this process and the first one
+
+// Of this process, never 0. Its id alone does not do: a child in a new pid namespace can have its parent's, and an
+// id is given again. Forks that pass by the C library are still told apart by it.
+std::uint64_t this_process() {
+    static const int counted = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+    (void)counted;
+    return std::uint64_t{forks.load(std::memory_order_relaxed)} << 32 | static_cast<std::uint32_t>(getpid());
+}
+
+}  // namespace
+
 Prg::Prg() {
     seed_from_os();
 }
@@ -36,14 +51,15 @@ void Prg::seed_from_os() {
     key_ = AesKey(seed);
     zeroise(&seed, sizeof seed);
     os_random(&stream_, sizeof stream_);
-    std::atomic_ref(process_).store(getpid(), std::memory_order_release);
+    std::atomic_ref(process_).store(this_process(), std::memory_order_release);
 }
 
 // Threads of the new process may come here together: one seeds, the others wait for it.
 void Prg::seed_again_after_fork() {
-    static std::atomic<pid_t> holder{0};  // of another process: copied by a fork while that one was seeding
-    const pid_t self = getpid();
-    for (pid_t seen = holder.load(); seen == self || !holder.compare_exchange_weak(seen, self);) {
+    static std::atomic<std::uint64_t> holder{
+        0};  // of another process: copied by a fork while that one seeded
+    const std::uint64_t self = this_process();
+    for (std::uint64_t seen = holder.load(); seen == self || !holder.compare_exchange_weak(seen, self);) {
         std::this_thread::yield();
         seen = holder.load();
     }
@@ -56,8 +72,8 @@ Prg Prg::fixed_seed_for_tests(Block seed) {
 }
 
 void Prg::fill_blocks(Block* out, std::size_t count) {
-    const pid_t seeded_by = std::atomic_ref(process_).load(std::memory_order_acquire);
-    if (seeded_by != 0 && seeded_by != getpid()) seed_again_after_fork();
+    const std::uint64_t seeded_by = std::atomic_ref(process_).load(std::memory_order_acquire);
+    if (seeded_by != 0 && seeded_by != this_process()) seed_again_after_fork();
     expand_seed(key_, stream_, std::atomic_ref(drawn_blocks_).fetch_add(count), out, count);
 }
 

@@ -3,8 +3,6 @@
 // own name: expanding a seed that was itself drawn here or sent by a peer (expand_seed), and tests.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -38,7 +36,7 @@ class Prg {
     AesKey key_;
     std::uint64_t stream_ = 0;  // drawn with the key: no two generators' keys encrypt the same
     std::uint64_t drawn_blocks_ = 0;
-    pid_t process_ = 0;  // that seeded it; 0 for a fixed seed
+    std::uint64_t process_ = 0;  // that seeded it; 0 for a fixed seed
 };
 
 // Blocks first_block .. of stream number `stream` under `seed`: a long random array kept or sent as 16 bytes.

@@ -18,6 +18,15 @@ bool checked_bytes(const ConvShape& shape, const std::int32_t* weights) {
 
 }  // namespace
 
+bool tap_used(const ConvShape& shape, const std::int32_t* weights, int row, int column) {
+    const std::size_t taps = static_cast<std::size_t>(shape.kernel_height) * shape.kernel_width;
+    const std::size_t at = static_cast<std::size_t>(row) * shape.kernel_width + column;
+    for (std::size_t mc = 0; mc < static_cast<std::size_t>(shape.out_channels) * shape.in_channels; ++mc) {
+        if (weights[mc * taps + at] != 0) return true;
+    }
+    return false;
+}
+
 void ConvShape::check() const {
     for (const int extent : {in_channels, height, width, out_channels, kernel_height, kernel_width,
                              out_height, out_width, stride, dilation}) {

@@ -25,15 +25,6 @@ int groups_for(std::size_t bytes) {
     return static_cast<int>((bytes + kGroupBytes - 1) / kGroupBytes);
 }
 
-bool tap_used(const ConvShape& shape, const std::int32_t* weights, int row, int column) {
-    const std::size_t taps = static_cast<std::size_t>(shape.kernel_height) * shape.kernel_width;
-    const std::size_t at = static_cast<std::size_t>(row) * shape.kernel_width + column;
-    for (std::size_t mc = 0; mc < static_cast<std::size_t>(shape.out_channels) * shape.in_channels; ++mc) {
-        if (weights[mc * taps + at] != 0) return true;
-    }
-    return false;
-}
-
 // Stretches of used taps, row by row. Neighbours join when one longer run costs no more than two (a run costs
 // its groups and about one more): with few channels the gap between dilated taps is cheaper to read (against
 // zero weights) than a run of its own.

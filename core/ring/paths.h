@@ -5,6 +5,10 @@
 
 namespace sphynx::ring {
 
+// Whether any output and channel has a weight at this position of the kernel. A path skips the others, and nothing
+// else that depends on weights: the time of a layer shows no more than this.
+bool tap_used(const ConvShape& shape, const std::int32_t* weights, int row, int column);
+
 class Conv::Path {
   public:
     virtual ~Path() = default;
@@ -65,7 +69,11 @@ class Conv::WidePath final : public Path {
                std::uint64_t* out) const override;
 
   private:
+    template <class T>
+    void convolve(const ConvShape& shape, int ring_bits, const T* in, unsigned threads, T* out) const;
+
     std::vector<std::int32_t> weights_;
+    std::vector<char> taps_used_;  // [kernel row][kernel column]
 };
 
 }  // namespace sphynx::ring

@@ -36,9 +36,18 @@ void add_scaled(const T* __restrict from, int stride, T weight, int count, T* __
     }
 }
 
+}  // namespace
+
+Conv::WidePath::WidePath(const ConvShape& shape, const std::int32_t* weights)
+    : weights_(weights, weights + shape.weight_size()) {
+    for (int i = 0; i < shape.kernel_height; ++i) {
+        for (int j = 0; j < shape.kernel_width; ++j) taps_used_.push_back(tap_used(shape, weights, i, j));
+    }
+}
+
 template <class T>
-void convolve(const ConvShape& shape, int ring_bits, const std::int32_t* weights, const T* in,
-              unsigned threads, T* out) {
+void Conv::WidePath::convolve(const ConvShape& shape, int ring_bits, const T* in, unsigned threads,
+                              T* out) const {
     const std::vector<T> field = padded_field(shape, in);
     const int rows = shape.field_height(), columns = shape.field_width();
     const T mask = static_cast<T>(~std::uint64_t{0} >> (64 - ring_bits));
@@ -53,10 +62,11 @@ void convolve(const ConvShape& shape, int ring_bits, const std::int32_t* weights
                     const std::size_t field_row = (static_cast<std::size_t>(c) * rows + y * shape.stride +
                                                    static_cast<std::size_t>(i) * shape.dilation);
                     const std::int32_t* w =
-                        weights +
+                        weights_.data() +
                         ((m * shape.in_channels + c) * shape.kernel_height + i) * shape.kernel_width;
+                    const char* used = taps_used_.data() + static_cast<std::size_t>(i) * shape.kernel_width;
                     for (int j = 0; j < shape.kernel_width; ++j) {
-                        if (w[j] == 0) continue;
+                        if (!used[j]) continue;
                         add_scaled(
                             field.data() + field_row * columns + static_cast<std::size_t>(j) * shape.dilation,
                             shape.stride, static_cast<T>(static_cast<std::int64_t>(w[j])), shape.out_width,
@@ -69,19 +79,14 @@ void convolve(const ConvShape& shape, int ring_bits, const std::int32_t* weights
     });
 }
 
-}  // namespace
-
-Conv::WidePath::WidePath(const ConvShape& shape, const std::int32_t* weights)
-    : weights_(weights, weights + shape.weight_size()) {}
-
 void Conv::WidePath::apply(const ConvShape& shape, int ring_bits, const std::uint32_t* in, unsigned threads,
                            std::uint32_t* out) const {
-    convolve(shape, ring_bits, weights_.data(), in, threads, out);
+    convolve(shape, ring_bits, in, threads, out);
 }
 
 void Conv::WidePath::apply(const ConvShape& shape, int ring_bits, const std::uint64_t* in, unsigned threads,
                            std::uint64_t* out) const {
-    convolve(shape, ring_bits, weights_.data(), in, threads, out);
+    convolve(shape, ring_bits, in, threads, out);
 }
 
 }  // namespace sphynx::ring
