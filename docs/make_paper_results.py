@@ -176,7 +176,8 @@ def _private(name: str, outcomes: list[Outcome]) -> Iterator[str]:
         return
     measured = BenchRun.from_json(read_json(file), where=file.name)
     machine = f"{measured.machine.cores} {measured.machine.architecture} cores for both parties"
-    yield f"Private inference of the trained network, measured (`results/private/{file.name}`; {machine}, TLS):\n"
+    yield f"Private inference of the trained network, measured (`results/private/{file.name}`; {machine}, TLS),"
+    yield "when GMW took 6 messages a layer instead of 4:\n"
     yield f"    {' '.join(measured.source.command)}\n"
     yield "| ReLUs | protocol | link | online | offline | online, MB | offline, MB | rounds | online in the paper |"
     yield "|---|---|---|---|---|---|---|---|---|"
