@@ -88,3 +88,13 @@ def test_without_memory_a_thread_dies_and_nobody_hangs() -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=True)
     endings = done.stdout.split()
     assert len(endings) == 8 and "hangs" not in endings, endings
+
+
+def test_torchs_threads_sleep_while_they_wait_unless_told_otherwise() -> None:
+    asked = "import os, sys, sphynx; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    given = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    for environment, policy in ((given, "passive"), ({**given, "OMP_WAIT_POLICY": "active"}, "active")):
+        told = subprocess.run(
+            [sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True
+        )
+        assert told.stdout.split() == [policy, "False"]

@@ -12,6 +12,7 @@ docs/python.md goes through all of it. A name is looked up when it is first used
 no torch and no numpy, and a client never needs torch.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,10 @@ from sphynx.errors import (
     SphynxError,
 )
 from sphynx.version import __version__
+
+# Before torch is loaded: its threads then sleep while they wait instead of spinning, which on a machine that does other
+# work too makes a CPU training step up to ten times shorter.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 if TYPE_CHECKING:
     from sphynx.api.asking import Client

@@ -30,6 +30,9 @@ def tried(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         run.mkdir(parents=True)
         save_model(run, build_network(design))
         save_normalisation(run, open_data("digits"))
+    Path("runs/designed").mkdir()
+    save_model(Path("runs/designed"), build_network(design))
+    Path("runs/designed/stages.json").write_text("{}")
     Path("runs/begun").mkdir()
     design.save(Path("runs/begun/design.json"))
     Path("runs/begun/config.json").write_text("{}")
@@ -55,6 +58,7 @@ def tried(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         ("check runs/three", "several seeds", "sphynx compile runs/three/seed-1 -o compiled/three"),
         ("app --local design.json", "a design without weights", "sphynx train design.json --data DATA -o runs/design"),
         ("serve runs/begun --keys k", "not finished", "--resume auto"),
+        ("train runs/designed --data digits -o x", "it is a run", "design OPTIONS -o runs/designed --resume auto"),
         ("compile design.json -o c", "a design without weights", "sphynx train design.json --data DATA -o runs/design"),
         ("compile runs/mine/design.json -o c", "design of a trained run", "Give the folder: runs/mine"),
         ("compile runs/three -o c", "several seeds", "runs/three/seed-1"),

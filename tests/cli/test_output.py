@@ -1,8 +1,15 @@
 """Tables print what they are given, whoever chose it."""
 
+import dataclasses
+
 import pytest
 
-from sphynx.cli.output import print_table
+from sphynx.cli.output import print_table, short
+from sphynx.cli.plan_table import print_plans
+from sphynx.space.design import Design
+from sphynx.space.planner import plan
+from sphynx.space.published_cells import SPHYNX
+from sphynx.space.tally import Shape
 
 
 @pytest.mark.parametrize("name", ["[dog]", "[/oops]", "[link=http://example.com]cat[/link]", ":cat:", "[bold]x"])
@@ -10,3 +17,12 @@ def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str], name:
     print_table(f"About {name}", ["image", "label"], [["a.png", name]], note=f"Note {name}")
     printed = capsys.readouterr().out
     assert printed.count(name) == 3 and "\x1b" not in printed
+
+
+def test_counts_are_those_of_the_places_that_were_given(capsys: pytest.CaptureFixture[str]) -> None:
+    plans = plan(Design(SPHYNX, 2, 3, (1, 2), Shape(3, 32, 32), 4), 6_144, 0.05)
+    placed = dataclasses.replace(plans.design, reduce_positions=(0, 1))
+    print_plans(plans, 6_144, 0.05, placed)
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"At 0, 1 the chosen one has {short(placed.parameters)} parameters and {short(placed.macs)} MACs." in told
+    assert placed.parameters != plans.chosen.parameters

@@ -98,9 +98,14 @@ def design(
       sphynx design --data digits --relu-budget 1k --search --seeds 3 -o runs/digits --resume auto
     """
     from sphynx.api.designing import design_network
+    from sphynx.space.planner import parse_relu_budget
+    from sphynx.train.processes import pick_device
 
     out = out or Path("runs") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(data).name)}-{relu_budget}"
     voice, began = opt.voice_for(verbose, quiet, as_json), dict[str, Any]()
+    # Faults of these are told before the data are read, which can take long.
+    parse_relu_budget(relu_budget)
+    places, overrides, _ = _places(fixed, reduce_at), opt.parse_settings(settings), pick_device(device)
 
     def started(pipeline: Pipeline, notes: Sequence[str]) -> None:
         if as_json:
@@ -109,7 +114,9 @@ def design(
             return
         for note in notes:
             typer.echo(note)
-        print_plans(pipeline.outline.plans, pipeline.request.relu_budget, pipeline.request.tolerance)
+        request, outline = pipeline.request, pipeline.outline
+        placed = None if request.placement in ("search", "fixed") else outline.design
+        print_plans(outline.plans, request.relu_budget, request.tolerance, placed)
         if not pipeline.stages.finished("estimate"):  # a minute of silence on two cores at 25.6K ReLUs
             voice.say("timing a few steps of each stage on this device ...", stage="estimate")
         _print_schedule(pipeline)
@@ -122,14 +129,14 @@ def design(
         cells=cells,
         strategy=strategy if search else None,
         random_cells=random_cells,
-        reduce_at=_places(fixed, reduce_at),
+        reduce_at=places,
         reduce_cells=reduce_cells,
         candidates=candidates,
         recipe=recipe,
         compare=compare,
         search_recipe=search_recipe,
         placement_recipe=placement_recipe,
-        settings=opt.parse_settings(settings),
+        settings=overrides,
         seed=seed,
         seeds=seeds,
         time_budget=time_budget or None,

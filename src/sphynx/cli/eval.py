@@ -12,6 +12,7 @@ from sphynx.cli.output import count, print_json, print_table
 if TYPE_CHECKING:
     from sphynx.train.confusion import ClassScore
 
+TOP = 5  # classes in which the right one may be
 WORST = 10  # classes that the table shows
 
 
@@ -57,11 +58,11 @@ def evaluate(
         listed = {"classes": [one.to_json() for one in classes]} if per_class else {}
         print_json({**where, **result.to_json(), **listed})
         return
-    print_table(
-        f"{run} on {opened.name}, {split} images",
-        [">accuracy", ">top 5", ">loss", ">images"],
-        [[f"{result.accuracy:.2%}", f"{result.top5:.2%}", f"{result.loss:.4f}", count(result.images)]],
-    )
+    shown = {">accuracy": f"{result.accuracy:.2%}", ">top 5": f"{result.top5:.2%}", ">loss": f"{result.loss:.4f}"}
+    if len(opened.train.class_names) <= TOP:
+        del shown[">top 5"]  # always 100 %
+    shown[">images"] = count(result.images)
+    print_table(f"{run} on {opened.name}, {split} images", list(shown), [list(shown.values())])
     if per_class:
         _print_worst(classes)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from typing import Annotated
 
@@ -97,9 +96,6 @@ def options(
 
 
 def main() -> None:
-    # Before torch is loaded: its threads then sleep while they wait instead of spinning, which on a machine that does
-    # other work too makes a CPU training step up to ten times shorter.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         app()
     except SphynxError as error:

@@ -177,7 +177,9 @@ def parse_positions(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
-        raise InputError(f"{text!r} are not valid positions", remedy="Write them as 0,1.") from None
+        raise InputError(
+            f"{text!r} are not valid positions", where="--reduce-at", remedy="Write them as 0,1."
+        ) from None
 
 
 def parse_settings(pairs: list[str] | None) -> dict[str, Any]:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from sphynx.cli.output import count, print_table, short
 
 if TYPE_CHECKING:
+    from sphynx.space.design import Design
     from sphynx.space.planner import Plan, PlanList
 
 LONGEST_TABLE = 500  # rows: nobody reads more, and a terminal's table of all networks of 400M ReLUs takes minutes
 
 
-def print_plans(plans: PlanList, budget: int, tolerance: float) -> None:
+def print_plans(plans: PlanList, budget: int, tolerance: float, placed: Design | None = None) -> None:
+    """`placed`: the chosen one, where it is known already where its reduce cells go."""
     chosen = plans.design
     shown, left_out = list(plans.plans), ""
     if len(shown) > LONGEST_TABLE:
@@ -36,8 +38,15 @@ def print_plans(plans: PlanList, budget: int, tolerance: float) -> None:
             ]
             for p in shown
         ),
-        note=f"Chosen: {plans.reason} Reduce cells are counted at D/3 and 2D/3.{left_out}",
+        note=f"Chosen: {plans.reason} Reduce cells are counted at D/3 and 2D/3.{_counted(placed)}{left_out}",
     )
+
+
+def _counted(placed: Design | None) -> str:
+    if placed is None:
+        return ""
+    places = ", ".join(map(str, placed.reduce_positions))
+    return f" At {places} the chosen one has {short(placed.parameters)} parameters and {short(placed.macs)} MACs."
 
 
 def _nearest_of_each_depth(plans: PlanList, budget: int) -> list[Plan]:

@@ -77,7 +77,8 @@ def train(
     with join_processes(device) as processes:
 
         def started(name: str, chosen: Recipe) -> None:
-            why = f", as suits {len(images.train):,} training images" if recipe == AUTO else ""
+            suited = recipe == AUTO and "epochs" not in overrides
+            why = f", as suits {len(images.train):,} training images" if suited else ""
             voice.say(f"recipe {name}, epochs: {chosen.epochs}{why}", stage="train")
 
         if recipe != AUTO:

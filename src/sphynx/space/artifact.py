@@ -16,7 +16,7 @@ from sphynx.space.json_file import read_json
 Kind = Literal["design", "run", "unfinished", "seeds", "compiled", "onnx", "unknown"]
 
 MODEL, DESIGN, PROGRAM = "model.safetensors", "design.json", "program.json"
-CONFIGURATION = "config.json"
+CONFIGURATION, STAGES = "config.json", "stages.json"
 
 
 def kind_of(path: Path) -> Kind:
@@ -87,10 +87,12 @@ def refuse_trained(path: Path) -> None:
     kind, name = kind_of(path), _name(path)
     design = path / DESIGN if path.is_dir() else path.parent / DESIGN
     again = f"sphynx train {design} --data DATA"
+    designed = (design.parent / STAGES).is_file()  # by `sphynx design`, whose options are not known here
+    going_on = "sphynx design OPTIONS" if designed else again
     of_a_run = (
         "it is a run, not a design",
         f"Train its design again: {again} -o runs/{name}-again; "
-        f"or continue it: {again} -o {design.parent} --resume auto",
+        f"or continue it: {going_on} -o {design.parent} --resume auto",
     )
     told = {
         "run": of_a_run,
