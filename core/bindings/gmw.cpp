@@ -1,7 +1,9 @@
 // Bit-sliced GMW: the digits and the carry tree, for what is preprocessed; a gadget's parties.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -26,6 +28,24 @@ struct HeldParty {
     const PlannedGadget& gadget;
     std::vector<Words> arrays;
     std::unique_ptr<Party> party;
+    std::atomic_flag is_at_work;
+};
+
+// One call at a time. A second thread is refused where those of an OT wait: how long a message and its answer are is
+// the party's state, so that Python must be asked for memory between taking the party and using it, and what a thread
+// that waited has brought would be the wrong message by then.
+class Alone {
+  public:
+    explicit Alone(HeldParty& held) : held_(held) {
+        require(!held.is_at_work.test_and_set(std::memory_order_acquire), "another thread uses this party");
+    }
+    ~Alone() { held_.is_at_work.clear(std::memory_order_release); }
+    Alone(const Alone&) = delete;
+    Alone& operator=(const Alone&) = delete;
+    Party* operator->() const { return held_.party.get(); }
+
+  private:
+    HeldParty& held_;
 };
 
 class Views {
@@ -51,12 +71,12 @@ struct SharedMaterial {
     const Words &leaf_products, &pair_masks, &three_masks, &bits, &arithmetic;
 };
 
-HeldParty held_party(const PlannedGadget& gadget, const Words& x, const SharedMaterial& shared,
-                     bool is_server, auto own) {
-    HeldParty held{gadget, {}, nullptr};
+std::unique_ptr<HeldParty> held_party(const PlannedGadget& gadget, const Words& x,
+                                      const SharedMaterial& shared, bool is_server, auto own) {
+    std::unique_ptr<HeldParty> held(new HeldParty{gadget, {}, nullptr, {}});
     const GadgetShape& shape = gadget.shape;
     const Digits& digits = gadget.digits;
-    Views views(held);
+    Views views(*held);
     PartyMaterial material{};
     material.leaf_products = views.planes(shared.leaf_products, digits.product_rows(), "leaf_products");
     const CarryTree& tree = digits.tree();
@@ -69,14 +89,14 @@ HeldParty held_party(const PlannedGadget& gadget, const Words& x, const SharedMa
     const std::uint64_t* from = sized(x, shape.count, "x");
     {
         nb::gil_scoped_release unlocked;
-        held.party = std::make_unique<Party>(shape, digits, is_server, material, from);
+        held->party = std::make_unique<Party>(shape, digits, is_server, material, from);
     }
     return held;
 }
 
-HeldParty server(const PlannedGadget& gadget, Words x, Words leaf_products, Words pair_masks,
-                 Words three_masks, Words bits, Words arithmetic, Words leaf_masks,
-                 std::optional<Words> alpha) {
+std::unique_ptr<HeldParty> server(const PlannedGadget& gadget, Words x, Words leaf_products, Words pair_masks,
+                                  Words three_masks, Words bits, Words arithmetic, Words leaf_masks,
+                                  std::optional<Words> alpha) {
     const bool is_relu = gadget.shape.gadget == Gadget::relu;
     require(alpha.has_value() == is_relu, "a ReLU has alpha, a truncation has not");
     return held_party(gadget, x, {leaf_products, pair_masks, three_masks, bits, arithmetic}, true,
@@ -87,45 +107,48 @@ HeldParty server(const PlannedGadget& gadget, Words x, Words leaf_products, Word
                       });
 }
 
-HeldParty client(const PlannedGadget& gadget, Words x, Words leaf_products, Words pair_masks,
-                 Words three_masks, Words bits, Words arithmetic, Words new_mask) {
+std::unique_ptr<HeldParty> client(const PlannedGadget& gadget, Words x, Words leaf_products, Words pair_masks,
+                                  Words three_masks, Words bits, Words arithmetic, Words new_mask) {
     return held_party(gadget, x, {leaf_products, pair_masks, three_masks, bits, arithmetic}, false,
                       [&](Views& views, PartyMaterial& material) {
                           material.new_mask = views.values(new_mask, 1, "new_mask");
                       });
 }
 
-const std::uint8_t* checked(const Party& party, const Bytes& received) {
-    const std::uint8_t* from = sized(received, party.received_bytes(), "received");
+const std::uint8_t* checked(const Alone& party, const Bytes& received) {
+    const std::uint8_t* from = sized(received, party->received_bytes(), "received");
     require(reinterpret_cast<std::uintptr_t>(from) % sizeof(std::uint64_t) == 0,
             "received is not aligned to words");
     return from;
 }
 
 nb::bytes first(HeldParty& self) {
-    auto [message, to] = new_bytes(self.party->first_bytes());
+    const Alone party(self);
+    auto [message, to] = new_bytes(party->first_bytes());
     {
         nb::gil_scoped_release unlocked;
-        self.party->first(to);
+        party->first(to);
     }
     return message;
 }
 
 nb::bytes answer(HeldParty& self, Bytes received) {
-    const std::uint8_t* from = checked(*self.party, received);
-    auto [message, to] = new_bytes(self.party->answer_bytes());
+    const Alone party(self);
+    const std::uint8_t* from = checked(party, received);
+    auto [message, to] = new_bytes(party->answer_bytes());
     {
         nb::gil_scoped_release unlocked;
-        self.party->answer(from, to);
+        party->answer(from, to);
     }
     return message;
 }
 
 void finish(HeldParty& self, Bytes received, WordsOut y) {
-    const std::uint8_t* from = checked(*self.party, received);
+    const Alone party(self);
+    const std::uint8_t* from = checked(party, received);
     std::uint64_t* to = sized(y, self.gadget.shape.count, "y");
     nb::gil_scoped_release unlocked;
-    self.party->finish(from, to);
+    party->finish(from, to);
 }
 
 void bits_of(const Digits& digits, Words values, WordsOut bits) {
@@ -158,9 +181,9 @@ void bind_gmw(nb::module_& module) {
         .def_prop_ro("code_rows", &Digits::code_rows)
         .def("bits", bits_of, "values"_a.noconvert(), "bits"_a.noconvert());
     nb::class_<HeldParty>(module, "GmwParty")
-        .def_prop_ro("received_bytes", [](const HeldParty& self) { return self.party->received_bytes(); })
-        .def_prop_ro("is_last", [](const HeldParty& self) { return self.party->is_last(); })
-        .def_prop_ro("is_over", [](const HeldParty& self) { return self.party->is_over(); })
+        .def_prop_ro("received_bytes", [](HeldParty& self) { return Alone(self)->received_bytes(); })
+        .def_prop_ro("is_last", [](HeldParty& self) { return Alone(self)->is_last(); })
+        .def_prop_ro("is_over", [](HeldParty& self) { return Alone(self)->is_over(); })
         .def("first", first)
         .def("answer", answer, "received"_a.noconvert())
         .def("finish", finish, "received"_a.noconvert(), "y"_a.noconvert());

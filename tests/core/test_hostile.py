@@ -7,6 +7,7 @@ table) must only come back. A crash ends the test run, so that it cannot be miss
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -267,6 +268,43 @@ def test_convolution_shapes(data: st.DataObject) -> None:
     conv.apply(np.zeros([shape[name] for name in names[:3]], np.uint64), guard[8:-8], 1)
     assert (guard[8:-8] == 0).all()
     assert (guard[:8] == 77).all() and (guard[-8:] == 77).all()
+
+
+def test_threads_on_one_party() -> None:
+    """One of them is answered, as if it were alone; a party without a lock wrote past its answers."""
+    count, threads = 20_000, 8
+    digits, gadget = _native.Digits(32, 8, 31, 3), _native.GmwGadget(True, 32, 32, 8, count)
+    plane, shared = -(-count // 64), np.random.default_rng(1).integers(0, 2**64, (6, count), np.uint64)
+    rows = {
+        "leaf_products": 2 * len(digits.widths) + 1,
+        "pair_masks": 5 * digits.tree.pair_count,
+        "three_masks": 13 * digits.tree.three_count,
+        "bits": 3,
+    }
+    planes = {name: np.ones((height, plane), np.uint64) for name, height in rows.items()}
+
+    def client() -> _native.GmwParty:
+        return gadget.client(x=shared[0], arithmetic=shared, new_mask=shared[1], **planes)
+
+    received = np.resize(np.frombuffer(KEY, np.uint8), client().received_bytes)
+    expected = client().answer(received)
+    for _ in range(20):
+        party, start = client(), threading.Barrier(threads)
+        answers: list[bytes] = []
+
+        def ask(
+            party: _native.GmwParty = party, start: threading.Barrier = start, answers: list[bytes] = answers
+        ) -> None:
+            start.wait()
+            with suppress(ValueError):
+                answers.append(party.answer(received))
+
+        asking = [threading.Thread(target=ask) for _ in range(threads)]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+        assert [answer == expected for answer in answers] == [True]
 
 
 def test_counts_that_would_loop_or_wrap(made: Objects) -> None:
