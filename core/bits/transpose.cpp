@@ -100,21 +100,24 @@ void bits_of_word(const std::uint64_t* values, std::size_t count, std::size_t wo
 
 void slice_bits(const std::uint64_t* values, std::size_t count, unsigned width, std::uint64_t* planes) {
     const std::size_t words = plane_words(count);
+    std::uint64_t square[64];
     for (std::size_t word = 0; word < words; ++word) {
-        std::uint64_t square[64];
         bits_of_word(values, count, word, square);
         for (unsigned bit = 0; bit < width; ++bit) planes[bit * words + word] = square[bit];
     }
+    zeroise(square, sizeof square);
 }
 
 void unslice_bits(const std::uint64_t* planes, std::size_t count, unsigned width, std::uint64_t* values) {
     const std::size_t words = plane_words(count);
+    std::uint64_t square[64];
     for (std::size_t word = 0; word < words; ++word) {
-        std::uint64_t square[64] = {};
         for (unsigned bit = 0; bit < width; ++bit) square[bit] = planes[bit * words + word];
+        std::fill(square + width, square + 64, 0);
         transpose_64x64(square);
         std::copy_n(square, std::min<std::size_t>(64, count - 64 * word), values + 64 * word);
     }
+    zeroise(square, sizeof square);
 }
 
 }  // namespace sphynx

@@ -63,23 +63,24 @@ std::size_t Digits::product_rows() const {
 
 void Digits::bits(const std::uint64_t* values, std::size_t count, std::uint64_t* bits) const {
     const std::size_t words = plane_words(count);
+    std::uint64_t of_word[64];
     for (std::size_t word = 0; word < words; ++word) {
-        std::uint64_t of_word[64];
         bits_of_word(values, count, word, of_word);
         for (unsigned bit = 0; bit < bit_count_; ++bit) bits[bit * words + word] = of_word[bit];
         bits[bit_count_ * words + word] = of_word[top_];
     }
+    zeroise(of_word, sizeof of_word);
 }
 
 void Digits::codes(const std::uint64_t* values, std::size_t count, std::uint64_t* codes) const {
     const std::size_t words = plane_words(count);
+    std::uint64_t of_word[64], hot[kMostEntries];
     for (std::size_t word = 0; word < words; ++word) {
-        std::uint64_t of_word[64];
         bits_of_word(values, count, word, of_word);
         const std::uint64_t* bit = of_word;
         std::uint64_t* to = codes + word;
         for (const unsigned width : widths_) {
-            std::uint64_t hot[kMostEntries] = {~std::uint64_t{0}};
+            hot[0] = ~std::uint64_t{0};
             for (unsigned i = 0; i < width; ++i) {
                 for (std::size_t v = 0; v < entries(i); ++v) {
                     hot[v + entries(i)] = hot[v] & bit[i];
@@ -91,6 +92,8 @@ void Digits::codes(const std::uint64_t* values, std::size_t count, std::uint64_t
         }
         *to = of_word[top_];
     }
+    zeroise(of_word, sizeof of_word);
+    zeroise(hot, sizeof hot);
 }
 
 void Digits::server_leaves(const std::uint64_t* codes, const std::uint64_t* products, std::size_t words,

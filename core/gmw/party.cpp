@@ -47,7 +47,8 @@ Party::Party(const GadgetShape& shape, const Digits& digits, bool is_server, con
         most_rows = std::max(most_rows, tree_.opened_rows(level));
     const std::size_t nodes = tree_.node_count(), own = is_server ? digits.code_rows() : digits.bit_rows(),
                       rows = own + 2 * nodes + 2 + most_rows;
-    memory_ = std::make_unique_for_overwrite<std::uint64_t[]>(rows * words_ + 2 * shape.count);
+    memory_words_ = rows * words_ + 2 * shape.count;
+    memory_ = std::make_unique_for_overwrite<std::uint64_t[]>(memory_words_);
     std::uint64_t* free = memory_.get();
     const auto taken = [&free](std::size_t size) {
         free += size;
@@ -65,6 +66,10 @@ Party::Party(const GadgetShape& shape, const Digits& digits, bool is_server, con
     } else {
         digits_.bits(x, shape.count, own_);
     }
+}
+
+Party::~Party() {
+    zeroise(memory_.get(), memory_words_ * kWordBytes);
 }
 
 std::size_t Party::opening_words(std::size_t number) const {

@@ -48,6 +48,7 @@ class Party {
     // `digits` are the shape's, and outlive the party; x: this party's shares, of which w bits count.
     Party(const GadgetShape& shape, const Digits& digits, bool is_server, const PartyMaterial& material,
           const std::uint64_t* x);
+    ~Party();  // zeroises its memory, in which are shares and what unmasks them
 
     // The server's first message.
     std::size_t first_bytes() const;
@@ -82,6 +83,7 @@ class Party {
     PartyMaterial material_;
     std::size_t words_, openings_;
     std::size_t opened_ = 0, closed_ = 0;
+    std::size_t memory_words_;
     std::unique_ptr<std::uint64_t[]> memory_;  // of all below
     std::uint64_t* own_;                       // the server's codes, the client's bits
     std::uint64_t *g_, *p_, *top_, *wrap_;
