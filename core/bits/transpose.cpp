@@ -1,22 +1,12 @@
 #include "bits/transpose.h"
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
+
+#include "bits/vector.h"
 
 namespace sphynx {
 namespace {
-
-typedef std::uint64_t Vector __attribute__((vector_size(16)));
-
-Vector load(const Block* from) {
-    Vector value;
-    std::memcpy(&value, from, sizeof value);
-    return value;
-}
-void store(Block* to, Vector value) {
-    std::memcpy(to, &value, sizeof value);
-}
 
 // Columns whose index has bit log2(distance) clear.
 constexpr std::uint64_t low_columns(int distance) {
@@ -41,7 +31,7 @@ template <int distance>
 template <int d>
 void exchange_eight(Block* rows) {
     Vector v[8];
-    for (int i = 0; i < 8; ++i) v[i] = load(rows + i * d);
+    for (int i = 0; i < 8; ++i) v[i] = loaded<Vector>(rows + i * d);
     for (int i = 0; i < 4; ++i) exchange<4 * d>(v[i], v[i + 4]);
     for (int i : {0, 1, 4, 5}) exchange<2 * d>(v[i], v[i + 2]);
     for (int i : {0, 2, 4, 6}) exchange<d>(v[i], v[i + 1]);
@@ -56,7 +46,7 @@ void transpose_128x128(Block rows[128]) {
         for (int i = 0; i < 2; ++i) exchange_eight<2>(rows + group + i);
     }
     for (int i = 0; i < 128; i += 2) {
-        Vector low = load(rows + i), high = load(rows + i + 1);
+        Vector low = loaded<Vector>(rows + i), high = loaded<Vector>(rows + i + 1);
         exchange<1>(low, high);
         store(rows + i, low);
         store(rows + i + 1, high);

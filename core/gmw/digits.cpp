@@ -1,9 +1,11 @@
 #include "gmw/digits.h"
 
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
 #include "bits/transpose.h"
+#include "bits/vector.h"
 
 namespace sphynx {
 namespace {
@@ -14,14 +16,64 @@ std::size_t entries(unsigned width) {
     return std::size_t{1} << width;
 }
 
-// table[c], c in bit-sliced form: bit i of it is `bits[i * stride]`. Overwrites the table.
-std::uint64_t picked(std::uint64_t* table, unsigned width, const std::uint64_t* bits, std::size_t stride) {
-    for (unsigned bit = width; bit-- > 0;) {
-        const std::uint64_t chosen = bits[bit * stride];
-        for (std::size_t v = 0; v < entries(bit); ++v)
-            table[v] ^= (table[v] ^ table[v + entries(bit)]) & chosen;
+// What a client picks for one digit of `width` bits, for as many instances as Words have bits: the entries of g and p
+// at its own digit c. They are folded two by two as they are made, so that all of it stays in registers.
+template <unsigned width, class Words>
+struct Pick {
+    struct Entry {
+        Words g, p;
+    };
+
+    Pick(const std::uint64_t* bits, const std::uint64_t* received, std::size_t stride)
+        : masked(received), stride(stride) {
+        for (unsigned i = 0; i < width; ++i) own[i] = loaded<Words>(bits + i * stride);
     }
-    return table[0];
+
+    // The entry at the low `level` bits of c, above `first`. To be asked for once, with the lowest first.
+    template <unsigned level = width, std::size_t first = 0>
+    [[gnu::always_inline]] Entry picked() {
+        constexpr std::size_t last = (std::size_t{1} << width) - 1;
+        if constexpr (level > 0) {
+            const Entry low = picked<level - 1, first>();
+            const Entry high = picked<level - 1, first + (std::size_t{1} << (level - 1))>();
+            const Words chosen = own[level - 1];
+            return {low.g ^ ((low.g ^ high.g) & chosen), low.p ^ ((low.p ^ high.p) & chosen)};
+        } else if constexpr (first == last) {
+            return {sum, ~sum};
+        } else {
+            const Entry entry{sum, loaded<Words>(masked + (last - 1 - first) * stride)};  // e_(last-first)
+            sum ^= entry.p;
+            return entry;
+        }
+    }
+
+    const std::uint64_t* masked;  // the server's codes of the digit
+    std::size_t stride;
+    Words own[width], sum{};
+};
+
+// The products of the masks are added to what is picked.
+struct DigitPlanes {
+    const std::uint64_t *bits, *received, *of_g, *of_p;
+    std::uint64_t *g, *p;
+};
+
+template <unsigned width, class Words>
+[[gnu::always_inline]] inline void client_words(const DigitPlanes& digit, std::size_t j, std::size_t words) {
+    Pick<width, Words> pick(digit.bits + j, digit.received + j, words);
+    const auto entry = pick.picked();
+    store(digit.g + j, loaded<Words>(digit.of_g + j) ^ entry.g);
+    if constexpr (width == 1)
+        store(digit.p + j, pick.own[0]);
+    else
+        store(digit.p + j, loaded<Words>(digit.of_p + j) ^ entry.p);
+}
+
+template <unsigned width>
+void client_digit(const DigitPlanes& digit, std::size_t words) {
+    std::size_t j = 0;
+    for (; j + 2 <= words; j += 2) client_words<width, Vector>(digit, j, words);
+    if (j < words) client_words<width, std::uint64_t>(digit, j, words);
 }
 
 }  // namespace
@@ -121,23 +173,14 @@ void Digits::client_leaves(const std::uint64_t* bits, const std::uint64_t* produ
     const std::size_t digits = widths_.size();
     const std::uint64_t* of_p = products + (digits + 1) * words;
     for (std::size_t digit = 0; digit < digits; ++digit) {
+        static constexpr decltype(&client_digit<1>) of_width[] = {client_digit<1>, client_digit<2>,
+                                                                  client_digit<3>, client_digit<4>};
+        static_assert(std::size(of_width) == kMostBits);
         const unsigned width = widths_[digit];
-        const std::size_t last = entries(width) - 1;
-        for (std::size_t j = 0; j < words; ++j) {
-            std::uint64_t g[kMostEntries], p[kMostEntries];  // for every digit of the client's
-            std::uint64_t sum = 0;
-            for (std::size_t c = 0; c < last; ++c) {
-                g[c] = sum;
-                p[c] = received[(last - 1 - c) * words + j];  // the masked e_(last-c)
-                sum ^= p[c];
-            }
-            g[last] = sum, p[last] = ~sum;
-            const std::size_t at = digit * words + j;
-            out.g[at] = products[at] ^ picked(g, width, bits + j, words);
-            out.p[at] = width == 1 ? bits[j] : of_p[j] ^ picked(p, width, bits + j, words);
-        }
+        const std::size_t at = digit * words;
+        of_width[width - 1]({bits, received, products + at, of_p, out.g + at, out.p + at}, words);
         bits += width * words;
-        received += last * words;
+        received += (entries(width) - 1) * words;
         if (width > 1) of_p += words;
     }
     for (std::size_t j = 0; j < words; ++j) {

@@ -10,7 +10,7 @@ using namespace sphynx;
 namespace {
 
 void check_digits(unsigned w, unsigned f, Prg& prg) {
-    constexpr std::size_t count = 128, words = 2;
+    constexpr std::size_t count = 192, words = 3;  // two at a time and one
     const Digits digits(w, f, w - 1, 3);
     const std::size_t nodes = digits.tree().node_count();
     const Planes s = random_words(prg, count), c = random_words(prg, count);
