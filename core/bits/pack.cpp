@@ -1,51 +1,65 @@
 #include "bits/pack.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sphynx {
+namespace {
 
-// One value and the rest of the word before it always fit.
-__extension__ typedef unsigned __int128 Wide;
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+// Bytes that a value can touch: it begins at any bit of the first.
+constexpr std::size_t kReach = kWord + 1;
+
+std::uint64_t low_bits(unsigned width) {
+    return ~std::uint64_t{0} >> (64 - width);
+}
+
+// The 64 bits from bit `shift` < 8 of the first byte on; the ninth byte is read where a value can reach into it.
+template <bool reaches>
+[[gnu::always_inline]] inline std::uint64_t bits_from(const std::uint8_t* bytes, unsigned shift) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes, kWord);
+    if constexpr (reaches)
+        return word >> shift | static_cast<std::uint64_t>(bytes[kWord]) << 1 << (63 - shift);
+    return word >> shift;
+}
+
+template <bool reaches>
+void unpack(const std::uint8_t* bytes, std::size_t count, unsigned width, std::uint64_t* values) {
+    const std::size_t size = packed_bytes(count, width), inside = size < kReach ? 0 : size - kReach + 1;
+    const std::uint64_t mask = low_bits(width);
+    std::size_t j = 0, bit = 0;
+    for (; bit / 8 < inside; ++j, bit += width)
+        values[j] = bits_from<reaches>(bytes + bit / 8, bit % 8) & mask;
+    std::uint8_t rest[2 * kReach] = {};  // what is left begins in the last bytes: read where more follow
+    std::copy(bytes + inside, bytes + size, rest);
+    for (; j < count; ++j, bit += width)
+        values[j] = bits_from<reaches>(rest + (bit / 8 - inside), bit % 8) & mask;
+}
+
+}  // namespace
 
 void pack_ring(const std::uint64_t* values, std::size_t count, unsigned width, std::uint8_t* bytes) {
-    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - width);
-    Wide held = 0;
+    const std::uint64_t mask = low_bits(width);
+    std::uint64_t held = 0;
     unsigned held_bits = 0;
     for (std::size_t j = 0; j < count; ++j) {
-        held |= static_cast<Wide>(values[j] & mask) << held_bits;
-        held_bits += width;
-        if (held_bits >= 64) {
-            const auto word = static_cast<std::uint64_t>(held);
-            std::memcpy(bytes, &word, 8);
-            bytes += 8;
-            held >>= 64;
-            held_bits -= 64;
+        const std::uint64_t value = values[j] & mask;
+        held |= value << held_bits;
+        const unsigned bits = held_bits + width;
+        if (bits >= 64) {
+            std::memcpy(bytes, &held, kWord);
+            bytes += kWord;
+            held = value >> 1 >> (63 - held_bits);
         }
+        held_bits = bits % 64;
     }
-    if (held_bits == 0) return;
-    const auto word = static_cast<std::uint64_t>(held);
-    std::memcpy(bytes, &word, (held_bits + 7) / 8);
+    if (held_bits > 0) std::memcpy(bytes, &held, (held_bits + 7) / 8);
 }
 
 void unpack_ring(const std::uint8_t* bytes, std::size_t count, unsigned width, std::uint64_t* values) {
-    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - width);
-    std::size_t left = packed_bytes(count, width);
-    Wide held = 0;
-    unsigned held_bits = 0;
-    for (std::size_t j = 0; j < count; ++j) {
-        if (held_bits < width) {
-            std::uint64_t word = 0;
-            const std::size_t take = left < 8 ? left : 8;
-            std::memcpy(&word, bytes, take);
-            bytes += take;
-            left -= take;
-            held |= static_cast<Wide>(word) << held_bits;
-            held_bits += 8 * static_cast<unsigned>(take);
-        }
-        values[j] = static_cast<std::uint64_t>(held) & mask;
-        held >>= width;
-        held_bits -= width;
-    }
+    (width + 7 <= 64 ? unpack<false> : unpack<true>)(bytes, count, width, values);
 }
 
 }  // namespace sphynx

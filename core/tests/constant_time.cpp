@@ -125,11 +125,16 @@ void run_gmw(Gadget gadget, bool is_server) {
 
 void run_bits() {
     constexpr std::size_t count = 130;
-    constexpr unsigned width = 17;
     const std::vector<std::uint64_t> values = secrets<std::uint64_t>(count);
-    std::vector<std::uint64_t> planes(width * plane_words(count)), back(count);
-    slice_bits(values.data(), count, width, planes.data());
-    unslice_bits(planes.data(), count, width, back.data());
+    std::vector<std::uint64_t> back(count);
+    for (const unsigned width : {17u, 41u, 61u}) {  // of each way to slice and to pack
+        std::vector<std::uint64_t> planes(width * plane_words(count));
+        slice_bits(values.data(), count, width, planes.data());
+        unslice_bits(planes.data(), count, width, back.data());
+        std::vector<std::uint8_t> packed(packed_bytes(count, width));
+        pack_ring(values.data(), count, width, packed.data());
+        unpack_ring(packed.data(), count, width, back.data());
+    }
 }
 
 void run_sampling_and_encryption() {
