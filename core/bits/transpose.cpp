@@ -38,6 +38,32 @@ void exchange_eight(Block* rows) {
     for (int i = 0; i < 8; ++i) store(rows + i * d, v[i]);
 }
 
+// 64 / size squares side by side.
+template <int size>
+void transpose_squares(std::uint64_t rows[size]) {
+    // Pairs of rows whose index differs in one bit; neighbours are done alike, which compilers turn into vectors.
+    const auto exchange_all = [rows]<int distance>(std::integral_constant<int, distance>) {
+        for (int group = 0; group < size; group += 2 * distance) {
+            for (int i = group; i < group + distance; ++i) {
+                const std::uint64_t difference =
+                    ((rows[i] >> distance) ^ rows[i + distance]) & low_columns(distance);
+                rows[i + distance] ^= difference;
+                rows[i] ^= difference << distance;
+            }
+        }
+    };
+    if constexpr (size == 64) exchange_all(std::integral_constant<int, 32>());
+    exchange_all(std::integral_constant<int, 16>());
+    exchange_all(std::integral_constant<int, 8>());
+    exchange_all(std::integral_constant<int, 4>());
+    exchange_all(std::integral_constant<int, 2>());
+    exchange_all(std::integral_constant<int, 1>());
+}
+
+// The two squares that are enough for values of this width: value i in row i, value 32 + i beside it.
+constexpr unsigned kHalf = 32;
+constexpr std::uint64_t kLowHalf = 0xffffffff;
+
 }  // namespace
 
 void transpose_128x128(Block rows[128]) {
@@ -53,26 +79,6 @@ void transpose_128x128(Block rows[128]) {
     }
 }
 
-void transpose_64x64(std::uint64_t rows[64]) {
-    // Pairs of rows whose index differs in one bit; neighbours are done alike, which compilers turn into vectors.
-    const auto exchange_all = [rows]<int distance>(std::integral_constant<int, distance>) {
-        for (int group = 0; group < 64; group += 2 * distance) {
-            for (int i = group; i < group + distance; ++i) {
-                const std::uint64_t difference =
-                    ((rows[i] >> distance) ^ rows[i + distance]) & low_columns(distance);
-                rows[i + distance] ^= difference;
-                rows[i] ^= difference << distance;
-            }
-        }
-    };
-    exchange_all(std::integral_constant<int, 32>());
-    exchange_all(std::integral_constant<int, 16>());
-    exchange_all(std::integral_constant<int, 8>());
-    exchange_all(std::integral_constant<int, 4>());
-    exchange_all(std::integral_constant<int, 2>());
-    exchange_all(std::integral_constant<int, 1>());
-}
-
 void transpose_rows_to_blocks(const Block* rows, std::size_t row_blocks, Block* out) {
     for (std::size_t column = 0; column < row_blocks; ++column) {
         Block* square = out + 128 * column;
@@ -81,18 +87,21 @@ void transpose_rows_to_blocks(const Block* rows, std::size_t row_blocks, Block* 
     }
 }
 
-void bits_of_word(const std::uint64_t* values, std::size_t count, std::size_t word, std::uint64_t bits[64]) {
+void bits_of_word(const std::uint64_t* values, std::size_t count, std::size_t word, unsigned width,
+                  std::uint64_t bits[64]) {
     const std::size_t held = std::min<std::size_t>(64, count - 64 * word);
     std::copy_n(values + 64 * word, held, bits);
     std::fill(bits + held, bits + 64, 0);
-    transpose_64x64(bits);
+    if (width > kHalf) return transpose_squares<64>(bits);
+    for (unsigned i = 0; i < kHalf; ++i) bits[i] = (bits[i] & kLowHalf) | bits[i + kHalf] << kHalf;
+    transpose_squares<kHalf>(bits);
 }
 
 void slice_bits(const std::uint64_t* values, std::size_t count, unsigned width, std::uint64_t* planes) {
     const std::size_t words = plane_words(count);
     std::uint64_t square[64];
     for (std::size_t word = 0; word < words; ++word) {
-        bits_of_word(values, count, word, square);
+        bits_of_word(values, count, word, width, square);
         for (unsigned bit = 0; bit < width; ++bit) planes[bit * words + word] = square[bit];
     }
     zeroise(square, sizeof square);
@@ -104,7 +113,13 @@ void unslice_bits(const std::uint64_t* planes, std::size_t count, unsigned width
     for (std::size_t word = 0; word < words; ++word) {
         for (unsigned bit = 0; bit < width; ++bit) square[bit] = planes[bit * words + word];
         std::fill(square + width, square + 64, 0);
-        transpose_64x64(square);
+        if (width > kHalf) {
+            transpose_squares<64>(square);
+        } else {
+            transpose_squares<kHalf>(square);
+            for (unsigned i = 0; i < kHalf; ++i)
+                square[i + kHalf] = square[i] >> kHalf, square[i] &= kLowHalf;
+        }
         std::copy_n(square, std::min<std::size_t>(64, count - 64 * word), values + 64 * word);
     }
     zeroise(square, sizeof square);

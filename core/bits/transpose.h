@@ -20,14 +20,15 @@ constexpr std::size_t plane_words(std::size_t count) {
 
 // rows[r] bit c  <->  rows[c] bit r
 void transpose_128x128(Block rows[128]);
-void transpose_64x64(std::uint64_t rows[64]);
 
 // `rows` holds 128 rows of `row_blocks` blocks each; out[j] collects bit j of every row, 128 * row_blocks in
 // all.
 void transpose_rows_to_blocks(const Block* rows, std::size_t row_blocks, Block* out);
 
-// bits[b] bit j = bit b of values[64 * word + j], 0 beyond `count`: one word of every plane.
-void bits_of_word(const std::uint64_t* values, std::size_t count, std::size_t word, std::uint64_t bits[64]);
+// bits[b] bit j = bit b of values[64 * word + j], 0 beyond `count`, for b < width <= 64: one word of every plane. The
+// rest of `bits` is scratch.
+void bits_of_word(const std::uint64_t* values, std::size_t count, std::size_t word, unsigned width,
+                  std::uint64_t bits[64]);
 
 // planes[b * plane_words(count) + j / 64] bit j % 64 = bit b of values[j], for b < width <= 64.
 void slice_bits(const std::uint64_t* values, std::size_t count, unsigned width, std::uint64_t* planes);

@@ -117,7 +117,7 @@ void Digits::bits(const std::uint64_t* values, std::size_t count, std::uint64_t*
     const std::size_t words = plane_words(count);
     std::uint64_t of_word[64];
     for (std::size_t word = 0; word < words; ++word) {
-        bits_of_word(values, count, word, of_word);
+        bits_of_word(values, count, word, top_ + 1, of_word);
         for (unsigned bit = 0; bit < bit_count_; ++bit) bits[bit * words + word] = of_word[bit];
         bits[bit_count_ * words + word] = of_word[top_];
     }
@@ -128,7 +128,7 @@ void Digits::codes(const std::uint64_t* values, std::size_t count, std::uint64_t
     const std::size_t words = plane_words(count);
     std::uint64_t of_word[64], hot[kMostEntries];
     for (std::size_t word = 0; word < words; ++word) {
-        bits_of_word(values, count, word, of_word);
+        bits_of_word(values, count, word, top_ + 1, of_word);
         const std::uint64_t* bit = of_word;
         std::uint64_t* to = codes + word;
         for (const unsigned width : widths_) {

@@ -17,6 +17,7 @@ std::uint64_t choice_mask(const std::uint64_t* choices, std::size_t j) {
 
 void low_bit_planes(const Block* blocks, std::size_t count, unsigned width, std::uint64_t* planes) {
     const std::size_t words = plane_words(count);
+    std::uint64_t low[64], bits[64];
     for (std::size_t word = 0; word < words; ++word) {
         const Block* from = blocks + 64 * word;
         const std::size_t used = std::min<std::size_t>(64, count - 64 * word);
@@ -27,12 +28,13 @@ void low_bit_planes(const Block* blocks, std::size_t count, unsigned width, std:
                 planes[bit * words + word] = plane;
             }
         } else {
-            std::uint64_t square[64] = {};
-            for (std::size_t j = 0; j < used; ++j) square[j] = from[j].lo;
-            transpose_64x64(square);
-            for (unsigned bit = 0; bit < width; ++bit) planes[bit * words + word] = square[bit];
+            for (std::size_t j = 0; j < used; ++j) low[j] = from[j].lo;
+            bits_of_word(low, used, 0, width, bits);
+            for (unsigned bit = 0; bit < width; ++bit) planes[bit * words + word] = bits[bit];
         }
     }
+    zeroise(low, sizeof low);
+    zeroise(bits, sizeof bits);
 }
 
 void send_chosen(const Block* m0, const Block* m1, const Block* x0, const Block* x1, std::size_t count,

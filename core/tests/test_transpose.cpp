@@ -21,7 +21,7 @@ int main() {
     }
 
     for (std::size_t count : {1, 63, 64, 65, 200}) {
-        for (unsigned width : {1u, 32u, 41u, 64u}) {
+        for (unsigned width : {1u, 31u, 32u, 33u, 41u, 64u}) {
             std::vector<std::uint64_t> values(count), back(count), planes(width * plane_words(count));
             prg.fill(values.data(), 8 * count);
             slice_bits(values.data(), count, width, planes.data());
