@@ -97,6 +97,16 @@ void bit_planes(Words pads, unsigned width, WordsOut planes) {
     low_bit_planes(from, count, width, to);
 }
 
+void pads_expand(Words pads, WordsOut out, unsigned threads) {
+    const std::size_t count = block_count(pads, "pads");
+    const Block* from = blocks(pads, count, "pads");
+    require(out.ndim() == 3 && out.shape(0) == count, "out must have shape (pads, blocks, 2)");
+    const std::size_t length = out.shape(1);
+    Block* to = blocks(out, product(count, length), "out");
+    nb::gil_scoped_release unlocked;
+    expand_pads(from, count, length, to, threads);
+}
+
 void chosen_send(Words m0, Words m1, Words x0, Words x1, WordsOut message) {
     const std::size_t count = block_count(m0, "m0");
     const Block *pad0 = blocks(m0, count, "m0"), *pad1 = blocks(m1, count, "m1");
@@ -160,6 +170,7 @@ void bind_ot(nb::module_& module) {
         .def("hash", &Sender::hash, "q"_a.noconvert(), "zeros"_a.noconvert(), "ones"_a.noconvert(),
              "threads"_a);
     module.def("low_bit_planes", bit_planes, "pads"_a.noconvert(), "width"_a, "planes"_a.noconvert());
+    module.def("expand_pads", pads_expand, "pads"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
     module.def("send_chosen", chosen_send, "m0"_a.noconvert(), "m1"_a.noconvert(), "x0"_a.noconvert(),
                "x1"_a.noconvert(), "message"_a.noconvert());
     module.def("receive_chosen", chosen_receive, "m_r"_a.noconvert(), "choices"_a.noconvert(),

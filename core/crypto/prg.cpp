@@ -104,8 +104,7 @@ Block Prg::block() {
 
 void expand_seed(const AesKey& seed, std::uint64_t stream, std::uint64_t first_block, Block* out,
                  std::size_t count, unsigned threads) {
-    constexpr std::size_t grain = 1 << 14;  // blocks that take longer than starting a thread
-    parallel_ranges(count, grain, threads, [&](std::size_t begin, std::size_t end) {
+    parallel_ranges(count, kSeedGrain, threads, [&](std::size_t begin, std::size_t end) {
         const std::uint64_t low = first_block + begin, high = stream + (low < begin);
         aes_counter_stream(seed, {__builtin_bswap64(high), __builtin_bswap64(low)}, out + begin, end - begin);
     });

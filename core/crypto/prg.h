@@ -39,6 +39,8 @@ class Prg {
     std::uint64_t process_ = 0;  // that seeded it; 0 for a fixed seed
 };
 
+constexpr std::size_t kSeedGrain = 1 << 14;  // expanded blocks that take longer than starting a thread
+
 // Blocks first_block .. of stream number `stream` under `seed`: a long random array kept or sent as 16 bytes.
 // Different streams of one seed are independent; the same arguments give the same blocks on every machine.
 // threads = 0 takes all cores.

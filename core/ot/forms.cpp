@@ -5,6 +5,8 @@
 
 #include "bits/pack.h"
 #include "bits/transpose.h"
+#include "crypto/prg.h"
+#include "threads.h"
 
 namespace sphynx {
 namespace {
@@ -35,6 +37,15 @@ void low_bit_planes(const Block* blocks, std::size_t count, unsigned width, std:
     }
     zeroise(low, sizeof low);
     zeroise(bits, sizeof bits);
+}
+
+void expand_pads(const Block* pads, std::size_t count, std::size_t length, Block* out, unsigned threads) {
+    constexpr std::size_t of_key = 64;  // blocks that take as long as a key's schedule
+    const std::size_t grain = std::max<std::size_t>(1, kSeedGrain / (length + of_key));
+    parallel_ranges(count, grain, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t j = begin; j < end; ++j)
+            expand_seed(AesKey(pads[j]), 0, 0, out + j * length, length);
+    });
 }
 
 void send_chosen(const Block* m0, const Block* m1, const Block* x0, const Block* x1, std::size_t count,

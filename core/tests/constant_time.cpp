@@ -87,6 +87,8 @@ void run_ot(bool random_choices) {
     std::vector<std::uint8_t> packed(packed_bytes(count, width));
     send_products(q.data(), ones.data(), x.data(), count, width, packed.data(), shares.data());
     receive_products(t.data(), choices.data(), packed.data(), count, width, shares.data());
+    std::vector<Block> strings(3 * count);
+    expand_pads(t.data(), count, 3, strings.data(), 1);
     std::vector<Block> chosen(2 * count), out(count);
     send_chosen(q.data(), ones.data(), q.data(), t.data(), count, chosen.data());
     receive_chosen(t.data(), choices.data(), chosen.data(), count, out.data());

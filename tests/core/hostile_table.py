@@ -174,6 +174,10 @@ def oblivious_transfer(made: Objects) -> list[Binding]:
             pads=pads, width=WIDTH, planes=words(WIDTH, PLANE),
         ),
         binding(
+            "expand_pads", n.expand_pads, writes="out", free="threads",
+            pads=pads, out=words(COUNT, 5, 2), threads=1,
+        ),
+        binding(
             "send_chosen", n.send_chosen, writes="message",
             m0=pads, m1=pads, x0=pads, x1=pads, message=words(2 * COUNT, 2),
         ),

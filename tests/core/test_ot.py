@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sphynx.core import Prg, garbling, ot
+from sphynx.core import Prg, _native, garbling, ot
 from sphynx.core.bits import pack_ring, plane_words, unpack_ring
 
 
@@ -63,6 +63,19 @@ def test_boolean_triples() -> None:
     assert (c == a & b).all()
     for plane in (a, b, mine.a, theirs.a, mine.c, theirs.c):
         assert 2900 < bits_of(plane, 6400).sum() < 3500  # 8 standard deviations around 3200
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize(("count", "length"), [(0, 3), (3, 0), (3, 1), (70, 9), (2000, 49)])
+def test_expanded_pads_are_streams_of_each_pad(count: int, length: int) -> None:
+    pads = np.empty((count, 2), np.uint64)
+    Prg().fill_words(pads)
+    found = ot.expanded_pads(pads, length, threads=3)
+    assert found.shape == (count, length)
+    for pad, words in zip(pads, found, strict=True):
+        alone = np.empty(((length + 1) // 2, 2), np.uint64)
+        _native.expand_seed(pad.tobytes(), 0, 0, alone)
+        assert (alone.reshape(-1)[:length] == words).all()
 
 
 def test_chosen_strings() -> None:

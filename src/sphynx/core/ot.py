@@ -93,12 +93,11 @@ def pad_planes(pads: Words, width: int) -> Words:
     return planes
 
 
-def expanded_pads(pads: Words, length: int) -> Words:
+def expanded_pads(pads: Words, length: int, *, threads: int = 0) -> Words:
     """Each pad as the seed of so many random words, (pads, length): OTs of long strings."""
     words = np.empty((len(pads), (length + 1) // 2, 2), np.uint64)
-    for pad, own in zip(pads, words, strict=True):
-        _native.expand_seed(pad.tobytes(), 0, 0, own)
-    return words.reshape(len(pads), -1)[:, :length]
+    _native.expand_pads(pads, words, threads)
+    return words.reshape(len(pads), 2 * words.shape[1])[:, :length]
 
 
 @dataclass(frozen=True, repr=False)
