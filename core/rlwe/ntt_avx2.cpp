@@ -114,7 +114,8 @@ void long_layer(std::int32_t* values, const std::vector<std::int32_t>& root,
     }
 }
 
-void transpose(__m256i (&v)[8]) {
+// This and short_layer are inlined with constant indices, so that the eight vectors stay in registers between them.
+SPHYNX_INLINE void transpose(__m256i (&v)[8]) {
     __m256i pairs[8], quads[8];
     for (int i = 0; i < 8; i += 2) {
         pairs[i] = _mm256_unpacklo_epi32(v[i], v[i + 1]);
@@ -134,11 +135,12 @@ void transpose(__m256i (&v)[8]) {
 
 // A layer at distance 4, 2 or 1 for values 8 block .. 8 block + 63, in either direction: t[j] holds value j of eight
 // blocks, and t[j] is paired with t[j + length]. A block has one root, then two, then four.
-template <class Butterfly>
-void short_layer(__m256i (&t)[8], const std::vector<std::int32_t>& root,
-                 const std::vector<std::int32_t>& quotient, int block, int length,
-                 const Butterfly& butterfly) {
-    const int blocks = static_cast<int>(root.size()) / 7, step = 4 / length;
+template <int length, class Butterfly>
+SPHYNX_INLINE void short_layer(__m256i (&t)[8], const std::vector<std::int32_t>& root,
+                               const std::vector<std::int32_t>& quotient, int block,
+                               const Butterfly& butterfly) {
+    constexpr int step = 4 / length;
+    const int blocks = static_cast<int>(root.size()) / 7;
     const int first =
         (step - 1) * blocks + block * step;  // layers before have 1 + 2 + .. roots of each block
     for (int which = 0; which < step; ++which) {
@@ -166,8 +168,9 @@ void forward(std::int32_t* values, const NttTable& table) {
         __m256i t[8];
         for (int i = 0; i < 8; ++i) t[i] = load(values + 8 * (block + i));
         transpose(t);
-        for (const int length : {4, 2, 1})
-            short_layer(t, table.short_root, table.short_root_quotient, block, length, butterfly);
+        short_layer<4>(t, table.short_root, table.short_root_quotient, block, butterfly);
+        short_layer<2>(t, table.short_root, table.short_root_quotient, block, butterfly);
+        short_layer<1>(t, table.short_root, table.short_root_quotient, block, butterfly);
         for (auto& x : t) x = centre(x);
         transpose(t);
         for (int i = 0; i < 8; ++i) store(values + 8 * (block + i), t[i]);
@@ -191,9 +194,9 @@ void inverse(std::int32_t* values, const NttTable& table) {
         __m256i t[8];
         for (int i = 0; i < 8; ++i) t[i] = load(values + 8 * (block + i));
         transpose(t);
-        short_layer(t, table.short_inverse_root, table.short_inverse_root_quotient, block, 1, butterfly);
-        short_layer(t, table.short_inverse_root, table.short_inverse_root_quotient, block, 2, reducing);
-        short_layer(t, table.short_inverse_root, table.short_inverse_root_quotient, block, 4, butterfly);
+        short_layer<1>(t, table.short_inverse_root, table.short_inverse_root_quotient, block, butterfly);
+        short_layer<2>(t, table.short_inverse_root, table.short_inverse_root_quotient, block, reducing);
+        short_layer<4>(t, table.short_inverse_root, table.short_inverse_root_quotient, block, butterfly);
         transpose(t);
         for (int i = 0; i < 8; ++i) store(values + 8 * (block + i), t[i]);
     }
