@@ -112,8 +112,7 @@ void SecretKey::phase(const std::int32_t* c0, std::int32_t* c1, std::int32_t* ou
         std::fill(out + at, out + at + n, 0);
         kernels.multiply_add(c1 + at, secret_.data() + at, modulus, n, out + at);
         kernels.inverse(out + at, params_->table(i));
-        if (c0 == nullptr) continue;
-        for (std::size_t j = 0; j < n; ++j) out[at + j] = modulus.reduce(out[at + j] + c0[at + j]);
+        if (c0 != nullptr) kernels.add(c0 + at, modulus, n, out + at);
     }
 }
 

@@ -71,8 +71,9 @@ NttTable::NttTable(std::int32_t prime, int degree) : modulus(prime), n(degree) {
 }
 
 namespace {
-const Kernels kPortable{"portable", generic::forward, generic::inverse, generic::multiply_add,
-                        generic::product_sum};
+const Kernels kPortable{
+    "portable",           generic::forward, generic::inverse,           generic::multiply_add,
+    generic::product_sum, generic::add,     generic::subtract_multiply, generic::multiply_wide};
 }
 
 const Kernels& portable_kernels() {

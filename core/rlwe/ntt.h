@@ -1,5 +1,5 @@
-// Negacyclic number-theoretic transform in Z_p[X]/(X^n + 1) and the lazily reduced product sum, with one
-// implementation per instruction set behind one table of function pointers.
+// Negacyclic number-theoretic transform in Z_p[X]/(X^n + 1), the lazily reduced product sum and the loops over the
+// residues of one prime, with one implementation per instruction set behind one table of function pointers.
 //
 // Contract: forward takes |x| <= p in natural order and gives centred values in bit-reversed order; inverse
 // takes |x| <= 1.1 p in bit-reversed order and gives centred values in natural order, scaled by 1/n.
@@ -51,6 +51,14 @@ struct Kernels {
     void (*product_sum)(const std::int32_t* weights, const std::int32_t* const* ciphertexts,
                         std::size_t offset, std::size_t count, const Modulus& modulus, std::int32_t* out0,
                         std::int32_t* out1);
+    // sum[j] += addend[j], centred, for |sum + addend| <= 4 p.
+    void (*add)(const std::int32_t* addend, const Modulus& modulus, std::size_t count, std::int32_t* sum);
+    // x[j] = (x[j] - y[j]) factor, centred, for differences that fit an int32.
+    void (*subtract_multiply)(const std::int32_t* y, Factor factor, const Modulus& modulus, std::size_t count,
+                              std::int32_t* x);
+    // out[j] = r[j] factor, centred, for any signed 64-bit r in two words, r = 2^32 high + (low mod 2^32).
+    void (*multiply_wide)(const std::int32_t* low, const std::int32_t* high, Factor factor,
+                          const Modulus& modulus, std::size_t count, std::int32_t* out);
 };
 
 const Kernels& portable_kernels();

@@ -267,7 +267,15 @@ void product_sum(const std::int32_t* weights, const std::int32_t* const* ciphert
     }
 }
 
-const Kernels kAvx2{"avx2", forward, inverse, multiply_add, product_sum};
+// The last three are plain loops: the compiler makes vectors of them, for which the baseline has no 32-bit products.
+const Kernels kAvx2{"avx2",
+                    forward,
+                    inverse,
+                    multiply_add,
+                    product_sum,
+                    generic::add,
+                    generic::subtract_multiply,
+                    generic::multiply_wide};
 }  // namespace
 
 const Kernels& avx2_kernels() {

@@ -1,5 +1,5 @@
-// The transforms of ntt.h as plain loops, always inlined: what a file compiled for another target takes of them
-// stays in that file. Internal to the ntt*.cpp files.
+// The kernels of ntt.h as plain loops, always inlined: what a file compiled for another target takes of them
+// stays in that file, in that target's instructions. Internal to the ntt*.cpp files.
 #pragma once
 
 #include "rlwe/ntt.h"
@@ -12,11 +12,14 @@ SPHYNX_INLINE int forward_lazy_layers(int n) {
     return 6 + __builtin_ctz(static_cast<unsigned>(n)) % 2;
 }
 
+// Modulus::reduce in 32 bits, for |x| < 2^31 - half: vectors have no shift of 64-bit lanes that keeps the sign.
+SPHYNX_INLINE std::int32_t centre(std::int32_t x, std::int32_t half, int bits, std::int32_t p) {
+    return wrap_sub(x, wrap_mul(wrap_add(x, half) >> bits, p));
+}
+
 SPHYNX_INLINE void reduce_all(std::int32_t* values, int n, std::int32_t p, int bits) {
     const std::int32_t half = std::int32_t{1} << (bits - 1);
-    for (int i = 0; i < n; ++i) {
-        values[i] = wrap_sub(values[i], wrap_mul(wrap_add(values[i], half) >> bits, p));
-    }
+    for (int i = 0; i < n; ++i) values[i] = centre(values[i], half, bits, p);
 }
 
 SPHYNX_INLINE void forward(std::int32_t* values, const NttTable& table) {
@@ -52,7 +55,7 @@ SPHYNX_INLINE void inverse(std::int32_t* values, const NttTable& table) {
             std::int32_t* __restrict high = low + length;
             for (int j = 0; j < length; ++j) {
                 std::int32_t sum = wrap_add(low[j], high[j]);
-                if (reduce_sums) sum = wrap_sub(sum, wrap_mul(wrap_add(sum, half) >> bits, p));
+                if (reduce_sums) sum = centre(sum, half, bits, p);
                 high[j] = multiply(wrap_sub(low[j], high[j]), w, wq, p);
                 low[j] = sum;
             }
@@ -96,6 +99,37 @@ SPHYNX_INLINE void product_sum(const std::int32_t* weights, const std::int32_t* 
     for (int lane = 0; lane < kBlock; ++lane) {
         out0[lane] = static_cast<std::int32_t>(sum0[lane]);
         out1[lane] = static_cast<std::int32_t>(sum1[lane]);
+    }
+}
+
+SPHYNX_INLINE void add(const std::int32_t* addend, const Modulus& modulus, std::size_t count,
+                       std::int32_t* __restrict sum) {
+    const int bits = modulus.bits();
+    const std::int32_t p = modulus.p(), half = std::int32_t{1} << (bits - 1);
+    for (std::size_t j = 0; j < count; ++j) sum[j] = centre(wrap_add(sum[j], addend[j]), half, bits, p);
+}
+
+SPHYNX_INLINE void subtract_multiply(const std::int32_t* y, Factor factor, const Modulus& modulus,
+                                     std::size_t count, std::int32_t* __restrict x) {
+    const int bits = modulus.bits();
+    const std::int32_t p = modulus.p(), half = std::int32_t{1} << (bits - 1);
+    for (std::size_t j = 0; j < count; ++j) {
+        const std::int32_t product = multiply(wrap_sub(x[j], y[j]), factor.value, factor.quotient, p);
+        x[j] = centre(product, half, bits, p);
+    }
+}
+
+SPHYNX_INLINE void multiply_wide(const std::int32_t* low, const std::int32_t* high, Factor factor,
+                                 const Modulus& modulus, std::size_t count, std::int32_t* __restrict out) {
+    const int bits = modulus.bits();
+    const std::int32_t p = modulus.p(), half = std::int32_t{1} << (bits - 1);
+    const Factor one{1, std::int32_t{1} << (31 - bits)}, two32 = modulus.two32();
+    for (std::size_t j = 0; j < count; ++j) {
+        // r = high 2^32 + low + 2^32 [low < 0]; each term under p, their product with the factor centred.
+        const std::int32_t r = wrap_add(wrap_add(multiply(high[j], two32.value, two32.quotient, p),
+                                                 multiply(low[j], one.value, one.quotient, p)),
+                                        two32.value & (low[j] >> 31));
+        out[j] = centre(multiply(r, factor.value, factor.quotient, p), half, bits, p);
     }
 }
 

@@ -273,7 +273,15 @@ void product_sum(const std::int32_t* weights, const std::int32_t* const* ciphert
     }
 }
 
-const Kernels kNeon{"neon", forward, inverse, multiply_add, product_sum};
+// The last three are plain loops: the compiler makes vectors of them.
+const Kernels kNeon{"neon",
+                    forward,
+                    inverse,
+                    multiply_add,
+                    product_sum,
+                    generic::add,
+                    generic::subtract_multiply,
+                    generic::multiply_wide};
 }  // namespace
 
 const Kernels& neon_kernels() {

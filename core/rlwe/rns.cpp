@@ -43,6 +43,7 @@ RnsCodec::RnsCodec(const Params& params) : params_(params), q_mod_ring_(1) {
 }
 
 void RnsCodec::encode(const std::uint64_t* message, std::size_t count, std::int32_t* out) const {
+    const Kernels& kernels = best_kernels();
     const int shift = 64 - params_.ring_bits();
     constexpr std::size_t kChunk = 512;
     std::int32_t low[kChunk], high[kChunk];
@@ -55,20 +56,9 @@ void RnsCodec::encode(const std::uint64_t* message, std::size_t count, std::int3
             high[j] = static_cast<std::int32_t>(r >> 32);
         }
         for (int i = 0; i < params_.primes(); ++i) {
-            const Modulus& modulus = params_.modulus(i);
-            const Factor scale = minus_ring_inverse_[static_cast<std::size_t>(i)], two32 = modulus.two32();
-            const std::int32_t p = modulus.p(), half = std::int32_t{1} << (modulus.bits() - 1);
-            const int bits = modulus.bits();
-            std::int32_t* to = out + static_cast<std::size_t>(i) * count + start;
-            for (std::size_t j = 0; j < size; ++j) {
-                // r = high 2^32 + low + 2^32 [low < 0]; each term under p, their product with 2^-k centred.
-                const std::int32_t low_centred = multiply(low[j], 1, std::int32_t{1} << (31 - bits), p);
-                const std::int32_t r =
-                    wrap_add(wrap_add(multiply(high[j], two32.value, two32.quotient, p), low_centred),
-                             two32.value & (low[j] >> 31));
-                const std::int32_t x = multiply(r, scale.value, scale.quotient, p);
-                to[j] = wrap_sub(x, wrap_mul(wrap_add(x, half) >> bits, p));
-            }
+            kernels.multiply_wide(low, high, minus_ring_inverse_[static_cast<std::size_t>(i)],
+                                  params_.modulus(i), size,
+                                  out + static_cast<std::size_t>(i) * count + start);
         }
     }
     zeroise(low, sizeof low);
@@ -94,19 +84,13 @@ void RnsCodec::round(const std::int32_t* x, std::size_t count, std::uint64_t* ou
 }
 
 void RnsCodec::switch_down(std::int32_t* x, std::size_t count) const {
+    const Kernels& kernels = best_kernels();
     for (int dropped = params_.primes() - 1; dropped >= params_.reply_primes(); --dropped) {
         const std::int32_t* remainder = x + static_cast<std::size_t>(dropped) * count;
         for (int i = 0; i < dropped; ++i) {
-            const Modulus& modulus = params_.modulus(i);
             const Factor inverse = dropped_inverse_[static_cast<std::size_t>(dropped * params_.primes() + i)];
-            const std::int32_t p = modulus.p(), half = std::int32_t{1} << (modulus.bits() - 1);
-            const int bits = modulus.bits();
-            std::int32_t* __restrict to = x + static_cast<std::size_t>(i) * count;
-            for (std::size_t j = 0; j < count; ++j) {
-                const std::int32_t y =
-                    multiply(wrap_sub(to[j], remainder[j]), inverse.value, inverse.quotient, p);
-                to[j] = wrap_sub(y, wrap_mul(wrap_add(y, half) >> bits, p));
-            }
+            kernels.subtract_multiply(remainder, inverse, params_.modulus(i), count,
+                                      x + static_cast<std::size_t>(i) * count);
         }
     }
 }

@@ -150,7 +150,7 @@ void refresh(const PublicKey& key, SeedStream& randomness, std::int32_t* c0, std
         kernels.multiply_add(transformed.data(), key.half(1) + at, modulus, n, c1 + at);
         kernels.inverse(c0 + at, params.table(i));
         kernels.inverse(c1 + at, params.table(i));
-        for (std::size_t j = 0; j < n; ++j) c1[at + j] = modulus.reduce(c1[at + j] + error[j]);
+        kernels.add(error.data(), modulus, n, c1 + at);
     }
     key.codec().switch_down(c0, n);
     key.codec().switch_down(c1, n);

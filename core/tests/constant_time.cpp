@@ -1,4 +1,4 @@
-// Garbling, OT, GMW, sampling and RLWE's client on secrets that memcheck holds to be undefined: it reports every
+// Garbling, OT, GMW, sampling and both halves of RLWE on secrets that memcheck holds to be undefined: it reports every
 // branch and every address that depends on one. Run by `make test-constant-time`, on the portable paths and on those of
 // the CPU that valgrind emulates.
 //   constant_time portable | fastest     must end without an error
@@ -162,6 +162,19 @@ void run_sampling_and_encryption() {
     secret.decrypt(reply, used, 1, 1, share.data());
 }
 
+// What blinds a reply is secret; key and upload are the client's, and weights are checked for their size.
+void run_reply() {
+    const auto params = rlwe::Params::for_ring(32);
+    const rlwe::PublicKey key(params, std::vector<std::uint8_t>(params->public_key_bytes()));
+    const rlwe::Ciphertexts upload(params, std::vector<std::uint8_t>(params->upload_bytes()), 1, 1);
+    const rlwe::Weights weights(params, 1, 1);
+    const rlwe::UsedCoefficients used{{0, 1, 4095}, {3}};
+    Prg prg = Prg::fixed_seed_for_tests(secret_block());
+    std::vector<std::uint8_t> wire(used.reply_bytes(*params));
+    std::vector<std::uint64_t> share(used.total());
+    rlwe::respond(key, weights, {upload.data(0)}, 1, used, prg, 1, wire.data(), share.data());
+}
+
 [[gnu::noinline]] int leak() {
     return secret_block().lo & 2 ? std::puts("set") : std::puts("not set");
 }
@@ -182,5 +195,6 @@ int main(int count, char** words) {
     }
     run_bits();
     run_sampling_and_encryption();
+    run_reply();
     std::printf("no error on the path %s\n", aes_path_name());
 }

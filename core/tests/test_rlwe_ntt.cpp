@@ -1,7 +1,9 @@
-// Every transform path against the schoolbook negacyclic product and against the portable path, bit for bit.
+// Every kernel of every path against schoolbook arithmetic and against the portable path, bit for bit.
 #include "rlwe/ntt.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -113,6 +115,62 @@ void check_product_sum(const Kernels& kernels, int bits, std::size_t count) {
     }
 }
 
+// The loops over residues, against the portable path and against 64-bit remainders: edge values, then random ones, in a
+// length that leaves a tail to vectors.
+void check_residue_loops(const Kernels& kernels, int bits) {
+    std::int32_t prime;
+    largest_ntt_primes(bits, 64, 1, &prime);
+    const Modulus modulus(prime);
+    std::mt19937 generator(4);
+    const auto any_word = [&] { return static_cast<std::int32_t>(generator()); };
+    const auto centred = [&](std::int32_t x) { return std::abs(x) <= 0.54 * prime; };
+    constexpr std::int32_t lowest = std::numeric_limits<std::int32_t>::min();
+    const std::vector<std::int32_t> edges{0,      -1,        1,          lowest,         ~lowest,  prime,
+                                          -prime, prime / 2, -prime / 2, lowest + prime, 1 << bits};
+    std::vector<std::int32_t> low, high;  // every edge with every other
+    for (const auto a : edges) {
+        for (const auto b : edges) low.push_back(a), high.push_back(b);
+    }
+    while (low.size() < 1019) low.push_back(any_word()), high.push_back(any_word());
+    const std::size_t count = low.size();
+
+    for (const std::int32_t value : {1, 2, prime / 2, prime - 1, any_word() & (prime / 2)}) {
+        const Factor factor = modulus.factor(value);
+        std::vector<std::int32_t> ours(count), portable(count);
+        kernels.multiply_wide(low.data(), high.data(), factor, modulus, count, ours.data());
+        portable_kernels().multiply_wide(low.data(), high.data(), factor, modulus, count, portable.data());
+        CHECK(ours == portable);
+        for (std::size_t j = 0; j < count; ++j) {
+            const auto r = static_cast<std::int64_t>((static_cast<std::uint64_t>(high[j]) << 32) |
+                                                     static_cast<std::uint32_t>(low[j]));
+            CHECK(canonical(ours[j], prime) == canonical(r % prime * value, prime) && centred(ours[j]));
+        }
+
+        std::vector<std::int32_t> x(count), y(count);  // differences that fit, up to the largest
+        for (std::size_t j = 0; j < count; ++j) x[j] = low[j] >> 1, y[j] = high[j] >> 1;
+        ours = portable = x;
+        kernels.subtract_multiply(y.data(), factor, modulus, count, ours.data());
+        portable_kernels().subtract_multiply(y.data(), factor, modulus, count, portable.data());
+        CHECK(ours == portable);
+        for (std::size_t j = 0; j < count; ++j) {
+            const std::int64_t difference = std::int64_t{x[j]} - y[j];
+            CHECK(canonical(ours[j], prime) == canonical(difference % prime * value, prime) &&
+                  centred(ours[j]));
+        }
+    }
+
+    std::vector<std::int32_t> sum(count), addend(count);
+    for (std::size_t j = 0; j < count; ++j)
+        sum[j] = low[j] % (2 * prime + 1), addend[j] = high[j] % (2 * prime + 1);
+    auto ours = sum, portable = sum;
+    kernels.add(addend.data(), modulus, count, ours.data());
+    portable_kernels().add(addend.data(), modulus, count, portable.data());
+    CHECK(ours == portable);
+    for (std::size_t j = 0; j < count; ++j)
+        CHECK(canonical(ours[j], prime) == canonical(std::int64_t{sum[j]} + addend[j], prime) &&
+              centred(ours[j]));
+}
+
 }  // namespace
 
 int main() {
@@ -120,6 +178,7 @@ int main() {
         for (const int bits : {20, 23, 27, 28}) check_schoolbook(*kernels, bits);
         for (const int bits : {23, 27, 28}) check_paths_agree(*kernels, 4096, bits);
         check_paths_agree(*kernels, 8192, 28);
+        for (const int bits : {20, 23, 27, 28}) check_residue_loops(*kernels, bits);
         for (const int bits : {23, 28}) {
             for (const std::size_t count : {1, 2, 255, 256, 257, 600})
                 check_product_sum(*kernels, bits, count);
