@@ -1,5 +1,6 @@
 #include "rlwe/bitpack.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -27,34 +28,32 @@ std::uint8_t* pack(const std::int32_t* centred, std::size_t count, const Modulus
 
 const std::uint8_t* unpack(const std::uint8_t* in, std::size_t count, const Modulus& modulus,
                            std::int32_t* centred) {
-    const int bits = modulus.bits();
+    const auto bits = static_cast<std::size_t>(modulus.bits());
     const std::int32_t p = modulus.p(), half = p / 2;
     const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
-    const std::uint8_t* const end = in + packed_bytes(count, bits);
-    std::uint64_t pending = 0;
-    int filled = 0;
+    const std::size_t bytes = packed_bytes(count, modulus.bits());
     std::int32_t outside = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        if (filled < bits) {
-            if (end - in >= 4) {
-                std::uint32_t word;
-                std::memcpy(&word, in, sizeof word);
-                pending |= static_cast<std::uint64_t>(word) << filled;
-                in += sizeof word;
-                filled += 32;
-            } else {
-                for (; filled < bits; filled += 8) pending |= static_cast<std::uint64_t>(*in++) << filled;
-            }
-        }
-        const auto value = static_cast<std::int32_t>(pending & mask);
-        pending >>= bits;
-        filled -= bits;
+    // word: the eight bytes that residue i begins in, so that no residue waits for the one before it.
+    const auto take = [&](std::size_t i, std::uint64_t word) {
+        const auto value = static_cast<std::int32_t>((word >> (i * bits % 8)) & mask);
         outside |= p - 1 - value;
         centred[i] = value - (p & ((half - value) >> 31));
+    };
+    const std::size_t whole = bytes < 8 ? 0 : std::min(count, (bytes - 8) * 8 / bits + 1);
+    for (std::size_t i = 0; i < whole; ++i) {
+        std::uint64_t word;
+        std::memcpy(&word, in + i * bits / 8, sizeof word);
+        take(i, word);
+    }
+    for (std::size_t i = whole; i < count; ++i) {  // at most eight bytes are left
+        std::uint64_t word = 0;
+        std::memcpy(&word, in + i * bits / 8, bytes - i * bits / 8);
+        take(i, word);
     }
     if (outside < 0) throw std::invalid_argument("a residue on the wire is not below its prime");
-    if (pending != 0) throw std::invalid_argument("filler bits on the wire are not zero");
-    return end;
+    if (const std::size_t used = count * bits % 8; used != 0 && in[bytes - 1] >> used != 0)
+        throw std::invalid_argument("filler bits on the wire are not zero");
+    return in + bytes;
 }
 
 }  // namespace sphynx::rlwe
