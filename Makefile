@@ -1,7 +1,7 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
 # `make test`. Each installs what it needs into .venv first; the tools of development and of the site are not for `demo`.
 .PHONY: demo test test-all docs docs-site messages wheels sbom lock zoo reproduce-smoke chaos soak checks lint types layers \
-  test-python test-core test-sanitize test-thread test-constant-time fuzz format clean
+  test-python test-core test-sanitize test-thread test-aarch64 test-constant-time fuzz format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -123,6 +123,14 @@ test-thread: $(TOOLS)
 	$(CMAKE) -S . -B build/thread -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_THREAD_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	$(CMAKE) --build build/thread
 	TSAN_OPTIONS=die_after_fork=0 PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/thread --output-on-failure
+
+# The core's tests for the other kind of CPU, emulated on x86-64 (needs g++-aarch64-linux-gnu and qemu-user-static).
+EMULATED := -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
+  -DCMAKE_CROSSCOMPILING_EMULATOR='qemu-aarch64-static;-L;/usr/aarch64-linux-gnu'
+test-aarch64: $(TOOLS)
+	$(CMAKE) -S . -B build/aarch64 -G Ninja -DSPHYNX_PYTHON=OFF -DSPHYNX_WERROR=ON $(EMULATED)
+	$(CMAKE) --build build/aarch64
+	PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir build/aarch64 --output-on-failure
 
 # No branch or address depends on a secret, as valgrind's memcheck sees it (needs valgrind and its headers). The last line
 # holds the check itself against a program that leaks.
