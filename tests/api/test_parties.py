@@ -76,6 +76,37 @@ def test_a_question_can_insist_on_a_backend(server: sphynx.Server, authority: Pa
         assert client.infer(pixels(1)).backend == "gc"
 
 
+def test_a_client_insists_on_its_own_backend(server: sphynx.Server, authority: Path, tmp_path: Path) -> None:
+    with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path / "bundles", relu="gmw") as client:
+        client.prepare(1, relu="gc")
+        client.warm()  # for the next inference, so not the bundle that is ready
+        assert (client.ready_with("gc"), client.ready_with("gmw")) == (1, 1)
+        assert client.infer(pixels(1)).backend == "gmw"
+        assert client.prepare(1) == "gmw"
+        assert client.infer(pixels(1), relu="auto").backend == "gc"  # the older one
+
+
+def test_wrong_values_are_refused_before_anything_is_sent(
+    tiny: sphynx.Compiled, authority: Path, tmp_path: Path
+) -> None:
+    nobody = sphynx.Client("127.0.0.1:1", keys=authority / "alice", state=tmp_path, wait_s=0)
+    for count in (0, -1):
+        with pytest.raises(sphynx.InputError, match=f"count: {count} bundles"):
+            nobody.prepare(count)
+    for wrong in (
+        lambda: nobody.infer(pixels(1), relu="foo"),  # type: ignore[arg-type]
+        lambda: nobody.prepare(1, relu="foo"),  # type: ignore[arg-type]
+        lambda: nobody.warm(relu="foo"),  # type: ignore[arg-type]
+        lambda: sphynx.Client("127.0.0.1:1", keys=authority / "alice", relu="foo"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(sphynx.InputError, match="relu: 'foo' is not a ReLU backend") as refused:
+            wrong()
+        assert refused.value.remedy == "Choose auto, gc or gmw."
+    for backend in ("foo", "auto"):
+        with pytest.raises(sphynx.InputError, match=f"backend: '{backend}' is not a ReLU backend"):
+            tiny.infer_privately(pixels(1)[None], backend=backend)  # type: ignore[arg-type]
+
+
 def test_threads_share_a_client(server: sphynx.Server, tiny: sphynx.Compiled, authority: Path, tmp_path: Path) -> None:
     images = np.stack([pixels(seed) for seed in range(6)])
     client = sphynx.Client(server.address, keys=authority / "alice", state=tmp_path / "bundles")

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.api.refilling import Refill
-from sphynx.errors import ConnectionLostError, PeerGaveUpError
-from sphynx.program.backends import Backend, BackendChoice
+from sphynx.errors import ConnectionLostError, InputError, PeerGaveUpError
+from sphynx.program.backends import BACKEND_CHOICES, BACKENDS, Backend, BackendChoice, check_backend
 from sphynx.program.ir import Program
 from sphynx.protocol.channel import Observer
 from sphynx.protocol.transport import lost
@@ -73,10 +73,12 @@ class Client:
         """`server` is HOST:PORT, or several of them as a list or with commas; `keys` the folder that `sphynx keys issue
         NAME --client` made, which also takes the bundles unless `state` names another. `program` insists on the one
         with this hash. `ahead` bundles are kept ready from the first call on, by a thread with a connection of its own,
-        with what both sides have to spare; `relu` is for those. `wait_s` is how long ports that refuse are tried again:
-        the server may be just starting. `trust_state` keeps bundles after a restart of the machine or a move of their
+        with what both sides have to spare. `relu` is how ReLUs run, unless a call says it: gc, gmw, or auto, which uses
+        what is ready and prepares for the faster one. `wait_s` is how long ports that refuse are tried again: the
+        server may be just starting. `trust_state` keeps bundles after a restart of the machine or a move of their
         folder; `warn` is told about an old list of revoked keys, servers that are down, and bundles that cannot be made
         ahead; `observer` watches what this end sends and receives."""
+        check_backend(relu, BACKEND_CHOICES, where="relu")
         self._ahead, self._relu, self._warn, self._urgent = ahead, relu, warn, Urgent()
         self._replicas = Replicas(parse_servers(server), keys=Path(keys), wait_s=wait_s, warn=warn)
         self._open = partial(
@@ -108,32 +110,39 @@ class Client:
             observer=GivesWay(self._urgent),
         )
 
-    def infer(self, image: str | Path | NDArray[np.uint8] | Image, *, relu: BackendChoice = "auto") -> Prediction:
+    def infer(self, image: str | Path | NDArray[np.uint8] | Image, *, relu: BackendChoice | None = None) -> Prediction:
         """What is in a picture, which the server never sees: a file, a PIL image, or a uint8 array [channels, height,
         width] (`image_shape`). Files and PIL images are resized. Makes a bundle first if none is ready.
 
-        `relu` insists on a bundle for gc or for gmw; auto takes what is ready."""
-        return self._asked(lambda connection: connection.infer(pixels_of(image, connection.program), relu=relu))
+        `relu` insists on a bundle for gc or for gmw; auto takes what is ready. Unless given it is the client's."""
+        choice = self._choice(relu)
+        return self._asked(lambda connection: connection.infer(pixels_of(image, connection.program), relu=choice))
 
     def pixels(self, image: str | Path | NDArray[np.uint8] | Image) -> NDArray[np.uint8]:
         """The picture as the program reads it: what `infer` asks about."""
         return pixels_of(image, self.program)
 
     def prepare(
-        self, count: int, *, relu: BackendChoice = "auto", done: Callable[[int], None] = lambda _number: None
+        self, count: int, *, relu: BackendChoice | None = None, done: Callable[[int], None] = lambda _number: None
     ) -> Backend:
         """Makes `count` bundles ahead, before there is a picture; each serves one. `done` is called for each.
 
-        `relu` chooses how ReLUs run: gc, gmw, or what is faster over the measured link. Returns the choice."""
-        return self._asked(lambda connection: connection.prepare(count, relu=relu, done=done))
+        `relu` chooses how ReLUs run: gc, gmw, or auto, what is faster over the measured link. Unless given it is the
+        client's. Returns the choice."""
+        if count < 1:
+            raise InputError(f"{count} bundles cannot be prepared", where="count", remedy="Give a number from 1 on.")
+        choice = self._choice(relu)
+        return self._asked(lambda connection: connection.prepare(count, relu=choice, done=done))
 
     def prepare_ahead(self) -> None:
         """Makes one bundle that nobody waits for, when the server has cores to spare. `Client(ahead=N)` calls this."""
         self._asked(lambda connection: connection.prepare(1, relu=self._relu, ahead=True))
 
-    def warm(self) -> None:
-        """Loads the next bundle into memory, so that the next inference is as quick as it can be."""
-        self._asked(lambda connection: connection.warm())
+    def warm(self, *, relu: BackendChoice | None = None) -> None:
+        """Loads the next bundle into memory, so that the next inference is as quick as it can be. `relu` is as in that
+        inference."""
+        choice = self._choice(relu)
+        self._asked(lambda connection: connection.warm(relu=choice))
 
     @property
     def ready(self) -> int:
@@ -142,13 +151,14 @@ class Client:
 
     def ready_with(self, relu: Backend) -> int:
         """How many bundles are ready that run ReLUs this way."""
+        check_backend(relu, BACKENDS, where="relu")
         return self._asked(
             lambda connection: sum(entry.batch == 1 and entry.backend == relu for entry in connection.ready)
         )
 
     @property
     def ready_ahead(self) -> int:
-        """How many bundles are ready of the kind that `Client(ahead=N, relu=...)` asked for."""
+        """How many bundles are ready of the kind that `Client(relu=...)` asked for."""
         return self.ready if self._relu == "auto" else self.ready_with(self._relu)
 
     @property
@@ -199,6 +209,12 @@ class Client:
         if refill is not None:
             refill.close()
         self._give_up(self._connection)
+
+    def _choice(self, relu: BackendChoice | None) -> BackendChoice:
+        if relu is None:
+            return self._relu
+        check_backend(relu, BACKEND_CHOICES, where="relu")
+        return relu
 
     def _asked(self, ask: Callable[[Connection], Answer]) -> Answer:
         connection = self._connected()

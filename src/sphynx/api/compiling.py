@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sphynx.data.source import FILE, DataSource, Split, recorded_source, save_source
 from sphynx.errors import InputError
+from sphynx.program.backends import BACKENDS, Backend, check_backend
 from sphynx.program.by_name import compiled_folder
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.cost.estimate import Estimate
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from sphynx.data.images import Data, ImageSet
     from sphynx.data.streamed import StreamedData
     from sphynx.network.trained import TrainedNetwork
-    from sphynx.program.backends import Backend
     from sphynx.program.check import Check
     from sphynx.program.fusion.approximate import Approximation
     from sphynx.program.quantise import Precision
@@ -124,6 +124,7 @@ class Compiled:
         """
         from sphynx.api.both_parties import ask_privately
 
+        check_backend(backend, BACKENDS, where="backend")
         return ask_privately(self.program, self.weights, images, backend)
 
     def check(
@@ -189,6 +190,8 @@ class Compiled:
         """
         from sphynx.api.rates import machine_rates
 
+        if backend is not None:
+            check_backend(backend, BACKENDS, where="backend")
         parsed = parse_link(link) if isinstance(link, str) else link
         return estimate_program(self.program, machine_rates(), parsed, backend)
 

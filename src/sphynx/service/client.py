@@ -156,13 +156,13 @@ class Client:
         with self._turn():
             return self._prepare(count, relu=relu, batch=batch, done=done, ahead=ahead)
 
-    def warm(self, batch: int = 1) -> None:
+    def warm(self, batch: int = 1, *, relu: BackendChoice = "auto") -> None:
         """Loads the next bundle into memory, before there is an image, and keeps it from other processes; prepares one
-        if none is ready."""
+        if none is ready. The inference that is to use it asks for the same backend."""
         with self._turn():
             while True:
                 with contextlib.suppress(BundleGoneError):  # another process was faster
-                    return self._store.preload(self._entry_for(batch).bundle_id)
+                    return self._store.preload(self._entry_for(batch, relu).bundle_id)
 
     def infer(self, image: NDArray[np.uint8], *, relu: BackendChoice = "auto") -> Prediction:
         """One image, uint8 [channels, height, width]. Prepares a bundle first if none is ready."""
