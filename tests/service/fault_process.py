@@ -1,11 +1,13 @@
 """Runs a sphynx verb in this process with a fault: `python -m tests.service.fault_process online:SIGKILL serve ...`
 
-The signal strikes right after the first message that this party sends in that phase. Every bundle that goes into an
-inference is written to the file $SPHYNX_TEST_AUDIT, one line "role identifier": a line twice is a bundle used twice.
+The signal strikes right after the first message that this party sends in that phase, by `online:SIGKILL:8` after the
+eighth. Every bundle that goes into an inference is written to the file $SPHYNX_TEST_AUDIT, one line "role identifier":
+a line twice is a bundle used twice.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -18,12 +20,12 @@ from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 
 
-def inject(phase: str, number: signal.Signals) -> None:
-    send = Channel.send
+def inject(phase: str, number: signal.Signals, message: int) -> None:
+    send, sent = Channel.send, itertools.count(1)
 
     def send_and_fail(self: Channel, *parts: Any) -> None:
         send(self, *parts)
-        if self._section.phase == phase:
+        if self._section.phase == phase and next(sent) == message:
             os.kill(os.getpid(), number)
             threading.Event().wait()  # the signal may first reach another thread: this one does not go on
 
@@ -43,8 +45,8 @@ def audit(path: str) -> None:
 
 
 if __name__ == "__main__":
-    phase, _, number = sys.argv.pop(1).partition(":")
-    if number:
-        inject(phase, signal.Signals[number])
+    phase, *fault = sys.argv.pop(1).split(":")
+    if fault:
+        inject(phase, signal.Signals[fault[0]], int(fault[1]) if fault[1:] else 1)
     audit(os.environ["SPHYNX_TEST_AUDIT"])
     cli.main()

@@ -6,31 +6,27 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sphynx.cli.answers import Answers
 from sphynx.cli.options import Json
-from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.cli.output import count
 from sphynx.data.image_files import READ, describe_formats, find_images
-from sphynx.errors import ConnectionLostError, InputError, PeerGaveUpError
+from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import BackendChoice
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from sphynx.api.asking import Client
-    from sphynx.service.prediction import Prediction
+    from sphynx.cli.asking import Picture
 
-Done = TypeVar("Done")
 USUAL_SERVER = "127.0.0.1:7443"
 LOOK_S = 1.0  # for a signal
 NICENESS = 10  # of a process that prepares what nobody waits for
-PORTION = 8  # images at a time, however many there are: half of the bundles that a server keeps for a client by default
 
 
 def infer(
@@ -47,7 +43,10 @@ def infer(
         ),
     ] = None,
     prepare: Annotated[
-        int, typer.Option("--prepare", min=0, help="Bundles to prepare for later, in addition to those needed now.")
+        int,
+        typer.Option(
+            "--prepare", metavar="N", min=0, help="Leave N bundles ready for later: prepares those that are missing."
+        ),
     ] = 0,
     ahead: Annotated[
         int,
@@ -57,7 +56,7 @@ def infer(
         BackendChoice,
         typer.Option(
             "--relu",
-            help="Backend of new bundles: auto (faster on the measured link), gc (few rounds) or gmw (few bytes).",
+            help="gc (few rounds), gmw (few bytes), or auto: what is ready, otherwise the faster on the measured link.",
         ),
     ] = "auto",
     top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,
@@ -82,7 +81,8 @@ def infer(
     With --ahead it keeps running and prepares new bundles as other processes with these keys use them up, whenever the
     server has capacity to spare.
 
-    Pictures that cannot be read are listed at the end and skipped; the exit code is then 1.
+    Pictures that cannot be read are listed at the end and skipped; the exit code is then 1. When something fails or you
+    press Ctrl-C, the answers so far are printed.
 
     Examples:
 
@@ -95,9 +95,10 @@ def infer(
       sphynx infer cat.png --server a.example:7443,b.example:7443 --keys keys/alice
     """
     from sphynx.api.asking import Client
+    from sphynx.cli.asking import Asking
 
-    failed: dict[Path, InputError] = {}
-    files = _expand(images or [], failed)
+    answers = Answers()
+    files = _expand(images or [], answers.unreadable)
     if not images and not prepare and not ahead:
         raise InputError(
             "there is no image to ask about, and nothing to prepare",
@@ -115,33 +116,49 @@ def infer(
         trust_state=trust_state,
         warn=lambda why: typer.echo(f"warning: {why}", err=True),
     )
-    with client_of() as client:
-        pictures: list[tuple[Path, NDArray[np.uint8]]] = []
-        for path in files:
-            try:
-                pictures.append((path, client.pixels(path)))
-            except InputError as error:
-                failed[path] = error
-        predictions = []
-        for first in range(0, len(pictures), PORTION):
-            portion = pictures[first : first + PORTION]
-            _go_on(client, partial(_make_ready, client, len(portion), relu))
-            predictions += [(path, _go_on(client, partial(_ask, client, pixels))) for path, pixels in portion]
-        _go_on(client, partial(_make_ready, client, prepare, relu))
-        ready = client.ready
-    if as_json:
-        found = [{"image": str(path), **seen.to_json(top)} for path, seen in predictions]
-        bad = [{"image": str(path), "error": error.what, "remedy": error.remedy} for path, error in failed.items()]
-        print_json({"predictions": found, "failed": bad, "bundles_ready": ready})
-    else:
-        _print(predictions, top)
+    failure = SphynxError("the client failed", remedy="Ask again about the images without an answer.")
+    with _interrupted_by_sigterm(), contextlib.ExitStack() as printing:
+        try:
+            with client_of() as client:
+                printing.callback(lambda: answers.print(top, as_json=as_json, why_not_all=failure))
+                pictures = _read(client, files, answers)
+                with Asking(client, pictures, prepare) as asking:
+                    for answer in asking.answers():
+                        answers.found.append(answer)
+                ready = answers.bundles_ready = client.ready
+        except SphynxError as error:
+            failure = error
+            raise
+        except KeyboardInterrupt:
+            failure = SphynxError("interrupted", remedy="Ask again about the rest; bundles that are ready are kept.")
+            raise failure from None
+    if not as_json and (answers.found or prepare):
         typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
-    if failed:
-        _tell_failed(failed, len({*files, *failed}))  # a folder without images is not among the files
     if ahead:
         _stay(client_of(ahead=ahead), ahead)
-    if failed:
+    if answers.unreadable:
         raise typer.Exit(1)
+
+
+def _read(client: Client, files: list[Path], answers: Answers) -> list[Picture]:
+    pictures: list[Picture] = []
+    for path in files:
+        try:
+            pictures.append((path, client.pixels(path)))
+        except InputError as error:
+            answers.unreadable[path] = error
+    answers.readable = [path for path, _ in pictures]
+    return pictures
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """As by Ctrl-C: what is done is printed."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _expand(given: list[Path], failed: dict[Path, InputError]) -> list[Path]:
@@ -160,12 +177,6 @@ def _expand(given: list[Path], failed: dict[Path, InputError]) -> list[Path]:
     return files
 
 
-def _tell_failed(failed: dict[Path, InputError], asked: int) -> None:
-    typer.echo(f"{count(len(failed))} of {count(asked)} could not be asked about:", err=True)
-    for path, error in failed.items():
-        typer.echo(f"error: {error if error.where else f'{path}: {error}'}\n  remedy: {error.remedy}", err=True)
-
-
 def _stay(client: Client, ahead: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # a job in the background of a script is started with SIGINT ignored
         signal.signal(number, signal.default_int_handler)
@@ -176,64 +187,3 @@ def _stay(client: Client, ahead: int) -> None:
         with client, contextlib.suppress(KeyboardInterrupt):
             while True:  # a signal that comes just before it waits, or to another thread, does not wake it
                 time.sleep(LOOK_S)
-
-
-def _ask(client: Client, pixels: NDArray[np.uint8]) -> Prediction:
-    client.warm()
-    return client.infer(pixels)
-
-
-def _go_on(client: Client, work: Callable[[], Done]) -> Done:
-    """Where a server is lost and there are others, the work is done again there: a question with another bundle."""
-    failures = 0
-    while True:
-        try:
-            return work()
-        except (ConnectionLostError, PeerGaveUpError):
-            failures += 1
-            if failures >= client.server_count:
-                raise
-
-
-def _make_ready(client: Client, bundles: int, relu: BackendChoice) -> None:
-    """So many that can be used for one image each; those that are ready already count."""
-    wanted = bundles - client.ready
-    if wanted <= 0:
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task("preparing bundles", total=wanted)
-        client.prepare(wanted, relu=relu, done=lambda number: progress.update(task, completed=number))
-
-
-def _print(predictions: list[tuple[Path, Prediction]], top: int) -> None:
-    if not predictions:
-        return
-    print_table(
-        "What the images show",
-        ["image", "label", ">probability"],
-        (
-            [str(path) if rank == 0 else "", label, f"{probability:.2%}"]
-            for path, seen in predictions
-            for rank, (label, probability) in enumerate(list(zip(seen.labels, seen.probabilities, strict=True))[:top])
-        ),
-    )
-    print_table(
-        "Cost",
-        ["image", "ReLU", ">offline s", ">offline bytes", ">online s", ">online bytes", ">rounds"],
-        (
-            [
-                str(path),
-                seen.backend,
-                f"{seen.offline_seconds:.3f}",
-                short(seen.offline_bytes),
-                f"{seen.online_seconds:.3f}",
-                short(seen.online_bytes),
-                count(seen.online_rounds),
-            ]
-            for path, seen in predictions
-        ),
-        note="Offline work was done before the image was needed.",
-    )

@@ -1,0 +1,84 @@
+"""What `sphynx infer` prints of the answers that it has, whether or not it came to the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from sphynx.cli.output import count, print_json, print_table, short
+from sphynx.errors import InputError, SphynxError
+
+if TYPE_CHECKING:
+    from sphynx.service.prediction import Prediction
+
+
+@dataclass
+class Answers:
+    """Of all images that were to be asked about, in their order."""
+
+    unreadable: dict[Path, InputError] = field(default_factory=dict)  # or a folder without images
+    readable: list[Path] = field(default_factory=list)
+    found: list[tuple[Path, Prediction]] = field(default_factory=list)  # of the first readable ones
+    bundles_ready: int | None = None  # None: not known, since it did not come to the end
+
+    def print(self, top: int, *, as_json: bool, why_not_all: SphynxError) -> None:
+        """`why_not_all` is the reason for readable ones without an answer."""
+        unanswered = self.readable[len(self.found) :]
+        if as_json:
+            failed = [*self.unreadable.items(), *((path, why_not_all) for path in unanswered)]
+            print_json(
+                {
+                    "predictions": [{"image": str(path), **seen.to_json(top)} for path, seen in self.found],
+                    "failed": [
+                        {"image": str(path), "error": error.what, "remedy": error.remedy} for path, error in failed
+                    ],
+                    "bundles_ready": self.bundles_ready,
+                }
+            )
+        else:
+            _print_tables(self.found, top)
+        if unanswered:
+            total = len(self.readable)
+            typer.echo(f"{count(len(self.found))} of {count(total)} images were answered before the failure", err=True)
+        if self.unreadable:
+            self._tell_unreadable()
+
+    def _tell_unreadable(self) -> None:
+        asked = len({*self.readable, *self.unreadable})
+        typer.echo(f"{count(len(self.unreadable))} of {count(asked)} could not be asked about:", err=True)
+        for path, error in self.unreadable.items():
+            typer.echo(f"error: {error if error.where else f'{path}: {error}'}\n  remedy: {error.remedy}", err=True)
+
+
+def _print_tables(found: list[tuple[Path, Prediction]], top: int) -> None:
+    if not found:
+        return
+    print_table(
+        "What the images show",
+        ["image", "label", ">probability"],
+        (
+            [str(path) if rank == 0 else "", label, f"{probability:.2%}"]
+            for path, seen in found
+            for rank, (label, probability) in enumerate(list(zip(seen.labels, seen.probabilities, strict=True))[:top])
+        ),
+    )
+    print_table(
+        "Cost",
+        ["image", "ReLU", ">offline s", ">offline bytes", ">online s", ">online bytes", ">rounds"],
+        (
+            [
+                str(path),
+                seen.backend,
+                f"{seen.offline_seconds:.3f}",
+                short(seen.offline_bytes),
+                f"{seen.online_seconds:.3f}",
+                short(seen.online_bytes),
+                count(seen.online_rounds),
+            ]
+            for path, seen in found
+        ),
+        note="Offline work was done before the image was needed.",
+    )

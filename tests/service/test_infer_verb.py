@@ -1,0 +1,97 @@
+"""`sphynx infer` on many images: what it prints when it does not come to the end, which bundles it takes and makes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from sphynx.cli.main import app
+from sphynx.errors import PeerGaveUpError
+from tests.service.scene import Scene
+
+
+def run(scene: Scene, *arguments: str | Path) -> Result:
+    """In this process, as text."""
+    where = ("--server", f"127.0.0.1:{scene.server.port}", "--keys", scene.authority / "alice")
+    return CliRunner().invoke(app, list(map(str, ("infer", *arguments, *where, "--state", scene.client_state))))
+
+
+def test_answers_are_printed_although_a_limit_is_reached(scene: Scene) -> None:
+    scene.server.flags = ("--hourly", "8")
+    scene.server.start()
+    done = scene.infer(*[scene.picture] * 11, "--relu", "gmw")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert [seen["labels"][0] for seen in found["predictions"]] == [scene.expected[0]] * 8
+    assert [row["image"] for row in found["failed"]] == [str(scene.picture)] * 3
+    assert all("8 images per hour" in row["error"] and row["remedy"] for row in found["failed"])
+    assert found["bundles_ready"] is None
+    answered, error, remedy = done.stderr.splitlines()[-3:]
+    assert answered == "8 of 11 images were answered before the failure"
+    assert error.startswith("error: ") and remedy.startswith("  remedy: ")
+    assert scene.server.stop() == 0
+
+
+def test_the_table_has_what_was_answered_before_a_failure(scene: Scene) -> None:
+    scene.server.flags = ("--hourly", "8")
+    scene.server.start()
+    done = run(scene, *[scene.picture] * 9, "--relu", "gmw", "--top", "1")
+    assert isinstance(done.exception, PeerGaveUpError)
+    assert done.stdout.count(f"│ {scene.expected[0]} ") == 8
+    assert scene.server.stop() == 0
+
+
+@pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
+def test_answers_are_printed_although_it_is_stopped(scene: Scene, signal: str) -> None:
+    scene.server.start()
+    done = scene.infer(*[scene.picture] * 8, "--relu", "gc", fault=f"online:{signal}:8")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert 0 < len(found["predictions"]) < 8
+    assert len(found["predictions"]) + len(found["failed"]) == 8
+    assert {row["error"] for row in found["failed"]} == {"interrupted"}
+    assert done.stderr.splitlines()[-2] == "error: interrupted"
+
+
+def test_an_explicit_backend_is_used_whatever_is_ready(scene: Scene) -> None:
+    scene.server.start()
+    with scene.client() as client:
+        client.prepare(2, relu="gmw")
+    done = json.loads(scene.infer(scene.picture, "--relu", "gc", "--prepare", "1").stdout)
+    assert [seen["backend"] for seen in done["predictions"]] == ["gc"]
+    assert done["bundles_ready"] == 3
+    with scene.client() as client:
+        assert sorted(entry.backend for entry in client.ready) == ["gc", "gmw", "gmw"]
+    (seen,) = json.loads(scene.infer(scene.picture).stdout)["predictions"]  # auto: what is ready
+    assert seen["backend"] == "gmw"
+    assert scene.server.stop() == 0
+
+
+def test_prepare_makes_what_is_missing(scene: Scene) -> None:
+    scene.server.start()
+    for images in ((), (), (scene.picture,)):
+        done = scene.infer(*images, "--prepare", "2", "--relu", "gmw")
+        assert json.loads(done.stdout)["bundles_ready"] == 2
+    assert sum(line["event"] == "prepared" for line in scene.server.log) == 3
+    assert scene.server.stop() == 0
+
+
+def test_a_pipe_gets_one_line_of_progress(scene: Scene) -> None:
+    scene.server.start()
+    done = scene.infer(*[scene.picture] * 17, "--relu", "gmw", "--prepare", "1")
+    assert done.stderr.splitlines() == ["bundles to prepare: 18"]
+    text = run(scene, scene.picture, "--relu", "gmw")
+    assert text.stderr.splitlines() == ["0 bundles are ready for later."]
+    assert scene.server.stop() == 0
+
+
+def test_an_empty_folder_says_nothing_of_bundles(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    scene.server.start()
+    done = run(scene, tmp_path / "empty")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[0] == "1 of 1 could not be asked about:"
+    assert scene.server.stop() == 0
