@@ -178,13 +178,13 @@ def test_by_an_overdue_list_a_server_does_not_start_and_a_client_is_warned(
     (folder / "server" / "revoked.pem").write_bytes(good)
     warned: list[str] = []
     alice = ClientKeys(folder / "alice", warned.append)
-    alice.check(connect(folder, alice).serial)
+    alice.check(connect(folder, alice).serial, "a server")
     assert len(warned) == 1 and "is overdue" in warned[0]
     keys.revoke(folder, "server")
     (folder / "server" / "revoked.pem").write_bytes(good)
     alice = ClientKeys(folder / "alice", warned.append)
     with pytest.raises(HandshakeError, match="server's certificate was revoked"):
-        alice.check(connect(folder, alice).serial)
+        alice.check(connect(folder, alice).serial, "a server")
     seen = SeenNumbers(tmp_path / SEEN)
     alice.warn_if_older(seen)
     assert len(warned) == 2 and seen.raise_to(0) == 0  # nobody has verified it

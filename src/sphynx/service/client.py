@@ -81,7 +81,9 @@ class Client:
         `warn` hears of an old list of revoked keys. `observer` watches this end of the channel."""
         self._host, self._port, self._keys = host, port, keys
         self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
-        self._wanted, self._timeout_s, self._connect_s, self._link = program, timeout_s, connect_s, link
+        self._where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._wanted, self._timeout_s, self._link = program, timeout_s, link
+        self._connect_s = min(connect_s, timeout_s)
         self._address, self._observer = address or host, observer
         self._warn, self._open = warn, ExitStack()
         self._calling = threading.RLock()
@@ -96,7 +98,7 @@ class Client:
             self._channel = Channel(stream)
             self._channel.observer = self._observer
             opening.callback(self._channel.close)
-            keys.check(stream.peer.serial)
+            keys.check(stream.peer.serial, self._where)
             self._store = opening.enter_context(
                 Store(self._state, quota_bytes=self._quota_bytes, trust=self._trust_state)
             )
@@ -206,7 +208,7 @@ class Client:
         if os.getpid() != self._process:
             raise SphynxError(
                 "this client was connected by another process",
-                where=f"{self._host}:{self._port}",
+                where=self._where,
                 remedy="Connect after the fork: each process needs a Client, and they may share the keys and bundles.",
             )
         with self._calling:
@@ -242,12 +244,18 @@ class Client:
             kind = NobodyListensError if isinstance(error, ConnectionRefusedError) else ConnectionLostError
             raise kind(
                 f"no connection ({error.strerror or error})",
-                where=f"{self._host}:{self._port}",
+                where=self._where,
                 remedy="Check the address, and that the server runs.",
             ) from None
         try:
             return TlsStream.connect(
-                sock, context, self._host, handshake_s=self._connect_s, timeout_s=self._timeout_s, link=self._link
+                sock,
+                context,
+                self._host,
+                handshake_s=self._connect_s,
+                timeout_s=self._timeout_s,
+                link=self._link,
+                where=self._where,
             )
         except BaseException:
             sock.close()
@@ -285,7 +293,7 @@ class Client:
         except PeerGaveUpError as error:
             raise PeerGaveUpError(
                 f"the server refused to prepare {count}: {error.what}",
-                where=f"{self._host}:{self._port}",
+                where=self._where,
                 remedy="Ask for fewer at once (images and --prepare together), use what is ready first, or wait. The "
                 "server limits how many a client may keep and prepare per hour (sphynx serve --pool, --quota, "
                 "--hourly); other reasons are in its log.",

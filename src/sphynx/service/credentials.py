@@ -26,7 +26,8 @@ from sphynx.service.revocation import Revocations, SeenNumbers, read_revocations
 KEY, CERTIFICATE, AUTHORITY, REVOKED = "key.pem", "cert.pem", "ca.pem", "revoked.pem"
 FILES = (KEY, CERTIFICATE, AUTHORITY, REVOKED)
 LIST_WARNING_S = 14 * 86_400.0  # before the next list is due
-_LIST_OVERDUE, _REVOKED = 12, 23  # X509_V_ERR_CRL_HAS_EXPIRED and _CERT_REVOKED of OpenSSL
+# X509_V_ERR_CERT_NOT_YET_VALID, _CERT_HAS_EXPIRED, _CRL_HAS_EXPIRED, _CERT_REVOKED and _INVALID_PURPOSE of OpenSSL
+_NOT_YET_VALID, _EXPIRED, _LIST_OVERDUE, _REVOKED, _OTHER_PURPOSE = 9, 10, 12, 23, 26
 _ANY_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: `ssl` has no name for it
 _NEWEST_LIST = "Copy the authority's newest revoked.pem here (sphynx keys refresh signs a new one)."
 Stamp = tuple[tuple[int, int, int], ...]
@@ -54,11 +55,31 @@ def check_server_keys(folder: Path) -> None:
             where=str(folder / REVOKED),
             remedy=_NEWEST_LIST,
         )
+    remedies = {
+        _NOT_YET_VALID: "Check this machine's clock.",
+        _OTHER_PURPOSE: "Give keys of a server: sphynx keys issue NAME --server HOST.",
+    }
     raise InputError(
         f"no client would accept these keys: {error.verify_message}",
         where=str(folder),
-        remedy="Give keys of a server: sphynx keys issue NAME --server HOST.",
+        remedy=remedies.get(error.verify_code, "Issue new keys for this server: sphynx keys issue NAME --server HOST."),
     )
+
+
+def check_client_keys(folder: Path) -> None:
+    """What is certain here: a server's keys, and expired ones. Whom a server admits only that server knows."""
+    error = _judged_by_itself(folder, as_client=True)
+    remedies = {
+        _NOT_YET_VALID: "Check this machine's clock.",
+        _EXPIRED: "Ask for new ones: sphynx keys issue NAME --client.",
+        _OTHER_PURPOSE: "Give keys of a client: sphynx keys issue NAME --client.",
+    }
+    if error is not None and error.verify_code in remedies:
+        raise InputError(
+            f"no server would accept these keys: {error.verify_message}",
+            where=str(folder),
+            remedy=remedies[error.verify_code],
+        )
 
 
 def _why_not_signed(folder: Path) -> str:
@@ -68,16 +89,20 @@ def _why_not_signed(folder: Path) -> str:
     return "" if error is None or error.verify_code == _REVOKED else error.verify_message
 
 
-def _judged_by_itself(folder: Path, flags: int = 0) -> ssl.SSLCertVerificationError | None:
-    """A server's keys shake hands with themselves in memory: why they would not be accepted."""
-    context = client_context(folder)
-    context.check_hostname = False  # whom clients will ask for is not known here
-    context.verify_flags |= flags
+def _judged_by_itself(folder: Path, flags: int = 0, *, as_client: bool = False) -> ssl.SSLCertVerificationError | None:
+    """A party's keys shake hands with themselves in memory: why the other one would not accept them."""
+    of_client, of_server = client_context(folder), server_context(folder)
+    of_client.check_hostname = False  # whom clients will ask for is not known here
+    if as_client:
+        of_client.verify_mode = ssl.CERT_NONE
+        of_server.verify_flags &= ~ssl.VERIFY_CRL_CHECK_LEAF  # a client's list may be overdue
+    of_client.verify_flags |= flags
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = context.wrap_bio(to_client, to_server)
-    server = server_context(folder).wrap_bio(to_server, to_client, server_side=True)
+    client = of_client.wrap_bio(to_client, to_server)
+    server = of_server.wrap_bio(to_server, to_client, server_side=True)
     try:
-        for side in (client, server, client):  # TLS 1.3: then the client has judged the server's certificate
+        # TLS 1.3: with its second step the client has judged the server's certificate, and the server then the client's
+        for side in (client, server, client, server)[: 4 if as_client else 3]:
             with contextlib.suppress(ssl.SSLWantReadError):
                 side.do_handshake()
     except ssl.SSLCertVerificationError as error:
@@ -155,6 +180,7 @@ class ClientKeys:
     """A client's folder. Without a new list for long it goes on by the one it has: `warn` hears of it."""
 
     def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
+        check_client_keys(folder)
         self._folder, self._warn = folder, warn
         self.context = client_context(folder)
         self._list = _read_list(folder)
@@ -170,10 +196,11 @@ class ClientKeys:
         if self._list.number < newest:
             self._warn(f"{self._folder / REVOKED} is older than one that was here before: ask for the newest")
 
-    def check(self, server_serial: int) -> None:
+    def check(self, server_serial: int, where: str) -> None:
+        """`where` is the server, for the error."""
         if server_serial in self._list.serials:
             raise HandshakeError(
-                "the server's certificate was revoked", where="TLS handshake", remedy="Ask whoever runs the server."
+                "the server's certificate was revoked", where=where, remedy="Ask whoever runs the server."
             )
 
 

@@ -20,15 +20,11 @@ from typing import Any
 from sphynx.errors import HandshakeError
 from sphynx.program.cost.link import Link
 from sphynx.protocol.transport import Buffer, SocketStream, lost
+from sphynx.service.tls_faults import USUAL_REMEDY, handshake_error, reason_of
 
 SLICE_BYTES = 1 << 18  # sealed and handed over at a time: the kernel sends one slice while the next is sealed
 RECORD_BYTES = 1 << 14
 MAX_UNASKED_BYTES = 1 << 14  # what TLS itself has to answer; it goes out with the next message, and there may be none
-_HANDSHAKE_REMEDY = "Check that both sides have unexpired keys of the same authority: sphynx keys --help."
-_OTHER_NAME_REMEDY = (
-    "Connect to a name that the server's keys were issued for, or issue keys for this one: sphynx keys issue --help."
-)
-_NAME_MISMATCH, _ADDRESS_MISMATCH = 62, 64  # X509_V_ERR_HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH of OpenSSL
 
 
 @dataclass(frozen=True)
@@ -87,8 +83,10 @@ class TlsStream(SocketStream):
         handshake_s: float,
         timeout_s: float = 60.0,
         link: Link | None = None,
+        where: str = "TLS",
     ) -> TlsStream:
-        tls = TlsState(context, server_side=False, server_hostname=host)
+        """`where` is the server in what is said of a failure."""
+        tls = TlsState(context, server_side=False, server_hostname=host, where=where)
         tls.shake_hands(sock, handshake_s)
         return cls(sock, tls, timeout_s=timeout_s, link=link)
 
@@ -127,7 +125,10 @@ class TlsStream(SocketStream):
 class TlsState:
     """The SSL object, its two buffers and their lock."""
 
-    def __init__(self, context: ssl.SSLContext, *, server_side: bool, server_hostname: str | None) -> None:
+    def __init__(
+        self, context: ssl.SSLContext, *, server_side: bool, server_hostname: str | None, where: str = "TLS"
+    ) -> None:
+        self._where = where
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(
             self._incoming, self._outgoing, server_side=server_side, server_hostname=server_hostname
@@ -159,18 +160,11 @@ class TlsState:
                 sock.settimeout(_left_s(deadline))
                 self._take_in(sock.recv(RECORD_BYTES))
             self._flush(sock, deadline)
-        except TimeoutError:
-            raise HandshakeError(
-                "the peer did not finish the TLS handshake in time", where="connection", remedy=_HANDSHAKE_REMEDY
-            ) from None
-        except ssl.SSLError as error:
-            with contextlib.suppress(OSError):
-                self._flush(sock, deadline)  # the alert that tells the peer why
-            raise HandshakeError(_reason(error), where="TLS handshake", remedy=_remedy(error)) from None
         except OSError as error:
-            raise HandshakeError(
-                error.strerror or str(error), where="TLS handshake", remedy=_HANDSHAKE_REMEDY
-            ) from None
+            if isinstance(error, ssl.SSLError):
+                with contextlib.suppress(OSError):
+                    self._flush(sock, deadline)  # the alert that tells the peer why
+            raise handshake_error(error, self._where) from None
 
     def seal(self, plain: Buffer) -> bytes:
         with self._lock:
@@ -179,7 +173,7 @@ class TlsState:
                 while view:
                     view = view[self._object.write(view) :]
             except ssl.SSLError as error:
-                raise lost(_reason(error)) from None
+                raise lost(reason_of(error)) from None
             return self._outgoing.read()
 
     def read_into(self, view: memoryview, raw: Buffer = b"") -> int | None:
@@ -201,7 +195,7 @@ class TlsState:
                 self.has_unread = True  # the end, which is read again and again
                 return filled
             except ssl.SSLError as error:
-                raise HandshakeError(_reason(error), where="TLS", remedy=_HANDSHAKE_REMEDY) from None
+                raise handshake_error(error, self._where) from None
             # Known without reading on: being refused is an exception, and most messages are waited for.
             self.has_unread = bool(self._incoming.pending or self._object.pending())
         return filled
@@ -209,7 +203,7 @@ class TlsState:
     def _take_in(self, raw: Buffer) -> None:
         """None means that the peer closed the socket."""
         if self._outgoing.pending > MAX_UNASKED_BYTES:
-            raise HandshakeError("the peer keeps renewing its keys", where="TLS", remedy=_HANDSHAKE_REMEDY)
+            raise HandshakeError("the peer keeps renewing its keys", where=self._where, remedy=USUAL_REMEDY)
         if raw:
             self._incoming.write(raw)
         else:
@@ -251,18 +245,3 @@ def _left_s(deadline: float) -> float:
     if left_s <= 0:
         raise TimeoutError
     return left_s
-
-
-def _remedy(error: ssl.SSLError) -> str:
-    """Keys that are in order but for another host are the commonest mistake: localhost for 127.0.0.1."""
-    code = error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else None
-    return _OTHER_NAME_REMEDY if code in (_NAME_MISMATCH, _ADDRESS_MISMATCH) else _HANDSHAKE_REMEDY
-
-
-def _reason(error: ssl.SSLError) -> str:
-    """For people: 'certificate verify failed: certificate has expired', 'the peer sent: certificate revoked'."""
-    words = (error.reason or "a TLS error").lower().replace("_", " ")
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"{words}: {error.verify_message}"
-    _, found, alert = words.partition(" alert ")
-    return f"the peer refused: {alert}" if found else words
