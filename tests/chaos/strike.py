@@ -76,8 +76,8 @@ class Moments:
         """For the rest of this process."""
         opened, moments = Channel.__init__, self
 
-        def counted(self: Channel, stream: Any) -> None:
-            opened(self, stream)
+        def counted(self: Channel, stream: Any, peer: str = "peer") -> None:
+            opened(self, stream, peer)
             moments._phase = min(moments._phase + 1, len(PHASES))
 
         Channel.__init__ = counted

@@ -14,7 +14,7 @@ import pytest
 from sphynx.core import rlwe
 from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.cost.link import Link
-from sphynx.protocol.channel import HEADER_BYTES, WIRE_VERSION, Channel, local_pair
+from sphynx.protocol.channel import HEADER_BYTES, MAX_REASON_BYTES, WIRE_VERSION, Channel, local_pair
 from sphynx.protocol.transport import UNSHARED_PENDING_BYTES, SocketStream
 
 
@@ -125,9 +125,20 @@ def test_a_version_stands_for_one_choice_of_rlwe_parameters() -> None:
 def test_a_peer_that_gives_up_says_why(expected_bytes: int) -> None:
     """In whole, whether the message that was waited for is shorter or longer than the reason."""
     left, right = local_pair()
-    left.give_up("the program is another one\n")
-    with pytest.raises(PeerGaveUpError, match="the program is another one"):
+    left.give_up("the program is another one", "Fetch it\x1b[2J again.")
+    with pytest.raises(PeerGaveUpError, match=r"^peer: the program is another one$") as told:
         right.receive(expected_bytes)
+    assert told.value.remedy == "Fetch it[2J again."  # nothing that a terminal would obey
+
+
+@pytest.mark.parametrize(("reason", "remedy"), [("no" * 1000, ""), ("no", "Wait " * 1000), ("no", "")])
+def test_what_a_peer_says_when_it_gives_up_is_bounded(reason: str, remedy: str) -> None:
+    left, right = local_pair()
+    left.give_up(reason, remedy)
+    with pytest.raises(PeerGaveUpError) as told:
+        right.receive(4)
+    assert reason.startswith(told.value.what) and told.value.remedy.startswith(remedy[:100] or "See the peer's log")
+    assert max(len(told.value.what), len(told.value.remedy)) <= MAX_REASON_BYTES
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 100, (1 << 18) - 1, 1 << 18, (1 << 18) + 1])

@@ -109,11 +109,15 @@ def test_another_program_version_or_order_is_refused(served: Scene) -> None:
     with pytest.raises(PeerGaveUpError, match="not the one asked for"):
         served.client(program="0" * 64).__enter__()
     assert "serves the program" in served.server.wait_for("refused")["why"]
-    for message, why in ((Hello(99), f"version {SERVICE_VERSION}"), (Infer("00" * 16, 1), "not expected here")):
+    for message, why, remedy in (
+        (Hello(99), f"version {SERVICE_VERSION}", "Use the same version of sphynx on both sides."),
+        (Infer("00" * 16, 1), "not expected here", "Connect again."),
+    ):
         channel = Channel(tls(served))
         session.send(channel, message)
-        with pytest.raises(PeerGaveUpError, match=why):
+        with pytest.raises(PeerGaveUpError, match=why) as refused:
             session.expect(channel, Welcome)
+        assert refused.value.remedy == remedy  # the server's
         assert why in served.server.wait_for("refused")["why"]
     for version in (WIRE_VERSION - 1, 77):
         other = tls(served)
@@ -223,7 +227,7 @@ def test_limits_of_a_client(served: Scene) -> None:
         pytest.raises(PeerGaveUpError, match="prepare 5: a client may keep 4 bundles") as refused,
     ):
         client.prepare(5, relu="gmw")
-    assert "fewer" in refused.value.remedy and "serve --pool" in refused.value.remedy
+    assert "fewer" in refused.value.remedy and "the server's --pool" in refused.value.remedy
     with served.client() as client, pytest.raises(PeerGaveUpError, match="a batch has at most"):
         client.prepare(1, batch=17)
     channels = [hello(served)[0] for _ in range(Limits().connections_per_client)]

@@ -83,7 +83,10 @@ def test_a_client_s_keys_are_judged_before_it_connects(authority: Path, tmp_path
 def test_a_server_s_expired_keys_have_their_own_remedy(authority: Path, tmp_path: Path) -> None:
     keys.init(tmp_path)
     expired = keys.issue(tmp_path, "server", hosts=["localhost"], days=30, start=LONG_AGO)
-    for folder, why, remedy in ((expired, "expired", "Issue new keys"), (authority / "alice", "purpose", "Give keys of")):
+    for folder, why, remedy in (
+        (expired, "expired", "Issue new keys"),
+        (authority / "alice", "purpose", "Give keys of"),
+    ):
         with pytest.raises(InputError, match=f"no client would accept these keys: .*{why}") as caught:
             check_server_keys(folder)
         assert caught.value.remedy.startswith(remedy)

@@ -4,7 +4,7 @@ A frame is 8 bytes, then the payload:
 
     "Sx"   magic, 2 bytes
     u8     version of the wire format: of frames, of messages, and of what both parties derive, as RLWE's primes
-    u8     kind: 0 = data, 1 = the sender gives up, the payload says why
+    u8     kind: 0 = data, 1 = the sender gives up, the payload says why and on a second line what helps
     u32    length of the payload, little endian
 
 Both parties know the size of every data message from public shapes: until the header is checked, no more than that is
@@ -106,9 +106,10 @@ class Observer(Protocol):
 class Channel:
     observer: Observer | None = None
 
-    def __init__(self, stream: SocketStream) -> None:
+    def __init__(self, stream: SocketStream, peer: str = "peer") -> None:
+        """`peer` is the other party in what is said of it."""
         self.record = Record()
-        self._stream = stream
+        self._stream, self._peer = stream, peer
         self._section = Section("", "")
         self._counts: Traffic | None = None  # the section's, once looked up
         self._has_sent = False
@@ -159,10 +160,10 @@ class Channel:
         """Whether the peer has sent something, or left, that nobody has received."""
         return self._stream.is_readable()
 
-    def give_up(self, reason: str) -> None:
-        """Tells the peer why, as far as it still listens, and closes. The reason must hold no secret."""
+    def give_up(self, reason: str, remedy: str) -> None:
+        """Tells the peer why, and what it can do, as far as it still listens, and closes. Neither may hold a secret."""
         with contextlib.suppress(ConnectionLostError):
-            self._send(_GIVES_UP, [reason.encode()[:MAX_REASON_BYTES]])
+            self._send(_GIVES_UP, [f"{reason}\n{remedy}".encode()[:MAX_REASON_BYTES]])
             self._stream.linger(GIVE_UP_LINGER_S)
         self.close(wait_s=0)
 
@@ -222,10 +223,9 @@ class Channel:
             )
         if kind == _GIVES_UP and size <= MAX_REASON_BYTES:
             told = bytes(received[HEADER_BYTES : HEADER_BYTES + size])
-            reason = (told + self._stream.receive(size - len(told))).decode(errors="replace")
-            raise PeerGaveUpError(
-                "".join(filter(str.isprintable, reason)), where="peer", remedy="See the peer's log, then connect again."
-            )
+            text = (told + self._stream.receive(size - len(told))).decode(errors="replace")
+            reason, remedy = ("".join(filter(str.isprintable, line)) for line in text.partition("\n")[::2])
+            raise PeerGaveUpError(reason, where=self._peer, remedy=remedy or "See the peer's log, then connect again.")
         if kind != _DATA or not least <= size <= most:
             raise ConnectionLostError(
                 f"a message of {size:,} bytes where {most:,} were expected",

@@ -95,7 +95,7 @@ class Client:
         with ExitStack() as opening:
             self._process = os.getpid()
             stream = self._connect(keys.context)
-            self._channel = Channel(stream)
+            self._channel = Channel(stream, self._where)
             self._channel.observer = self._observer
             opening.callback(self._channel.close)
             keys.check(stream.peer.serial, self._where)
@@ -292,11 +292,7 @@ class Client:
             return session.expect(self._channel, Go)
         except PeerGaveUpError as error:
             raise PeerGaveUpError(
-                f"the server refused to prepare {count}: {error.what}",
-                where=self._where,
-                remedy="Ask for fewer at once (images and --prepare together), use what is ready first, or wait. The "
-                "server limits how many a client may keep and prepare per hour (sphynx serve --pool, --quota, "
-                "--hourly); other reasons are in its log.",
+                f"the server refused to prepare {count}: {error.what}", where=self._where, remedy=error.remedy
             ) from None
 
     def _prepare_one(self, entry: Entry, backend: Backend, *, keep: bool) -> None:

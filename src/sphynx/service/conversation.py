@@ -111,7 +111,9 @@ class Conversation:
         revoked = self._service.keys.is_revoked(self.peer.serial)
         if revoked or self.peer.expires_at <= time.time():
             why = "was revoked" if revoked else "has expired"
-            raise RefusedError(f"the client's certificate {why}", where="client", remedy="Get new keys.")
+            raise RefusedError(
+                f"the client's certificate {why}", where="client", remedy="Ask whoever runs the server for new keys."
+            )
 
     def _welcome(self, hello: Hello) -> None:
         ours = self._program.content_hash
@@ -143,7 +145,7 @@ class Conversation:
             raise RefusedError(
                 f"a client may keep {limits.bundles_per_client} bundles ready, this one has {len(self._ready())}",
                 where="prepare",
-                remedy="Use some first.",
+                remedy="Use some first, or ask for fewer; the server's --pool sets the limit.",
             )
         begun_images = service.store.ledger.begun_images(self.peer.fingerprint)
         if begun_images + request.count * request.batch > limits.images_per_hour:
@@ -151,7 +153,7 @@ class Conversation:
                 f"a client may prepare for {limits.images_per_hour} images per hour, "
                 f"this one has prepared for {begun_images}",
                 where="prepare",
-                remedy="Try again later.",
+                remedy="Ask for fewer, or try again later; the server's --hourly sets the limit.",
             )
         owner, backend, batch = self.peer.fingerprint, request.backend, request.batch
         service.store.check_room(request.count, owner=owner, program=program, backend=backend, batch=batch)

@@ -63,7 +63,7 @@ class Ledger:
         values = (entry.bundle_id, entry.owner, entry.program, entry.backend, entry.batch, entry.expires_at)
         with self._change() as base:
             if most is not None and self._held(base, entry) >= most:
-                raise _refused(entry.bundle_id, f"a client may keep {most} bundles ready")
+                raise _refused(entry.bundle_id, f"a client may keep {most} bundles ready", "Use some first.")
             (begun_images,) = base.execute(*_begun(entry.owner, now - HOUR_S)).fetchone()
             if hourly is not None and begun_images + entry.batch > hourly:
                 raise _refused(

@@ -14,7 +14,17 @@ import time
 from functools import partial
 from pathlib import Path
 
-from sphynx.errors import ConnectionLostError, DiskError, HandshakeError, InputError, SphynxError, StoreFullError
+from sphynx.errors import (
+    BundleRefusedError,
+    ConnectionLostError,
+    DiskError,
+    HandshakeError,
+    InputError,
+    RefusedError,
+    ShareUsedUpError,
+    SphynxError,
+    StoreFullError,
+)
 from sphynx.program.cost.link import Link
 from sphynx.protocol.linear import ServerModel
 from sphynx.service.admission import Admission
@@ -31,6 +41,7 @@ from sphynx.threads import Worker
 
 ACCEPT_PAUSE_S = 0.1  # while the machine has no descriptor left
 ROOM_PAUSE_MS = 20  # while all places for handshakes are taken
+_LATER, _ASK = "Try again in a while.", "Ask whoever runs the server: its log says more."
 
 
 class Server:
@@ -207,7 +218,7 @@ class Server:
         if not self._admission.connections.try_take(peer.fingerprint):
             self.metrics.add("refusals_total")
             self._events.write("refused", client=peer.name, address=address, why="too many connections")
-            conversation.channel.give_up("too many connections, of this client or in total")
+            conversation.channel.give_up("too many connections, of this client or in total", _LATER)
             return
         with self._changing:
             self._conversations.add(conversation)
@@ -230,20 +241,20 @@ class Server:
             return "done"
         except ConnectionLostError as error:
             if self._stopping.is_set():
-                conversation.channel.give_up("the server is stopping")
+                conversation.channel.give_up("the server is stopping", _LATER)
                 return "stopped"
             self._events.write("connection_lost", client=client, where=error.where, why=error.what)
             if not isinstance(error, HandshakeError):  # otherwise TLS itself is broken
-                conversation.channel.give_up(error.what)
+                conversation.channel.give_up(error.what, error.remedy)
             return "lost"
         except SphynxError as error:
             self.metrics.add("refusals_total")
             self._events.write("refused", client=client, where=error.where, why=error.what)
-            conversation.channel.give_up(_told(error))
+            conversation.channel.give_up(*_told(error))
             return "refused"
         except Exception as error:
             self._events.write("internal_error", client=client, kind=type(error).__name__, place=place_of(error))
-            conversation.channel.give_up("the server failed")
+            conversation.channel.give_up("the server failed", _ASK)
             return "failed"
 
     def _shut_down(self) -> None:
@@ -268,10 +279,13 @@ class Server:
         self.has_stopped.set()
 
 
-def _told(error: SphynxError) -> str:
-    """To the client: neither how much others keep nor what is wrong with the server's files. That is for the log."""
+def _told(error: SphynxError) -> tuple[str, str]:
+    """To the client, with what it can do: neither how much others keep nor what is wrong with the server's files. That
+    is for the log."""
+    if isinstance(error, RefusedError | BundleRefusedError | ShareUsedUpError):
+        return error.what, error.remedy
     if isinstance(error, StoreFullError):
-        return "the server has no space for another bundle"
+        return "the server has no space for another bundle", "Use bundles that are ready, or try again later."
     if isinstance(error, DiskError):
-        return "the server's disk is full, damaged or cannot be written"
-    return "the server cannot read its keys" if isinstance(error, InputError) else error.what
+        return "the server's disk is full, damaged or cannot be written", _ASK
+    return "the server cannot read its keys" if isinstance(error, InputError) else error.what, _ASK

@@ -182,7 +182,9 @@ class Store:
             self.discard(bundle_id)
             if is_gone:
                 raise _gone(bundle_id) from None
-            raise BundleRefusedError(error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy=error.remedy) from None
+            raise BundleRefusedError(
+                error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle."
+            ) from None
         burned = self.ledger.burn(bundle_id, owner=owner, program=program, hourly=hourly, number=number)
         self._at_hand.let_go(bundle_id)  # a `preload` may have read it meanwhile
         self._deletions.note(path)
@@ -238,7 +240,7 @@ class Store:
             raise ShareUsedUpError(
                 f"this client's bundles would take {kept_bytes + needed_bytes:,} bytes, more than remain for others",
                 where=str(self._folder),
-                remedy="Use bundles before preparing more, or raise --quota.",
+                remedy="Use bundles before preparing more; the server's --quota sets the limit.",
             )
         if used_bytes + needed_bytes > self._quota_bytes:
             raise StoreFullError(
