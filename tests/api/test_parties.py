@@ -84,6 +84,11 @@ def test_a_client_insists_on_its_own_backend(server: sphynx.Server, authority: P
         assert client.infer(pixels(1)).backend == "gmw"
         assert client.prepare(1) == "gmw"
         assert client.infer(pixels(1), relu="auto").backend == "gc"  # the older one
+        whole = client.program.content_hash
+    with sphynx.Client(
+        server.address, keys=authority / "alice", state=tmp_path / "bundles", program=whole[:16].upper()
+    ) as client:
+        assert client.program.content_hash == whole
 
 
 def test_wrong_values_are_refused_before_anything_is_sent(
@@ -102,6 +107,10 @@ def test_wrong_values_are_refused_before_anything_is_sent(
         with pytest.raises(sphynx.InputError, match="relu: 'foo' is not a ReLU backend") as refused:
             wrong()
         assert refused.value.remedy == "Choose auto, gc or gmw."
+    for digits in ("0" * 15, "0" * 65, "compiled/digits"):
+        with pytest.raises(sphynx.InputError, match=r"program: .* is not a program's hash") as refused:
+            sphynx.Client("127.0.0.1:1", keys=authority / "alice", program=digits)
+        assert "first 16 hex digits" in refused.value.remedy
     for backend in ("foo", "auto"):
         with pytest.raises(sphynx.InputError, match=f"backend: '{backend}' is not a ReLU backend"):
             tiny.infer_privately(pixels(1)[None], backend=backend)  # type: ignore[arg-type]

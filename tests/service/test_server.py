@@ -105,6 +105,19 @@ def test_certificates_that_do_not_count(served: Scene, tmp_path: Path) -> None:
     check_a_good_client(served)
 
 
+@pytest.mark.parametrize("digits", [16, 20, 64])
+def test_a_program_is_insisted_on_by_the_first_digits_of_its_hash(served: Scene, digits: int) -> None:
+    ours = served.program.content_hash
+    with served.client(program=ours[:digits]) as client:
+        assert client.program == served.program
+    another = ours[: digits - 1] + ("0" if ours[digits - 1] != "0" else "1")
+    with pytest.raises(PeerGaveUpError, match=f"serves the program {ours[:16]}, not the one asked for") as refused:
+        served.client(program=another).__enter__()
+    assert refused.value.where == f"127.0.0.1:{served.server.port}" and "Check the hash" in refused.value.remedy
+    if digits == len(ours):
+        served.server.wait_for("refused")
+
+
 def test_another_program_version_or_order_is_refused(served: Scene) -> None:
     with pytest.raises(PeerGaveUpError, match="not the one asked for"):
         served.client(program="0" * 64).__enter__()

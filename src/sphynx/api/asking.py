@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sphynx.api.refilling import Refill
 from sphynx.errors import ConnectionLostError, InputError, PeerGaveUpError
 from sphynx.program.backends import BACKEND_CHOICES, BACKENDS, Backend, BackendChoice, check_backend
+from sphynx.program.files import parse_hash
 from sphynx.program.ir import Program
 from sphynx.protocol.channel import Observer
 from sphynx.protocol.transport import lost
@@ -72,13 +73,14 @@ class Client:
     ) -> None:
         """`server` is HOST:PORT, or several of them as a list or with commas; `keys` the folder that `sphynx keys issue
         NAME --client` made, which also takes the bundles unless `state` names another. `program` insists on the one
-        with this hash. `ahead` bundles are kept ready from the first call on, by a thread with a connection of its own,
-        with what both sides have to spare. `relu` is how ReLUs run, unless a call says it: gc, gmw, or auto, which uses
-        what is ready and prepares for the faster one. `wait_s` is how long ports that refuse are tried again: the
-        server may be just starting. `trust_state` keeps bundles after a restart of the machine or a move of their
-        folder; `warn` is told about an old list of revoked keys, servers that are down, and bundles that cannot be made
-        ahead; `observer` watches what this end sends and receives."""
+        with this hash, or with these first digits of it, at least 16. `ahead` bundles are kept ready from the first
+        call on, by a thread with a connection of its own, with what both sides have to spare. `relu` is how ReLUs run,
+        unless a call says it: gc, gmw, or auto, which uses what is ready and prepares for the faster one. `wait_s` is
+        how long ports that refuse are tried again: the server may be just starting. `trust_state` keeps bundles after a
+        restart of the machine or a move of their folder; `warn` is told about an old list of revoked keys, servers that
+        are down, and bundles that cannot be made ahead; `observer` watches what this end sends and receives."""
         check_backend(relu, BACKEND_CHOICES, where="relu")
+        program = parse_hash(program)
         self._ahead, self._relu, self._warn, self._urgent = ahead, relu, warn, Urgent()
         self._replicas = Replicas(parse_servers(server), keys=Path(keys), wait_s=wait_s, warn=warn)
         self._open = partial(

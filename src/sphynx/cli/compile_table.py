@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sphynx.cli.output import count, nonlinear_text, print_table, range_text, short
+from sphynx.program.files import short_hash
 
 if TYPE_CHECKING:
     from sphynx.program.cost.deployment import Deployment
@@ -97,7 +98,7 @@ def print_program(program: Program, title: str, notes: Sequence[str]) -> None:
             [
                 f"{len(rows)} linear maps, {count(sum(row.he_products for row in rows))} HE products, "
                 f"{short(sum(row.macs for row in rows))} MACs; ring of {program.ring_bits} bits, weights of "
-                f"{program.weight_bits}; hash {program.content_hash[:16]}",
+                f"{program.weight_bits}; hash {short_hash(program.content_hash)}",
                 *notes,
             ]
         ),

@@ -60,7 +60,12 @@ def infer(
         ),
     ] = "auto",
     top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,
-    program: Annotated[str, typer.Option("--program", help="Accept only the program with this hash.")] = "",
+    program: Annotated[
+        str,
+        typer.Option(
+            "--program", metavar="HASH", help="Accept only the program with this hash, or its first 16 digits or more."
+        ),
+    ] = "",
     state: Annotated[
         Path | None, typer.Option("--state", help="Where to keep your bundles. [default: KEYS/bundles]")
     ] = None,

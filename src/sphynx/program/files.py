@@ -15,6 +15,25 @@ from sphynx.space.artifact import PROGRAM, refuse_uncompiled
 from sphynx.space.json_file import read_json
 
 HASH = "content_hash"
+HASH_DIGITS = 64
+SHOWN_DIGITS = 16  # to people, and the least that they can name a program by
+
+
+def short_hash(content_hash: str) -> str:
+    """As people see it."""
+    return content_hash[:SHOWN_DIGITS]
+
+
+def parse_hash(text: str) -> str:
+    """A program's hash or its first digits, from people; "" is any program."""
+    digits = text.lower()
+    if digits and (not SHOWN_DIGITS <= len(digits) <= HASH_DIGITS or set(digits) - set("0123456789abcdef")):
+        raise InputError(
+            f"{text!r} is not a program's hash",
+            where="program",
+            remedy=f"Give at least its first {SHOWN_DIGITS} hex digits, as sphynx compile prints them.",
+        )
+    return digits
 
 
 def save_program(folder: Path, program: Program) -> None:

@@ -21,6 +21,7 @@ from safetensors.numpy import save_file
 
 from sphynx.errors import InputError, OtherFormatError
 from sphynx.program.backends import BACKENDS, Backend
+from sphynx.program.files import short_hash
 from sphynx.program.ir import Program
 from sphynx.program.weights import content_hash, read_arrays
 from sphynx.protocol.relu import Arrays
@@ -65,8 +66,9 @@ class Bundle:
     def check(self, program: Program, role: Role) -> None:
         """Before anything is computed from it."""
         if self.program_hash != program.content_hash:
+            made_for, asked = map(short_hash, (self.program_hash, program.content_hash))
             raise InputError(
-                f"it was made for the program {self.program_hash[:12]}, not for {program.content_hash[:12]}",
+                f"it was made for the program {made_for}, not for {asked}",
                 where="bundle",
                 remedy="Prepare a bundle for this program.",
             )

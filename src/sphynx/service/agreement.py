@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import logging
 
-from sphynx.errors import ConnectionLostError, SphynxError
-from sphynx.program.files import HASH
+from sphynx.errors import ConnectionLostError, PeerGaveUpError, SphynxError
+from sphynx.program.files import HASH, HASH_DIGITS
 from sphynx.program.ir import Program
 from sphynx.program.parse import program_from_json
 from sphynx.protocol.channel import Channel
@@ -27,16 +27,20 @@ from sphynx.service.store import Store
 _log = logging.getLogger(__name__)
 
 
-def agree(channel: Channel, store: Store, *, server: str, wanted: str) -> Program:
-    """Of the server with this certificate. `wanted` is the program's hash, "" for any."""
+def agree(channel: Channel, store: Store, *, server: str, where: str, wanted: str) -> Program:
+    """Of the server with this certificate, at this place. `wanted` is the program's hash, its first digits, or "" for
+    any; bundles are bound to the whole hash in any case."""
     held, confirmed = store.ready(owner=server), store.ledger.confirmed(server)
-    session.send(channel, Hello(SERVICE_VERSION, wanted))
+    session.send(channel, Hello(SERVICE_VERSION, wanted if len(wanted) == HASH_DIGITS else ""))
     welcome = session.expect(channel, Welcome)
     program = _read_program(bytes(channel.receive(welcome.program_bytes)))
-    if welcome.service != SERVICE_VERSION or program.content_hash != (wanted or welcome.program):
+    if welcome.service != SERVICE_VERSION or program.content_hash != welcome.program:
         raise SphynxError(
-            "the server's program does not match its hash", where="hello", remedy="Ask whoever runs the server."
+            "the server's program does not match its hash", where=where, remedy="Ask whoever runs the server."
         )
+    if not program.content_hash.startswith(wanted):
+        what, remedy = session.other_program(program.content_hash)
+        raise PeerGaveUpError(what, where=where, remedy=remedy)
     ours, theirs = program.content_hash, set(welcome.ready)
     if store.ledger.burned(server, ours) < welcome.burned:
         count = store.fall_in(owner=server, program=ours, burned=welcome.burned)

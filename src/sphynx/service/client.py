@@ -76,9 +76,9 @@ class Client:
         warn: Callable[[str], None] = warnings.warn,
         observer: Observer | None = None,
     ) -> None:
-        """`program` insists on a program by its hash. `address` is the one to use of a host that has several.
-        `trust_state` keeps bundles although the folder looks restored. `link` emulates a slower link, for benchmarks.
-        `warn` hears of an old list of revoked keys. `observer` watches this end of the channel."""
+        """`program` insists on a program by its hash, or by the first digits of it. `address` is the one to use of a
+        host that has several. `trust_state` keeps bundles although the folder looks restored. `link` emulates a slower
+        one, for benchmarks. `warn` hears of an old list of revoked keys. `observer` watches this end of the channel."""
         self._host, self._port, self._keys = host, port, keys
         self._state, self._quota_bytes, self._trust_state = state or keys / STATE, quota_bytes, trust_state
         self._where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -104,7 +104,9 @@ class Client:
             )
             keys.warn_if_older(SeenNumbers(self._state / SEEN))
             self._server = stream.peer.fingerprint
-            self.program = agree(self._channel, self._store, server=self._server, wanted=self._wanted)
+            self.program = agree(
+                self._channel, self._store, server=self._server, where=self._where, wanted=self._wanted
+            )
             self._party = InferenceClient(self.program, self._channel)
             self._open = opening.pop_all()
         return self

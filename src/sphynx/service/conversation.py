@@ -124,11 +124,8 @@ class Conversation:
                 remedy="Use the same version of sphynx on both sides.",
             )
         if hello.program not in ("", ours):
-            raise RefusedError(
-                f"this server serves the program {ours[:12]}, not the one asked for",
-                where="hello",
-                remedy="Ask without a program, or ask another server.",
-            )
+            what, remedy = session.other_program(ours)
+            raise RefusedError(what, where="hello", remedy=remedy)
         text = json.dumps({HASH: ours, **self._program.to_json()}).encode()
         ready = tuple(entry.bundle_id.hex() for entry in self._ready())[: session.MAX_IDS]
         burned = self._service.store.ledger.burned(self.peer.fingerprint, ours)

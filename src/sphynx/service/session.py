@@ -23,6 +23,7 @@ from typing import TypeVar
 from sphynx.config import read_settings
 from sphynx.errors import ConnectionLostError, InputError
 from sphynx.program.backends import Backend
+from sphynx.program.files import short_hash
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel
 
@@ -153,6 +154,14 @@ def bundle_id(program: str, client_nonce: str, server_nonce: str, number: int) -
     for part in (program, client_nonce, server_nonce, str(number)):
         digest.update(part.encode() + b"\0")
     return digest.digest()[:ID_BYTES]
+
+
+def other_program(served: str) -> tuple[str, str]:
+    """What a client is told that insists on another program than is served, by the server or by itself."""
+    return (
+        f"this server serves the program {short_hash(served)}, not the one asked for",
+        "Check the hash, ask without one (--program), or ask another server.",
+    )
 
 
 def _are_ids(ids: tuple[str, ...]) -> bool:
