@@ -292,6 +292,24 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         load_bundle(tmp_path / "none")
 
 
+def test_a_file_that_is_deleted_while_it_is_looked_at_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when another process of this client has just used the bundle."""
+    ((_, asked),) = prepared(random_case(9))
+    path, look = tmp_path / "bundle", Path.stat
+    asked.save(path)
+
+    def look_and_lose(self: Path, **options: bool) -> os.stat_result:
+        found = look(self, **options)
+        self.unlink()
+        return found
+
+    monkeypatch.setattr(Path, "stat", look_and_lose)
+    with pytest.raises(InputError):
+        load_bundle(path)
+
+
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     """As on a full disk: here the limit on the size of a file."""
     bundle = Bundle(os.urandom(16), "0" * 64, "client", "gmw", 1, {"share/a": np.zeros(100_000, np.uint64)})

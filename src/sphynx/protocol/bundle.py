@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -143,9 +144,13 @@ def _remove(temporary: Path) -> None:
 
 def load_bundle(path: Path) -> Bundle:
     """Reads what `Bundle.save` writes, trusting nothing."""
-    if not path.is_file():
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # asked once: another thread may delete it at any time
+        mode = 0
+    if not stat.S_ISREG(mode):
         raise InputError("there is no such bundle", where=str(path), remedy="Prepare one.")
-    if path.stat().st_mode & 0o077:
+    if mode & 0o077:
         raise InputError(
             "other users may read or write it: its secrets may be known",
             where=str(path),
