@@ -54,11 +54,18 @@ def test_what_cannot_be_done_says_why(authority: Path, tmp_path: Path) -> None:
         keys.init(authority)
     with pytest.raises(InputError, match="already has keys"):
         keys.issue(authority, "alice")
+    with pytest.raises(InputError, match="'authority' is the folder of the authority itself") as refused:
+        keys.issue(authority, "authority")
+    assert refused.value.remedy == "Choose another name."
+    for host in ("", " ", "inference.example:7443", "https://inference.example", "a..b", "\u00e9.example"):
+        with pytest.raises(InputError, match="not a valid host name"):
+            keys.issue(authority, "another", hosts=[host])
+    assert not (authority / "another").exists()
     with pytest.raises(InputError, match="no usable authority"):
         keys.issue(tmp_path, "alice")
     with pytest.raises(InputError, match="no keys were issued"):
         keys.revoke(authority, "nobody")
-    for name in ("", "../up", "authority", "a b", "-x"):
+    for name in ("", "../up", "a b", "-x"):
         with pytest.raises(InputError, match="is not a valid name"):
             keys.issue(authority, name)
     (tmp_path / "copy").mkdir()

@@ -31,7 +31,14 @@ class Clock:
         return self.now_s
 
 
-def replicas(folder: Path, client: int = 0, *, clock: Clock | None = None, warned: list[str] | None = None) -> Replicas:
+def replicas(
+    folder: Path,
+    client: int = 0,
+    *,
+    clock: Clock | None = None,
+    warned: list[str] | None = None,
+    wait_s: float = 0.0,
+) -> Replicas:
     keys = folder / f"client-{client}"
     keys.mkdir(exist_ok=True)
     (keys / CERTIFICATE).write_text(f"certificate {client}")
@@ -39,7 +46,7 @@ def replicas(folder: Path, client: int = 0, *, clock: Clock | None = None, warne
     return Replicas(
         SERVERS,
         keys=keys,
-        wait_s=0.0,
+        wait_s=wait_s,
         warn=said.append,
         resolve=lambda host, _port: [f"{host}-1", f"{host}-2"] if host == "b.example" else [host],
         clock=clock or Clock(),
@@ -106,6 +113,19 @@ def test_if_all_fail_the_first_ones_error_is_raised(tmp_path: Path) -> None:
 
     with pytest.raises(PeerGaveUpError, match=order[0].host):
         tried.connect(refuse)
+
+
+def test_whoever_waits_for_a_server_is_told_once(tmp_path: Path) -> None:
+    clock, warned = Clock(), list[str]()
+    tried = replicas(tmp_path, clock=clock, warned=warned, wait_s=10)
+
+    def refuse(place: Place) -> str:
+        clock.now_s += 1
+        raise NobodyListensError("it refuses", where=str(place), remedy="Start it.")
+
+    with pytest.raises(NobodyListensError):
+        tried.connect(refuse)
+    assert len(warned) == 1 and "waiting up to 10 s for the server to start" in warned[0]
 
 
 def test_names_without_an_address_are_left_to_the_connection() -> None:

@@ -14,8 +14,10 @@ from typer.testing import CliRunner
 from sphynx.cli.main import app
 from sphynx.cli.options import parse_bytes
 from sphynx.errors import InputError
+from sphynx.service import keys
 from sphynx.service.prediction import ranked
-from sphynx.service.replicas import parse_address
+from sphynx.service.replicas import parse_address, parse_servers
+from tests.service.authority import LONG_AGO
 from tests.service.processes import ROOT, environment, infer
 from tests.service.scene import Scene
 from tests.service.tiny import save_tiny
@@ -39,6 +41,11 @@ def test_keys_from_init_to_revoke(tmp_path: Path) -> None:
         ("server", "server", False),
     ]
     assert "alice" in run("keys", "ls", "--keys", folder)
+    keys.issue(folder, "old", days=30, start=LONG_AGO)
+    assert [row["expired"] for row in json.loads(run("keys", "ls", "--keys", folder, "--json"))] == [False, True, False]
+    table = run("keys", "ls", "--keys", folder).splitlines()
+    for name, state in (("alice", "revoked"), ("old", "expired"), ("server", "valid")):
+        assert any(name in line and state in line for line in table)
     for flags in ((), ("--client", "--server", "x")):
         with pytest.raises(InputError, match=r"--server (and|nor) --client"):
             run("keys", "issue", "bob", *flags, "--keys", folder)
@@ -48,9 +55,11 @@ def test_addresses_and_sizes() -> None:
     assert parse_address("127.0.0.1:7443") == ("127.0.0.1", 7443)
     assert parse_address("[::1]:0") == ("::1", 0)
     assert [parse_bytes(text, "--quota") for text in ("500M", "16G", "1234")] == [500 << 20, 16 << 30, 1234]
-    for wrong in ("7443", "host:", "host:x", "host:70000"):
+    for wrong in ("7443", "host:", "host:x", "host:70000", 7443):
         with pytest.raises(InputError, match="HOST:PORT"):
-            parse_address(wrong)
+            parse_address(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="HOST:PORT"):
+            parse_servers(wrong)  # type: ignore[arg-type]
     for wrong in ("", "G", "-1G", "many"):
         with pytest.raises(InputError, match="not a valid size"):
             parse_bytes(wrong, "--quota")
@@ -134,7 +143,8 @@ def test_no_server_is_one_line_and_a_remedy(scene: Scene, authority: Path) -> No
     scene.server.port = 1  # nobody listens there
     done = infer(scene.server, authority / "alice", scene.picture, "--state", scene.client_state)
     assert done.returncode == 1 and done.stdout == ""
-    error, remedy = done.stderr.splitlines()
+    waiting, error, remedy = done.stderr.splitlines()
+    assert waiting == "warning: 127.0.0.1:1 refuses connections: waiting up to 10 s for the server to start"
     assert error == "error: 127.0.0.1:1: no connection (Connection refused)"
     assert remedy == "  remedy: Check the address, and that the server runs."
 

@@ -98,7 +98,7 @@ def _print_places(places: list[Path]) -> None:
 
 @app.command("ls")
 def list_keys(folder: Folder = Path("keys"), as_json: Json = False) -> None:
-    """List issued keys, when they expire, and whether they are revoked.
+    """List issued keys, when they expire, and whether they are valid, expired or revoked.
 
     Example:
 
@@ -106,21 +106,32 @@ def list_keys(folder: Folder = Path("keys"), as_json: Json = False) -> None:
     """
     from sphynx.service import keys
 
-    rows = [
-        {
-            "name": party.name,
-            "kind": party.kind,
-            "until": party.not_after.date().isoformat(),
-            "revoked": party.revoked,
-            "serial": f"{party.serial:x}",
-        }
-        for party in keys.parties(folder)
-    ]
+    parties = keys.parties(folder)
     if as_json:
-        print_json(rows)
+        print_json(
+            [
+                {
+                    "name": party.name,
+                    "kind": party.kind,
+                    "until": party.not_after.date().isoformat(),
+                    "expired": party.expired,
+                    "revoked": party.revoked,
+                    "serial": f"{party.serial:x}",
+                }
+                for party in parties
+            ]
+        )
         return
     print_table(
         f"Keys of {folder}",
-        ["name", "kind", "until", "revoked"],
-        ([str(row["name"]), str(row["kind"]), str(row["until"]), "yes" if row["revoked"] else "no"] for row in rows),
+        ["name", "kind", "until", "state"],
+        (
+            [
+                party.name,
+                party.kind,
+                party.not_after.date().isoformat(),
+                "revoked" if party.revoked else "expired" if party.expired else "valid",
+            ]
+            for party in parties
+        ),
     )

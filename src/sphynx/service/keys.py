@@ -44,6 +44,7 @@ AUTHORITY_DAYS = 3650
 PARTY_DAYS = 365
 LIST_DAYS = 90  # a list of revoked keys is due again after that
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")
 _CLOCK_SKEW = datetime.timedelta(minutes=5)
 
 
@@ -56,6 +57,10 @@ class Party:
     serial: int
     not_after: datetime.datetime
     revoked: bool
+
+    @property
+    def expired(self) -> bool:
+        return self.not_after <= datetime.datetime.now(datetime.UTC)
 
 
 def init(folder: Path, *, days: int = AUTHORITY_DAYS) -> Path:
@@ -94,8 +99,10 @@ def issue(
     start: datetime.datetime | None = None,
 ) -> Path:
     """A server's folder if it has hosts (names or addresses that clients connect to), otherwise a client's."""
-    if not _NAME.fullmatch(name) or name == FOLDER:
+    if not _NAME.fullmatch(name):
         raise InputError(f"{name!r} is not a valid name", where="NAME", remedy="Use letters, digits, '.', '_' and '-'.")
+    if name == FOLDER:
+        raise InputError(f"{name!r} is the folder of the authority itself", where="NAME", remedy="Choose another name.")
     authority, key = _load_authority(folder)
     home = folder / name
     if home.exists():
@@ -270,12 +277,13 @@ def _host(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         pass
-    try:
-        return x509.DNSName(host)
-    except ValueError:
+    if not _HOST.fullmatch(host):
         raise InputError(
-            f"{host!r} is not a valid host name", where="--server", remedy="Give a name or an address."
-        ) from None
+            f"{host!r} is not a valid host name",
+            where="--server",
+            remedy="Give a name or an address, without a port, as clients will write it.",
+        )
+    return x509.DNSName(host)
 
 
 def _new_key() -> ec.EllipticCurvePrivateKey:

@@ -24,6 +24,7 @@ from sphynx.service.credentials import CERTIFICATE
 
 AVOID_S = 30.0
 RETRY_S = 0.1  # while every port refuses
+SILENT_S = 1.0  # of waiting, before somebody is told of it
 Connected = TypeVar("Connected")
 
 
@@ -43,7 +44,7 @@ class Place:
 
 def parse_address(text: str) -> tuple[str, int]:
     """`127.0.0.1:7443`, `[::1]:7443`, `inference.example:7443`."""
-    host, _, port = text.rpartition(":")
+    host, _, port = str(text).rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise InputError(f"{text!r} is not HOST:PORT", where="address", remedy="Write it as 127.0.0.1:7443.")
     return host.strip("[]"), int(port)
@@ -51,8 +52,8 @@ def parse_address(text: str) -> tuple[str, int]:
 
 def parse_servers(given: str | Sequence[str]) -> tuple[tuple[str, int], ...]:
     """One address or several, as a list or with commas between them; each counts once."""
-    texts = [given] if isinstance(given, str) else given
-    found = [parse_address(part.strip()) for text in texts for part in text.split(",")]
+    texts = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    found = [parse_address(part.strip()) for text in texts for part in str(text).split(",")]
     if not found:
         raise InputError("no server is listed", where="servers", remedy="Give at least one as HOST:PORT.")
     return tuple(dict.fromkeys(found))
@@ -69,14 +70,15 @@ class Replicas:
         resolve: Callable[[str, int], list[str]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`wait_s` is how long ports that refuse are tried again. `warn` hears of a server that was passed over."""
+        """`wait_s` is how long ports that refuse are tried again. `warn` hears of a server that was passed over, and
+        that this waits for one."""
         self._servers, self._keys, self._wait_s, self._warn = servers, keys, wait_s, warn
         self._resolve, self._clock = resolve or resolve_addresses, clock
         self._failed_at: dict[Place, float] = {}
 
     def connect(self, open_at: Callable[[Place], Connected]) -> tuple[Place, Connected]:
         """The first server that lets this client in; if none does, the error of the one that comes first."""
-        deadline = self._clock() + self._wait_s
+        begun_s, is_told = self._clock(), False
         while True:
             failed: dict[Place, SphynxError] = {}
             for place in self.places():
@@ -89,9 +91,15 @@ class Replicas:
                 self._failed_at.pop(place, None)
                 self._tell(failed, place)
                 return place, found
-            is_starting = any(isinstance(error, NobodyListensError) for error in failed.values())
-            if not is_starting or self._clock() >= deadline:
+            starting = [place for place, error in failed.items() if isinstance(error, NobodyListensError)]
+            waited_s = self._clock() - begun_s
+            if not starting or waited_s >= self._wait_s:
                 raise next(iter(failed.values()))
+            if waited_s >= SILENT_S and not is_told:
+                self._warn(
+                    f"{starting[0]} refuses connections: waiting up to {self._wait_s:g} s for the server to start"
+                )
+                is_told = True
             time.sleep(RETRY_S)
 
     def avoid(self, place: Place) -> None:
