@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sphynx.cli.output import count, nonlinear_text, print_table, range_text, short
-from sphynx.program.files import short_hash
 
 if TYPE_CHECKING:
     from sphynx.program.cost.deployment import Deployment
@@ -76,6 +75,8 @@ def _bits(texts: list[str]) -> str:
 
 
 def print_program(program: Program, title: str, notes: Sequence[str]) -> None:
+    from sphynx.program.files import short_hash
+
     rows = _rows(program)
     found = fold(rows)
     repeats = any(shown.times > 1 for shown in found)

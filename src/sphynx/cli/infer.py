@@ -137,7 +137,7 @@ def infer(
         except KeyboardInterrupt:
             failure = SphynxError("interrupted", remedy="Ask again about the rest; bundles that are ready are kept.")
             raise failure from None
-    if not as_json and (answers.found or prepare):
+    if not as_json and (answers.found or prepare or ahead):
         typer.echo(f"{count(ready)} bundles are ready for later.", err=True)
     if ahead:
         _stay(client_of(ahead=ahead), ahead)
