@@ -33,6 +33,8 @@ def tried(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     Path("runs/designed").mkdir()
     save_model(Path("runs/designed"), build_network(design))
     Path("runs/designed/stages.json").write_text("{}")
+    for name in ("net.pt", "net.py", "net.pt2"):
+        Path(name).touch()
     Path("runs/begun").mkdir()
     design.save(Path("runs/begun/design.json"))
     Path("runs/begun/config.json").write_text("{}")
@@ -63,6 +65,11 @@ def tried(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         ("compile runs/mine/design.json -o c", "design of a trained run", "Give the folder: runs/mine"),
         ("compile runs/three -o c", "several seeds", "runs/three/seed-1"),
         ("eval runs/begun", "not finished", "--resume auto"),
+        ("compile net.pt -o c", "net.pt: it is not the weights of a trained run", '(example,)), "net.pt2")'),
+        ("compile net.py -o c", "net.py: it is not the weights", "sphynx compile also reads .onnx and .pt2 files"),
+        ("compile runs -o c", "runs: the folder holds no trained network", "a run folder, its model.safetensors or"),
+        ("eval net.pt2", "a network from elsewhere", "sphynx compile net.pt2 --calibrate DATA -o compiled/net"),
+        ("serve net.pt2 --keys k", "not compiled yet", "sphynx compile net.pt2 -o compiled/net --calibrate DATA"),
         ("train runs/mine --data digits -o x", "a run, not a design", "sphynx train runs/mine/design.json --data DATA"),
         ("train runs/begun --data digits -o x", "a run, not a design", "-o runs/begun --resume auto"),
         ("place runs/mine --data digits -o x", "a run, not a design", "runs/mine/design.json"),

@@ -32,6 +32,7 @@ from sphynx.program.ir import Program
 from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original
 from sphynx.program.weights import load_weights
 from sphynx.service.prediction import Prediction, real_logits
+from sphynx.space.artifact import is_foreign
 from sphynx.space.shipped import CARD, program_path
 
 if TYPE_CHECKING:
@@ -248,11 +249,6 @@ def compile(
     means, deviations = data.mean if mean is None else mean, data.std if std is None else std
     readable = _read_module(network, example, data, means, deviations, approximate, knees)
     return _compiled(readable, data, precision, deployment=deployment)
-
-
-def is_foreign(network: str | Path) -> bool:
-    """Whether it is a file of a network from elsewhere."""
-    return Path(network).suffix.lower() in (".onnx", ".pt2")
 
 
 def _opened(

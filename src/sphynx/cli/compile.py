@@ -108,10 +108,10 @@ def compile_run(
       sphynx compile smooth.onnx --calibrate cifar10 --approximate --knees 12 -o compiled/smooth
     """
     from sphynx.api.compiling import compile as compile_network
-    from sphynx.api.compiling import is_foreign
     from sphynx.program.cost.deployment import Deployment
     from sphynx.program.cost.link import parse_link
     from sphynx.program.quantise import Precision
+    from sphynx.space.artifact import is_foreign
     from sphynx.space.shipped import PROGRAM, model_path
 
     if derivable and (is_foreign(run) or out.resolve().parent != model_path(run).resolve()):

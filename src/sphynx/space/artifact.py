@@ -13,10 +13,11 @@ from sphynx.errors import InputError
 from sphynx.space.files import AnyDesign, is_design, load_any_design
 from sphynx.space.json_file import read_json
 
-Kind = Literal["design", "run", "unfinished", "seeds", "compiled", "onnx", "unknown"]
+Kind = Literal["design", "run", "unfinished", "seeds", "compiled", "foreign", "unknown"]
 
 MODEL, DESIGN, PROGRAM = "model.safetensors", "design.json", "program.json"
 CONFIGURATION, STAGES = "config.json", "stages.json"
+FOREIGN = (".onnx", ".pt2")  # networks from elsewhere
 
 
 def kind_of(path: Path) -> Kind:
@@ -33,6 +34,11 @@ def kind_of(path: Path) -> Kind:
     return "design" if (path / DESIGN).is_file() else "unknown"
 
 
+def is_foreign(path: str | Path) -> bool:
+    """Whether it is a file of a network from elsewhere, by its name."""
+    return Path(path).suffix.lower() in FOREIGN
+
+
 def refuse_uncompiled(path: Path) -> None:
     """Where a compiled folder is needed."""
     if (path / PROGRAM).is_file():
@@ -44,7 +50,7 @@ def refuse_uncompiled(path: Path) -> None:
             "it is a trained run that is not compiled yet",
             f"Compile it, then give compiled/{name}: {compiling}",
         ),
-        "onnx": ("it is a network that is not compiled yet", f"Compile it first: {compiling} --calibrate DATA"),
+        "foreign": ("it is a network that is not compiled yet", f"Compile it first: {compiling} --calibrate DATA"),
         "seeds": _of_seeds(path, f"-o compiled/{name}"),
         "unfinished": _unfinished(path),
         "design": (
@@ -70,6 +76,11 @@ def refuse_untrained(path: Path) -> None:
         ),
         "seeds": _of_seeds(path, ""),
         "unfinished": _unfinished(path),
+        "foreign": (
+            "it is a network from elsewhere, which only `sphynx compile` reads",
+            f"Compile it, then give compiled/{name}: sphynx compile {path} --calibrate DATA -o compiled/{name}",
+        ),
+        "unknown": _unknown(path),
     }
     if path.name == DESIGN and (path.parent / MODEL).is_file():
         told["design"] = ("it is the design of a trained run", f"Give the folder: {path.parent}")
@@ -99,7 +110,7 @@ def refuse_trained(path: Path) -> None:
         "unfinished": of_a_run,
         "seeds": (of_a_run[0], f"Train its design again: sphynx train {path}/seed-0/{DESIGN} --data DATA -o OTHER"),
         "compiled": ("it is compiled, not a design", "Give the design.json that it was trained from."),
-        "onnx": ("it is a trained network, not a design", f"Compile it: sphynx compile {path} -o compiled/{name}"),
+        "foreign": ("it is a trained network, not a design", f"Compile it: sphynx compile {path} -o compiled/{name}"),
     }
     if path.is_dir():
         told["design"] = ("it is a folder", f"Give the design in it: {design}")
@@ -113,9 +124,9 @@ def _refuse(path: Path, kind: Kind, told: dict[str, tuple[str, str]]) -> None:
 
 
 def _kind_of_file(path: Path) -> Kind:
-    if path.suffix.lower() == ".onnx":
-        return "onnx"
-    if path.name == MODEL:
+    if is_foreign(path):
+        return "foreign"
+    if path.name == MODEL or (path.suffix == Path(MODEL).suffix and (path.parent / DESIGN).is_file()):
         return "run"
     try:
         return "design" if is_design(read_json(path)) else "unknown"
@@ -131,6 +142,19 @@ def _of_seeds(path: Path, flags: str) -> tuple[str, str]:
 
 def _unfinished(path: Path) -> tuple[str, str]:
     return "its training is not finished", f"Continue it: run the command that started it, with -o {path} --resume auto"
+
+
+def _unknown(path: Path) -> tuple[str, str]:
+    accepted = f"Give a run folder, its {MODEL} or a model's name"
+    if path.is_dir():
+        return f"the folder holds no trained network ({MODEL})", f"{accepted}."
+    exported = path.with_suffix(".pt2").name
+    return (
+        "it is not the weights of a trained run",
+        f"{accepted}; sphynx compile also reads .onnx and .pt2 files. Export a torch module with "
+        f'torch.export.save(torch.export.export(module.eval(), (example,)), "{exported}"), or compile it in Python: '
+        "sphynx.compile(module, calibrate=DATA).",
+    )
 
 
 def _design_file(path: Path) -> Path:
