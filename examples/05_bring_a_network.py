@@ -33,12 +33,14 @@ for _ in range(5):
         nn.functional.cross_entropy(module(images[batch]), digits.train.labels[batch]).backward()
         optimiser.step()
 
-# 2. Compile it as it is. `calibrate` is what it was trained on: it sets scales, and names the classes.
-compiled = sphynx.compile(module, calibrate=digits)
+# 2. Compile it as it is. `calibrate` is what it was trained on: it sets scales, and names the classes. `mean` and `std` are
+#    what its inputs were normalised by above; without them it would get pixel / 255.
+compiled = sphynx.compile(module, calibrate=digits, mean=digits.mean, std=digits.std)
 judged = compiled.judged
 assert judged is not None
 print(f"torch: {compiled.relus} ReLUs and {compiled.comparisons} comparisons of the max pool")
 print(f"  same class as in torch for {judged.same_class:.1%} of {judged.images} images")
+print(f"  accuracy on them {judged.accuracy:.1%}, in torch {judged.float_accuracy:.1%}")
 
 # 3. Ask it privately.
 pictures = digits.test.images[:3].numpy()

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import sphynx
+from sphynx.program.quantise import Precision
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")
 
@@ -38,6 +39,17 @@ def test_a_module_and_its_file(tmp_path: Path) -> None:
     by_file = sphynx.compile(tmp_path / "mine.pt2", calibrate=data)
     assert by_file.name == "mine"
     assert (by_file.infer(pictures) == compiled.infer(pictures)).all()
+
+
+def test_a_module_is_normalised_as_its_file_is_and_guessing_is_said(tmp_path: Path) -> None:
+    data, told = sphynx.open_data("digits"), list[str]()
+    compiled = sphynx.compile(module(), calibrate=data, precision=Precision(8, 10), warn=told.append)
+    torch.export.save(torch.export.export(module().eval(), (torch.zeros(1, 1, 8, 8),)), tmp_path / "mine.pt2")
+    by_file = sphynx.compile(tmp_path / "mine.pt2", calibrate=data, precision=Precision(8, 10), warn=told.append)
+    pictures = data.test.images[:5].numpy()
+    assert (by_file.infer(pictures) == compiled.infer(pictures)).all()
+    assert [line.partition(":")[0] for line in told] == ["Sequential", "mine"]  # its weights are random
+    assert "guessing among 10 classes" in told[0] and "--mean and --std" in told[0]
 
 
 def test_what_is_missing_is_named() -> None:

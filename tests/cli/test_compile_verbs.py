@@ -81,6 +81,7 @@ def test_compile_then_check(sphynx: Sphynx, run_folder: Path) -> None:
     assert of_another.code == 2 and "3x32x32 images of 100 classes, the program 1x8x8 images of 10" in of_another.err
     again = sphynx("compile", str(run_folder), "-o", "again", "--calibrate", "digits")
     assert again.code == 0 and f"ring of {shown['ring_bits']} bits" in again.out
+    assert f"the float network's {shown['float_network']['float_accuracy']:.1%}" in " ".join(again.out.split())
     assert shown["content_hash"][:16] in again.out  # the same run gives the same program
 
 
@@ -156,6 +157,8 @@ def test_an_onnx_network(sphynx: Sphynx, tmp_path: Path) -> None:
     checked = sphynx("check", "compiled", "--data", "digits", "--images", "2", "--private", "gmw", "--json")
     assert checked.code == 0, checked.err
     assert json.loads(checked.out)["private"][0]["equal_to_oracle"] == 2
+    assert json.loads(made.out)["float_network"]["guessing"]  # its weights are random
+    assert "warning: mine: the float network itself is right about only" in made.err
     other = sphynx("compile", model, "-o", "other", "--calibrate", "digits", "--json")
     assert other.code == 0 and json.loads(other.out)["content_hash"] != json.loads(made.out)["content_hash"]
 

@@ -43,6 +43,16 @@ def test_logits_that_hardly_vary_are_named() -> None:
     assert judge(original(constant), constant + 1).fault is not None
 
 
+def test_a_network_that_only_guesses_is_doubted() -> None:
+    """Program and float network agree on it all the same."""
+    right = np.eye(3)[LABELS]
+    assert judge(original(right), right).doubt is None
+    guessed = judge(original(np.roll(right, 1, axis=0)), np.roll(right, 1, axis=0))
+    assert guessed.fault is None and guessed.same_class == 1 and guessed.is_guessing
+    assert guessed.doubt is not None and "--mean and --std" in guessed.doubt and "33.3%" in guessed.doubt
+    assert judge(original(right[:, :1]), right[:, :1]).doubt is None  # one output leaves nothing to guess
+
+
 @pytest.mark.parametrize("final", ["", "softmax", "log_softmax", "sigmoid"])
 def test_ours_are_taken_to_where_the_float_networks_end(final: str) -> None:
     logits = torch.randn(50, 3, dtype=torch.float64)

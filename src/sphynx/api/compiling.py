@@ -9,6 +9,7 @@ A compiled folder is read, estimated, asked and served without torch.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -210,15 +211,17 @@ def compile(
     approximate: bool = False,
     knees: int = 8,
     deployment: Deployment | None = None,
+    warn: Callable[[str], None] = warnings.warn,
 ) -> Compiled:
     """Folds, fuses and quantises a trained network: a run folder, a model's name, what `load` gave, an ONNX file, a
     .pt2 file of torch.export.save, or a torch module, of Sphynx or your own.
 
     A module of your own is exported for an image like `example`, [1, channels, height, width]; by default for one of
     `calibrate`. Number ranges are measured on training images of `calibrate`: data, their name or path; by default
-    those that a run was trained on. `mean` and `std` say how inputs were normalised, if the network itself does not:
-    for a file (default 0 and 1) and for a torch module (default: those of `calibrate`). Without a `precision` the
-    weights get as few bits as preserve the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...),
+    those that a run was trained on. `mean` and `std` say how the inputs of a file or a torch module were normalised, if
+    the network itself does not: (pixel / 255 - mean) / std. They default to 0 and 1; for a module of Sphynx to those of
+    `calibrate`. `warn` is told if the float network is hardly better than guessing, which a wrong `mean` or `std` can
+    cause. Without a `precision` the weights get as few bits as preserve the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...),
     which become piecewise linear with at most `knees` knees, fitted to these images; errors are in
     `Compiled.approximations`. The `deployment` says what the network is cut for: its ReLUs' protocol, link, bundles at
     once, memory for weights.
@@ -229,7 +232,7 @@ def compile(
     """
     if isinstance(network, str | Path) and is_foreign(network):
         readable = _read_file(Path(network), mean, std, approximate, knees)
-        return _compiled(readable, calibrate, precision, image_size, stream, deployment=deployment)
+        return _doubted(_compiled(readable, calibrate, precision, image_size, stream, deployment=deployment), warn)
     if isinstance(network, str | Path):
         from sphynx.api.networks import load
 
@@ -246,9 +249,15 @@ def compile(
             )
         return _compiled(read_trained(network), calibrate, precision, image_size, stream, network.source, deployment)
     data = _opened(network, calibrate, image_size, stream)
-    means, deviations = data.mean if mean is None else mean, data.std if std is None else std
-    readable = _read_module(network, example, data, means, deviations, approximate, knees)
-    return _compiled(readable, data, precision, deployment=deployment)
+    readable = _read_module(network, example, data, mean, std, approximate, knees)
+    return _doubted(_compiled(readable, data, precision, deployment=deployment), warn)
+
+
+def _doubted(compiled: Compiled, warn: Callable[[str], None]) -> Compiled:
+    """Of networks from elsewhere, which may have been given a wrong normalisation."""
+    if compiled.judged is not None and compiled.judged.doubt is not None:
+        warn(f"{compiled.name or 'network'}: {compiled.judged.doubt}")
+    return compiled
 
 
 def _opened(
@@ -268,8 +277,8 @@ def _read_module(
     module: nn.Module,
     example: Tensor | None,
     data: Data | StreamedData,
-    mean: Sequence[float] | float,
-    std: Sequence[float] | float,
+    mean: Sequence[float] | float | None,
+    std: Sequence[float] | float | None,
     approximate: bool,
     knees: int,
 ) -> Readable:
@@ -279,7 +288,8 @@ def _read_module(
     from sphynx.space.tally import Shape
 
     if is_network(module):
-        means, deviations = (per_channel(given, data.image[0], name) for given, name in ((mean, "mean"), (std, "std")))
+        means = data.mean if mean is None else per_channel(mean, data.image[0], "mean")
+        deviations = data.std if std is None else per_channel(std, data.image[0], "std")
         return read_trained(TrainedNetwork(module.design.name, module.eval(), means, deviations))
     if example is not None and tuple(example.shape[-3:]) != tuple(data.image):
         raise InputError(
@@ -287,7 +297,8 @@ def _read_module(
             where="example",
             remedy="Give an example like the images of calibrate, which are resized with image_size.",
         )
-    return read_torch(module, Shape(*data.image), mean, std, approximate=approximate, knees=knees)
+    means, deviations = _normalisation(mean, std)
+    return read_torch(module, Shape(*data.image), means, deviations, approximate=approximate, knees=knees)
 
 
 def _read_file(
@@ -296,8 +307,15 @@ def _read_file(
     from sphynx.program.readers import read_exported, read_onnx
 
     read = read_onnx if path.suffix.lower() == ".onnx" else read_exported
-    means, deviations = 0.0 if mean is None else mean, 1.0 if std is None else std
+    means, deviations = _normalisation(mean, std)
     return read(path, means, deviations, approximate=approximate, knees=knees)
+
+
+def _normalisation(
+    mean: Sequence[float] | float | None, std: Sequence[float] | float | None
+) -> tuple[Sequence[float] | float, Sequence[float] | float]:
+    """Of a network from elsewhere, whichever way it comes."""
+    return 0.0 if mean is None else mean, 1.0 if std is None else std
 
 
 def _compiled(

@@ -135,6 +135,7 @@ def compile_run(
         approximate=approximate,
         knees=knees,
         deployment=deployment,
+        warn=lambda why: typer.echo(f"warning: {why}", err=True),
     )
     compiled.save(out, derivable=derivable)
     if as_json:

@@ -22,6 +22,7 @@ from sphynx.program.steps import Final
 ORIGINAL = "original.safetensors"
 FAR_OFF = 0.1  # of the answers' spread from image to image: a compilation farther off than that has failed
 HARDLY_VARYING = 0.01  # of the answers' own size: from image to image they are as good as constant
+GUESSING = 0.2  # of the way from guessing to no mistakes: less, on training images, is hardly better than guessing
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,7 @@ class Judgement:
     accuracy: float  # of the program, on these images
     float_accuracy: float
     by: str  # who computed the float network's answers
+    classes: int  # among which the network chooses
 
     @property
     def hardly_varies(self) -> bool:
@@ -55,6 +57,24 @@ class Judgement:
     @property
     def is_far_off(self) -> bool:
         return not self.error <= FAR_OFF  # also where it is not a number
+
+    @property
+    def is_guessing(self) -> bool:
+        """Whether the float network is hardly better than guessing, on these images."""
+        chance = 1 / self.classes
+        return self.classes > 1 and self.float_accuracy < chance + GUESSING * (1 - chance)
+
+    @property
+    def doubt(self) -> str | None:
+        """What to look into although program and float network agree: both get the same images."""
+        if not self.is_guessing:
+            return None
+        return (
+            f"the float network itself is right about only {self.float_accuracy:.1%} of {self.images} calibration "
+            f"images; guessing among {self.classes} classes is right about {1 / self.classes:.1%}. The likely cause is "
+            "another normalisation than in training: give --mean and --std (mean and std in Python). Otherwise bring "
+            "trained weights, and data whose classes are in the network's order."
+        )
 
     @property
     def fault(self) -> tuple[str, str] | None:
@@ -70,11 +90,12 @@ class Judgement:
         return (
             off,
             "Give more bits (--weight-bits, --activation-bits), or calibrate with images like its training images "
-            "(--calibrate, --mean, --std); where smooth activations are approximated, give more --knees.",
+            "(--calibrate); where smooth activations are approximated, give more --knees.",
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "hardly_varies": self.hardly_varies, "far_off": self.is_far_off}
+        judged = {"hardly_varies": self.hardly_varies, "far_off": self.is_far_off, "guessing": self.is_guessing}
+        return {**asdict(self), **judged}
 
 
 def hash_of(images: Array) -> str:
@@ -97,6 +118,7 @@ def judge(original: Original, logits: Array, final: Final = "") -> Judgement:
         accuracy=float((classes == original.labels).mean()),
         float_accuracy=float((float_classes == original.labels).mean()),
         by=original.by,
+        classes=wanted.shape[1],
     )
 
 
