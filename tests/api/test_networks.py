@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,26 @@ def test_compiled_networks_are_saved_checked_and_asked(
         for answer, logits in zip(answers, in_the_clear, strict=True):
             assert np.array_equal(answer.logits, logits)  # the same integers, scaled by a power of two
             assert answer.label == str(int(logits.argmax())) and answer.online_bytes > 0 and answer.offline_bytes > 0
+
+
+def test_classes_in_another_order_are_counted_right_and_others_refused(
+    run_folder: Path, compiled: sphynx.Compiled
+) -> None:
+    data, network = sphynx.open_data("digits"), sphynx.load(run_folder)
+    names = data.train.class_names
+    turned = replace(data, test=replace(data.test, labels=9 - data.test.labels, class_names=names[::-1]))
+    assert sphynx.evaluate(network, turned).accuracy == sphynx.evaluate(network, data).accuracy
+    assert compiled.check(turned).accuracy == compiled.check(data).accuracy
+    words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    other = replace(data.test, class_names=(*words[:8], "eleven", "nine"))
+    named = replace(network, class_names=words)
+    with pytest.raises(sphynx.InputError, match="class 8 is 'eleven' here and 'eight' in the network"):
+        sphynx.evaluate(named, replace(data, test=other))
+    program = replace(compiled.program, class_names=words)
+    with pytest.raises(sphynx.InputError, match="which does not know 'eleven'"):
+        replace(compiled, program=program).check(other)
+    with pytest.raises(sphynx.InputError, match="which does not know 'eleven'"):
+        sphynx.compile(named, calibrate=replace(data, train=other))
 
 
 def test_a_torch_module_of_ours_is_compiled_with_its_data(run_folder: Path, compiled: sphynx.Compiled) -> None:

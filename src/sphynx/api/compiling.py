@@ -169,7 +169,9 @@ class Compiled:
     def images(
         self, data: Data | StreamedData | str | Path | None = None, *, split: Split = "test", images: int = 0
     ) -> ImageSet:
-        """The images that `check` uses: those of the data that it was made with, unless others are given."""
+        """The images that `check` uses: those of the data that it was made with, unless others are given. Their classes
+        are in the program's order."""
+        from sphynx.data.class_order import ordered_as
         from sphynx.data.known import open_known
         from sphynx.data.streamed import StreamedSet
 
@@ -182,7 +184,7 @@ class Compiled:
                 where="--images",
                 remedy="Give its size: --images 1000.",
             )
-        return every.sample(images)
+        return ordered_as(every.sample(images), self.class_names, where=data.name)
 
     def estimate(self, link: str | Link = "lan", *, backend: Backend | None = None) -> Estimate:
         """Time and traffic of one private inference, layer by layer, on this machine, which is measured once.
@@ -221,10 +223,10 @@ def compile(
     those that a run was trained on. `mean` and `std` say how the inputs of a file or a torch module were normalised, if
     the network itself does not: (pixel / 255 - mean) / std. They default to 0 and 1; for a module of Sphynx to those of
     `calibrate`. `warn` is told if the float network is hardly better than guessing, which a wrong `mean` or `std` can
-    cause. Without a `precision` the weights get as few bits as preserve the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...),
-    which become piecewise linear with at most `knees` knees, fitted to these images; errors are in
-    `Compiled.approximations`. The `deployment` says what the network is cut for: its ReLUs' protocol, link, bundles at
-    once, memory for weights.
+    cause. Without a `precision` the weights get as few bits as preserve the logits. `approximate` allows smooth
+    activations (Sigmoid, SiLU, GELU ...), which become piecewise linear with at most `knees` knees, fitted to these
+    images; errors are in `Compiled.approximations`. The `deployment` says what the network is cut for: its ReLUs'
+    protocol, link, bundles at once, memory for weights.
 
         >>> compiled = sphynx.compile("runs/digits")
         >>> compiled.save("compiled/again").name, compiled.judged.images
@@ -297,8 +299,8 @@ def _read_module(
             where="example",
             remedy="Give an example like the images of calibrate, which are resized with image_size.",
         )
-    means, deviations = _normalisation(mean, std)
-    return read_torch(module, Shape(*data.image), means, deviations, approximate=approximate, knees=knees)
+    normalisation = _normalisation(mean, std)
+    return read_torch(module, Shape(*data.image), *normalisation, approximate=approximate, knees=knees)
 
 
 def _read_file(
@@ -307,8 +309,7 @@ def _read_file(
     from sphynx.program.readers import read_exported, read_onnx
 
     read = read_onnx if path.suffix.lower() == ".onnx" else read_exported
-    means, deviations = _normalisation(mean, std)
-    return read(path, means, deviations, approximate=approximate, knees=knees)
+    return read(path, *_normalisation(mean, std), approximate=approximate, knees=knees)
 
 
 def _normalisation(

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from sphynx.data.class_order import ordered_as
 from sphynx.data.images import Data
 from sphynx.data.known import open_known
 from sphynx.data.source import Split
@@ -49,9 +50,10 @@ def evaluate(
     device: str | torch.device = "auto",
     seen: Callable[[Tensor, Tensor], None] = lambda _answers, _labels: None,
 ) -> Evaluation:
-    """Accuracy in fp32 on the data that the network was trained on, or on others that are given.
+    """Accuracy in fp32 on the data that the network was trained on, or on others of the same classes, in any order.
 
-    `seen` is called for every batch with the classes that were answered, and those that are right.
+    `seen` is called for every batch with the classes that were answered, and those that are right, both in the
+    network's order.
 
         >>> 0 < sphynx.evaluate("runs/digits").accuracy <= 1
         True
@@ -59,7 +61,7 @@ def evaluate(
     trained = network if isinstance(network, TrainedNetwork) else load(network)
     opened = known_data(trained, data)
     require_fit(trained.design, opened, trained=True)
-    images = opened.test if split == "test" else opened.train
+    images = ordered_as(opened.test if split == "test" else opened.train, trained.class_names, where=opened.name)
     before = next(trained.module.parameters()).device
     try:
         module = trained.module.to(pick_device(str(device)))

@@ -14,6 +14,7 @@ import torch
 
 from sphynx.api.compiling import Compiled
 from sphynx.api.networks import evaluate, load
+from sphynx.data.class_order import ordered_as
 from sphynx.data.images import Data
 from sphynx.data.known import open_known
 from sphynx.data.streamed import StreamedData
@@ -122,13 +123,14 @@ def _with_classes(
     data: Data | StreamedData,
     tell: Tell,
 ) -> NetworkSummary:
-    names = data.train.class_names
+    ours = trained.class_names if trained is not None else program.class_names if program is not None else ()
+    names = ordered_as(data.train, ours, where=data.name).class_names
     confusion = Confusion(names)
     if trained is not None:
         tell(f"evaluating on {len(data.test):,} test images")
         evaluate(trained, data, seen=confusion.add)
     elif program is not None:
-        images = data.test.sample(INTEGER_IMAGES)
+        images = ordered_as(data.test.sample(INTEGER_IMAGES), ours, where=data.name)
         tell(f"evaluating the integers on {len(images):,} test images")
         for start in range(0, len(images), INTEGER_BATCH):
             batch = slice(start, start + INTEGER_BATCH)

@@ -43,6 +43,7 @@ def evaluate(
     """
     from sphynx.api.networks import evaluate as evaluate_network
     from sphynx.api.networks import load
+    from sphynx.data.class_order import ordered_as
     from sphynx.data.known import open_known
     from sphynx.run.environment import device_name
     from sphynx.train.confusion import Confusion
@@ -50,7 +51,7 @@ def evaluate(
 
     network, chosen = load(run), pick_device(device)
     opened = open_known(data, image_size, stream, network.source, where=run)
-    confusion = Confusion(opened.train.class_names)
+    confusion = Confusion(ordered_as(opened.train, network.class_names, where=opened.name).class_names)
     result = evaluate_network(network, opened, split=split, device=chosen, seen=confusion.add)
     classes = confusion.classes()
     if as_json:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def judgement_line(judged: Judgement) -> str:
     line = (
         f"same class as the float network ({judged.by}) for {judged.same_class:.1%} of {judged.images} calibration "
-        f"images, logits off by {judged.error:.2%} of their spread; accuracy on these images {judged.accuracy:.1%}, the "
-        f"float network's {judged.float_accuracy:.1%}"
+        f"images, logits off by {judged.error:.2%} of their spread; accuracy on these images {judged.accuracy:.1%}, "
+        f"the float network's {judged.float_accuracy:.1%}"
     )
     if judged.hardly_varies:
         line += f"; the float network's logits hardly vary from image to image ({judged.variation:.2%} of their size)"

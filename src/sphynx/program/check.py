@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from sphynx.data.batches import plain_batches
+from sphynx.data.class_order import ordered_as
 from sphynx.data.images import ImageSet, Statistics
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork
@@ -67,6 +68,7 @@ def check(
             where="data",
             remedy="Give the data that the network was trained for.",
         )
+    images = ordered_as(images, program.class_names)
     if network is not None and (network.design.image, network.design.classes) != (
         program.image,
         program.logits.shape.size,

@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from sphynx.data.class_order import ordered_as
 from sphynx.data.images import Data, Statistics
 from sphynx.data.streamed import StreamedData
 from sphynx.errors import InputError
@@ -50,6 +51,7 @@ class Readable:
     final: Final = ""
     judge: Judge | None = None  # the float network; None where our own evaluation of it must do
     knees: int = DEFAULT_KNEES  # of its smooth functions, where they may be approximated
+    class_names: tuple[str, ...] = ()  # where it has its own
 
     def __post_init__(self) -> None:
         with torch.no_grad():
@@ -64,7 +66,7 @@ class Readable:
         """And what the float network answers to the calibration images."""
         if self.design is not None:
             require_fit(self.design, data, trained=True)
-        chosen = calibration_set(data.train)
+        chosen = ordered_as(calibration_set(data.train), self.class_names, where=data.name)
         images = chosen.images.cpu().numpy()
         with torch.no_grad():
             made = compile_walk(
@@ -73,7 +75,7 @@ class Readable:
                 self.std,
                 images,
                 precision,
-                class_names=data.train.class_names,
+                class_names=chosen.class_names,
                 name=self.name,
                 picture_part=data.picture_part,
                 final=self.final,
@@ -92,7 +94,15 @@ def read_trained(trained: TrainedNetwork) -> Readable:
     network = as_designed(trained.module)
     name = trained.name if trained.is_model else network.design.name
     judge = torch_judge(network, BATCH)
-    return Readable(partial(trace, network), trained.mean, trained.std, name, network.design, judge=judge)
+    return Readable(
+        partial(trace, network),
+        trained.mean,
+        trained.std,
+        name,
+        network.design,
+        judge=judge,
+        class_names=trained.class_names,
+    )
 
 
 def read_onnx(
