@@ -163,6 +163,24 @@ def test_an_onnx_network(sphynx: Sphynx, tmp_path: Path) -> None:
     assert other.code == 0 and json.loads(other.out)["content_hash"] != json.loads(made.out)["content_hash"]
 
 
+def test_files_that_cannot_be_read_are_left_out(sphynx: Sphynx, tmp_path: Path) -> None:
+    write_classes(tmp_path / "photos", n=5, size=6)
+    (tmp_path / "photos" / "ant" / "1.png").write_bytes(b"")
+    run = tmp_path / "run"
+    run.mkdir()
+    save_model(run, build_network(Design(CELLS, 1, 2, (1,), Shape(3, 6, 6), 2, conv_stack="single")))
+    save_normalisation(run, open_data("photos", skip_bad=True))
+    compiling = ("compile", "run", "-o", "compiled", "--calibrate", "photos", "--weight-bits", "8")
+    refused = sphynx(*compiling)
+    assert refused.code == 2 and "--skip-bad (in Python skip_bad=True)" in " ".join(refused.err.split())
+    made = sphynx(*compiling, "--skip-bad")
+    assert made.code == 0 and "left out 1 image that cannot be read" in made.err, made.err
+    assert sphynx("check", "compiled").code == 0  # it remembers
+    for verb in ("eval", "check"):
+        over = sphynx(verb, {"eval": "run", "check": "compiled"}[verb], "--data", "photos", "--skip-bad")
+        assert over.code == 0 and "photos/ant/1.png" in over.err, over.err
+
+
 @pytest.mark.parametrize(("stream", "part"), [("--stream", 7 / 8), ("--no-stream", 1.0)])
 def test_an_onnx_network_is_shown_what_it_was_calibrated_on(
     stream: str, part: float, sphynx: Sphynx, tmp_path: Path

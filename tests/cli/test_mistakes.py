@@ -99,6 +99,10 @@ def test_bad_files_are_listed_and_left_out(tried: Tried) -> None:
     code, said = tried("data show photos --skip-bad")
     assert code == 0 and "left out 2 images" in said and "photos/bee/2.png" in said and "1 .heic" in said
     code, said = tried("data show photos --skip-bad --json")
+    assert tried("data sample photos -o x.png")[0] == 2
+    code, said = tried("data sample photos -o x.png --skip-bad")
+    assert code == 0 and "left out 2 images" in said and Path("x.png").is_file()
+    said = tried("data show photos --skip-bad --json")[1]
     left_out = json.loads(said)["left_out"]
     assert code == 0 and set(left_out["bad_files"]) == {"photos/ant/1.png", "photos/bee/2.png"}
     assert left_out["other_formats"] == {".heic": 1}

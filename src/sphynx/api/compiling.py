@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,6 +211,7 @@ def compile(
     precision: Precision | None = None,
     image_size: int | None = None,
     stream: bool | None = None,
+    skip_bad: bool = False,
     approximate: bool = False,
     knees: int = 8,
     deployment: Deployment | None = None,
@@ -220,21 +222,22 @@ def compile(
 
     A module of your own is exported for an image like `example`, [1, channels, height, width]; by default for one of
     `calibrate`. Number ranges are measured on training images of `calibrate`: data, their name or path; by default
-    those that a run was trained on. `mean` and `std` say how the inputs of a file or a torch module were normalised, if
-    the network itself does not: (pixel / 255 - mean) / std. They default to 0 and 1; for a module of Sphynx to those of
-    `calibrate`. `warn` is told if the float network is hardly better than guessing, which a wrong `mean` or `std` can
-    cause. Without a `precision` the weights get as few bits as preserve the logits. `approximate` allows smooth
-    activations (Sigmoid, SiLU, GELU ...), which become piecewise linear with at most `knees` knees, fitted to these
-    images; errors are in `Compiled.approximations`. The `deployment` says what the network is cut for: its ReLUs'
-    protocol, link, bundles at once, memory for weights.
+    those that a run was trained on. `skip_bad` leaves out files of them that cannot be read. `mean` and `std` say how
+    the inputs of a file or a torch module were normalised, if the network itself does not: (pixel / 255 - mean) / std.
+    They default to 0 and 1; for a module of Sphynx to those of `calibrate`. `warn` is told if the float network is
+    hardly better than guessing, which a wrong `mean` or `std` can cause. Without a `precision` the weights get as few
+    bits as preserve the logits. `approximate` allows smooth activations (Sigmoid, SiLU, GELU ...), which become
+    piecewise linear with at most `knees` knees, fitted to these images; errors are in `Compiled.approximations`. The
+    `deployment` says what the network is cut for: its ReLUs' protocol, link, bundles at once, memory for weights.
 
         >>> compiled = sphynx.compile("runs/digits")
         >>> compiled.save("compiled/again").name, compiled.judged.images
         ('again', 200)
     """
+    opened = partial(_opened, calibrate, image_size, stream, skip_bad, warn)
     if isinstance(network, str | Path) and is_foreign(network):
         readable = _read_file(Path(network), mean, std, approximate, knees)
-        return _doubted(_compiled(readable, calibrate, precision, image_size, stream, deployment=deployment), warn)
+        return _doubted(_compiled(readable, opened(None, readable.name), precision, deployment), warn)
     if isinstance(network, str | Path):
         from sphynx.api.networks import load
 
@@ -249,10 +252,35 @@ def compile(
                 where="--mean, --std",
                 remedy="Leave them out: they are for ONNX and .pt2 files, and for torch modules of your own.",
             )
-        return _compiled(read_trained(network), calibrate, precision, image_size, stream, network.source, deployment)
-    data = _opened(network, calibrate, image_size, stream)
+        readable = read_trained(network)
+        return _compiled(readable, opened(network.source, readable.name), precision, deployment)
+    if calibrate is None:
+        where = type(network).__name__
+        raise InputError("a torch module does not name its training data", where=where, remedy="Give calibrate=DATA.")
+    data = opened(None, type(network).__name__)
     readable = _read_module(network, example, data, mean, std, approximate, knees)
-    return _doubted(_compiled(readable, data, precision, deployment=deployment), warn)
+    return _doubted(_compiled(readable, data, precision, deployment), warn)
+
+
+def _opened(
+    data: Data | StreamedData | str | Path | None,
+    image_size: int | None,
+    stream: bool | None,
+    skip_bad: bool,
+    warn: Callable[[str], None],
+    known: DataSource | None,
+    where: str,
+) -> Data | StreamedData:
+    """`warn` is told what `skip_bad` leaves out."""
+    from sphynx.data.known import open_known
+
+    if data is not None and not isinstance(data, str | Path):
+        return data
+    where = where or "network"
+    opened = open_known(str(data or ""), image_size, stream, known, where=where, flag="--calibrate", skip_bad=skip_bad)
+    for line in opened.left_out.lines() if skip_bad else ():
+        warn(line)
+    return opened
 
 
 def _doubted(compiled: Compiled, warn: Callable[[str], None]) -> Compiled:
@@ -260,19 +288,6 @@ def _doubted(compiled: Compiled, warn: Callable[[str], None]) -> Compiled:
     if compiled.judged is not None and compiled.judged.doubt is not None:
         warn(f"{compiled.name or 'network'}: {compiled.judged.doubt}")
     return compiled
-
-
-def _opened(
-    module: nn.Module, calibrate: Data | StreamedData | str | Path | None, image_size: int | None, stream: bool | None
-) -> Data | StreamedData:
-    from sphynx.data.known import open_known
-
-    if calibrate is None:
-        where = type(module).__name__
-        raise InputError("a torch module does not name its training data", where=where, remedy="Give calibrate=DATA.")
-    if not isinstance(calibrate, str | Path):
-        return calibrate
-    return open_known(str(calibrate), image_size, stream, None, where="compile", flag="--calibrate")
 
 
 def _read_module(
@@ -320,19 +335,8 @@ def _normalisation(
 
 
 def _compiled(
-    readable: Readable,
-    data: Data | StreamedData | str | Path | None,
-    precision: Precision | None,
-    image_size: int | None = None,
-    stream: bool | None = None,
-    known: DataSource | None = None,
-    deployment: Deployment | None = None,
+    readable: Readable, data: Data | StreamedData, precision: Precision | None, deployment: Deployment | None
 ) -> Compiled:
-    from sphynx.data.known import open_known
-
-    if data is None or isinstance(data, str | Path):
-        where = readable.name or "network"
-        data = open_known(str(data or ""), image_size, stream, known, where=where, flag="--calibrate")
     made, original = readable.compile(data, precision, deployment or Deployment())
     judged = judge(original, made.logits.reshape(original.answers.shape), readable.final)
     return Compiled(

@@ -37,6 +37,7 @@ def check(
     ] = "",
     image_size: opt.DataSize = None,
     stream: opt.KnownStream = None,
+    skip_bad: opt.SkipBad = False,
     figure: Annotated[
         Path | None,
         typer.Option(
@@ -65,14 +66,13 @@ def check(
     """
     from sphynx.api.compiling import Compiled
     from sphynx.api.networks import load
-    from sphynx.data.known import open_known
     from sphynx.run.environment import describe_environment
 
     voice = opt.voice_for(verbose, quiet)
     backends = opt.parse_backends(private, "--private") if private else []
     loaded = Compiled.load(compiled, voice.say)
     network = load(run) if run else None
-    opened = open_known(data, image_size, stream, loaded.source, where=compiled)
+    opened = opt.open_known_images(data, image_size, stream, skip_bad, loaded.source, voice, where=compiled)
     chosen = loaded.images(opened, split=split, images=images)
     result = loaded.check(chosen, network=network)
     judged = loaded.judge(opened)

@@ -89,6 +89,7 @@ def compile_run(
     weight_memory: opt.WeightMemory = "",
     image_size: opt.DataSize = None,
     stream: opt.KnownStream = None,
+    skip_bad: opt.SkipBad = False,
     as_json: opt.Json = False,
 ) -> None:
     """Fold, fuse and quantise a trained network. program.json is public, weights.safetensors is the server's secret.
@@ -132,6 +133,7 @@ def compile_run(
         precision=None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits or 0),
         image_size=image_size,
         stream=stream,
+        skip_bad=skip_bad,
         approximate=approximate,
         knees=knees,
         deployment=deployment,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sphynx.cli.options import DataSize, Json, SkipBad, SplitOption
+from sphynx.cli.options import DataSize, Json, SkipBad, SplitOption, say_left_out, voice_for
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
@@ -116,8 +116,7 @@ def show(
         note=f"mean {_numbers(opened.mean)}, std {_numbers(opened.std)}; first classes: "
         + ", ".join(opened.train.class_names[:8]),
     )
-    for line in opened.left_out.lines():
-        typer.echo(line, err=True)
+    say_left_out(opened, voice_for(False, False))
 
 
 @app.command("sample")
@@ -127,6 +126,7 @@ def sample(
     number: Annotated[int, typer.Option("--number", "-n", min=0, help="Which of the images, counted from 0.")] = 0,
     split: SplitOption = "test",
     image_size: DataSize = None,
+    skip_bad: SkipBad = False,
 ) -> None:
     """Write one image of a data set as a picture file to ask a server about, and print its class.
 
@@ -139,7 +139,8 @@ def sample(
     from sphynx.data.open import open_data
     from sphynx.data.picture import save_picture
 
-    opened = open_data(data, image_size=image_size)
+    opened = open_data(data, image_size=image_size, skip_bad=skip_bad)
+    say_left_out(opened, voice_for(False, False))
     images = opened.test if split == "test" else opened.train
     if number >= len(images):
         raise InputError(

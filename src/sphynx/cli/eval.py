@@ -23,6 +23,7 @@ def evaluate(
     device: opt.DeviceOption = "auto",
     image_size: opt.DataSize = None,
     stream: opt.KnownStream = None,
+    skip_bad: opt.SkipBad = False,
     per_class: Annotated[
         bool,
         typer.Option("--per-class", help=f"The {WORST} worst classes and what they are confused with; --json has all."),
@@ -44,13 +45,13 @@ def evaluate(
     from sphynx.api.networks import evaluate as evaluate_network
     from sphynx.api.networks import load
     from sphynx.data.class_order import ordered_as
-    from sphynx.data.known import open_known
     from sphynx.run.environment import device_name
     from sphynx.train.confusion import Confusion
     from sphynx.train.processes import pick_device
 
     network, chosen = load(run), pick_device(device)
-    opened = open_known(data, image_size, stream, network.source, where=run)
+    voice = opt.voice_for(False, False, as_json)
+    opened = opt.open_known_images(data, image_size, stream, skip_bad, network.source, voice, where=run)
     confusion = Confusion(ordered_as(opened.train, network.class_names, where=opened.name).class_names)
     result = evaluate_network(network, opened, split=split, device=chosen, seen=confusion.add)
     classes = confusion.classes()

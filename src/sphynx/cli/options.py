@@ -18,6 +18,7 @@ from sphynx.space import choices
 
 if TYPE_CHECKING:
     from sphynx.data.images import Data
+    from sphynx.data.source import DataSource
     from sphynx.data.streamed import StreamedData
     from sphynx.program.backends import Backend
     from sphynx.run.progress import Voice
@@ -137,6 +138,25 @@ def open_images(data: str, image_size: int | None, skip_bad: bool, voice: Voice)
 
     images = open_data(data, image_size=image_size, skip_bad=skip_bad)
     say_left_out(images, voice)
+    return images
+
+
+def open_known_images(
+    data: str,
+    image_size: int | None,
+    stream: bool | None,
+    skip_bad: bool,
+    known: DataSource | None,
+    voice: Voice,
+    *,
+    where: str,
+) -> Data | StreamedData:
+    """The data of a run or program, or others; what `skip_bad` left out is said."""
+    from sphynx.data.known import open_known
+
+    images = open_known(data, image_size, stream, known, where=where, skip_bad=skip_bad)
+    if skip_bad:
+        say_left_out(images, voice)
     return images
 
 

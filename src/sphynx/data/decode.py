@@ -19,7 +19,7 @@ from sphynx.data.image_files import BadFile, count_of, listed
 from sphynx.data.picture import cover, read_upright
 from sphynx.errors import InputError
 
-SKIP = "Replace or remove what cannot be read, or leave it out: --skip-bad."
+SKIP = "Replace or remove what cannot be read, or leave it out: --skip-bad (in Python skip_bad=True)."
 
 Pixels = NDArray[np.uint8]
 Encoded = Path | bytes

@@ -17,11 +17,12 @@ def open_known(
     *,
     where: str,
     flag: str = "--data",
+    skip_bad: bool = False,
 ) -> Data | StreamedData:
     """The data that are `given` by name or path, else the `known` ones, which the run or program names.
 
     Size and streaming are the recorded ones for both, unless they are given: data that were moved are still to be made
-    into the images that the network takes.
+    into the images that the network takes. `skip_bad` leaves out files that cannot be read, as does one recorded.
     """
     if not given and known is None:
         raise InputError("it does not name the data it was made with", where=where, remedy=f"Name them: {flag} DATA.")
@@ -29,7 +30,10 @@ def open_known(
     streamed = source.stream if stream is None else stream
     try:
         return open_any(
-            given or source.spec, image_size=image_size or source.image_size, stream=streamed, skip_bad=source.skip_bad
+            given or source.spec,
+            image_size=image_size or source.image_size,
+            stream=streamed,
+            skip_bad=skip_bad or source.skip_bad,
         )
     except InputError as error:
         if not given:
