@@ -123,6 +123,9 @@ def test_estimate_of_a_compiled_program(
 def test_what_cannot_be_used_is_refused(sphynx: Sphynx, run_folder: Path) -> None:
     bits = sphynx("compile", str(run_folder), "-o", "compiled", "--weight-bits", "3")
     assert bits.code == 2 and "--weight-bits" in bits.err
+    for flag in ("--activation-bits", "--link-bits"):
+        alone = sphynx("compile", str(run_folder), "-o", "compiled", flag, "8")
+        assert alone.code == 2 and f"--weight-bits 10 {flag} 8" in " ".join(alone.err.split())
     (run_folder / "config.json").unlink()
     unnamed = sphynx("compile", str(run_folder), "-o", "compiled")
     assert unnamed.code == 2 and "--calibrate DATA" in unnamed.err

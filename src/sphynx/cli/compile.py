@@ -17,6 +17,7 @@ from sphynx.program.backends import BackendChoice
 
 if TYPE_CHECKING:
     from sphynx.api.compiling import Compiled
+    from sphynx.program.quantise import Precision
 
 
 def compile_run(
@@ -53,8 +54,9 @@ def compile_run(
         typer.Option("--weight-bits", help="Bits of a weight, 6 to 16. [default: as many as accuracy needs]"),
     ] = None,
     activation_bits: Annotated[
-        int, typer.Option("--activation-bits", help="With --weight-bits: bits that a ReLU keeps, 4 to 24.")
-    ] = 10,
+        int | None,
+        typer.Option("--activation-bits", help="With --weight-bits: bits that a ReLU keeps, 4 to 24. [default: 10]"),
+    ] = None,
     link_bits: Annotated[
         int | None,
         typer.Option(
@@ -111,7 +113,6 @@ def compile_run(
     from sphynx.api.compiling import compile as compile_network
     from sphynx.program.cost.deployment import Deployment
     from sphynx.program.cost.link import parse_link
-    from sphynx.program.quantise import Precision
     from sphynx.space.artifact import is_foreign
     from sphynx.space.shipped import PROGRAM, model_path
 
@@ -130,7 +131,7 @@ def compile_run(
         calibrate=calibrate or None,
         mean=_numbers(mean, "--mean"),
         std=_numbers(std, "--std"),
-        precision=None if weight_bits is None else Precision(weight_bits, activation_bits, link_bits or 0),
+        precision=_precision(weight_bits, activation_bits, link_bits),
         image_size=image_size,
         stream=stream,
         skip_bad=skip_bad,
@@ -179,6 +180,22 @@ def _print_approximations(compiled: Compiled) -> None:
         note=f"errors in each layer's own units, on the calibration images; together they move the logits by "
         f"{compiled.approximation_error:.2%} of their spread: more --knees reduce this",
     )
+
+
+def _precision(weight_bits: int | None, activation_bits: int | None, link_bits: int | None) -> Precision | None:
+    """None: as many bits as accuracy needs."""
+    from sphynx.program.quantise import Precision
+
+    if weight_bits is not None:
+        return Precision(weight_bits, 10 if activation_bits is None else activation_bits, link_bits or 0)
+    for bits, flag in ((activation_bits, "--activation-bits"), (link_bits, "--link-bits")):
+        if bits is not None:
+            raise InputError(
+                "it needs --weight-bits: without it, all numbers of bits are found",
+                where=flag,
+                remedy=f"Give both, such as --weight-bits 10 {flag} {bits}, or leave {flag} out.",
+            )
+    return None
 
 
 def _numbers(text: str, flag: str) -> tuple[float, ...] | None:
