@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -52,7 +54,26 @@ def test_a_module_is_normalised_as_its_file_is_and_guessing_is_said(tmp_path: Pa
     assert "guessing among 10 classes" in told[0] and "--mean and --std" in told[0]
 
 
+def test_a_damaged_file_is_refused_in_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.export.save(torch.export.export(module().eval(), (torch.zeros(1, 1, 8, 8),)), tmp_path / "mine.pt2")
+    whole = (tmp_path / "mine.pt2").read_bytes()
+    (tmp_path / "cut.pt2").write_bytes(whole[: len(whole) // 2])
+    monkeypatch.setattr(logging.getLogger("torch.export"), "handlers", [caplog.handler])
+    with pytest.raises(sphynx.InputError, match=r"it is not a valid \.pt2 file"):
+        sphynx.compile(tmp_path / "cut.pt2", calibrate="digits")
+    assert "torch.export" not in {record.name for record in caplog.records}  # which logs its traceback
+
+
 def test_what_is_missing_is_named() -> None:
+    weights: Any = module().state_dict()
+    with pytest.raises(sphynx.InputError, match="network: a state_dict holds weights") as refused:
+        sphynx.compile(weights, calibrate="digits")
+    assert "load_state_dict" in refused.value.remedy
+    nothing: Any = None
+    with pytest.raises(sphynx.InputError, match="network: NoneType is not a network"):
+        sphynx.compile(nothing)
     with pytest.raises(sphynx.InputError, match="Sequential: a torch module does not name its training data"):
         sphynx.compile(module())
     with pytest.raises(sphynx.InputError, match=r"example: its shape is \[1, 3, 8, 8\]"):

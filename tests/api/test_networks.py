@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,6 +83,36 @@ def test_compiled_networks_are_saved_checked_and_asked(
         for answer, logits in zip(answers, in_the_clear, strict=True):
             assert np.array_equal(answer.logits, logits)  # the same integers, scaled by a power of two
             assert answer.label == str(int(logits.argmax())) and answer.online_bytes > 0 and answer.offline_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("image", "what", "remedy"),
+    [
+        ((3, 32), r"image: \(3, 32\) is not channels, height and width", "(3, 32, 32)"),
+        (32, "image: 32 is not", "(3, 32, 32)"),
+        ((32, 32, 3), "an image of 32 channels, 32 high and 3 wide", "(3, 32, 32)"),
+        ((48, 40, 1), "an image of 48 channels", "(1, 48, 40)"),
+    ],
+)
+def test_an_image_shape_is_channels_height_width(image: Any, what: str, remedy: str) -> None:
+    for plan in (sphynx.plan, sphynx.plan_stream):
+        with pytest.raises(sphynx.InputError, match=what) as refused:
+            plan(6144, image=image, classes=4)
+        assert remedy in refused.value.remedy
+
+
+def test_images_are_a_batch_of_an_array_or_a_tensor(compiled: sphynx.Compiled) -> None:
+    images = sphynx.open_data("digits").test.images[:2]
+    assert np.array_equal(compiled.infer(images), compiled.infer(images.numpy()))
+    assert [answer.label for answer in compiled.infer_privately(images)] == [
+        str(logits.argmax()) for logits in compiled.infer(images)
+    ]
+    for ask in (compiled.infer, compiled.infer_privately):
+        with pytest.raises(sphynx.InputError, match=r"uint8 of shape \[1, 8, 8\]") as refused:
+            ask(images[0].numpy())
+        assert "[n, 1, 8, 8]. The axis n is missing: images[None] adds it." in refused.value.remedy
+        with pytest.raises(sphynx.InputError, match=r"float32 of shape \[2, 1, 8, 8\]"):
+            ask((images / 255).numpy())
 
 
 def test_classes_in_another_order_are_counted_right_and_others_refused(

@@ -214,7 +214,9 @@ def test_an_onnx_network_needs_data_and_statistics_that_fit(
     assert refused.code == 2 and message in " ".join(refused.err.split())
 
 
-@pytest.mark.parametrize("fault", ["no onnx", "a layer that cannot be compiled", "no output", "no run", "micro cells"])
+@pytest.mark.parametrize(
+    "fault", ["no file", "no onnx", "a layer that cannot be compiled", "no output", "no run", "micro cells"]
+)
 def test_a_bad_network_is_refused_before_data_are_opened(
     fault: str, sphynx: Sphynx, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,11 +231,12 @@ def test_a_bad_network_is_refused_before_data_are_opened(
         write(make.model(make.conv("x", 1, 2)), file)
     elif fault == "no run":
         (run_folder / "model.safetensors").unlink()
-    else:
+    elif fault == "micro cells":
         save_model(run_folder, build_network(MicroDesign(PC_DARTS, 1, 4, Shape(1, 16, 16), 10)))
-    network = file if file.exists() else run_folder
+    network = file if file.exists() or fault == "no file" else run_folder
     refused = sphynx("compile", str(network), "-o", "compiled", "--calibrate", "digits")
     assert refused.code == 2 and "remedy" in refused.err and not opened, refused.err
+    assert ("there is no such file" in refused.err) == (fault == "no file")
 
 
 def test_a_run_has_its_own_statistics(sphynx: Sphynx, run_folder: Path) -> None:

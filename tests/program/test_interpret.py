@@ -82,7 +82,7 @@ def test_images_of_another_shape_or_kind_are_refused() -> None:
     for pixels in (np.zeros((1, 3, 5, 5), np.uint8), np.zeros((1, 2, 5, 5), np.float32)):
         with pytest.raises(InputError) as refusal:
             interpret(program, random_weights(program), pixels)
-        assert "2x5x5" in refusal.value.remedy
+        assert "[n, 2, 5, 5]" in refusal.value.remedy
 
 
 def wide_program() -> Program:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.errors import ConnectionLostError, InputError
+from sphynx.errors import ConnectionLostError
 from sphynx.program.backends import Backend
+from sphynx.program.interpret import require_images
 from sphynx.program.ir import Program
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel, local_pair
@@ -35,12 +36,7 @@ def ask_privately(
     weight_memory_bytes: int | None = None,
 ) -> list[Prediction]:
     """uint8 [n, channels, height, width], one inference for each."""
-    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1:] != tuple(program.image):
-        raise InputError(
-            f"the images are {images.dtype} {images.shape}",
-            where=program.name or "program",
-            remedy=f"This program reads uint8 images [n, {', '.join(map(str, program.image))}].",
-        )
+    require_images(program, images)
     server_end, client_end = local_pair(timeout_s=TIMEOUT_S)
     identifiers = [os.urandom(ID_BYTES) for _ in images]
     with ThreadPoolExecutor(1, "sphynx-server") as pool:

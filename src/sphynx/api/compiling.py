@@ -116,11 +116,11 @@ class Compiled:
     def class_names(self) -> tuple[str, ...]:
         return self.program.class_names
 
-    def infer(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def infer(self, images: NDArray[np.uint8] | Tensor) -> NDArray[np.float64]:
         """Logits in the clear, [n, classes], of uint8 images [n, channels, height, width]: what clients get."""
-        return real_logits(self.program, interpret(self.program, self.weights, images))
+        return real_logits(self.program, interpret(self.program, self.weights, np.asarray(images)))
 
-    def infer_privately(self, images: NDArray[np.uint8], *, backend: Backend = "gmw") -> list[Prediction]:
+    def infer_privately(self, images: NDArray[np.uint8] | Tensor, *, backend: Backend = "gmw") -> list[Prediction]:
         """Both parties here, each in a thread of its own, without TLS: what an inference costs, and that it is exact.
 
         `images` are uint8 [n, channels, height, width]; each is asked about by itself.
@@ -128,7 +128,7 @@ class Compiled:
         from sphynx.api.both_parties import ask_privately
 
         check_backend(backend, BACKENDS, where="backend")
-        return ask_privately(self.program, self.weights, images, backend)
+        return ask_privately(self.program, self.weights, np.asarray(images), backend)
 
     def check(
         self,
@@ -254,12 +254,31 @@ def compile(
             )
         readable = read_trained(network)
         return _compiled(readable, opened(network.source, readable.name), precision, deployment)
+    _require_module(network)
     if calibrate is None:
         where = type(network).__name__
         raise InputError("a torch module does not name its training data", where=where, remedy="Give calibrate=DATA.")
     data = opened(None, type(network).__name__)
     readable = _read_module(network, example, data, mean, std, approximate, knees)
     return _doubted(_compiled(readable, data, precision, deployment), warn)
+
+
+def _require_module(given: object) -> None:
+    from torch import nn
+
+    if isinstance(given, nn.Module):
+        return
+    if isinstance(given, Mapping):
+        raise InputError(
+            "a state_dict holds weights, not the layers that they belong to",
+            where="network",
+            remedy="Load it into its module, module.load_state_dict(weights), and give the module.",
+        )
+    raise InputError(
+        f"{type(given).__name__} is not a network",
+        where="network",
+        remedy="Give a torch module, a trained network, a model's name, or the path of a run or an .onnx or .pt2 file.",
+    )
 
 
 def _opened(

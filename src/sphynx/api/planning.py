@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from sphynx.errors import InputError
 from sphynx.space.choices import Balancing, Borders, Convolution, ConvStack, StemChoice
 from sphynx.space.design import Design, default_reduce_positions, stem_for
 from sphynx.space.genotype import Genotype
@@ -36,6 +38,7 @@ class Flags(TypedDict, total=False):
 
 CIFAR_IMAGE = (3, 32, 32)
 CIFAR100_CLASSES = 100
+PICTURE_CHANNELS = (1, 3)  # grey, colour
 
 
 def plan(
@@ -80,7 +83,7 @@ def plan_stream(
         25600
     """
     return stream_plans(
-        parse_relu_budget(str(relu_budget)), parse_percentage(str(tolerance)), Shape(*image), classes, borders, width
+        parse_relu_budget(str(relu_budget)), parse_percentage(str(tolerance)), _shape(image), classes, borders, width
     )
 
 
@@ -144,15 +147,31 @@ def _template(
     convolution: Convolution,
 ) -> Design:
     """Of the least size; the plan says which one is wanted."""
+    shape = _shape(image)
     return Design(
         genotype=into_sphynx_space(cells) if isinstance(cells, Genotype) else find_cells(cells),
         channels=2,
         depth=3,
         reduce_positions=default_reduce_positions(3),
-        image=Shape(*image),
+        image=shape,
         classes=classes,
-        stem=stem_for(stem, image[1]),
+        stem=stem_for(stem, shape.height),
         balancing=balancing,
         conv_stack=conv_stack,
         convolution=convolution,
     )
+
+
+def _shape(image: tuple[int, int, int]) -> Shape:
+    if not isinstance(image, Sequence) or len(image) != 3 or not all(isinstance(length, int) for length in image):
+        raise InputError(
+            f"{image!r} is not channels, height and width", where="image", remedy="Give three numbers: (3, 32, 32)."
+        )
+    first, second, last = image
+    if last in PICTURE_CHANNELS and min(first, second) > max(PICTURE_CHANNELS):
+        raise InputError(
+            f"{tuple(image)} would be an image of {first} channels, {second} high and {last} wide",
+            where="image",
+            remedy=f"Give the channels first: {(last, first, second)}.",
+        )
+    return Shape(*image)

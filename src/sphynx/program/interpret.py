@@ -37,7 +37,7 @@ BATCH = 64
 
 def interpret(program: Program, weights: Weights, pixels: Array, watch: Watch | None = None) -> Array:
     """uint8 [n, channels, height, width] to the logits, int64 [n, classes]. `watch` sees every tensor, per batch."""
-    _check_pixels(program, pixels)
+    require_images(program, pixels)
 
     def checked(step: Step, tensor: Array) -> None:
         if isinstance(step, Linear | Combine) and step.range_bits:
@@ -154,10 +154,14 @@ def _gate(x: Array, gate: Array) -> Array:
     return made
 
 
-def _check_pixels(program: Program, pixels: Array) -> None:
-    if pixels.dtype != np.uint8 or pixels.shape[1:] != tuple(program.image):
-        raise InputError(
-            f"the images are {pixels.dtype} {'x'.join(map(str, pixels.shape[1:]))}",
-            where=program.name or "program",
-            remedy=f"This program reads uint8 images of {program.image}.",
-        )
+def require_images(program: Program, pixels: Array) -> None:
+    """uint8 [n, channels, height, width], as the program reads them."""
+    image = tuple(program.image)
+    if pixels.dtype == np.uint8 and pixels.ndim == 4 and pixels.shape[1:] == image:
+        return
+    missing = " The axis n is missing: images[None] adds it." if pixels.shape == image else ""
+    raise InputError(
+        f"the images are {pixels.dtype} of shape {list(pixels.shape)}",
+        where=program.name or "program",
+        remedy=f"This program reads uint8 images [n, {', '.join(map(str, image))}].{missing}",
+    )

@@ -39,6 +39,7 @@ from sphynx.errors import (
 )
 from sphynx.program.backends import Backend, BackendChoice
 from sphynx.program.cost.link import Link
+from sphynx.program.interpret import require_images
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel, Observer
 from sphynx.protocol.inference import InferenceClient
@@ -327,10 +328,6 @@ class Client:
         )
 
     def _check_images(self, images: NDArray[np.uint8]) -> None:
-        expected = tuple(self.program.image)
-        if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1:] != expected or not len(images):
-            raise InputError(
-                f"the images are {images.dtype} {images.shape[1:]}",
-                where=self.program.name or "program",
-                remedy=f"This program reads uint8 images of {expected}.",
-            )
+        require_images(self.program, images)
+        if not len(images):
+            raise InputError("there are no images", where=self.program.name or "program", remedy="Give one or more.")

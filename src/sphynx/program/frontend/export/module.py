@@ -77,7 +77,7 @@ def load_module(path: Path) -> tuple[nn.Module, Shape]:
     if not path.is_file():
         raise InputError("there is no such file", where=str(path), remedy="Make it with torch.export.save.")
     try:
-        with warnings.catch_warnings():
+        with _silent(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = load(path)
     except Exception as error:  # a damaged archive fails in any of its readers
@@ -115,15 +115,17 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Where an export fails torch prints the graph so far and logs: the error that follows says it in one line."""
-    log = logging.getLogger("torch.fx.experimental")
-    level = log.level
-    log.setLevel(logging.ERROR)
+    """Where an export or a file fails torch prints the graph so far and logs: the error that follows says it in one
+    line."""
+    levels = {log: log.level for log in map(logging.getLogger, ("torch.fx.experimental", "torch.export"))}
+    for log in levels:
+        log.setLevel(logging.ERROR)
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             yield
     finally:
-        log.setLevel(level)
+        for log, level in levels.items():
+            log.setLevel(level)
 
 
 def _exported(module: nn.Module, image: Shape, where: str) -> ExportedProgram:

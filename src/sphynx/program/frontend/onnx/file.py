@@ -29,6 +29,8 @@ def read_network(path: Path, *, approximate: bool = False) -> OperatorNetwork:
 
 
 def _load(path: Path) -> OperatorGraph:
+    if not path.is_file():
+        raise InputError("there is no such file", where=str(path), remedy="Give the path of an .onnx file.")
     model = _model(path)
     graph = model.graph
     try:
