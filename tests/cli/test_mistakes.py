@@ -91,6 +91,8 @@ def test_the_command_that_is_named_works(tried: Tried) -> None:
 
 def test_bad_files_are_listed_and_left_out(tried: Tried) -> None:
     write_classes(Path("photos"))
+    write_classes(Path("photos"), ("cow",), n=1)
+    assert "leaves out classes without test images: cow" in tried("data show photos")[1]
     for name in ("ant/1.png", "bee/2.png"):
         Path("photos", name).write_bytes(b"")
     Path("photos/ant/x.heic").write_text("x")

@@ -27,6 +27,19 @@ def test_all_bad_files_are_listed_at_once(tmp_path: Path) -> None:
     assert "--skip-bad" in caught.value.remedy and "--image-size" in caught.value.remedy
 
 
+def test_other_sizes_do_not_bury_bad_files(tmp_path: Path) -> None:
+    write_classes(tmp_path, n=9)
+    spoil(tmp_path, "ant/1.png", "bee/0.png")
+    for number, name in enumerate(("ant/2.png", "ant/3.png", "bee/4.png", "bee/5.png")):
+        write_image(tmp_path / name, pixels(1, (5, 9 + number // 3, 3))[0])
+    with pytest.raises(InputError, match="6 of 18 images cannot be used") as caught:
+        open_data(str(tmp_path))
+    lines = caught.value.what.splitlines()
+    assert len(lines) == 4 and "ant/1.png" in lines[1] and "bee/0.png" in lines[2]
+    assert f"4 images have another size: {tmp_path}/ant/2.png is 9x5, {tmp_path}/bee/5.png is 10x5" in lines[3]
+    assert lines[3].endswith("ant/0.png and most others are 6x6")
+
+
 def test_the_size_of_most_images_is_the_right_one(tmp_path: Path) -> None:
     write_classes(tmp_path)
     write_image(tmp_path / "ant" / "0.png", pixels(1, (5, 9, 3))[0])

@@ -156,9 +156,40 @@ def test_mixed_sizes_are_named_and_can_be_resized(tmp_path: Path) -> None:
 def test_images_that_do_not_fit_the_memory_are_to_be_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_classes(tmp_path)
     monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PHYS_PAGES": 1, "SC_PAGE_SIZE": 2000}[name])
-    with pytest.raises(InputError, match="10 images like this one") as caught:
+    with pytest.raises(InputError, match=r"0\.png: 10 images of this size need") as caught:
         open_data(str(tmp_path))
     assert "--stream" in caught.value.remedy
+
+
+def test_an_image_size_that_does_not_fit_the_memory_is_refused_before_a_file_is_read(tmp_path: Path) -> None:
+    write_classes(tmp_path)
+    (tmp_path / "ant" / "0.png").write_bytes(b"not an image")
+    with pytest.raises(InputError, match="--image-size 10000000: 10 images of this size need") as caught:
+        open_data(str(tmp_path), image_size=10_000_000)
+    assert "smaller --image-size" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("classes", "n", "what", "remedy"),
+    [
+        (("ant",), 9, "there is only one class", "Add a second class, in a folder of its own."),
+        (("ant", "bee"), 1, "there are no test images", "at least 5 images of each class"),
+    ],
+)
+def test_the_remedy_is_for_what_is_missing(
+    classes: tuple[str, ...], n: int, what: str, remedy: str, tmp_path: Path
+) -> None:
+    write_classes(tmp_path, classes, n=n)
+    with pytest.raises(InputError, match=what) as caught:
+        open_data(str(tmp_path))
+    assert remedy in caught.value.remedy
+
+
+def test_loose_pictures_belong_in_class_folders(tmp_path: Path) -> None:
+    write_image(tmp_path / "cat.png", pixels(1, (6, 6, 3))[0])
+    with pytest.raises(InputError, match="it holds 1 image, but no class folders") as caught:
+        open_data(str(tmp_path))
+    assert f"{tmp_path}/CLASS/cat.png" in caught.value.remedy
 
 
 def test_a_corrupt_image_is_named(tmp_path: Path) -> None:

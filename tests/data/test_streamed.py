@@ -9,7 +9,7 @@ from PIL import Image
 
 from sphynx.data.batches import Augmentation
 from sphynx.data.open import open_any
-from sphynx.data.streamed import StreamedBatches, StreamedData, random_resized_crop, stream_plain
+from sphynx.data.streamed import StreamedBatches, StreamedData, open_stream, random_resized_crop, stream_plain
 from sphynx.errors import InputError
 from tests.data.layouts import pixels, write_classes, write_image
 
@@ -30,6 +30,13 @@ def batches_of(data: StreamedData, workers: int) -> StreamedBatches:
     return StreamedBatches(
         data.train, 4, device="cpu", augmentation=AUGMENTATION, mean=data.mean, std=data.std, seed=5, workers=workers
     )
+
+
+def test_a_sample_that_does_not_fit_the_memory_is_refused(tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        write_classes(tmp_path / split)
+    with pytest.raises(InputError, match="--image-size 10000000: 10 images of this size need"):
+        open_stream(tmp_path, 10_000_000)
 
 
 def test_workers_and_positions_do_not_change_an_epoch(data: StreamedData) -> None:

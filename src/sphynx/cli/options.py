@@ -161,8 +161,12 @@ def open_known_images(
 
 
 def say_left_out(data: Data | StreamedData, voice: Voice) -> None:
+    from sphynx.data.images import classes_without_images, some_of
+
     for line in data.left_out.lines():
         voice.say(line, stage="data")
+    if untested := classes_without_images(data.test):
+        voice.say(f"warning: the accuracy leaves out classes without test images: {some_of(untested)}", stage="data")
 
 
 def backend_for(choice: BackendChoice) -> Backend | None:

@@ -21,6 +21,8 @@ from sphynx.errors import InputError
 
 SKIP = "Replace or remove what cannot be read, or leave it out: --skip-bad (in Python skip_bad=True)."
 
+EXAMPLES = 3  # of sizes
+
 Pixels = NDArray[np.uint8]
 Encoded = Path | bytes
 
@@ -41,6 +43,8 @@ def decode_all(
     """
     if not encoded:
         return Decoded(torch.empty(0, 1, 1, 1, dtype=torch.uint8), ())
+    if size is not None:
+        require_memory(len(encoded), size * size, f"--image-size {size}")  # of one channel, at the least
     arrays: dict[int, Pixels] = {}
     bad: list[BadFile] = []
     with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -49,9 +53,12 @@ def decode_all(
             if isinstance(found, BadFile):
                 bad.append(found)
                 continue
-            if not arrays and (fault := _too_large(found, len(encoded), name(index))) is not None:
-                threads.shutdown(cancel_futures=True)
-                raise fault
+            if not arrays:
+                try:
+                    require_memory(len(encoded), found.nbytes, name(index))
+                except InputError:
+                    threads.shutdown(cancel_futures=True)
+                    raise
             arrays[index] = found
     _refuse(() if skip_bad else bad, arrays, name, len(encoded))
     if not arrays:
@@ -88,27 +95,40 @@ def _refuse(bad: Sequence[BadFile], arrays: dict[int, Pixels], name: Callable[[i
     sizes = {index: f"{array.shape[1]}x{array.shape[0]}" for index, array in arrays.items()}
     usual = Counter(sizes.values()).most_common(1)[0][0] if sizes else ""
     example = next((name(index) for index, size in sizes.items() if size == usual), "")
-    others = [
-        BadFile(name(index), f"the image is {size}, but {example} is {usual}")
-        for index, size in sizes.items()
-        if size != usual
-    ]
-    found = [*bad, *others]
-    if not found:
+    others = {index: size for index, size in sizes.items() if size != usual}
+    unusable = len(bad) + len(others)
+    if not unusable:
         return
-    resize = ["Give --image-size N to resize all images to N x N."] if others else []
+    resize = ["Give --image-size N (in Python image_size=N) to resize all images to N x N."] if others else []
     remedy = " ".join([*([SKIP] if bad else []), *resize])
-    if len(found) == 1:
+    found = list(bad)
+    if len(others) == 1:
+        [(index, size)] = others.items()
+        found.append(BadFile(name(index), f"the image is {size}, but {example} is {usual}"))
+    if unusable == 1:
         raise InputError(found[0].why, where=found[0].name, remedy=remedy)
-    raise InputError(f"{len(found):,} of {count_of(count, 'image')} cannot be used:\n{listed(found)}", remedy=remedy)
+    lines = [listed(found)] if found else []
+    if len(others) > 1:
+        lines.append(f"  - {_of_other_sizes(others, name)}, but {example} and most others are {usual}")
+    what = f"{unusable:,} of {count_of(count, 'image')} cannot be used"
+    raise InputError("\n".join([f"{what}:", *lines]), remedy=remedy)
 
 
-def _too_large(first: Pixels, count: int, name: str) -> InputError | None:
-    needed, memory = count * first.nbytes, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed <= memory // 2:
-        return None
-    return InputError(
-        f"{count:,} images like this one need {needed / 2**30:.0f} GiB; this machine has {memory / 2**30:.0f} GiB",
-        where=name,
-        remedy="Give --stream and --image-size N: images then stay on the disk.",
-    )
+def _of_other_sizes(sizes: dict[int, str], name: Callable[[int], str]) -> str:
+    """In one line, however many there are: what cannot be read must not be lost among them."""
+    first = {size: index for index, size in reversed(sizes.items())}
+    shown = [f"{name(first[size])} is {size}" for size, _ in Counter(sizes.values()).most_common(EXAMPLES)]
+    return f"{count_of(len(sizes), 'image')} have another size: {', '.join(shown)}"
+
+
+def require_memory(count: int, image_bytes: int, where: str) -> None:
+    """Half of it: images are copied once, into one tensor."""
+    needed, memory = count * image_bytes, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > memory // 2:
+        raise InputError(
+            f"{count_of(count, 'image')} of this size need {needed / 2**30:,.0f} GiB; "
+            f"this machine has {memory / 2**30:,.0f} GiB",
+            where=where,
+            remedy="Give a smaller --image-size, or leave the images on the disk where the verb has --stream "
+            "(in Python image_size=N, stream=True).",
+        )

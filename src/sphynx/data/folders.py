@@ -88,7 +88,11 @@ def open_image_folder(folder: Path, size: int | None = None, *, skip_bad: bool =
         return _opened(folder.name, *splits, size, skip_bad, where=str(folder))
     everything, left_out = list_classes(folder).decoded(size, skip_bad)
     train, test = everything.split(TEST_FRACTION, TEST_SEED)
-    return make_data(folder.name, train, test, where=str(folder), left_out=left_out)
+    more = (
+        f"A fifth of each class becomes the test set: give at least {round(1 / TEST_FRACTION)} images of each class, "
+        f"or test images of their own ({folder}/train/CLASS, {folder}/test/CLASS)."
+    )
+    return make_data(folder.name, train, test, where=str(folder), left_out=left_out, more=more)
 
 
 def _opened(name: str, train: Listing, test: Listing, size: int | None, skip_bad: bool, *, where: str) -> Data:

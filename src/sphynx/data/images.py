@@ -7,6 +7,7 @@ test images are touched once, at the end. Both splits are stratified by class: i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -141,28 +142,44 @@ class Data(DataFace):
 
 
 def make_data(
-    name: str, train: ImageSet, test: ImageSet, *, where: str, mirrored: bool = True, left_out: LeftOut = NOTHING
+    name: str,
+    train: ImageSet,
+    test: ImageSet,
+    *,
+    where: str,
+    mirrored: bool = True,
+    left_out: LeftOut = NOTHING,
+    more: str = "Add images to both splits.",
 ) -> Data:
-    """Normalises by the training images and refuses sets that cannot be trained on."""
-    faults = []
-    for split, images in (("train", train), ("test", test)):
-        if len(images) == 0:
-            faults.append(f"there are no {split} images")
-            continue
-        counts = torch.bincount(images.labels.cpu(), minlength=len(images.class_names))
-        empty = [images.class_names[int(label)] for label in (counts == 0).nonzero().flatten()]
-        if empty and split == "train":
-            shown = ", ".join(empty[:5]) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
-            faults.append(f"no {split} image is of class {shown}")
+    """Normalises by the training images and refuses sets that cannot be trained on; `more` says how to get images into
+    a split that has none."""
+    faults: dict[str, str] = {}  # and what helps
+    if len(train.class_names) == 1:
+        faults["there is only one class"] = "Add a second class, in a folder of its own."
+    if not len(train):
+        faults["there are no train images"] = more
+    elif empty := classes_without_images(train):
+        faults[f"no train image is of class {some_of(empty)}"] = "Add images of it, or remove its folder."
+    if not len(test):
+        faults["there are no test images"] = more
     train, test = _coloured(train, test), _coloured(test, train)
     if not faults and train.shape != test.shape:
-        faults.append(f"train images are {train.shape} and test images {test.shape} (channels, height, width)")
-    if not faults and len(train.class_names) < 2:
-        faults.append("there is only one class")
+        unequal = f"train images are {train.shape} and test images {test.shape} (channels, height, width)"
+        faults[unequal] = "Give --image-size N (in Python image_size=N) to resize all images to N x N."
     if faults:
-        raise InputError(join_faults(faults), where=where, remedy="Every class needs images, all of one size.")
+        remedies = dict.fromkeys(faults.values())  # each once
+        raise InputError(join_faults(list(faults)), where=where, remedy=" ".join(remedies))
     mean, std = train.statistics()
     return Data(name, train, test, mean, std, mirrored=mirrored, left_out=left_out)
+
+
+def classes_without_images(images: AnyImages) -> list[str]:
+    counts = torch.bincount(images.labels.cpu(), minlength=len(images.class_names))
+    return [name for name, count in zip(images.class_names, counts.tolist(), strict=True) if not count]
+
+
+def some_of(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _coloured(images: ImageSet, other: ImageSet) -> ImageSet:

@@ -19,6 +19,7 @@ from sphynx.data.catalogue import CATALOGUE, data_home
 from sphynx.data.cifar import is_cifar_folder, open_cifar
 from sphynx.data.folders import is_tiny_imagenet, open_image_folder, open_tiny_imagenet
 from sphynx.data.idx import is_idx_folder, open_idx
+from sphynx.data.image_files import count_of, find_images
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.data.packed import is_packed_folder, open_packed
 from sphynx.data.source import DataSource, source_of
@@ -96,6 +97,13 @@ def _open_folder(path: Path, image_size: int | None, skip_bad: bool) -> Data:
             return opens()
     if any(child.is_dir() for child in path.iterdir()):
         return open_image_folder(path, image_size, skip_bad=skip_bad)
+    loose, _ = find_images(path)
+    if loose:
+        raise InputError(
+            f"it holds {count_of(len(loose), 'image')}, but no class folders",
+            where=str(path),
+            remedy=f"Put the images of each class into a folder with its name: {path}/CLASS/{loose[0].name}.",
+        )
     raise InputError("the folder contains no data in a known format", where=str(path), remedy=f"Give {KINDS}.")
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from sphynx.data.batches import Augmentation, BatchSettings, EpochBatches, Normalise, cut_out
-from sphynx.data.decode import SKIP, decode_image, find_bad
+from sphynx.data.decode import SKIP, decode_image, find_bad, require_memory
 from sphynx.data.folders import Listing, list_splits
 from sphynx.data.image_files import NOTHING, BadFile, LeftOut, listed
 from sphynx.data.images import DataFace, ImageSet, Statistics, stratified
@@ -91,6 +91,7 @@ def open_stream(path: Path, size: int, *, skip_bad: bool = False) -> StreamedDat
         raise InputError("there is no train/ folder", where=str(path), remedy="A streamed set needs train/ and val/.")
     readable = [_readable(listing) for listing in splits] if skip_bad else list(splits)
     train, test = (_streamed(listing, size) for listing in readable)
+    require_memory(min(STATISTICS_IMAGES, len(train)), math.prod(train.shape), f"--image-size {size}")
     mean, std = train.sample(STATISTICS_IMAGES).statistics()
     return StreamedData(path.name, train, test, mean, std, left_out=readable[0].left_out + readable[1].left_out)
 
