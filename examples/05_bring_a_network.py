@@ -33,8 +33,8 @@ for _ in range(5):
         nn.functional.cross_entropy(module(images[batch]), digits.train.labels[batch]).backward()
         optimiser.step()
 
-# 2. Compile it as it is. `calibrate` is what it was trained on: it sets scales, and names the classes. `mean` and `std` are
-#    what its inputs were normalised by above; without them it would get pixel / 255.
+# 2. Compile it as it is. `calibrate` is what it was trained on: it sets scales, and names the classes. `mean` and `std`
+#    are what its inputs were normalised by above; without them it would get pixel / 255.
 compiled = sphynx.compile(module, calibrate=digits, mean=digits.mean, std=digits.std)
 judged = compiled.judged
 assert judged is not None

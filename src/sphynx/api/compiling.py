@@ -183,7 +183,7 @@ class Compiled:
             raise InputError(
                 "streamed images can only be checked on a sample",
                 where="--images",
-                remedy="Give its size: --images 1000.",
+                remedy="Give its size: --images 1000 (in Python images=1000).",
             )
         return ordered_as(every.sample(images), self.class_names, where=data.name)
 

@@ -24,8 +24,9 @@ def open_known(
     Size and streaming are the recorded ones for both, unless they are given: data that were moved are still to be made
     into the images that the network takes. `skip_bad` leaves out files that cannot be read, as does one recorded.
     """
+    naming = f"{flag} DATA (in Python {flag.removeprefix('--')}=DATA)"
     if not given and known is None:
-        raise InputError("it does not name the data it was made with", where=where, remedy=f"Name them: {flag} DATA.")
+        raise InputError("it does not name the data it was made with", where=where, remedy=f"Name them: {naming}.")
     source = known or DataSource(given)
     streamed = source.stream if stream is None else stream
     try:
@@ -40,7 +41,7 @@ def open_known(
             raise InputError(
                 f"the data it was made with cannot be opened: {error.what}",
                 where=error.where or where,
-                remedy=f"Name them: {flag} DATA. {error.remedy}",
+                remedy=f"Name them: {naming}. {error.remedy}",
             ) from None
         if streamed and stream is None:
             remedy = f"{error.remedy} It was made with streamed images; to open others: --no-stream."

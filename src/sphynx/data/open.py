@@ -43,7 +43,7 @@ def open_data(spec: str, *, image_size: int | None = None, skip_bad: bool = Fals
         raise InputError(
             f"its images are {size[0]}x{size[1]}: only those of folders are resized",
             where=spec,
-            remedy="Leave --image-size out.",
+            remedy="Leave --image-size out (in Python image_size).",
         )
     return data
 
@@ -78,7 +78,11 @@ def open_any(
     if not stream:
         return open_data(spec, image_size=image_size, skip_bad=skip_bad)
     if image_size is None:
-        raise InputError("streamed images need an image size", where=spec, remedy="Give --image-size, for example 224.")
+        raise InputError(
+            "streamed images need an image size",
+            where=spec,
+            remedy="Give --image-size, for example 224 (in Python image_size=224).",
+        )
     if not Path(spec).is_dir():
         raise InputError("there is no such folder", where=spec, remedy="Only image folders can be streamed.")
     source = source_of(spec, image_size=image_size, stream=True, skip_bad=skip_bad)

@@ -12,6 +12,12 @@ Resume = Literal["auto", "never"]
 
 def refuse_old_run(out: Path, resume: Resume) -> None:
     if resume == "never" and any(out.glob("**/checkpoint.pt")):
-        raise InputError(
-            "the folder already contains a run", where=str(out), remedy="Give --resume auto, or another --out."
-        )
+        raise holds_a_run(out)
+
+
+def holds_a_run(out: Path) -> InputError:
+    return InputError(
+        "the folder already contains a run",
+        where=str(out),
+        remedy="Give --resume auto (in Python resume=True), or another --out.",
+    )

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from sphynx.errors import InputError
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import CHECKPOINT, RunFolder
+from sphynx.run.resuming import holds_a_run
 
 STAGES = "stages.json"
 FORMAT = "sphynx-stages/2"
@@ -37,9 +38,7 @@ class Stages:
                 entry["finished"] and name not in preliminary for name, entry in before["stages"].items()
             )
             if worked and not resume:
-                raise InputError(
-                    "the folder already contains a run", where=str(out), remedy="Give --resume auto, or another --out."
-                )
+                raise holds_a_run(out)
             if worked:
                 self._check(before["settings"])
             if resume and fingerprint(before["settings"]) == fingerprint(settings):
