@@ -47,6 +47,8 @@ def audit(path: str) -> None:
 if __name__ == "__main__":
     phase, *fault = sys.argv.pop(1).split(":")
     if fault:
+        if fault[0] == "SIGINT":
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here: tests in the background
         inject(phase, signal.Signals[fault[0]], int(fault[1]) if fault[1:] else 1)
     audit(os.environ["SPHYNX_TEST_AUDIT"])
     cli.main()
