@@ -128,7 +128,7 @@ def test_a_peer_that_gives_up_says_why(expected_bytes: int) -> None:
     left.give_up("the program is another one", "Fetch it\x1b[2J again.")
     with pytest.raises(PeerGaveUpError, match=r"^peer: the program is another one$") as told:
         right.receive(expected_bytes)
-    assert told.value.remedy == "Fetch it[2J again."  # nothing that a terminal would obey
+    assert told.value.remedy == "The peer advises: Fetch it[2J again."  # nothing that a terminal would obey
 
 
 @pytest.mark.parametrize(("reason", "remedy"), [("no" * 1000, ""), ("no", "Wait " * 1000), ("no", "")])
@@ -137,8 +137,9 @@ def test_what_a_peer_says_when_it_gives_up_is_bounded(reason: str, remedy: str) 
     left.give_up(reason, remedy)
     with pytest.raises(PeerGaveUpError) as told:
         right.receive(4)
-    assert reason.startswith(told.value.what) and told.value.remedy.startswith(remedy[:100] or "See the peer's log")
-    assert max(len(told.value.what), len(told.value.remedy)) <= MAX_REASON_BYTES
+    assert reason.startswith(told.value.what) and len(told.value.what) <= MAX_REASON_BYTES
+    advice = told.value.remedy.removeprefix("The peer advises: ")
+    assert advice.startswith(remedy[:100] or "See the peer's log") and len(advice) <= MAX_REASON_BYTES
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 100, (1 << 18) - 1, 1 << 18, (1 << 18) + 1])

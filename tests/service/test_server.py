@@ -130,7 +130,7 @@ def test_another_program_version_or_order_is_refused(served: Scene) -> None:
         session.send(channel, message)
         with pytest.raises(PeerGaveUpError, match=why) as refused:
             session.expect(channel, Welcome)
-        assert refused.value.remedy == remedy  # the server's
+        assert refused.value.remedy == f"The peer advises: {remedy}"
         assert why in served.server.wait_for("refused")["why"]
     for version in (WIRE_VERSION - 1, 77):
         other = tls(served)

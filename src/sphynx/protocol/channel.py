@@ -225,7 +225,9 @@ class Channel:
             told = bytes(received[HEADER_BYTES : HEADER_BYTES + size])
             text = (told + self._stream.receive(size - len(told))).decode(errors="replace")
             reason, remedy = ("".join(filter(str.isprintable, line)) for line in text.partition("\n")[::2])
-            raise PeerGaveUpError(reason, where=self._peer, remedy=remedy or "See the peer's log, then connect again.")
+            # A user must see whose advice it is: the peer may be anybody's.
+            advice = f"The peer advises: {remedy}" if remedy else "See the peer's log, then connect again."
+            raise PeerGaveUpError(reason, where=self._peer, remedy=advice)
         if kind != _DATA or not least <= size <= most:
             raise ConnectionLostError(
                 f"a message of {size:,} bytes where {most:,} were expected",
