@@ -87,7 +87,6 @@ def planned_runs() -> list[Planned]:
         *_distillation(),
         *grid6[2:],
         _placement(6, 165),
-        _placement(6, 165, warm=True),
         *(run for depth in (6, 8, 10) for name in ("recycled", "balancing", "separable") for run in _rows(name, depth)),
         *_rows("placement"),
         _tiny(),
@@ -101,6 +100,8 @@ def planned_runs() -> list[Planned]:
         _placement(8, 220),
         *_grid(8),
         _darts("darts-c16-seed2-50", "darts-c16-seed2", 50, 28, seed=2),
+        _short_of_found("short-darts-c16-seed2-50", "darts-c16-seed2", "darts-c16-seed2-50"),
+        _placement(6, 165, warm=True),
     ]
     return _each_once(listed)
 
