@@ -36,7 +36,7 @@ from sphynx.run.environment import describe_environment
 from sphynx.run.progress import QUIET
 from sphynx.search.allocation.allocate import AllocationResult, allocate, allocate_by_gates
 from sphynx.search.allocation.candidates import Budget, allocations, relu_budget
-from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.search.placement.recipe import load_placement_recipe
 from sphynx.space.files import load_any_design
 from sphynx.space.stream import StreamDesign, stages_from_text
 from sphynx.space.tally import Shape

@@ -33,9 +33,9 @@ from sphynx.cli.output import print_json, print_table
 from sphynx.data.images import Data
 from sphynx.network.backend import fast_convolutions
 from sphynx.search.epochs import Halves, Learner
-from sphynx.search.placement.algorithm import PlacementRecipe, load_placement_recipe
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import prepare_placement
+from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recipe
 from sphynx.search.recipe import SearchRecipe, load_recipe
 from sphynx.search.search import prepare_search
 from sphynx.search.strategies import STRATEGIES

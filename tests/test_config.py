@@ -10,7 +10,7 @@ import pytest
 
 from sphynx.config import Fault, read_settings
 from sphynx.errors import InputError
-from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.search.placement.recipe import load_placement_recipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.train.recipe import load_recipe
 

@@ -15,11 +15,10 @@ from safetensors.torch import load_file
 
 from sphynx.cli.main import main
 from sphynx.config import read_settings
-from sphynx.design.request import with_epochs
 from sphynx.program.files import load_program
 from sphynx.space.files import save_design
 from sphynx.space.tally import Shape
-from sphynx.train.recipe import Recipe, load_recipe
+from sphynx.train.recipe import Recipe, load_recipe, with_epochs
 from tests.data.layouts import write_classes
 from tests.train.small import DESIGN
 from tests.warm_process import Warm

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sphynx.space.artifact import CONFIGURATION
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from tests.warm_process import Warm
@@ -29,6 +30,11 @@ def test_help_and_version(sphynx: Sphynx) -> None:
     assert sphynx("--version").stdout.startswith("sphynx ")
 
 
+def test_the_package_runs_as_a_module() -> None:
+    ran = subprocess.run([sys.executable, "-m", "sphynx", "--version"], capture_output=True, text=True, check=False)
+    assert ran.stdout.startswith("sphynx ") and ran.returncode == 0
+
+
 def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys\nfrom sphynx.cli import main\n"
@@ -39,9 +45,19 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [["plan", "--relu-budget", "50k"], ["show", "sphynx"], ["reproduce", "relu-counts"], ["doctor"]]
+    "verb",
+    [
+        ["plan", "--relu-budget", "50k"],
+        ["show", "sphynx"],
+        ["recipes", "ls"],
+        ["reproduce", "relu-counts"],
+        ["watch", "--once", "run"],
+        ["doctor"],
+    ],
 )
 def test_the_base_install_needs_no_torch(verb: list[str], tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / CONFIGURATION).write_text('{"stage": "train", "recipe": {"epochs": 3}}')
     code = (
         "import sys\nsys.modules['torch'] = None\n"
         f"sys.argv = ['sphynx', *{verb!r}]\nfrom sphynx.cli.main import main\nmain()"

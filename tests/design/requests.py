@@ -9,7 +9,7 @@ import torch
 from sphynx.design.pipeline import Pipeline
 from sphynx.design.request import Request
 from sphynx.run.progress import QUIET
-from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.search.placement.recipe import load_placement_recipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.train.recipe import load_recipe
 from tests.train.small import data

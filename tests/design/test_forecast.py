@@ -8,9 +8,10 @@ import pytest
 
 from sphynx.design import forecast as module
 from sphynx.design.forecast import expensive_cells
-from sphynx.design.timing import Estimate, RunEnd
+from sphynx.design.time_budget import Estimate
+from sphynx.design.timing import RunEnd
 from sphynx.errors import InputError
-from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.search.placement.recipe import load_placement_recipe
 from sphynx.search.ranking import random_cells
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.account import account_of

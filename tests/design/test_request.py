@@ -14,13 +14,12 @@ from sphynx.design.request import (
     placement_recipe,
     search_recipe,
     training_recipe,
-    with_epochs,
 )
 from sphynx.errors import InputError
 from sphynx.search.epochs import Halves
-from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.search.placement.recipe import load_placement_recipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
-from sphynx.train.recipe import load_recipe
+from sphynx.train.recipe import load_recipe, with_epochs
 from tests.design.requests import TRAINING, request
 from tests.train.small import data
 

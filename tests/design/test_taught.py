@@ -14,7 +14,8 @@ from sphynx.network.stream import StreamNetwork
 from sphynx.run.progress import QUIET
 from sphynx.search.allocation.allocate import allocate, allocate_by_gates
 from sphynx.search.allocation.candidates import allocations, relu_budget
-from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch, load_placement_recipe
+from sphynx.search.placement.algorithm import PlacementSearch
+from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recipe
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 from sphynx.train.loop import HELD_OUT_SEED, Job

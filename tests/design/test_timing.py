@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sphynx.design import timing
-from sphynx.design.timing import MARGIN, Estimate, fit, parse_duration
+from sphynx.design.time_budget import MARGIN, Estimate, fit, parse_duration
 from sphynx.errors import InputError
 from sphynx.search.epochs import Halves
 from sphynx.search.recipe import load_recipe

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from sphynx.run.progress import QUIET
-from sphynx.search.placement.algorithm import load_placement_recipe
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
+from sphynx.search.placement.recipe import load_placement_recipe
 from sphynx.search.recipe import load_recipe
 from sphynx.search.search import search_cells
 from sphynx.space.design import Design

@@ -9,9 +9,9 @@ import torch
 
 from sphynx.run.progress import QUIET
 from sphynx.search.captured import Captures
-from sphynx.search.placement.algorithm import PlacementRecipe
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
+from sphynx.search.placement.recipe import PlacementRecipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.search import search_cells
 from tests.search.test_runs import RECIPE, small_data, small_design

@@ -20,8 +20,8 @@ from sphynx.run.interrupt import Interrupt
 from sphynx.run.progress import QUIET
 from sphynx.search import epochs, search
 from sphynx.search.placement import place as placing
-from sphynx.search.placement.algorithm import PlacementRecipe
 from sphynx.search.placement.candidates import placements
+from sphynx.search.placement.recipe import PlacementRecipe
 from sphynx.search.ranking import Ranked, random_cells, rank
 from sphynx.search.recipe import SearchRecipe, load_recipe
 from sphynx.search.seeds import search_seeds

@@ -3,15 +3,15 @@
 import torch
 from torch import nn
 
-from sphynx.search.placement.algorithm import PlacementRecipe
+from sphynx.search.placement.recipe import PlacementRecipe
 from sphynx.search.recipe import SearchRecipe
-from sphynx.search.weight_settings import give_gradients
+from sphynx.search.weight_steps import give_gradients, make_optimiser
 
 
 def trained(*, fused: bool) -> list[torch.Tensor]:
     """Two weights, of which a sampled path leaves out the second in the first step."""
     weights = [nn.Parameter(torch.tensor([1.0, -2.0])), nn.Parameter(torch.tensor([3.0]))]
-    optimiser = SearchRecipe().optimiser(weights, torch.tensor(0.1))
+    optimiser = make_optimiser(SearchRecipe(), weights, torch.tensor(0.1))
     optimiser.param_groups[0]["fused"] = fused  # as on a GPU
     for step in range(3):
         weights[0].grad = torch.tensor([0.5, 1.0]) * (step + 1)

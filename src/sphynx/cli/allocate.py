@@ -104,7 +104,7 @@ def allocate(
     from sphynx.search.allocation.allocate import allocate as by_gumbel
     from sphynx.search.allocation.allocate import allocate_by_gates, with_accuracies
     from sphynx.search.allocation.candidates import allocations
-    from sphynx.search.placement.algorithm import load_placement_recipe
+    from sphynx.search.placement.recipe import load_placement_recipe
     from sphynx.space.files import load_any_design
     from sphynx.space.stream import StreamDesign
     from sphynx.train.processes import pick_device

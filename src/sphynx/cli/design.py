@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sphynx.design.ordering import Places
     from sphynx.design.pipeline import Pipeline
     from sphynx.design.results import DesignResult
-    from sphynx.design.timing import Estimate
+    from sphynx.design.time_budget import Estimate
 
 
 def design(

@@ -63,7 +63,7 @@ def place(
     """
     from sphynx.api.searching import place_reduce_cells
     from sphynx.report.verb_figures import draw_placement
-    from sphynx.search.placement.algorithm import load_placement_recipe
+    from sphynx.search.placement.recipe import load_placement_recipe
     from sphynx.space.artifact import refuse_trained
     from sphynx.space.design import Design, default_reduce_positions
 

@@ -20,7 +20,7 @@ app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 
 def _shelves() -> tuple[Shelf[Any], ...]:
-    from sphynx.search.placement.algorithm import PLACEMENT_SHELF
+    from sphynx.search.placement.recipe import PLACEMENT_SHELF
     from sphynx.search.recipe import SHELF as SEARCH_SHELF
     from sphynx.train.recipe import SHELF as TRAINING_SHELF
 

@@ -83,7 +83,7 @@ def _first(run: Path, wait_s: float) -> Live:
 
 
 def _write(found: Live, page: Path | None, every_s: float) -> None:
-    from sphynx.report.live.page import write_live_page
-
     if page is not None:
+        from sphynx.report.live.page import write_live_page
+
         write_live_page(found, page, every_s)

@@ -24,16 +24,8 @@ from sphynx.data.images import Data, held_out_count
 from sphynx.design.outline import Outline
 from sphynx.design.request import Request
 from sphynx.design.retraining import HELD_OUT, least_ranking_epochs, ranking_recipe
-from sphynx.design.timing import (
-    Estimate,
-    RunEnd,
-    fit,
-    placement_epoch_seconds,
-    refuse_too_little,
-    run_end,
-    search_epoch_seconds,
-    training_epoch_seconds,
-)
+from sphynx.design.time_budget import Estimate, fit, refuse_too_little
+from sphynx.design.timing import RunEnd, placement_epoch_seconds, run_end, search_epoch_seconds, training_epoch_seconds
 from sphynx.run.progress import QUIET
 from sphynx.search.ranking import LEAST_EPOCHS as LEAST_RANKING_EPOCHS
 from sphynx.search.ranking import random_cells

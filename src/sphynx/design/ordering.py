@@ -14,7 +14,7 @@ from typing import Any, Literal
 from sphynx.data.images import Data
 from sphynx.design.request import Request, placement_recipe, search_recipe, training_recipe
 from sphynx.design.retraining import HELD_OUT, too_few_to_rank
-from sphynx.design.timing import parse_duration
+from sphynx.design.time_budget import parse_duration
 from sphynx.errors import InputError
 from sphynx.search.choices import Candidates, StrategyName
 from sphynx.space.choices import ConvStack, StemChoice

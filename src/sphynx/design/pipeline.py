@@ -23,10 +23,10 @@ import torch
 from sphynx.data.images import Data
 from sphynx.design.forecast import Forecast
 from sphynx.design.outline import Outline
-from sphynx.design.request import Request, with_epochs
+from sphynx.design.request import Request
 from sphynx.design.results import ComparedTrainings, Comparison, DesignResult, Ranking, Row, Schedule, row_of
 from sphynx.design.retraining import retrainer
-from sphynx.design.timing import Estimate
+from sphynx.design.time_budget import Estimate
 from sphynx.errors import InterruptedWorkError
 from sphynx.network.model import NORMALISATION
 from sphynx.run.folder import RunFolder
@@ -46,7 +46,7 @@ from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.loop import Job
 from sphynx.train.processes import Processes
-from sphynx.train.recipe import Recipe
+from sphynx.train.recipe import Recipe, with_epochs
 from sphynx.train.results import RESULT, TrainSummary
 from sphynx.train.runs import train_all
 

@@ -15,14 +15,14 @@ from typing import Any, Literal, TypeVar
 from sphynx.data.images import DataFace, held_out_count
 from sphynx.errors import InputError
 from sphynx.search.choices import Candidates
-from sphynx.search.placement.algorithm import PlacementRecipe, load_placement_recipe
 from sphynx.search.placement.candidates import Placement
+from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.choices import ConvStack, Stem
 from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
-from sphynx.train.recipe import AUTO, Recipe, load_recipe
+from sphynx.train.recipe import AUTO, Recipe, load_recipe, with_epochs
 
 FEW_IMAGES = 20_000  # up to here the recipes `small` suit, beyond `fast`
 # What `small` takes for the 1,438 digits. Trained on 128 pictures of four digits in 16x16, 37.5 % of 32 test images
@@ -115,10 +115,3 @@ def _searched_long_enough(recipe: Searched, images: int) -> Searched:
     """Weights learn from one half of the images."""
     epochs = epochs_of(LEAST_SEARCH_STEPS, max(images // 2, 1), recipe.batch_size)
     return dataclasses.replace(recipe, epochs=max(epochs, recipe.epochs))
-
-
-def with_epochs(recipe: Recipe, epochs: int) -> Recipe:
-    """The recipe in another number of epochs: warm-up and decays keep their share of it."""
-    share = epochs / recipe.epochs
-    decays = tuple(sorted({max(1, round(epoch * share)) for epoch in recipe.decay_epochs}))
-    return dataclasses.replace(recipe, epochs=epochs, warmup_epochs=recipe.warmup_epochs * share, decay_epochs=decays)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sphynx.data.source import DataSource
-from sphynx.design.timing import Estimate
+from sphynx.design.time_budget import Estimate
 from sphynx.record import Record
 from sphynx.search.ranking import Ranked
 from sphynx.train.recipe import Recipe

@@ -14,15 +14,14 @@ from pathlib import Path
 import torch
 
 from sphynx.data.images import Data, held_out_count
-from sphynx.design.request import epochs_of, with_epochs
+from sphynx.design.request import epochs_of
 from sphynx.errors import DivergedError
-from sphynx.network.model import design_fingerprint
 from sphynx.run.progress import Voice
 from sphynx.search.ranking import LEAST_EPOCHS
-from sphynx.space.files import AnyDesign
+from sphynx.space.files import AnyDesign, design_fingerprint
 from sphynx.train.loop import Job
 from sphynx.train.processes import Processes
-from sphynx.train.recipe import Recipe
+from sphynx.train.recipe import Recipe, with_epochs
 from sphynx.train.runs import train_unless_finished
 
 HELD_OUT = 0.2

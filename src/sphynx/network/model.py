@@ -19,22 +19,13 @@ from sphynx.data.images import DataFace, Statistics
 from sphynx.data.source import DataSource, recorded_source
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
-from sphynx.record import fingerprint
 from sphynx.space.artifact import CONFIGURATION, DESIGN, MODEL
-from sphynx.space.files import AnyDesign, load_any_design, save_design
+from sphynx.space.files import design_fingerprint, load_any_design, save_design
 from sphynx.space.shipped import CARD
 
 NORMALISATION, RESULT = "normalisation.json", "result.json"
 _AUXILIARY = "auxiliary."
 _SCALE, _LARGEST_BYTE = ".scale", 127
-
-
-def design_fingerprint(design: AnyDesign) -> str:
-    """What the weights depend on: everything of a design but its names."""
-    described = design.to_json()
-    del described["name"]
-    described.get("genotype", {}).pop("name", None)
-    return fingerprint(described)
 
 
 def save_model(folder: Path, network: AnyNetwork, *, compact: bool = False) -> None:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from sphynx.design.results import RankedCells
-from sphynx.network.model import design_fingerprint
 from sphynx.report.figures import Chart
 from sphynx.report.paper.outcomes import describe_network
 from sphynx.report.provenance import made_elsewhere, provenance
@@ -18,7 +17,7 @@ from sphynx.report.sources import DesignRun, Score, Sources, TrainingRun
 from sphynx.report.tables import Table, Tile, percent
 from sphynx.space.cell_svg import cell_svg
 from sphynx.space.design import Design
-from sphynx.space.files import AnyDesign, account_of_any
+from sphynx.space.files import AnyDesign, account_of_any, design_fingerprint
 from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.space.stream import StreamDesign

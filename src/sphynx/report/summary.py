@@ -10,14 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sphynx.network.model import design_fingerprint
 from sphynx.report.confusion_figure import FEW_CLASSES, confusion_chart, frequent_confusions
 from sphynx.report.figures import Chart
 from sphynx.report.measured import BenchEntry, PrivateTimes
 from sphynx.report.private_part import memory_text
 from sphynx.report.sources import Sources, TrainingRun
 from sphynx.report.tables import Picture, Table, Tile, percent
-from sphynx.space.files import account_of_any
+from sphynx.space.files import account_of_any, design_fingerprint
 from sphynx.svg.chart_axes import bytes_text, seconds_text
 from sphynx.train.confusion import ClassScore
 

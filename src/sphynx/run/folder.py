@@ -21,8 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import torch
-
 from sphynx.errors import InputError, MissingPartError, SphynxError
 
 CHECKPOINT = "checkpoint.pt"
@@ -106,6 +104,8 @@ class RunFolder:
             raise InputError(f"it is not JSON ({error})", where=str(path), remedy="Run the stage again.") from None
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
+        import torch
+
         saved = {"format": FORMAT, "belongs_to": self.belongs_to, "state": dict(state)}
         self._write(CHECKPOINT, partial(torch.save, saved))
 
@@ -114,6 +114,8 @@ class RunFolder:
         path = self.path / CHECKPOINT
         if not path.exists():
             return None
+        import torch
+
         try:
             saved = torch.load(path, map_location="cpu", weights_only=True)
         except (RuntimeError, EOFError, ValueError, OSError, pickle.UnpicklingError) as error:

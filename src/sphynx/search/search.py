@@ -35,7 +35,7 @@ from sphynx.search.supernet.mixture import Mixtures
 from sphynx.search.supernet.supernet import Supernet
 from sphynx.search.supernet.weights import SharedWeights
 from sphynx.search.supernet.widen import widened_supernet
-from sphynx.search.weight_settings import lay_out
+from sphynx.search.weight_steps import lay_out, memory_format
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.published_cells import SPHYNX
@@ -171,7 +171,7 @@ def prepare_search(
     recipe = recipe.resolved(device)
     generator = torch.Generator().manual_seed(seed)
     supernet = _supernet(data, strategy, recipe, seed).to(device)
-    lay_out(supernet, recipe.memory_format)
+    lay_out(supernet, memory_format(recipe))
     shared = SharedWeights(supernet, recipe, objective)
     halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
     return Searcher(maker_of(strategy)(shared, generator), shared), halves, generator

@@ -8,6 +8,7 @@ from typing import Any
 
 from sphynx.config import read_settings
 from sphynx.errors import InputError
+from sphynx.record import fingerprint
 from sphynx.space.design import FORMAT as SPHYNX_FORMAT
 from sphynx.space.design import Design, design_from_json
 from sphynx.space.genotype import genotype_from_json
@@ -50,6 +51,14 @@ def any_design_from_json(data: Any, where: str = "design") -> AnyDesign:
         return stream_from_json(data, where=where)
     kind = _COMPARISONS.get(found)
     return design_from_json(data, where=where) if kind is None else _comparison(kind, data, where)
+
+
+def design_fingerprint(design: AnyDesign) -> str:
+    """What the weights depend on: everything of a design but its names."""
+    described = design.to_json()
+    del described["name"]
+    described.get("genotype", {}).pop("name", None)
+    return fingerprint(described)
 
 
 def account_of_any(design: AnyDesign) -> Account:

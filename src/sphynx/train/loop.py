@@ -35,14 +35,14 @@ from sphynx.network.build import (
     with_width_multiple,
 )
 from sphynx.network.fit import require_fit
-from sphynx.network.model import count_parameters, design_fingerprint, save_model, save_normalisation
+from sphynx.network.model import count_parameters, save_model, save_normalisation
 from sphynx.record import fingerprint
 from sphynx.run.environment import describe_environment, device_name
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
 from sphynx.run.progress import NORMAL, QUIET, Progress, Voice, duration
 from sphynx.run.saver import Saver
-from sphynx.space.files import AnyDesign, save_design
+from sphynx.space.files import AnyDesign, design_fingerprint, save_design
 from sphynx.train.average import Average
 from sphynx.train.evaluate import evaluate
 from sphynx.train.figures import draw_training

@@ -143,6 +143,13 @@ def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe
     return SHELF.load(name, overrides)
 
 
+def with_epochs(recipe: Recipe, epochs: int) -> Recipe:
+    """The recipe in another number of epochs: warm-up and decays keep their share of it."""
+    share = epochs / recipe.epochs
+    decays = tuple(sorted({max(1, round(epoch * share)) for epoch in recipe.decay_epochs}))
+    return dataclasses.replace(recipe, epochs=epochs, warmup_epochs=recipe.warmup_epochs * share, decay_epochs=decays)
+
+
 def learning_rate(recipe: Recipe, epoch: int, batch: int = 0, batches: int = 1) -> float:
     """At a step. The paper's cosine and step schedules change at epoch boundaries only."""
     if recipe.schedule == "cosine":

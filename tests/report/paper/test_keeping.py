@@ -18,9 +18,9 @@ from sphynx.report.paper.outcomes import Outcome, cells_of, read_kept
 from sphynx.report.paper.scales import design_of
 from sphynx.report.paper.verdicts import verdict_on
 from sphynx.run.progress import QUIET
-from sphynx.search.placement.algorithm import PlacementRecipe
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place
+from sphynx.search.placement.recipe import PlacementRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.search.search import search_cells
 from sphynx.space.design import Design

@@ -9,7 +9,7 @@ from sphynx.run.progress import QUIET
 from sphynx.search.allocation.allocate import AllocationResult, allocate, allocate_by_gates, with_accuracies
 from sphynx.search.allocation.candidates import allocations, relu_budget
 from sphynx.search.allocation.gates import GateSearch
-from sphynx.search.placement.algorithm import load_placement_recipe
+from sphynx.search.placement.recipe import load_placement_recipe
 from sphynx.space.files import load_any_design
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape

@@ -13,14 +13,9 @@ from sphynx.errors import InputError
 from sphynx.search.choices import Estimator
 from sphynx.search.gumbel import gumbel_max, gumbel_top
 from sphynx.search.objective import Batch
-from sphynx.search.placement.algorithm import (
-    PAPER_STEPS,
-    PlacementRecipe,
-    PlacementSearch,
-    load_placement_recipe,
-    scaled_beta_rate,
-)
+from sphynx.search.placement.algorithm import PAPER_STEPS, PlacementSearch, scaled_beta_rate
 from sphynx.search.placement.candidates import placements
+from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recipe
 from sphynx.search.placement.running_losses import RunningLosses
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sphynx.search.placement.algorithm import METHODS
 from sphynx.search.placement.doubt import doubt
+from sphynx.search.placement.recipe import METHODS
 from sphynx.space.cell import Cell
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.json_file import read_json

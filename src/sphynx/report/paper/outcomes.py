@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from sphynx.errors import InputError
-from sphynx.network.model import design_fingerprint
 from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
 from sphynx.report.paper.scales import SCALES, Scale, design_of
 from sphynx.report.provenance import Provenance, provenance
@@ -17,7 +16,7 @@ from sphynx.search.ranking import random_cells
 from sphynx.search.strategies import STRATEGIES
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
-from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
+from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json, design_fingerprint
 from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
 from sphynx.space.micro import MicroDesign

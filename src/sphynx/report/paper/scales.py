@@ -9,10 +9,9 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from sphynx.design.request import with_epochs
 from sphynx.errors import InputError
 from sphynx.report.paper.experiments import DATA_SETS, Row
-from sphynx.search.placement.algorithm import PlacementRecipe, load_placement_recipe
+from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe
 from sphynx.space.design import Design
@@ -21,7 +20,7 @@ from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.space.reference import ResNet18Design, Vgg11Design
 from sphynx.space.tally import Shape
-from sphynx.train.recipe import Recipe, load_recipe
+from sphynx.train.recipe import Recipe, load_recipe, with_epochs
 
 SMOKE_CHANNELS, SMOKE_DEPTH, SMOKE_WIDTH = 2, 5, 4
 LEAST_VGG_SIZE = 32

@@ -29,9 +29,10 @@ from sphynx.search.allocation.candidates import Budget, all_channels, with_chann
 from sphynx.search.allocation.gates import GateSearch
 from sphynx.search.epochs import Halves, Pairs, Watch, run_epochs
 from sphynx.search.objective import TaughtLoss
-from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch
+from sphynx.search.placement.algorithm import PlacementSearch
 from sphynx.search.placement.candidate_run import held_out_accuracy, run_candidates
-from sphynx.search.weight_settings import lay_out
+from sphynx.search.placement.recipe import PlacementRecipe
+from sphynx.search.weight_steps import lay_out, memory_format
 from sphynx.space.stream import StreamDesign
 
 Method = Literal["gumbel", "gates"]
@@ -98,7 +99,7 @@ def allocate(
     for network in networks:
         network.stem = stem
     networks.to(device)
-    lay_out(networks, recipe.memory_format)
+    lay_out(networks, memory_format(recipe))
     halves, generator = lessons.images, torch.Generator().manual_seed(seed)
     search = PlacementSearch(
         list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator, loss=lessons.loss

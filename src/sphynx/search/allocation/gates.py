@@ -26,8 +26,8 @@ from sphynx.search.allocation.candidates import Budget, allocated, with_channels
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
 from sphynx.search.gumbel import linear
 from sphynx.search.objective import Batch, TaughtLoss
-from sphynx.search.placement.algorithm import PlacementRecipe
-from sphynx.search.weight_settings import give_gradients, lay_out
+from sphynx.search.placement.recipe import PlacementRecipe
+from sphynx.search.weight_steps import give_gradients, lay_out, make_optimiser, memory_format
 from sphynx.space.stream import StreamDesign
 
 PENALTY = 10.0
@@ -76,14 +76,14 @@ class GateSearch:
             if isinstance(block, StreamBlock):
                 self.gates.append(Gates(block.to_relus[0].out_channels).to(device))  # type: ignore[arg-type]
                 block.to_relus[2] = self.gates[-1]
-        lay_out(self.network, recipe.memory_format)
+        lay_out(self.network, memory_format(recipe))
         self.costs = torch.tensor(budget.costs, device=device)
         self.allowed = torch.tensor(budget.spent(design), device=device)
         self.scores = [gate.scores for gate in self.gates]
         ids = {id(score) for score in self.scores}
         self.weights = [parameter for parameter in self.network.parameters() if id(parameter) not in ids]
         self.learning_rate = torch.tensor(recipe.learning_rate, device=device)
-        self.optimiser = recipe.optimiser(self.weights, self.learning_rate)
+        self.optimiser = make_optimiser(recipe, self.weights, self.learning_rate)
         on_gpu = self.device.type == "cuda"
         self.gate_optimiser = torch.optim.Adam(self.scores, lr=GATE_RATE, capturable=on_gpu)
         self._half = bool(recipe.autocast) and on_gpu
@@ -156,4 +156,4 @@ class GateSearch:
 
     def _logits(self, x: Tensor) -> Tensor:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
-            return self.network(x.contiguous(memory_format=self.recipe.memory_format)).float()  # type: ignore[no-any-return]
+            return self.network(x.contiguous(memory_format=memory_format(self.recipe))).float()  # type: ignore[no-any-return]

@@ -22,76 +22,23 @@ the paper's (600 epochs of half CIFAR-100 in batches of 64) raises beta's rate i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sphynx.config import Fault, Shelf
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
-from sphynx.search.choices import Estimator
 from sphynx.search.gumbel import gumbel_max, gumbel_top, linear
 from sphynx.search.objective import Batch, TaughtLoss
+from sphynx.search.placement.recipe import PlacementRecipe
 from sphynx.search.placement.running_losses import RunningLosses
-from sphynx.search.weight_settings import WeightSettings, give_gradients
+from sphynx.search.weight_steps import give_gradients, make_optimiser, memory_format
 
-METHODS: dict[Estimator, str] = {
-    "paper": "Algorithm 1",
-    "released": "Algorithm 1 as released",
-    "losses": "Algorithm 1 by running losses",
-}
 COMPARED = 3  # candidates that the released code evaluates in a step
 
 PAPER_STEPS = 600 * (25_000 // 64)
-
-
-@dataclass(frozen=True)
-class PlacementRecipe(WeightSettings):
-    """The defaults are the paper's (appendix, table of placement search)."""
-
-    epochs: int = 600
-    tau_start: float = 1000.0
-    tau_end: float = 0.1
-    tau_by: Literal["step", "epoch"] = "step"  # when tau changes
-    beta_learning_rate: float = 3e-4  # for a schedule as long as the paper's
-    beta_rate_limit: float = 0.03
-    beta_weight_decay: float = 1e-3
-    beta_betas: tuple[float, ...] = (0.5, 0.999)
-    beta_init: float = 1e-3
-    rate_warmup: float = 0.0  # share of the steps in which the weights' rate rises from 0 to what the epoch has
-    beta_warmup: float = 0.0  # share of the steps before beta learns: all candidates train alike until then
-    estimator: Estimator = "paper"  # of beta's gradient
-
-    def faults(self) -> list[str]:
-        faults = super().faults() + self.not_above_zero("tau_start", "tau_end", "beta_learning_rate", "beta_rate_limit")
-        faults += [
-            Fault(f"{name} = {share}: must be at least 0 and below 1", name)
-            for name, share in (("rate_warmup", self.rate_warmup), ("beta_warmup", self.beta_warmup))
-            if not 0 <= share < 1
-        ]
-        if len(self.beta_betas) != 2:
-            faults.append(Fault("beta_betas: Adam takes two", "beta_betas"))
-        return faults
-
-    def warmed(self, epoch: int, done: int, steps: int) -> float:
-        """The weights' rate in the step after `done` of `steps`."""
-        rise = self.rate_warmup * steps
-        return self.rate(epoch) * min(1.0, (done + 1) / rise if rise else 1.0)
-
-    @property
-    def method(self) -> str:
-        """Its name beside results: only the paper's gradient is the paper's algorithm."""
-        return METHODS[self.estimator]
-
-
-PLACEMENT_SHELF = Shelf(PlacementRecipe, "sphynx.search", "placement", prefix="placement-")
-
-
-def load_placement_recipe(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> PlacementRecipe:
-    return PLACEMENT_SHELF.load(name_or_path, overrides)
 
 
 class PlacementSearch:
@@ -115,8 +62,9 @@ class PlacementSearch:
         self.learning_rate = torch.tensor(recipe.learning_rate, device=self.device)
         ids = {id(parameter) for parameter in common}
         self.weights = [[*(p for p in network.parameters() if id(p) not in ids), *common] for network in networks]
-        own = [recipe.optimiser(weights[: len(weights) - len(common)], self.learning_rate) for weights in self.weights]
-        of_shared = [recipe.optimiser(common, self.learning_rate)] if common else []
+        optimiser_of = partial(make_optimiser, recipe, rate=self.learning_rate)
+        own = [optimiser_of(weights[: len(weights) - len(common)]) for weights in self.weights]
+        of_shared = [optimiser_of(common)] if common else []
         self.optimisers = [[optimiser, *of_shared] for optimiser in own]
         self._captures = Captures(bool(recipe.cuda_graphs) and self.device.type == "cuda")
         # beta stays on the host: see `gumbel`.
@@ -130,7 +78,7 @@ class PlacementSearch:
         )
         # The released code hands beta to the weights' optimiser as well; on the host, where beta is.
         self.beta_rate = torch.tensor(recipe.learning_rate)
-        self.beta_sgd = recipe.optimiser([self.beta], self.beta_rate) if recipe.estimator == "released" else None
+        self.beta_sgd = make_optimiser(recipe, [self.beta], self.beta_rate) if recipe.estimator == "released" else None
 
     def start_epoch(self, epoch: int) -> None:
         self.epoch = epoch
@@ -240,7 +188,7 @@ class PlacementSearch:
 
     def _logits(self, chosen: int, x: Tensor) -> Tensor:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
-            x = x.contiguous(memory_format=self.recipe.memory_format)
+            x = x.contiguous(memory_format=memory_format(self.recipe))
             return self.networks[chosen](x).float()  # type: ignore[no-any-return]
 
     def _all_optimisers(self) -> list[torch.optim.SGD]:

@@ -20,10 +20,11 @@ from sphynx.run.folder import RunFolder
 from sphynx.run.progress import NORMAL, Voice
 from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.search.epochs import Halves
-from sphynx.search.placement.algorithm import PlacementRecipe, PlacementSearch
+from sphynx.search.placement.algorithm import PlacementSearch
 from sphynx.search.placement.candidate_run import run_candidates
 from sphynx.search.placement.candidates import Placement
-from sphynx.search.weight_settings import lay_out
+from sphynx.search.placement.recipe import PlacementRecipe
+from sphynx.search.weight_steps import lay_out, memory_format
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
 
@@ -127,7 +128,7 @@ def prepare_placement(
         torch.manual_seed(seed)
         networks, stem = candidate_networks(design, placements, recipe.channel_multiple)
     networks.to(device)
-    lay_out(networks, recipe.memory_format)
+    lay_out(networks, memory_format(recipe))
     halves = Halves(data, recipe.batch_size, flip=recipe.flip, crop=recipe.crop, seed=seed, device=device)
     generator = torch.Generator().manual_seed(seed)
     steps = recipe.epochs * halves.steps

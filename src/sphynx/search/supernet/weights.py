@@ -13,7 +13,7 @@ from sphynx.search.objective import Batch, CostTerm, Objective
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.supernet.cellspace import CellSpace, Kind
 from sphynx.search.supernet.mixture import Mixtures
-from sphynx.search.weight_settings import give_gradients
+from sphynx.search.weight_steps import give_gradients, make_optimiser, memory_format
 
 
 class MixedNetwork(Protocol):
@@ -38,7 +38,7 @@ class SharedWeights:
         self._half = bool(recipe.autocast) and self.device.type == "cuda"
         self.cost = CostTerm(self.objective, network.space, network.cell_counts, self.device)
         self.learning_rate = torch.tensor(recipe.learning_rate, device=self.device)
-        self.optimiser = recipe.optimiser(self.parameters, self.learning_rate)
+        self.optimiser = make_optimiser(recipe, self.parameters, self.learning_rate)
 
     def start_epoch(self, epoch: int) -> None:
         self.learning_rate.fill_(self.recipe.rate(epoch))
@@ -46,7 +46,7 @@ class SharedWeights:
     def logits(self, x: Tensor, mixtures: Mixtures) -> Tensor:
         # The cache of casts would outlive the in-place changes of w that second-order DARTS makes.
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half, cache_enabled=False):
-            return self.network(x.contiguous(memory_format=self.recipe.memory_format), mixtures).float()
+            return self.network(x.contiguous(memory_format=memory_format(self.recipe)), mixtures).float()
 
     def loss(self, batch: Batch, mixtures: Mixtures) -> Tensor:
         return self.objective.loss(self.logits(batch[0], mixtures), batch[1])
