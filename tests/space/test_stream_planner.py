@@ -27,8 +27,8 @@ def test_within_the_budget(budget: int, size: int) -> None:
 
 def test_the_default_at_25k() -> None:
     plans = plan_stream(25_600, 0.05, CIFAR, 100)
-    assert [plan.design.blocks for plan in plans.plans] == [7, 8, 9, 10]
-    assert str(plans.chosen.design) == "16:64:12 8:128:56x3 4:256:248x2,240"
+    assert [plan.design.blocks for plan in plans.plans] == [5, 7, 8, 9, 10]
+    assert str(plans.chosen.design) == "16:64:24 8:128:72x2 4:256:320x2"
     assert plans.chosen.design.borders == "halo"
 
 

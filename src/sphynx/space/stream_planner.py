@@ -1,7 +1,7 @@
 """From a ReLU budget to stream networks: one for each number of blocks, and a default choice with its reason.
 
 Maps halve from half of the image's size down to 4 pixels. Most ReLUs go to the two smallest maps, where one costs the
-fewest multiplications and sees the most of the image; what is left before them is a twelfth or a fifth. Blocks of a
+fewest multiplications and sees the most of the image; what is left before them is an eighth to a quarter. Blocks of a
 stage share its ReLUs evenly, in channels that are multiples of 4 (of 8 at the two smallest maps), and what rounding
 leaves goes to the last stage. The stream gets wider with the root of the budget and doubles at every reduction.
 """
@@ -18,8 +18,15 @@ from sphynx.space.tally import Shape
 
 SMALLEST_MAP = 4
 SMALL_IMAGES = 128  # below, the stem halves the image; from here on it quarters it
-BLOCKS = ((1, 3, 3), (1, 3, 4), (1, 4, 4), (2, 4, 4))  # earlier stages together, the last but one, the last
-FEW_SHARES, MANY_SHARES = (0.12, 0.42), (0.20, 0.40)  # of the ReLUs: earlier stages, the last but one
+# Blocks of the earlier stages together, the last but one and the last; then the first two's shares of the ReLUs. Of five
+# blocks the first needs a quarter: with an eighth they are a point worse (docs/stream.md).
+FORMS = (
+    ((1, 2, 2), (0.25, 0.36)),
+    ((1, 3, 3), (0.12, 0.42)),
+    ((1, 3, 4), (0.12, 0.42)),
+    ((1, 4, 4), (0.12, 0.42)),
+    ((2, 4, 4), (0.20, 0.40)),
+)
 REFERENCE_BUDGET, REFERENCE_WIDTH = 25_600, 256  # of the last stage
 WIDTH_STEP = 64
 
@@ -51,7 +58,7 @@ def plan_stream(
     relu_budget: int, tolerance: float, image: Shape, classes: int, borders: Borders = "halo", width: int = 0
 ) -> StreamPlanList:
     """Networks of at most `relu_budget` ReLUs, and at least that less the tolerance. `width`: of the last stage."""
-    designs = [_design(relu_budget, counts, image, classes, borders, width) for counts in BLOCKS]
+    designs = [_design(relu_budget, form, image, classes, borders, width) for form in FORMS]
     found = list(dict.fromkeys(design for design in designs if design is not None))
     within = [design for design in found if design.relus >= relu_budget * (1 - tolerance)]
     if not within:
@@ -70,16 +77,21 @@ def plan_stream(
 
 
 def _design(
-    budget: int, counts: tuple[int, int, int], image: Shape, classes: int, borders: Borders, width: int
+    budget: int,
+    form: tuple[tuple[int, int, int], tuple[float, float]],
+    image: Shape,
+    classes: int,
+    borders: Borders,
+    width: int,
 ) -> StreamDesign | None:
     """None where the budget has no room for this many blocks."""
+    counts, (early_share, middle_share) = form
     stride = 4 if min(image[1:]) >= SMALL_IMAGES else 2
     number = _stage_count(image, stride)
     last = width or max(1, round(REFERENCE_WIDTH * sqrt(budget / REFERENCE_BUDGET) / WIDTH_STEP)) * WIDTH_STEP
     widths = [max(1, last >> (number - 1 - stage)) for stage in range(number)]
     empty = StreamDesign(tuple(Stage(W, (1,)) for W in widths), image, classes, stride, borders)
     pixels = [place.height * place.width for place in empty.maps]
-    early_share, middle_share = MANY_SHARES if counts[0] > 1 else FEW_SHARES
     channels: list[tuple[int, ...]] = [() for _ in range(number)]
     left = budget
     if number > 2:
