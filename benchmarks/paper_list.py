@@ -198,16 +198,16 @@ def _distillation() -> list[Planned]:
     formula sums squares over the classes; its text says mean squared error, as torch's is called, a hundredth of it."""
     row = next(row for row in EXPERIMENTS["distillation"].rows if "inner_relus" in row.options)
     teacher, student = design_of(row, IMAGE, CLASSES, cells_of(row)), _network(SPHYNX)
-    taught = {"epochs": 200, "distillation": "squared"}
+
+    def taught(name: str, by: str, **settings: str) -> Planned:
+        learned = {"epochs": 200, "distillation": "squared"} | settings
+        return Planned(name, "train", 390, lambda _runs: student, settings=learned, needs=by, teacher=by)
+
     return [
         Planned("teacher-100", "train", 330, lambda _runs: teacher, settings={"epochs": 100}),
-        Planned(
-            "distilled-200", "train", 390, lambda _runs: student, settings=taught, needs="teacher-100",
-            teacher="teacher-100",
-        ),
-        Planned(
-            "distilled-mean-200", "train", 390, lambda _runs: student,
-            settings=taught | {"distillation_reduction": "mean"}, needs="teacher-100", teacher="teacher-100",
-        ),
+        taught("distilled-200", "teacher-100"),
         Planned("undistilled-200", "train", 184, lambda _runs: student, settings={"epochs": 200}),
-    ]  # fmt: skip
+        Planned("teacher-200", "train", 630, lambda _runs: teacher, settings={"epochs": 200}),
+        taught("distilled-200-of-200", "teacher-200"),
+        taught("distilled-mean-200-of-200", "teacher-200", distillation_reduction="mean"),
+    ]
