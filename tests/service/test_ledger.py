@@ -159,6 +159,44 @@ def test_many_threads_and_connections_burn_it_once(tmp_path: Path) -> None:
         assert sum(pool.map(try_to_burn, range(6))) == len(ids)
 
 
+BURNS_ELSEWHERE = """
+import sys
+from pathlib import Path
+from sphynx.errors import BundleRefusedError
+from sphynx.service.ledger import Ledger
+
+path, owner, program, *ids = sys.argv[1:]
+ledger = Ledger(Path(path))
+for bundle_id in ids:
+    try:
+        ledger.burn(bytes.fromhex(bundle_id), owner=owner, program=program)
+        print("burned")
+    except BundleRefusedError as error:
+        print(error.what)
+ledger.close()
+"""
+
+
+def burn_elsewhere(path: Path, *ids: bytes) -> list[str]:
+    """By another process, which opens the ledger and closes it again."""
+    command = [sys.executable, "-c", BURNS_ELSEWHERE, path, OWNER, PROGRAM, *(one.hex() for one in ids)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_a_process_with_two_ledgers_and_another_that_comes_and_goes_burn_it_once(tmp_path: Path) -> None:
+    """As a client that refills has them. Opening the second once gave up the locks of the first: whoever left last took
+    itself for the only one and deleted the log, and from then on each side burned in a ledger of its own."""
+    path = tmp_path / "ledger"
+    ledgers = [Ledger(path) for _ in range(2)]
+    theirs, ours = ready_entry(ledgers[0]), ready_entry(ledgers[0])
+    assert burn_elsewhere(path, theirs) == ["burned"]
+    ledgers[0].burn(ours, owner=OWNER, program=PROGRAM)
+    assert burn_elsewhere(path, theirs, ours) == ["it was used before"] * 2
+    for ledger in ledgers:
+        assert (ledger.state(theirs), ledger.state(ours)) == ("burned", "burned")
+
+
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from(["burn", "discard", "ready", "reopen"]), st.integers(0, 2)), max_size=12))
 def test_no_history_burns_twice(tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str, int]]) -> None:

@@ -73,7 +73,7 @@ class LedgerFile:
         self._path = path
         self._lock = threading.Lock()
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            _create_private(path)
             self._base = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
             self._base.execute("PRAGMA journal_mode=WAL")
             self._base.execute("PRAGMA synchronous=FULL")
@@ -143,6 +143,14 @@ class LedgerFile:
             where=str(self._path),
             remedy="Free disk space, or end the process that keeps it locked, and try again.",
         )
+
+
+def _create_private(path: Path) -> None:
+    """Unless it is there: that one must not be opened here. SQLite's locks are the process's (fcntl), and whoever
+    closes any descriptor of a file gives up all of them, also those of another ledger that this process has open.
+    Another process would then take itself for the last one, and delete the log that this one goes on writing to."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _is_unwritable(error: BaseException) -> bool:
