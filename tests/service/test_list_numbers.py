@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import socket
 import subprocess
+import time
 import urllib.request
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -16,13 +17,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from sphynx.errors import HandshakeError, InputError
+from sphynx.errors import HandshakeError, InputError, PeerGaveUpError
 from sphynx.service import keys
 from sphynx.service.credentials import ClientKeys, FreshKeys, check_server_keys, server_context
 from sphynx.service.revocation import SEEN, SeenNumbers, read_revocations
 from sphynx.service.tls import Peer, TlsStream
 from tests.service.processes import ROOT, WAIT_S, command, environment
 from tests.service.scene import Scene
+from tests.service.test_full_disk import full_disk
 
 A_MINUTE_AGO = -1 / 1440  # days
 
@@ -155,6 +157,45 @@ def test_two_weeks_before_its_end_a_list_is_warned_of(folder: Path, monkeypatch:
     keys.refresh(folder)
     fresh.context()
     assert fresh.list_ends_soon() and "sphynx keys refresh" in warned[0]
+    monkeypatch.undo()
+    keys.refresh(folder)
+    fresh.context()
+    assert not fresh.list_ends_soon() and len(warned) == 1
+    later_s = time.time() + 80 * 86_400
+    monkeypatch.setattr(time, "time", lambda: later_s)  # nothing was copied meanwhile
+    for _ in range(2):
+        fresh.context()
+    assert len(warned) == 2
+
+
+def test_a_list_that_could_not_be_judged_is_judged_again(folder: Path, tmp_path: Path) -> None:
+    """Its number could not be kept. The request failed that noticed it, and the next ones were granted by the old list,
+    for as long as the file did not change."""
+    fresh = FreshKeys(folder / "server", SeenNumbers(tmp_path / "state" / SEEN))
+    keys.revoke(folder, "alice")
+    for _ in range(2):
+        with full_disk(), pytest.raises(InputError, match="does not hold the number"):
+            fresh.is_revoked(serial(folder, "alice"))
+    assert fresh.is_revoked(serial(folder, "alice"))
+
+
+def test_by_a_list_that_becomes_overdue_nobody_is_served_any_more(
+    scene: Scene, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is connected could have gone on asking, on a server that no new list reaches."""
+    scene.authority, scene.server.keys = folder, folder / "server"
+    scene.server.start()
+    with scene.client() as alice:
+        monkeypatch.setattr(keys, "LIST_DAYS", A_MINUTE_AGO)
+        keys.refresh(folder)
+        with pytest.raises(PeerGaveUpError, match="list of revoked keys is overdue"):
+            alice.measure_link()
+    with pytest.warns(UserWarning, match="is overdue"), pytest.raises(HandshakeError):
+        scene.client().__enter__()
+    monkeypatch.undo()
+    keys.refresh(folder)
+    scene.check_inference()
+    assert scene.server.stop() == 0
 
 
 def connect(folder: Path, client: ClientKeys) -> Peer:

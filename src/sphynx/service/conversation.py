@@ -109,6 +109,12 @@ class Conversation:
 
     def _check_certificate(self) -> None:
         revoked = self._service.keys.is_revoked(self.peer.serial)
+        if self._service.keys.is_list_overdue():
+            raise RefusedError(
+                "the server's list of revoked keys is overdue",
+                where="server",
+                remedy="Ask whoever runs the server: sphynx keys refresh signs a new list.",
+            )
         if revoked or self.peer.expires_at <= time.time():
             why = "was revoked" if revoked else "has expired"
             raise RefusedError(

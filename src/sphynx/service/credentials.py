@@ -123,7 +123,8 @@ class FreshKeys:
         self._folder, self._seen, self._warn = folder, seen, warn
         self._lock = threading.Lock()
         self._stamp, self._context, self._list = self._read()
-        why_not = self._why_not(self._list)
+        self._is_end_told = False
+        why_not = self._why_not(self._stamp, self._list)
         if why_not:
             raise InputError(why_not, where=str(folder / REVOKED), remedy=_NEWEST_LIST)
         self._warn_of_end()
@@ -142,21 +143,25 @@ class FreshKeys:
     def list_ends_soon(self) -> bool:
         return self._list.next_update_s - time.time() < LIST_WARNING_S
 
-    def _refresh(self) -> None:
-        if self._look() == self._stamp:
-            return
-        self._stamp, context, listed = self._read()
-        why_not = self._why_not(listed)
-        if why_not:
-            self._warn(f"{why_not}; the previous one still applies")
-        else:
-            self._context, self._list = context, listed
-            self._warn_of_end()
+    def is_list_overdue(self) -> bool:
+        """For connections that are open: OpenSSL then refuses every new one."""
+        return self._list.next_update_s <= time.time()
 
-    def _why_not(self, listed: Revocations) -> str:
+    def _refresh(self) -> None:
+        if self._look() != self._stamp:
+            stamp, context, listed = self._read()
+            why_not = self._why_not(stamp, listed)
+            self._stamp = stamp  # last: a list that could not be judged, on a full disk for instance, is judged again
+            if why_not:
+                self._warn(f"{why_not}; the previous one still applies")
+            else:
+                self._context, self._list, self._is_end_told = context, listed, False
+        self._warn_of_end()
+
+    def _why_not(self, stamp: Stamp, listed: Revocations) -> str:
         """Why it may not be used; empty if it may. Its number counts from now on."""
         unsigned = _why_not_signed(self._folder)
-        if unsigned or self._look() != self._stamp:
+        if unsigned or self._look() != stamp:
             return f"this list of revoked keys cannot be verified ({unsigned or 'it changed meanwhile'})"
         newest = self._seen.raise_to(listed.number) if self._seen else max(self._list.number, listed.number)
         if listed.number == newest:
@@ -164,7 +169,9 @@ class FreshKeys:
         return f"this list of revoked keys (number {listed.number}) is older than one used before (number {newest})"
 
     def _warn_of_end(self) -> None:
-        if self.list_ends_soon():
+        """Once for each list, when its time has come: a server may run for months with one."""
+        if self.list_ends_soon() and not self._is_end_told:
+            self._is_end_told = True
             self._warn("the list of revoked keys expires soon: run sphynx keys refresh")
 
     def _read(self) -> tuple[Stamp, ssl.SSLContext, Revocations]:
