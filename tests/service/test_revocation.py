@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import io
+import shutil
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.service import keys
 from sphynx.service.admission import Limits
 from sphynx.service.revocation import read_revocations
+from sphynx.service.store import BUNDLES
 from tests.service.scene import Scene
 from tests.service.test_limits import serving
 
@@ -83,6 +85,18 @@ def test_without_a_list_nobody_is_served(served: Scene) -> None:
         listed.write_bytes(whole)
     with served.client("bob") as bob:
         assert bob.measure_link().round_trip_s > 0
+
+
+def test_a_server_with_new_keys_serves_clients_that_kept_as_many_bundles_as_they_may(served: Scene) -> None:
+    """Bundles are bound to its old certificate. They counted for a week, in which nothing could be prepared."""
+    with served.client() as alice:
+        alice.prepare(16, relu="gmw")
+    shutil.rmtree(served.server.keys)
+    assert keys.issue(served.authority, "server", hosts=["127.0.0.1"]) == served.server.keys
+    served.check_inference()
+    assert sorted(served.states(served.client_state)) == ["burned"] + 16 * ["discarded"]
+    assert sorted(served.states(served.server.state)) == ["burned"] + 16 * ["discarded"]
+    assert not list((served.client_state / BUNDLES).iterdir())
 
 
 def test_a_certificate_that_expires_meanwhile_counts_no_more(tmp_path: Path, authority: Path) -> None:

@@ -1,6 +1,7 @@
 """The client's side of a conversation's beginning: the server's program, and what both parties hold of its bundles.
 
-A half without its counterpart is of no use; after a crash of either side there may be some, and they are discarded.
+A half without its counterpart is of no use; after a crash of either side there may be some, and they are discarded. So
+are those that were made with an earlier certificate of the server.
 Halves that both hold may still have been used, if both folders were restored from copies. Burns are numbered for that,
 and each party says how far it has come with the other. The client burns first: a server that knows of more burns than
 the client shows that the client's ledger is an older copy. An inference that the client saw finished is burned at the
@@ -52,6 +53,10 @@ def agree(channel: Channel, store: Store, *, server: str, where: str, wanted: st
         theirs = set()  # the server is an older copy: it discards what it holds
     for entry in held:
         if entry.program == ours and entry.bundle_id.hex() not in theirs:
+            store.discard(entry.bundle_id)
+    for entry in store.ready(program=ours):
+        if entry.owner != server and entry.bundle_id.hex() in theirs:
+            # The server has got another certificate since. Bundles are bound to the old one, and would count for ever.
             store.discard(entry.bundle_id)
     alive = {bundle_id.hex() for bundle_id in store.alive(map(bytes.fromhex, theirs))}
     session.send(channel, Agree(tuple(sorted(theirs - alive)), confirmed.get(ours, 0)))
