@@ -24,7 +24,7 @@ def environment(audit: Path) -> dict[str, str]:
 
 
 def command(fault: str, *arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "tests.service.fault_process", fault, *map(str, arguments)]
+    return [sys.executable, "-P", "-m", "tests.service.fault_process", fault, *map(str, arguments)]
 
 
 @dataclass
@@ -37,6 +37,7 @@ class ServerProcess:
     audit: Path
     fault: str = "none"
     port: int = 0
+    folder: Path = ROOT  # in which it is started
     flags: tuple[str, ...] = ()
     log: list[dict[str, Any]] = field(default_factory=list)
     process: subprocess.Popen[str] | None = None
@@ -46,7 +47,7 @@ class ServerProcess:
         flags = ("--listen", f"127.0.0.1:{self.port}", "--metrics-port", "0", "--workers", "2", *self.flags)
         self.process = subprocess.Popen(
             command(self.fault, "serve", self.compiled, "--keys", self.keys, "--state", self.state, *flags),
-            cwd=ROOT,
+            cwd=self.folder,
             env=environment(self.audit),
             stderr=subprocess.PIPE,
             text=True,

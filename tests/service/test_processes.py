@@ -159,6 +159,15 @@ def test_shared_weights_are_those_of_the_model_and_of_no_other(tmp_path: Path) -
         os.close(shared)
 
 
+def test_workers_take_no_module_of_the_folder_that_the_server_is_started_in(scene: Scene, tmp_path: Path) -> None:
+    """It may be one that others can write to."""
+    (tmp_path / "sqlite3.py").write_text("raise SystemExit('a module of somebody else')\n")
+    scene.server.flags, scene.server.folder = ("--processes", str(WORKERS)), tmp_path
+    scene.server.start()
+    scene.check_inference()
+    assert scene.server.stop() == 0
+
+
 def test_the_state_of_one_process_is_that_of_several(scene: Scene) -> None:
     """Bundles outlive a change of the number of processes."""
     scene.server.start()

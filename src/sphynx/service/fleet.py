@@ -176,7 +176,8 @@ class Fleet:
             order = replace(
                 self._order, number=number, limits=_part_of(self._limits, self._count), control=there.fileno()
             )
-            command = [sys.executable, "-m", "sphynx.service.worker", order.to_text()]
+            # -P: no module of the folder that the server was started in, which may be anybody's
+            command = [sys.executable, "-P", "-m", "sphynx.service.worker", order.to_text()]
             process = subprocess.Popen(command, pass_fds=(there.fileno(), order.weights), stdin=subprocess.DEVNULL)
             unless_started.pop_all()
         return _Worker(process, here)

@@ -101,7 +101,7 @@ def running_server(
     order = ServerOrder(
         compiled, _server_keys(authority), folder / "server-bundles", limits or Limits(), link, processes
     )
-    command = [sys.executable, "-m", "sphynx.service.process", order.to_text()]
+    command = [sys.executable, "-P", "-m", "sphynx.service.process", order.to_text()]  # -P: as in `fleet.py`
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         log = threading.Thread(target=_keep_log, args=(server, folder / "server.log"), daemon=True)
         try:
