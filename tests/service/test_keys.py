@@ -6,7 +6,7 @@ import datetime
 import shutil
 import stat
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 
 from sphynx.errors import InputError
 from sphynx.service import keys
+from tests.service.test_full_disk import full_disk
 
 
 def test_all_files_are_private(authority: Path) -> None:
@@ -73,6 +74,34 @@ def test_what_cannot_be_done_says_why(authority: Path, tmp_path: Path) -> None:
     (copy / "authority" / "revoked.pem").write_bytes(b"")
     with pytest.raises(InputError, match="cannot be read"):
         keys.revoke(copy, "alice")
+
+
+def test_an_authority_that_could_not_be_written_can_be_made_again(tmp_path: Path) -> None:
+    """Half of one was left: `init` said that there is one, and `issue` that there is none."""
+    with full_disk(), pytest.raises(OSError, match="too large"):
+        keys.init(tmp_path / "keys")
+    assert not list((tmp_path / "keys").iterdir())
+    keys.init(tmp_path / "keys")
+    assert keys.issue(tmp_path / "keys", "alice").is_dir()
+
+
+def test_keys_issued_during_a_revocation_come_with_its_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that started with the older list would admit whom the newer one took out."""
+    home, write = keys.init(tmp_path), keys._write
+    keys.issue(tmp_path, "alice")
+    with ThreadPoolExecutor(1) as pool:
+        revoking: list[Future[list[Path]]] = []
+
+        def revoke_first(path: Path, content: bytes) -> None:
+            if path.parent.name == "server" and path.name == "revoked.pem" and not revoking:
+                revoking.append(pool.submit(keys.revoke, tmp_path, "alice"))
+                wait(revoking, timeout=1)  # it has to wait for this one: they take turns
+            write(path, content)
+
+        monkeypatch.setattr(keys, "_write", revoke_first)
+        issued = keys.issue(tmp_path, "server", hosts=["127.0.0.1"])
+        assert issued / "revoked.pem" in revoking[0].result()
+    assert (issued / "revoked.pem").read_bytes() == (home / "revoked.pem").read_bytes()
 
 
 def test_an_authority_whose_key_others_may_read_is_not_used(tmp_path: Path) -> None:

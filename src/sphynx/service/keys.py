@@ -18,6 +18,8 @@ import fcntl
 import ipaddress
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,11 +84,12 @@ def init(folder: Path, *, days: int = AUTHORITY_DAYS) -> Path:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, SHA256())
     )
-    for made in (folder, home, home / ISSUED):
-        _make_private_folder(made)
-    _write(home / KEY, _private_pem(key))
-    _write(home / AUTHORITY, certificate.public_bytes(Encoding.PEM))
-    _write(home / REVOKED, _revocation_list(certificate, key, [], after=0).public_bytes(Encoding.PEM))
+    _make_private_folder(folder)
+    with _whole(home) as made:
+        _make_private_folder(made / ISSUED)
+        _write(made / KEY, _private_pem(key))
+        _write(made / AUTHORITY, certificate.public_bytes(Encoding.PEM))
+        _write(made / REVOKED, _revocation_list(certificate, key, [], after=0).public_bytes(Encoding.PEM))
     return home
 
 
@@ -127,8 +130,9 @@ def issue(
     _make_private_folder(home)
     _write(home / KEY, _private_pem(party_key))
     _write(home / CERTIFICATE, pem)
-    for shared in (AUTHORITY, REVOKED):
-        _write(home / shared, (folder / FOLDER / shared).read_bytes())
+    with _alone(folder):  # a revocation at the same time finds the folder, or has signed the list that is copied
+        for shared in (AUTHORITY, REVOKED):
+            _write(home / shared, (folder / FOLDER / shared).read_bytes())
     return home
 
 
@@ -204,13 +208,30 @@ def _load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePri
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Of two revocations at the same time the later list would admit again whom the earlier one took out."""
+    """Of two revocations at the same time the later list would admit again whom the earlier one took out. Their lists
+    reach every folder that is here."""
     descriptor = os.open(folder / FOLDER, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _whole(home: Path) -> Iterator[Path]:
+    """A folder that is filled first and then gets its name: where that fails, there is none, and it can be tried again.
+    Half an authority could neither be used nor made anew."""
+    try:
+        made = Path(tempfile.mkdtemp(prefix=f"{home.name}.", dir=home.parent))
+    except OSError as error:
+        raise _not_created(home, error) from None
+    try:
+        yield made
+        made.rename(home)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
 
 
 def _load_revoked(folder: Path) -> x509.CertificateRevocationList:
@@ -302,7 +323,11 @@ def _make_private_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot be created ({error.strerror})", where=str(folder), remedy="Choose another.") from None
+        raise _not_created(folder, error) from None
+
+
+def _not_created(folder: Path, error: OSError) -> InputError:
+    return InputError(f"cannot be created ({error.strerror})", where=str(folder), remedy="Choose another.")
 
 
 def _write(path: Path, content: bytes) -> None:
