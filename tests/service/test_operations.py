@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import socket
+import struct
 import threading
 import time
 import urllib.error
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 from sphynx import threads
-from sphynx.errors import InputError, RefusedError
+from sphynx.errors import DiskError, InputError, RefusedError
 from sphynx.service.admission import Places
 from sphynx.service.events import LINES_PER_S, MAX_TEXT, EventLog, FewLines, place_of
 from sphynx.service.monitor import METRICS, Metrics, Monitor
@@ -104,6 +106,42 @@ def test_a_log_that_is_gone_is_no_failure() -> None:
     stream = io.StringIO()
     stream.close()
     EventLog(stream).write("stopped")
+
+
+def test_who_leaves_before_the_answer_leaves_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    """stderr is the server's log, one JSON object a line."""
+    left, is_over = threading.Event(), threading.Event()
+
+    def render() -> str:
+        assert left.wait(30)
+        return "#" * (1 << 22)  # more than the kernel takes at once
+
+    monitor = Monitor(0, render, lambda: True)
+    shut_down = monitor._http.shutdown_request
+    monitor._http.shutdown_request = lambda request: (shut_down(request), is_over.set())[0]  # type: ignore[method-assign]
+    try:
+        with socket.create_connection(("127.0.0.1", monitor.port)) as asking:
+            asking.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            asking.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # leaves by a reset
+        left.set()
+        assert is_over.wait(30)
+    finally:
+        monitor.close()
+    assert capfd.readouterr().err == ""
+
+
+def test_metrics_that_cannot_be_counted_say_why(capfd: pytest.CaptureFixture[str]) -> None:
+    def render() -> str:
+        raise DiskError("it is damaged", where="ledger", remedy="Move it away.")
+
+    monitor = Monitor(0, render, lambda: True)
+    try:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(f"http://127.0.0.1:{monitor.port}/metrics", timeout=10)
+        assert caught.value.code == 500 and caught.value.read() == b"ledger: it is damaged\n"
+    finally:
+        monitor.close()
+    assert capfd.readouterr().err == ""
 
 
 def test_metrics_and_health_over_http() -> None:

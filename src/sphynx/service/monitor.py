@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from sphynx.errors import InputError
+from sphynx.errors import InputError, SphynxError
 from sphynx.threads import Worker
 
 Labels = tuple[tuple[str, str], ...]
@@ -81,6 +82,11 @@ class Metrics:
 
 
 class _HttpServer(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever asks may leave before the answer: stderr is the log's, one JSON object a line."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
     def process_request(self, request: Any, client_address: Any) -> None:
         try:
             Worker(partial(self.process_request_thread, request, client_address))
@@ -97,12 +103,18 @@ class Monitor:
 
             def do_GET(self) -> None:
                 if self.path == "/metrics":
-                    self._answer(200, render(), "text/plain; version=0.0.4")
+                    self._answer(*self._metrics())
                 elif self.path == "/healthz":
                     healthy = is_healthy()
                     self._answer(200 if healthy else 503, "ok\n" if healthy else "stopping\n", "text/plain")
                 else:
                     self._answer(404, "not found\n", "text/plain")
+
+            def _metrics(self) -> tuple[int, str, str]:
+                try:
+                    return 200, render(), "text/plain; version=0.0.4"
+                except SphynxError as error:  # a ledger that cannot be read
+                    return 500, f"{error}\n", "text/plain"
 
             def log_message(self, *_: object) -> None:
                 """Scrapes every few seconds are not events."""
