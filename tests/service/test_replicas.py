@@ -64,6 +64,9 @@ def test_servers_as_they_may_be_written() -> None:
     for wrong in ("a:1,", "a", ["a:1", "b"]):
         with pytest.raises(InputError, match="HOST:PORT"):
             parse_servers(wrong)
+    for host in ("a..b", ".example", f"{64 * 'a'}.example"):
+        with pytest.raises(InputError, match="not a valid host name"):
+            parse_servers(f"{host}:7443")
     with pytest.raises(InputError, match="no server"):
         parse_servers([])
 

@@ -47,6 +47,12 @@ def parse_address(text: str) -> tuple[str, int]:
     host, _, port = str(text).rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise InputError(f"{text!r} is not HOST:PORT", where="address", remedy="Write it as 127.0.0.1:7443.")
+    try:
+        host.encode("idna")  # as every look-up does
+    except UnicodeError:
+        raise InputError(
+            f"{host!r} is not a valid host name", where="address", remedy="Write it as inference.example:7443."
+        ) from None
     return host.strip("[]"), int(port)
 
 
