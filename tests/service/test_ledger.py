@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sqlite3
 import stat
@@ -347,6 +348,23 @@ def test_a_damaged_or_newer_file_is_refused(tmp_path: Path) -> None:
         base.execute("PRAGMA user_version = 9")
     with pytest.raises(InputError, match="version 9"):
         Ledger(tmp_path / "newer")
+
+
+def test_a_file_that_cannot_be_opened_now_is_not_called_damaged(tmp_path: Path) -> None:
+    """Whoever has no file descriptor left was advised to move the folder away, with all bundles."""
+    ledger = Ledger(tmp_path / "ledger")
+    bundle_id = ready_entry(ledger)
+    ledger.close()
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        for name in ("ledger", "new"):
+            with pytest.raises(DiskError) as refused:
+                Ledger(tmp_path / name)
+            assert "Move" not in refused.value.remedy
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    Ledger(tmp_path / "ledger").burn(bundle_id, owner=OWNER, program=PROGRAM)
 
 
 TAKE_AND_DIE = """

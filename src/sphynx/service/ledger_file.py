@@ -25,6 +25,7 @@ _UNWRITABLE = {
     sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,  # permissions, or no file descriptor left: nothing is wrong with the file
 }
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _START_ANEW = "Move the whole folder away: its bundles are lost, and new ones can be prepared."
@@ -141,7 +142,7 @@ class LedgerFile:
         return DiskError(
             f"it cannot be written ({error})",
             where=str(self._path),
-            remedy="Free disk space, or end the process that keeps it locked, and try again.",
+            remedy="Check its permissions and the free disk space, or end the process that keeps it locked, and try again.",
         )
 
 
@@ -154,6 +155,8 @@ def _create_private(path: Path) -> None:
 
 
 def _is_unwritable(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return True
     return isinstance(error, sqlite3.OperationalError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _UNWRITABLE
 
 
