@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -14,13 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import sphynx
 from sphynx.errors import ConnectionLostError, PeerGaveUpError, SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.shared_weights import read_shared, write_shared
 from tests.program.programs import random_weights
 from tests.service.asking_process import images
-from tests.service.processes import WAIT_S, used_twice
+from tests.service.processes import ROOT, WAIT_S, command, environment, used_twice
 from tests.service.scene import Scene
 from tests.service.test_many_processes import ask_at_once, keys  # noqa: F401 - a fixture
 from tests.service.tiny import save_tiny, tiny_program
@@ -166,6 +169,26 @@ def test_workers_take_no_module_of_the_folder_that_the_server_is_started_in(scen
     scene.server.start()
     scene.check_inference()
     assert scene.server.stop() == 0
+
+
+def test_a_server_without_stderr_serves(scene: Scene) -> None:
+    """As some supervisors start it. The workers had some socket of the owner for their log."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = scene.server.port = free.getsockname()[1]
+    where = ("--keys", scene.server.keys, "--state", scene.server.state, "--listen", f"127.0.0.1:{port}")
+    started = command("none", "serve", scene.compiled, *where, "--metrics-port", "0", "--processes", str(WORKERS))
+    server = subprocess.Popen(
+        ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *started], cwd=ROOT, env=environment(scene.server.audit)
+    )
+    try:
+        keys_of, state = scene.authority / "alice", scene.client_state
+        with sphynx.Client(f"127.0.0.1:{port}", keys=keys_of, state=state, wait_s=WAIT_S, warn=str) as client:
+            assert np.array_equal(client.infer(scene.pixels).integer_logits, scene.logits)
+        server.terminate()
+        assert server.wait(WAIT_S) == 0
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_the_state_of_one_process_is_that_of_several(scene: Scene) -> None:

@@ -178,7 +178,13 @@ class Fleet:
             )
             # -P: no module of the folder that the server was started in, which may be anybody's
             command = [sys.executable, "-P", "-m", "sphynx.service.worker", order.to_text()]
-            process = subprocess.Popen(command, pass_fds=(there.fileno(), order.weights), stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                command,
+                pass_fds=(there.fileno(), order.weights),
+                stdin=subprocess.DEVNULL,
+                # Without one of ours, descriptor 2 is some socket or file, which must not get their log.
+                stderr=None if sys.stderr else subprocess.DEVNULL,
+            )
             unless_started.pop_all()
         return _Worker(process, here)
 
