@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +125,21 @@ def test_threads_share_a_client(server: sphynx.Server, tiny: sphynx.Compiled, au
         found = list(pool.map(lambda image: client.infer(image).logits, images))
     client.close()
     assert np.array_equal(np.stack(found), tiny.infer(images))
+
+
+def test_after_any_error_the_next_call_connects_again(server: sphynx.Server, authority: Path, tmp_path: Path) -> None:
+    """Also where the descriptor of the closed connection is another's by then, a silent one's."""
+
+    def fail(_number: int) -> None:
+        raise RuntimeError("the caller's own")
+
+    with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path) as client, ExitStack() as silent:
+        with pytest.raises(RuntimeError):
+            client.prepare(1, relu="gmw", done=fail)
+        for _ in range(8):
+            for end in socket.socketpair():
+                silent.enter_context(end)
+        client.prepare(1, relu="gmw")
 
 
 def test_a_client_connects_again_after_its_server_came_back(

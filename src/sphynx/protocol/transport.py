@@ -166,8 +166,9 @@ class SocketStream:
             return  # the peer is gone or will not listen: there is nobody to be polite to
 
     def is_readable(self) -> bool:
-        """Whether bytes, or the peer's end, have come and nobody has taken them."""
-        return bool(self._readable.poll(0))
+        """Whether bytes, or the peer's end, have come and nobody has taken them. One that is closed is at its end: its
+        descriptor may be another's by now."""
+        return self._closing or bool(self._readable.poll(0))
 
     def stop_reading(self) -> None:
         """A `receive` that waits for the peer ends as if the peer had closed; what is sent still arrives."""
