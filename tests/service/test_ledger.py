@@ -105,6 +105,27 @@ def test_a_limit_holds_for_what_is_begun_at_the_same_time(tmp_path: Path) -> Non
     ledger.reserve(some_entry(), hourly=1)
 
 
+def test_a_clock_that_was_ahead_shuts_nobody_out(tmp_path: Path) -> None:
+    """What was counted by it counted until that time came: a client was refused for as long as the clock was ahead."""
+    now = [1e9 + 1e7]
+    ledger = Ledger(tmp_path / "ledger", clock=lambda: now[0])
+    ledger.burn(ready_entry(ledger, expires_at=2e9), owner=OWNER, program=PROGRAM, hourly=1)
+    now[0] = 1e9
+    assert ledger.begun_images(OWNER) == 0
+    entry = some_entry()
+    ledger.reserve(entry, hourly=1)
+    ledger.make_ready(entry.bundle_id, size_bytes=10, offline_seconds=0.5, offline_bytes=20)
+    ledger.burn(entry.bundle_id, owner=OWNER, program=PROGRAM, hourly=1)
+    now[0] -= 5  # as a clock is set that was a little fast
+    for refused in (lambda: ledger.reserve(some_entry(), hourly=1), lambda: burn_one_more(ledger)):
+        with pytest.raises(BundleRefusedError, match="per hour"):
+            refused()
+
+
+def burn_one_more(ledger: Ledger) -> None:
+    ledger.burn(ready_entry(ledger), owner=OWNER, program=PROGRAM, hourly=1)
+
+
 def test_a_refusal_counts_nobody_else_s_images(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
     ledger.burn(ready_entry(ledger, owner="somebody else"), owner="somebody else", program=PROGRAM)

@@ -64,7 +64,7 @@ class Ledger:
         with self._change() as base:
             if most is not None and self._held(base, entry) >= most:
                 raise _refused(entry.bundle_id, f"a client may keep {most} bundles ready", "Use some first.")
-            (begun_images,) = base.execute(*_begun(entry.owner, now - HOUR_S)).fetchone()
+            (begun_images,) = base.execute(*_begun(entry.owner, now)).fetchone()
             if hourly is not None and begun_images + entry.batch > hourly:
                 raise _refused(
                     entry.bundle_id, f"a client may prepare for {hourly} images per hour", "Try again later."
@@ -114,7 +114,7 @@ class Ledger:
         ask at the same time. Burns are numbered by the client; `number` is what it says. Returns the number."""
         now = self._clock()
         with self._change() as base:
-            if hourly is not None and self._images(base, bundle_id, owner, now - HOUR_S) > hourly:
+            if hourly is not None and self._images(base, bundle_id, owner, now) > hourly:
                 raise _refused(bundle_id, f"a client may have {hourly} images inferred per hour", "Try again later.")
             changed = base.execute(
                 "UPDATE bundles SET state = 'burned', changed_at = ?, holder = ? WHERE bundle_id = ?"
@@ -171,7 +171,7 @@ class Ledger:
 
     def begun_images(self, owner: str) -> int:
         """For how many images the owner began bundles in the last hour, whatever became of them."""
-        return int(self._file.select(*_begun(owner, self._clock() - HOUR_S))[0][0])
+        return int(self._file.select(*_begun(owner, self._clock()))[0][0])
 
     def usual_bytes(self, program: str, backend: str, batch: int) -> int:
         """How large bundles of this kind came out so far; 0 if there was none."""
@@ -287,12 +287,13 @@ class Ledger:
         )
         return int(found.fetchone()[0])
 
-    def _images(self, base: sqlite3.Connection, bundle_id: bytes, owner: str, since: float) -> int:
-        """How many the owner has had inferred since then, and those of this bundle."""
+    def _images(self, base: sqlite3.Connection, bundle_id: bytes, owner: str, now: float) -> int:
+        """How many the owner has had inferred in the last hour, and those of this bundle."""
         found = base.execute(
-            "SELECT (SELECT TOTAL(batch) FROM bundles WHERE owner = ? AND state = 'burned' AND changed_at > ?)"
+            "SELECT (SELECT TOTAL(batch) FROM bundles WHERE owner = ? AND state = 'burned'"
+            " AND changed_at > ? AND changed_at < ?)"
             " + (SELECT TOTAL(batch) FROM bundles WHERE bundle_id = ? AND owner = ? AND state = 'ready')",
-            (owner, since, bundle_id, owner),
+            (owner, *_last_hour(now), bundle_id, owner),
         )
         return int(found.fetchone()[0])
 
@@ -324,13 +325,20 @@ def _set_burned(base: sqlite3.Connection, owner: str, program: str, burned: int)
     )
 
 
-def _begun(owner: str, since: float) -> tuple[str, tuple[object, ...]]:
+def _begun(owner: str, now: float) -> tuple[str, tuple[object, ...]]:
     """No row changes before it is reserved, so the index finds the hour's rows by their last change."""
     query = (
         "SELECT TOTAL(batch) FROM bundles WHERE owner = ? AND state IN ('reserved', 'ready', 'burned', 'discarded')"
-        " AND changed_at > ? AND reserved_at > ?"
+        " AND changed_at > ? AND reserved_at > ? AND reserved_at < ?"
     )
-    return query, (owner, since, since)
+    since, until = _last_hour(now)
+    return query, (owner, since, since, until)
+
+
+def _last_hour(now: float) -> tuple[float, float]:
+    """Its beginning and its end. Clocks are set back a little; what lies further ahead is of a clock that was wrong,
+    and would count until that time has come."""
+    return now - HOUR_S, now + HOUR_S
 
 
 def _marks(values: Collection[object]) -> str:
