@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,7 +119,12 @@ def test_who_leaves_before_the_answer_leaves_no_traceback(capfd: pytest.CaptureF
 
     monitor = Monitor(0, render, lambda: True)
     shut_down = monitor._http.shutdown_request
-    monitor._http.shutdown_request = lambda request: (shut_down(request), is_over.set())[0]  # type: ignore[method-assign]
+
+    def shut_down_and_tell(request: Any) -> None:
+        shut_down(request)
+        is_over.set()
+
+    monitor._http.shutdown_request = shut_down_and_tell
     try:
         with socket.create_connection(("127.0.0.1", monitor.port)) as asking:
             asking.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")

@@ -296,7 +296,7 @@ def test_an_unusable_ledger_does_not_keep_the_folder_locked(tmp_path: Path) -> N
         folder.mkdir()
         make(folder / LEDGER)
         for _attempt in range(2):
-            with pytest.raises(SphynxError, match="it cannot be (used|written)"):
+            with pytest.raises(SphynxError, match=r"it cannot be (used|written)"):
                 Store(folder, quota_bytes=QUOTA)
 
 

@@ -142,7 +142,7 @@ class LedgerFile:
         return DiskError(
             f"it cannot be written ({error})",
             where=str(self._path),
-            remedy="Check its permissions and the free disk space, or end the process that keeps it locked, and try again.",
+            remedy="Check permissions and free disk space, or end the process that keeps it locked, and try again.",
         )
 
 
