@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from sphynx.data.images import Data
 from sphynx.errors import InputError, InterruptedWorkError, SphynxError
 from sphynx.network.model import load_model
 from sphynx.run.folder import RunFolder
@@ -16,6 +17,7 @@ from sphynx.run.interrupt import Interrupt
 from sphynx.space.files import save_design
 from sphynx.train import loop
 from sphynx.train.loop import train
+from sphynx.train.runs import train_unless_finished
 from tests.train.small import DESIGN, job
 
 
@@ -124,6 +126,28 @@ def test_a_checkpoint_of_another_design_or_recipe_is_refused(tmp_path: Path) -> 
             train(dataclasses.replace(other, resume=True))
     renamed = dataclasses.replace(DESIGN, name="the same by another name")
     assert train(job(tmp_path, epochs=1, design=renamed, resume=True)).epochs == 1
+
+
+def test_data_that_changed_since_a_checkpoint_are_refused(tmp_path: Path) -> None:
+    """As many images of the same mean: a picture moved to another class, classes renamed, other pixels."""
+    train(job(tmp_path, epochs=1))
+    same = job(tmp_path, epochs=1, resume=True)
+    assert isinstance(same.data, Data)
+    images = same.data.train
+    swapped = images.labels.clone()
+    swapped[:2] = images.labels[:2].flip(0)
+    changes = (
+        dataclasses.replace(images, labels=swapped),
+        dataclasses.replace(images, class_names=("left", "right", "middle")),
+        dataclasses.replace(images, images=images.images.flip(3)),
+    )
+    for changed in changes:
+        other = dataclasses.replace(same, data=dataclasses.replace(same.data, train=changed))
+        assert other.identity() == same.identity()
+        for again in (train, train_unless_finished):
+            with pytest.raises(InputError, match="not those that the run was started with"):
+                again(other)
+    assert train_unless_finished(same).epochs == 1
 
 
 def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from sphynx.data.images import Data
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
 from sphynx.run.folder import RunFolder
@@ -84,6 +85,18 @@ def test_views_of_something_else_are_refused(change: dict[str, Any], what: str, 
     other = viewed(tmp_path, **change)
     with pytest.raises(InputError, match=what):
         open_views(other, other.data.train)
+
+
+def test_views_of_the_same_images_in_another_order_are_refused(tmp_path: Path) -> None:
+    """As a class folder that was renamed brings it about."""
+    work = viewed(tmp_path)
+    open_views(work, work.data.train)
+    assert isinstance(work.data, Data)
+    turned = work.data.train.subset(torch.arange(len(work.data.train)).flip(0))
+    other = dataclasses.replace(work, data=dataclasses.replace(work.data, train=turned))
+    assert other.data.identity() == work.data.identity()
+    with pytest.raises(InputError, match="other images"):
+        open_views(other, turned)
 
 
 def test_no_file_and_no_teacher(tmp_path: Path) -> None:

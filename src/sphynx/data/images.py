@@ -6,9 +6,11 @@ test images are touched once, at the end. Both splits are stratified by class: i
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -18,6 +20,7 @@ from torch import Tensor
 from sphynx.data.image_files import NOTHING, LeftOut
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError, join_faults
+from sphynx.record import fingerprint
 
 Statistics = tuple[float, ...]  # one number per channel, in units of the full pixel range (0 .. 1)
 
@@ -65,6 +68,13 @@ class ImageSet:
     def to(self, device: torch.device | str) -> ImageSet:
         return ImageSet(self.images.to(device), self.labels.to(device), self.class_names)
 
+    def digest(self) -> str:
+        """Of every pixel and label, in their order."""
+        digest = hashlib.sha256(repr(tuple(self.images.shape)).encode())
+        for tensor in (self.images, self.labels):
+            digest.update(tensor.cpu().contiguous().numpy())
+        return digest.hexdigest()
+
     def statistics(self) -> tuple[Statistics, Statistics]:
         """Mean and standard deviation of each channel, exactly: from a histogram of the 256 values."""
         means, deviations = [], []
@@ -88,6 +98,7 @@ class AnyImages(Protocol):
     @property
     def shape(self) -> tuple[int, int, int]: ...
     def __len__(self) -> int: ...
+    def digest(self) -> str: ...
 
 
 class DataFace:
@@ -125,6 +136,11 @@ class DataFace:
             "classes": self.classes,
             "mean": [round(value, 6) for value in self.mean],
         }
+
+    @cached_property
+    def content(self) -> str:
+        """A hash of what `identity` may not tell apart: a picture moved to another class, another order of classes."""
+        return fingerprint(self.train.digest(), self.test.digest(), self.train.class_names)
 
 
 @dataclass(frozen=True, eq=False)

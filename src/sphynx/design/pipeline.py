@@ -76,7 +76,8 @@ class Pipeline:
         self.design, self.places = self.outline.design, self.outline.places
         self.forecast = Forecast(request, data, self.outline, device)
         decided = {"reduce_cells": len(self.design.reduce_positions), "data": data.identity()}
-        self.stages = Stages(out, {**request.to_json(), **decided}, resume=resume, preliminary=("estimate",))
+        asked = {**request.to_json(), **decided}
+        self.stages = Stages(out, asked, resume=resume, preliminary=("estimate",), data=data.content)
 
     def schedule(self) -> tuple[Estimate, ...]:
         """How long each stage will take, measured; with a time budget, with epochs that fit it."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sphynx.errors import InputError, MissingPartError, SphynxError
+from sphynx.run.resuming import begun_with_other_data
 
 CHECKPOINT = "checkpoint.pt"
 METRICS = "metrics.jsonl"
@@ -29,11 +30,12 @@ FORMAT = "sphynx-checkpoint/1"
 
 
 class RunFolder:
-    """Opens the folder, and makes it where there is none. `belongs_to` is what its checkpoints must belong to."""
+    """Opens the folder, and makes it where there is none. `belongs_to` is what its checkpoints must belong to, `data` a
+    hash of the images that they were trained on."""
 
-    def __init__(self, path: Path | str, *, belongs_to: str = "", tensorboard: bool = False) -> None:
+    def __init__(self, path: Path | str, *, belongs_to: str = "", data: str = "", tensorboard: bool = False) -> None:
         self.path = Path(path)
-        self.belongs_to = belongs_to
+        self.belongs_to, self.data = belongs_to, data
         try:
             (self.path / "figures").mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -106,7 +108,7 @@ class RunFolder:
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
         import torch
 
-        saved = {"format": FORMAT, "belongs_to": self.belongs_to, "state": dict(state)}
+        saved = {"format": FORMAT, "belongs_to": self.belongs_to, "data": self.data, "state": dict(state)}
         self._write(CHECKPOINT, partial(torch.save, saved))
 
     def load_checkpoint(self) -> dict[str, Any] | None:
@@ -133,6 +135,8 @@ class RunFolder:
                 where=str(path),
                 remedy="Give the design, data and recipe that the run was started with, or another --out folder.",
             )
+        if self.data and saved.get("data", self.data) != self.data:  # older ones do not say it
+            raise begun_with_other_data(path)
         state: dict[str, Any] = saved["state"]
         return state
 

@@ -1,4 +1,4 @@
-"""Whether a folder that holds a run already is continued or refused."""
+"""Whether a folder that holds a run already is continued or refused, and by which words."""
 
 from __future__ import annotations
 
@@ -20,4 +20,12 @@ def holds_a_run(out: Path) -> InputError:
         "the folder already contains a run",
         where=str(out),
         remedy="Give --resume auto (in Python resume=True), or another --out.",
+    )
+
+
+def begun_with_other_data(file: Path) -> InputError:
+    return InputError(
+        "the data are not those that the run was started with: images, labels or names of classes differ",
+        where=str(file),
+        remedy="Give the data as they were, or another --out folder.",
     )

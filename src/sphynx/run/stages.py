@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from sphynx.errors import InputError
 from sphynx.record import Record, fingerprint
 from sphynx.run.folder import CHECKPOINT, RunFolder
-from sphynx.run.resuming import holds_a_run
+from sphynx.run.resuming import begun_with_other_data, holds_a_run
 
 STAGES = "stages.json"
 FORMAT = "sphynx-stages/2"
@@ -26,12 +26,15 @@ Result = TypeVar("Result", bound=Record)
 
 
 class Stages:
-    """`settings` is what the run was started with; a folder in which work was done with others is refused."""
+    """`settings` and `data`, a hash, are what the run was started with; a folder in which work was done with others is
+    refused."""
 
-    def __init__(self, out: Path, settings: dict[str, Any], *, resume: bool, preliminary: Collection[str] = ()) -> None:
+    def __init__(
+        self, out: Path, settings: dict[str, Any], *, resume: bool, preliminary: Collection[str] = (), data: str = ""
+    ) -> None:
         started = (out / STAGES).exists()
         self._folder = RunFolder(out)
-        self._log: dict[str, Any] = {"format": FORMAT, "settings": settings, "stages": {}}
+        self._log: dict[str, Any] = {"format": FORMAT, "settings": settings, "data": data, "stages": {}}
         if started:
             before = self._read()
             worked = any(out.glob(f"**/{CHECKPOINT}")) or any(
@@ -40,9 +43,9 @@ class Stages:
             if worked and not resume:
                 raise holds_a_run(out)
             if worked:
-                self._check(before["settings"])
+                self._check(before["settings"], before.get("data", data))  # older ones do not say the latter
             if resume and fingerprint(before["settings"]) == fingerprint(settings):
-                self._log = before
+                self._log = {**before, "data": data}
                 return
         with self._folder.alone():
             self._write()
@@ -78,8 +81,10 @@ class Stages:
             raise InputError(f"its format is not {FORMAT!r}", where=where, remedy="Choose another --out.")
         return log
 
-    def _check(self, before: dict[str, Any]) -> None:
+    def _check(self, before: dict[str, Any], data: str) -> None:
         settings = self._log["settings"]
+        if data != self._log["data"]:
+            raise begun_with_other_data(self._folder.path / STAGES)
         if fingerprint(before) != fingerprint(settings):
             differ = sorted(key for key in settings if fingerprint(settings[key]) != fingerprint(before.get(key)))
             raise InputError(

@@ -108,7 +108,8 @@ def search_cells(
     _require_relaxation(strategy, recipe)
     name = name_of(strategy)
     costs = {"operation_costs": dict(objective.operation_costs), "cost_weight": objective.cost_weight}
-    folder = RunFolder(out, belongs_to=fingerprint(name, data.identity(), recipe.to_json(), costs, seed))
+    belongs_to = fingerprint(name, data.identity(), recipe.to_json(), costs, seed)
+    folder = RunFolder(out, belongs_to=belongs_to, data=data.content)
     config = {
         "stage": "search",
         "strategy": name,

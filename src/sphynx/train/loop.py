@@ -86,6 +86,9 @@ class Job:
     def belongs_to(self) -> str:
         return fingerprint(self.identity())
 
+    def folder(self, *, tensorboard: bool = False) -> RunFolder:
+        return RunFolder(self.out, belongs_to=self.belongs_to(), data=self.data.content, tensorboard=tensorboard)
+
     def taught_by(self, teacher: AnyNetwork) -> Job:
         return dataclasses.replace(self, teacher=teacher)
 
@@ -94,7 +97,7 @@ def train(job: Job) -> TrainResult:
     """Returns what it also writes to result.json, in every process."""
     require_fit(job.design, job.data)
     leads = job.processes.leads
-    folder = RunFolder(job.out, belongs_to=job.belongs_to(), tensorboard=job.tensorboard and leads)
+    folder = job.folder(tensorboard=job.tensorboard and leads)
     with folder.alone() if leads else nullcontext():
         return _train(job, folder)
 
@@ -233,7 +236,7 @@ def open_views(job: Job, images: ImageSet | StreamedSet) -> Views:
         )
     belongs_to = views_identity(job.data.identity(), job.recipe)
     if path.is_file():
-        return load_views(path, belongs_to, job.teacher, device)
+        return load_views(path, belongs_to, job.data.content, job.teacher, device)
     if job.teacher is None:
         raise InputError("there is no such file, and no teacher to make it", where=str(path), remedy="Give --teacher.")
     views = make_views(
@@ -244,7 +247,7 @@ def open_views(job: Job, images: ImageSet | StreamedSet) -> Views:
         channels_last=uses_channels_last(job.recipe, device),
         voice=job.voice,
     )
-    save_views(path, views, belongs_to, job.teacher)
+    save_views(path, views, belongs_to, job.data.content, job.teacher)
     return views
 
 

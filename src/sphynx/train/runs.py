@@ -65,7 +65,7 @@ def train_unless_finished(job: Job) -> TrainResult:
     """A resumed job whose folder holds a finished training is not trained again."""
     folder = job.out
     if job.resume and (folder / RESULT).is_file() and (folder / MODEL).is_file():
-        run = RunFolder(folder, belongs_to=job.belongs_to())
+        run = job.folder()
         run.load_checkpoint()  # refuses the run of another design
         return TrainResult.from_json(run.read_json(RESULT), where=str(folder / RESULT))
     return train(job)

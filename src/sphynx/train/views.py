@@ -80,11 +80,12 @@ def make_views(
     return Views(torch.stack(kept), teacher.design.to_json())
 
 
-def save_views(path: Path, views: Views, belongs_to: str, teacher: AnyNetwork) -> None:
+def save_views(path: Path, views: Views, belongs_to: str, content: str, teacher: AnyNetwork) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     about = {
         "format": FORMAT,
         "views": belongs_to,
+        "content": content,
         "weights": weights_digest(teacher),
         "teacher": json.dumps(views.teacher),
     }
@@ -93,7 +94,7 @@ def save_views(path: Path, views: Views, belongs_to: str, teacher: AnyNetwork) -
     temporary.replace(path)
 
 
-def load_views(path: Path, belongs_to: str, teacher: AnyNetwork | None, device: torch.device) -> Views:
+def load_views(path: Path, belongs_to: str, content: str, teacher: AnyNetwork | None, device: torch.device) -> Views:
     """Refuses those of other images or another recipe, and, where the teacher is given, those of another one."""
     try:
         with safe_open(path, framework="pt") as opened:
@@ -102,7 +103,8 @@ def load_views(path: Path, belongs_to: str, teacher: AnyNetwork | None, device: 
             described = json.loads(about.get("teacher", "{}"))
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"the views cannot be read ({error})", where=str(path), remedy=_REMEDY) from error
-    if about.get("format") != FORMAT or about.get("views") != belongs_to:
+    same = about.get("views") == belongs_to and about.get("content", content) == content  # older ones lack the latter
+    if about.get("format") != FORMAT or not same:
         raise InputError(
             "the views are of other images, or were made with other augmentation, batch size or view_epochs",
             where=str(path),

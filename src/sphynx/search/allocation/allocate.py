@@ -203,7 +203,7 @@ def _open(
         "unit": budget.unit,
         "taught": lessons.identity,
     }
-    return RunFolder(out, belongs_to=belongs_to), config
+    return RunFolder(out, belongs_to=belongs_to, data=data.content), config
 
 
 def _halves(data: Data, recipe: PlacementRecipe, seed: int, device: torch.device | str) -> Lessons:

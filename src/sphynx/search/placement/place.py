@@ -86,7 +86,7 @@ def place(
     recipe = recipe.resolved(device)
     require_fit(design, data)
     belongs_to = fingerprint(design.to_json(), data.identity(), recipe.to_json(), [list(p) for p in placements], seed)
-    folder = RunFolder(out, belongs_to=belongs_to)
+    folder = RunFolder(out, belongs_to=belongs_to, data=data.content)
     config = {
         "stage": "place",
         "seed": seed,
