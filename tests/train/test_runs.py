@@ -6,15 +6,21 @@ import statistics
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
+from sphynx.data.images import Data
 from sphynx.errors import InputError
+from sphynx.network.build import build_network, with_class_order
 from sphynx.network.model import load_model
+from sphynx.network.trained import load_trained
 from sphynx.space.design import Design
 from sphynx.space.files import save_design
-from sphynx.train.loop import train
+from sphynx.space.reference import ResNet18Design, Vgg11Design
+from sphynx.space.tally import Shape
+from sphynx.train.loop import Job, train
 from sphynx.train.results import TrainResult, TrainSummary
-from sphynx.train.runs import teacher_design, teacher_for, train_seeds
+from sphynx.train.runs import as_teacher, teacher_design, teacher_for, train_seeds
 from tests.train.small import DESIGN, job
 
 
@@ -53,6 +59,41 @@ def test_the_automatic_teacher_is_the_same_cells_with_inner_relus(tmp_path: Path
     before = load_file(tmp_path / "teacher" / "model.safetensors")
     resumed = teacher_for("auto", dataclasses.replace(start, resume=True))  # trained already
     assert all((resumed.state_dict()[name] == value).all() for name, value in before.items())
+
+
+def renamed(start: Job, names: tuple[str, ...]) -> Job:
+    data = start.data
+    assert isinstance(data, Data)
+    sets = {"train": data.train, "test": data.test}
+    return dataclasses.replace(
+        start, data=dataclasses.replace(data, **{k: dataclasses.replace(v, class_names=names) for k, v in sets.items()})
+    )
+
+
+def test_a_teacher_of_the_same_classes_in_another_order_teaches_each_class_by_its_name(tmp_path: Path) -> None:
+    train(renamed(job(tmp_path / "t", epochs=1), ("right", "left", "middle")))
+    student = job(tmp_path / "s", epochs=1, distillation="squared")  # its classes are left, middle, right
+    teacher = teacher_for(str(tmp_path / "t"), student)
+    x = torch.randn(5, 1, 4, 4)
+    as_trained = load_model(tmp_path / "t")
+    assert torch.equal(teacher(x), as_trained(x)[:, [1, 2, 0]])
+    given = load_trained(tmp_path / "t")
+    assert torch.equal(as_teacher(given, student.data)(x), teacher(x))
+    assert torch.equal(given.module(x), as_trained(x))  # the caller's own is left as it is
+
+
+def test_a_teacher_of_other_classes_is_refused(tmp_path: Path) -> None:
+    train(renamed(job(tmp_path / "t", epochs=1), ("cat", "dog", "owl")))
+    with pytest.raises(InputError, match="not the teacher's: class 0 is 'left' here and 'cat' in the teacher"):
+        teacher_for(str(tmp_path / "t"), job(tmp_path / "s"))
+
+
+def test_logits_of_every_kind_of_network_can_be_reordered() -> None:
+    image = Shape(3, 32, 32)
+    for design in (ResNet18Design(2, image, 4), Vgg11Design(2, image, 4, hidden=5)):
+        network = build_network(design).eval()
+        x = torch.randn(2, 3, 32, 32)
+        assert torch.equal(with_class_order(network, (2, 0, 3, 1))(x), network(x)[:, [2, 0, 3, 1]])
 
 
 def test_a_given_teacher_must_fit_the_data(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sphynx.train.loop import Job
 from sphynx.train.processes import Processes, join_processes
 from sphynx.train.recipe import AUTO, Recipe, load_recipe
 from sphynx.train.results import TrainSummary
-from sphynx.train.runs import teacher_for, train_seeds
+from sphynx.train.runs import as_teacher, teacher_for, train_seeds
 
 
 def train_network(
@@ -102,8 +102,10 @@ def train_network(
         views=kept_views,
     )
     if teacher is not None:
-        taught_by = teacher.module if isinstance(teacher, TrainedNetwork) else teacher_for(str(teacher), job)
-        job = job.taught_by(taught_by)
+        if isinstance(teacher, TrainedNetwork):
+            job = job.taught_by(as_teacher(teacher, images))
+        else:
+            job = job.taught_by(teacher_for(str(teacher), job))
     with open_sweep(ray, voice_of(progress), resume_command) as sweep:
         return train_seeds(job, seeds, sweep)
 

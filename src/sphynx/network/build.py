@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import TypeGuard
 
+import torch
 from torch import nn
 
 from sphynx.network.builder import SphynxNetwork
@@ -55,3 +58,13 @@ def as_designed(network: AnyNetwork) -> AnyNetwork:
 def set_drop_path(network: AnyNetwork, probability: float) -> None:
     if isinstance(network, SphynxNetwork):
         network.drop_path.fill_(probability)
+
+
+def with_class_order(network: AnyNetwork, numbers: Sequence[int]) -> AnyNetwork:
+    """A copy whose logit i is the network's logit numbers[i]."""
+    ordered = copy.deepcopy(network)
+    *_, head = (module for module in ordered.modules() if isinstance(module, nn.Linear))
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.copy_(parameter[list(numbers)])
+    return ordered

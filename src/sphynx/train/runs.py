@@ -11,16 +11,18 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from sphynx.data.class_order import numbers_among
+from sphynx.data.images import DataFace
 from sphynx.errors import InputError
-from sphynx.network.build import AnyNetwork
+from sphynx.network.build import AnyNetwork, with_class_order
 from sphynx.network.fit import require_fit
 from sphynx.network.model import load_model
+from sphynx.network.trained import TrainedNetwork, load_trained
 from sphynx.run.folder import RunFolder
 from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.space.artifact import MODEL
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, save_design
-from sphynx.space.shipped import model_path
 from sphynx.train.loop import Job, train
 from sphynx.train.results import RESULT, TrainResult, TrainSummary
 from sphynx.train.views import VIEWS
@@ -74,15 +76,20 @@ def train_unless_finished(job: Job) -> TrainResult:
 def teacher_for(spec: str, job: Job) -> AnyNetwork:
     """`auto` trains the same cells with ReLU-Conv-BN by the same recipe, undistilled; else a run or a model's name."""
     if spec != AUTO_TEACHER:
-        teacher = load_model(model_path(spec))
-        require_fit(teacher.design, job.data, trained=True)
-        return teacher
+        return as_teacher(load_trained(spec), job.data)
     out = job.out / "teacher"
     design = teacher_design(job.design)
     recipe = job.recipe.undistilled()
     train_unless_finished(dataclasses.replace(job, design=design, recipe=recipe, out=out, teacher=None))
     job.processes.wait()
     return load_model(out)
+
+
+def as_teacher(trained: TrainedNetwork, data: DataFace) -> AnyNetwork:
+    """Its logits in the order of the data's classes, by their names: they are compared with a student's."""
+    require_fit(trained.design, data, trained=True)
+    numbers = numbers_among(data.train.class_names, trained.class_names, where=data.name, knower="teacher")
+    return trained.module if numbers is None else with_class_order(trained.module, numbers)
 
 
 def teacher_design(design: AnyDesign) -> Design:
