@@ -1,12 +1,14 @@
 """The command line as a user meets it: a process of its own, its exit code, its two streams."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from sphynx.space.artifact import CONFIGURATION
 from sphynx.space.design import Design
@@ -33,6 +35,26 @@ def test_help_and_version(sphynx: Sphynx) -> None:
 def test_the_package_runs_as_a_module() -> None:
     ran = subprocess.run([sys.executable, "-m", "sphynx", "--version"], capture_output=True, text=True, check=False)
     assert ran.stdout.startswith("sphynx ") and ran.returncode == 0
+
+
+def test_classes_that_a_terminal_cannot_show_are_escaped(tmp_path: Path) -> None:
+    """Names in another encoding than the terminal's, and bytes that are no text at all."""
+    for name in ("été".encode(), b"\xff"):
+        folder = os.fsencode(tmp_path) + b"/photos/" + name
+        Path(os.fsdecode(folder)).mkdir(parents=True)
+        for number in range(5):
+            Image.new("RGB", (4, 4)).save(os.fsdecode(folder + f"/{number}.png".encode()))
+    program = "from sphynx.cli.main import main; main()"
+    for encoding, shown in (("ascii", r"\xe9t\xe9, \udcff"), ("utf-8", r"été, \udcff")):
+        ran = subprocess.run(
+            [sys.executable, "-c", program, "data", "show", str(tmp_path / "photos")],
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert shown in ran.stdout
 
 
 def test_help_loads_nothing_heavy() -> None:

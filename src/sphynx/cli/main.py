@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import sys
 from typing import Annotated
 
@@ -95,7 +96,14 @@ def options(
     """Design networks that are cheap to run privately."""
 
 
+def _print_any_name() -> None:
+    """Folders give classes their names, which need not be what a terminal can show: escaped, they can be printed."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
+    _print_any_name()
     try:
         app()
     except SphynxError as error:
