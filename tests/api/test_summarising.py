@@ -20,6 +20,7 @@ from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
 from sphynx.train.loop import Job, train
 from sphynx.train.recipe import load_recipe
+from tests.data.layouts import write_classes
 from tests.program.frontend.onnx_models import plain_cnn, write
 
 
@@ -62,6 +63,21 @@ def test_what_is_not_known_is_said(work: Path, tmp_path: Path) -> None:
     found = summarise([run], read_sources([run]), data=str(tmp_path / "nowhere"))
     assert found is not None and found.asked == () and found.cost is None and found.judged is not None
     assert "no such file or folder" in found.missing[0] and f"sphynx compile {run}" in found.missing[1]
+
+
+def test_a_picture_that_cannot_be_read_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+    photos, run = tmp_path / "photos", tmp_path / "runs" / "mine"
+    write_classes(photos, ("cat", "dog"), 10, 8)
+    data = open_data(str(photos))
+    design = Design(SPHYNX, 1, 2, (1,), Shape(*data.train.shape), data.classes, conv_stack="single")
+    train(Job(design, data, load_recipe("smoke", {"epochs": 1}), run))
+    (photos / "cat" / "bad.png").write_bytes(b"no picture")
+    refused = summarise([run], read_sources([run]))
+    assert refused is not None and "--skip-bad" in refused.missing[0]
+    told: list[str] = []
+    found = summarise([run], read_sources([run]), skip_bad=True, tell=told.append)
+    assert found is not None and sum(map(sum, found.confusion)) == 4
+    assert any("left out 1 image" in line for line in told)
 
 
 def test_a_program_older_than_its_run_is_not_taken(work: Path) -> None:

@@ -42,6 +42,9 @@ def summarise(
     *,
     compiled: Path | None = None,
     data: str = "",
+    image_size: int | None = None,
+    stream: bool | None = None,
+    skip_bad: bool = False,
     ask: int = 6,
     tell: Tell = lambda _line: None,
 ) -> NetworkSummary | None:
@@ -53,7 +56,15 @@ def summarise(
     if known is None:
         return None
     trained = _trained(first)
-    opened, why = _data(trained, program, data)
+    source = trained.source if trained is not None else program.source if program is not None else None
+    opened: Data | StreamedData | None = None
+    why = ""
+    try:
+        opened = open_known(data, image_size, stream, source, where="report", skip_bad=skip_bad)
+        for line in opened.left_out.lines() if skip_bad else []:
+            tell(line)
+    except InputError as error:
+        why = f"{error.what}. {error.remedy}"
     if opened is None:
         known = known.with_missing(f"Errors by class and sample answers are not shown: {why}")
     elif trained is not None or program is not None:
@@ -104,16 +115,6 @@ def _of_program(program: Compiled, sources: Sources) -> NetworkSummary:
     name = program.folder.resolve().name if program.folder is not None else program.name
     cost = measured_cost(rows_of(name, program.relus, sources))
     return NetworkSummary(name, what, program.relus, program.comparisons, cost=cost)
-
-
-def _data(
-    trained: TrainedNetwork | None, program: Compiled | None, given: str
-) -> tuple[Data | StreamedData | None, str]:
-    source = trained.source if trained is not None else program.source if program is not None else None
-    try:
-        return open_known(given, None, None, source, where="report"), ""
-    except InputError as error:
-        return None, f"{error.what}. {error.remedy}"
 
 
 def _with_classes(

@@ -29,6 +29,9 @@ def report(
         typer.Option("--compiled", help="The compiled network. [default: compiled/NAME beside runs/NAME]"),
     ] = None,
     data: opt.KnownData = "",
+    image_size: opt.DataSize = None,
+    stream: opt.KnownStream = None,
+    skip_bad: opt.SkipBad = False,
     ask: Annotated[int, typer.Option("--ask", min=0, max=100, help="Test images to ask about privately.")] = 6,
     examine: Annotated[
         bool,
@@ -68,7 +71,15 @@ def report(
     summary = None
     if examine:
         summary = summarise(
-            runs, sources, compiled=compiled, data=data, ask=ask, tell=lambda line: voice.say(line, stage="report")
+            runs,
+            sources,
+            compiled=compiled,
+            data=data,
+            image_size=image_size,
+            stream=stream,
+            skip_bad=skip_bad,
+            ask=ask,
+            tell=lambda line: voice.say(line, stage="report"),
         )
     made = make_report(sources, describe_environment(pick_device("auto")), title=title, summary=summary)
     out.parent.mkdir(parents=True, exist_ok=True)
