@@ -1,6 +1,7 @@
 """Run folders: what is saved is what is read, and no kill leaves a folder without a complete checkpoint."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -25,6 +26,21 @@ def test_checkpoint_round_trip(tmp_path: Path) -> None:
     assert loaded is not None and loaded["epoch"] == 4 and loaded["best"] is None
     assert torch.equal(loaded["weights"]["a"], state["weights"]["a"])  # type: ignore[index]
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoint.pt", "figures"]
+
+
+def test_a_disk_that_takes_no_more_leaves_the_old_checkpoint_and_says_so(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.save_checkpoint({"epoch": 1})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as refused:
+            folder.save_checkpoint({"epoch": 2, "weights": torch.zeros(100_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert refused.value.filename == str(tmp_path / "checkpoint.pt")
+    assert folder.load_checkpoint() == {"epoch": 1}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.pt", "figures"]
 
 
 HOLDS_A_FOLDER = """

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from sphynx.errors import InterruptedWorkError
 from sphynx.run.folder import RunFolder
 from sphynx.run.saver import Saver, copied
 
@@ -57,6 +58,18 @@ def test_a_failed_save_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(RunFolder, "save_checkpoint", full)
     with pytest.raises(OSError, match="No space left"), Saver(RunFolder(tmp_path)) as saver:
         saver.save({"epoch": 1})
+
+
+def test_an_interrupt_whose_save_failed_does_not_say_that_the_work_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunFolder, "save_checkpoint", full)
+    with pytest.raises(OSError, match="No space left"), Saver(RunFolder(tmp_path)) as saver:
+        saver.save({"epoch": 1})
+        raise InterruptedWorkError(resume="again")
 
 
 def test_copies_keep_their_kinds() -> None:

@@ -157,10 +157,19 @@ class RunFolder:
 
     def _write(self, name: str, fill: Callable[[BinaryIO], object]) -> None:
         temporary = self.path / (name + ".new")
-        with temporary.open("wb") as file:
-            fill(file)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with temporary.open("wb") as file:
+                fill(file)
+                file.flush()
+                os.fsync(file.fileno())
+        except (OSError, RuntimeError) as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)  # a full disk has better use for it
+            # torch's writer fails by its own error while it handles what the disk said.
+            said = error if isinstance(error, OSError) else error.__context__
+            if not isinstance(said, OSError):
+                raise
+            raise OSError(said.errno, said.strerror, str(self.path / name)) from error
         self._rename(temporary, name)
 
     def _rename(self, temporary: Path, name: str) -> None:

@@ -15,13 +15,15 @@ from typing import Any
 
 from torch import Tensor
 
+from sphynx.errors import InterruptedWorkError
 from sphynx.run.folder import RunFolder
 
 _SHARE_OF_TIME = 0.1
 
 
 class Saver:
-    """Leaving the `with` block waits for the last checkpoint; a failed save raises there, or at the next one."""
+    """Leaving the `with` block waits for the last checkpoint; a failed save raises there, or at the next one. That the
+    work was interrupted and is saved is only said if it is."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -36,7 +38,7 @@ class Saver:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._thread.shutdown(wait=True)
-        if kind is None:
+        if kind is None or issubclass(kind, InterruptedWorkError):
             self.wait()
 
     @property
