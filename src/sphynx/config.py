@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import tomllib
 import types
 import typing
@@ -55,7 +56,7 @@ def read_settings(
     for name, field in fields.items():
         if name in laid_over:
             try:
-                values[name] = converted(hints[name], laid_over[name])
+                values[name] = _finite(converted(hints[name], laid_over[name]))
             except ValueError as error:
                 faults.append(Fault(f"{name} = {laid_over[name]!r}: {error}", name))
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
@@ -66,6 +67,16 @@ def read_settings(
         if not faults:
             return settings
     raise InputError(join_faults(faults), where=where, remedy=remedy or _remedy(fields, table, given, faults))
+
+
+def _finite(value: Any) -> Any:
+    """TOML has nan and inf, which pass most comparisons with a limit and end in a loss that is not a number."""
+    if any(
+        isinstance(part, float) and not math.isfinite(part)
+        for part in (value if isinstance(value, tuple) else (value,))
+    ):
+        raise ValueError("expected a finite number")
+    return value
 
 
 def _remedy(

@@ -314,3 +314,12 @@ def test_evaluation_mixes_the_classes_of_a_sorted_set() -> None:
     assert torch.equal(torch.cat([y for _, y in batches]).sort().values, torch.arange(10).repeat_interleave(200))
     again = torch.cat([y for _, y in halves.evaluation()])
     assert torch.equal(again, torch.cat([y for _, y in batches]))
+
+
+def test_no_image_is_evaluated_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its maps may be a single pixel, which has no deviation."""
+    monkeypatch.setattr(epochs, "EVALUATION_BATCH", 19)
+    halves = epochs.Halves(small_data(), 8, flip=False, crop=False, seed=0, device="cpu")
+    assert [len(y) for _, y in halves.evaluation()] == [20]
+    monkeypatch.setattr(epochs, "EVALUATION_BATCH", 9)
+    assert [len(y) for _, y in halves.evaluation()] == [9, 9, 2]

@@ -150,6 +150,15 @@ def test_data_that_changed_since_a_checkpoint_are_refused(tmp_path: Path) -> Non
     assert train_unless_finished(same).epochs == 1
 
 
+def test_one_image_is_too_little_to_learn_from(tmp_path: Path) -> None:
+    few = job(tmp_path, epochs=1, held_out=0.9)
+    assert isinstance(few.data, Data)
+    three = dataclasses.replace(few.data, train=few.data.train.subset(torch.arange(3)))
+    with pytest.raises(InputError, match="1 training image is left") as refused:
+        train(dataclasses.replace(few, data=three))
+    assert "--held-out" in refused.value.remedy
+
+
 def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"stripes: the design is for 1x4x4 images of 4 classes"):
         train(job(tmp_path, design=dataclasses.replace(DESIGN, classes=4)))

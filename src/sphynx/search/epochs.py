@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -73,9 +74,9 @@ class Halves:
         A supernet normalises by the statistics of the batch: one of only two classes, as a folder of images in its own
         order would give, is unlike any that it was trained on.
         """
-        return plain_batches(
-            self._second, EVALUATION_BATCH, device=self.device, mean=self._data.mean, std=self._data.std
-        )
+        # One image alone has no such statistics where its maps are a single pixel.
+        size = next(size for size in count(EVALUATION_BATCH) if len(self._second) % size != 1)
+        return plain_batches(self._second, size, device=self.device, mean=self._data.mean, std=self._data.std)
 
 
 def _epoch_of(batches: Batches, epoch: int, start: int = 0) -> Iterator[Batch]:

@@ -93,7 +93,10 @@ class SearchRecipe(WeightSettings):
             "gaea_learning_rate",
             "enas_learning_rate",
             "hessian_ratio",
+            "enas_operation_tanh_reduce",
         )
+        faults += self.below_zero("architecture_weight_decay", "perturbation_tune_steps")
+        faults += self.no_decay("architecture_betas", "enas_baseline_decay")
         if self.nodes < 4:
             between = "a cell has two inputs, an output and at least one node between"
             faults.append(Fault(f"nodes = {self.nodes}: {between}", "nodes"))

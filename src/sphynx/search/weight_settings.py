@@ -41,7 +41,11 @@ class WeightSettings:
         return replace(self, **dict.fromkeys(left_open, on_gpu))
 
     def faults(self) -> list[str]:
-        return self.not_above_zero("epochs", "batch_size", "learning_rate", "gradient_clip")
+        faults = self.not_above_zero("epochs", "batch_size", "learning_rate", "gradient_clip")
+        faults += self.below_zero("weight_decay", "final_learning_rate") + self.no_decay("momentum")
+        if self.nesterov and self.momentum == 0:
+            faults.append(Fault("Nesterov's momentum needs momentum above 0", "momentum", "nesterov"))
+        return faults
 
     def not_above_zero(self, *names: str) -> list[str]:
         return [
@@ -49,6 +53,24 @@ class WeightSettings:
             for name in names
             if not getattr(self, name) > 0
         ]
+
+    def below_zero(self, *names: str) -> list[str]:
+        return [
+            Fault(f"{name} = {getattr(self, name)}: must be at least 0", name)
+            for name in names
+            if not getattr(self, name) >= 0
+        ]
+
+    def no_decay(self, *names: str) -> list[str]:
+        """Of moving averages, and of Adam's two."""
+        faults: list[str] = []
+        for name in names:
+            value = getattr(self, name)
+            decays = value if isinstance(value, tuple) else (value,)
+            if not all(0 <= decay < 1 for decay in decays):
+                shown = list(value) if isinstance(value, tuple) else value
+                faults.append(Fault(f"{name} = {shown}: must be at least 0 and below 1", name))
+        return faults
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -106,6 +106,12 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
     recipe, data, processes = job.recipe, job.data, job.processes
     state = folder.load_checkpoint() if job.resume else None
     train_images, held_out = data.train.split(recipe.held_out, HELD_OUT_SEED)
+    if len(train_images) < 2:
+        raise InputError(
+            f"{len(train_images)} training image is left to learn from, and batch norm needs two",
+            where=data.name,
+            remedy="Give more images, or hold out a smaller share (--held-out).",
+        )
     views = open_views(job, train_images) if recipe.view_epochs else None
     if processes.leads:
         _describe_run(job, folder, views)

@@ -36,6 +36,7 @@ class PlacementRecipe(WeightSettings):
 
     def faults(self) -> list[str]:
         faults = super().faults() + self.not_above_zero("tau_start", "tau_end", "beta_learning_rate", "beta_rate_limit")
+        faults += self.below_zero("beta_weight_decay") + self.no_decay("beta_betas")
         faults += [
             Fault(f"{name} = {share}: must be at least 0 and below 1", name)
             for name, share in (("rate_warmup", self.rate_warmup), ("beta_warmup", self.beta_warmup))
