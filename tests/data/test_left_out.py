@@ -27,6 +27,18 @@ def test_all_bad_files_are_listed_at_once(tmp_path: Path) -> None:
     assert "--skip-bad" in caught.value.remedy and "--image-size" in caught.value.remedy
 
 
+def test_a_link_to_nowhere_is_an_image_that_cannot_be_read(tmp_path: Path) -> None:
+    """As git-annex leaves them for files that were not fetched."""
+    write_classes(tmp_path)
+    (tmp_path / "ant" / "linked.png").symlink_to(tmp_path / "bee" / "0.png")
+    (tmp_path / "ant" / "lost.png").symlink_to(tmp_path / "nowhere.png")
+    with pytest.raises(InputError, match="No such file") as caught:
+        open_data(str(tmp_path))
+    assert caught.value.where == str(tmp_path / "ant" / "lost.png")
+    opened = open_data(str(tmp_path), skip_bad=True)
+    assert len(opened.train) + len(opened.test) == 11 and len(opened.left_out.bad) == 1
+
+
 def test_other_sizes_do_not_bury_bad_files(tmp_path: Path) -> None:
     write_classes(tmp_path, n=9)
     spoil(tmp_path, "ant/1.png", "bee/0.png")

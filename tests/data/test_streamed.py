@@ -32,6 +32,26 @@ def batches_of(data: StreamedData, workers: int) -> StreamedBatches:
     )
 
 
+def test_what_cannot_be_trained_on_is_refused_as_in_memory(tmp_path: Path) -> None:
+    """Before the first epoch: without test images the last one would end in a division by zero."""
+    for split in ("train", "val"):
+        (tmp_path / "empty" / split).mkdir(parents=True)
+        write_classes(tmp_path / "one" / split, ("ant",))
+        write_classes(tmp_path / "untested" / split)
+        write_classes(tmp_path / "unseen" / split)
+    for file in [*tmp_path.glob("untested/val/*/*"), *tmp_path.glob("unseen/train/bee/*")]:
+        file.write_bytes(b"not an image")
+    for name, what in (
+        ("empty", "there are no train images"),
+        ("one", "only one class"),
+        ("untested", "there are no test images"),
+        ("unseen", "no train image is of class bee"),
+    ):
+        for stream in (True, False):
+            with pytest.raises(InputError, match=what):
+                open_any(str(tmp_path / name), image_size=8, stream=stream, skip_bad=True)
+
+
 def test_a_sample_that_does_not_fit_the_memory_is_refused(tmp_path: Path) -> None:
     for split in ("train", "val"):
         write_classes(tmp_path / split)

@@ -50,9 +50,11 @@ NOTHING = LeftOut()
 def find_images(folder: Path) -> tuple[list[Path], Counter[str]]:
     """All images below a folder, sorted, and how many other files there are of each ending.
 
-    What is hidden does not count: copies in .ipynb_checkpoints or .thumbnails would be test images as well.
+    What is hidden does not count: copies in .ipynb_checkpoints or .thumbnails would be test images as well. A link to
+    nowhere, such as to a file that was not fetched, does: it is an image that cannot be read.
     """
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not _is_hidden(path.relative_to(folder))]
+    found = [path for path in sorted(folder.rglob("*")) if not _is_hidden(path.relative_to(folder))]
+    files = [path for path in found if path.is_file() or (path.is_symlink() and not path.exists())]
     images = [path for path in files if path.suffix.lower() in SUFFIXES]
     return images, Counter(path.suffix.lower() for path in files if path.suffix.lower() not in SUFFIXES)
 

@@ -167,8 +167,15 @@ def make_data(
     left_out: LeftOut = NOTHING,
     more: str = "Add images to both splits.",
 ) -> Data:
-    """Normalises by the training images and refuses sets that cannot be trained on; `more` says how to get images into
-    a split that has none."""
+    """Normalises by the training images and refuses sets that cannot be trained on."""
+    train, test = _coloured(train, test), _coloured(test, train)
+    refuse_unusable(train, test, where=where, more=more)
+    mean, std = train.statistics()
+    return Data(name, train, test, mean, std, mirrored=mirrored, left_out=left_out)
+
+
+def refuse_unusable(train: AnyImages, test: AnyImages, *, where: str, more: str = "Add images to both splits.") -> None:
+    """Sets that cannot be trained on; `more` says how to get images into a split that has none."""
     faults: dict[str, str] = {}  # and what helps
     if len(train.class_names) == 1:
         faults["there is only one class"] = "Add a second class, in a folder of its own."
@@ -178,15 +185,12 @@ def make_data(
         faults[f"no train image is of class {some_of(empty)}"] = "Add images of it, or remove its folder."
     if not len(test):
         faults["there are no test images"] = more
-    train, test = _coloured(train, test), _coloured(test, train)
     if not faults and train.shape != test.shape:
         unequal = f"train images are {train.shape} and test images {test.shape} (channels, height, width)"
         faults[unequal] = "Give --image-size N (in Python image_size=N) to resize all images to N x N."
     if faults:
         remedies = dict.fromkeys(faults.values())  # each once
         raise InputError(join_faults(list(faults)), where=where, remedy=" ".join(remedies))
-    mean, std = train.statistics()
-    return Data(name, train, test, mean, std, mirrored=mirrored, left_out=left_out)
 
 
 def classes_without_images(images: AnyImages) -> list[str]:

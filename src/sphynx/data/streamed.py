@@ -24,7 +24,7 @@ from sphynx.data.batches import Augmentation, BatchSettings, EpochBatches, Norma
 from sphynx.data.decode import SKIP, decode_image, find_bad, require_memory
 from sphynx.data.folders import Listing, list_splits
 from sphynx.data.image_files import NOTHING, BadFile, LeftOut, listed
-from sphynx.data.images import DataFace, ImageSet, Statistics, stratified
+from sphynx.data.images import DataFace, ImageSet, Statistics, refuse_unusable, stratified
 from sphynx.data.picture import cover
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError
@@ -99,6 +99,7 @@ def open_stream(path: Path, size: int, *, skip_bad: bool = False) -> StreamedDat
         raise InputError("there is no train/ folder", where=str(path), remedy="A streamed set needs train/ and val/.")
     readable = [_readable(listing) for listing in splits] if skip_bad else list(splits)
     train, test = (_streamed(listing, size) for listing in readable)
+    refuse_unusable(train, test, where=str(path))
     require_memory(min(STATISTICS_IMAGES, len(train)), math.prod(train.shape), f"--image-size {size}")
     mean, std = train.sample(STATISTICS_IMAGES).statistics()
     return StreamedData(path.name, train, test, mean, std, left_out=readable[0].left_out + readable[1].left_out)
@@ -116,7 +117,7 @@ def _readable(listing: Listing) -> Listing:
 
 
 def _streamed(listing: Listing, size: int) -> StreamedSet:
-    return StreamedSet(listing.files, torch.tensor(listing.labels), listing.class_names, size)
+    return StreamedSet(listing.files, torch.tensor(listing.labels, dtype=torch.int64), listing.class_names, size)
 
 
 class StreamedBatches(EpochBatches):
