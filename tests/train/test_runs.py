@@ -64,10 +64,8 @@ def test_the_automatic_teacher_is_the_same_cells_with_inner_relus(tmp_path: Path
 def renamed(start: Job, names: tuple[str, ...]) -> Job:
     data = start.data
     assert isinstance(data, Data)
-    sets = {"train": data.train, "test": data.test}
-    return dataclasses.replace(
-        start, data=dataclasses.replace(data, **{k: dataclasses.replace(v, class_names=names) for k, v in sets.items()})
-    )
+    trained, tested = (dataclasses.replace(images, class_names=names) for images in (data.train, data.test))
+    return dataclasses.replace(start, data=dataclasses.replace(data, train=trained, test=tested))
 
 
 def test_a_teacher_of_the_same_classes_in_another_order_teaches_each_class_by_its_name(tmp_path: Path) -> None:

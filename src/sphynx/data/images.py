@@ -72,7 +72,7 @@ class ImageSet:
         """Of every pixel and label, in their order."""
         digest = hashlib.sha256(repr(tuple(self.images.shape)).encode())
         for tensor in (self.images, self.labels):
-            digest.update(tensor.cpu().contiguous().numpy())
+            digest.update(tensor.cpu().contiguous().numpy().data)
         return digest.hexdigest()
 
     def statistics(self) -> tuple[Statistics, Statistics]:

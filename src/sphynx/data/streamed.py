@@ -64,7 +64,7 @@ class StreamedSet:
         """Of every file's name and label, in their order; the files are not read."""
         names = "\0".join(f"{file.parent.name}/{file.name}" for file in self.files)
         digest = hashlib.sha256(names.encode(errors="surrogateescape"))
-        digest.update(self.labels.contiguous().numpy())
+        digest.update(self.labels.contiguous().numpy().data)
         return digest.hexdigest()
 
     def sample(self, count: int, seed: int = 0) -> ImageSet:
