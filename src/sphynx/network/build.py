@@ -63,7 +63,8 @@ def set_drop_path(network: AnyNetwork, probability: float) -> None:
 def with_class_order(network: AnyNetwork, numbers: Sequence[int]) -> AnyNetwork:
     """A copy whose logit i is the network's logit numbers[i]."""
     ordered = copy.deepcopy(network)
-    *_, head = (module for module in ordered.modules() if isinstance(module, nn.Linear))
+    of_inference = (module for name, module in ordered.named_modules() if not name.startswith("auxiliary"))
+    *_, head = (module for module in of_inference if isinstance(module, nn.Linear))
     with torch.no_grad():
         for parameter in head.parameters():
             parameter.copy_(parameter[list(numbers)])

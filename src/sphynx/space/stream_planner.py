@@ -18,8 +18,8 @@ from sphynx.space.tally import Shape
 
 SMALLEST_MAP = 4
 SMALL_IMAGES = 128  # below, the stem halves the image; from here on it quarters it
-# Blocks of the earlier stages together, the last but one and the last; then the first two's shares of the ReLUs. Of five
-# blocks the first needs a quarter: with an eighth they are a point worse (docs/stream.md).
+# Blocks of the earlier stages together, the last but one and the last; then the first two's shares of the ReLUs. Of
+# five blocks the first needs a quarter: with an eighth they are a point worse (docs/stream.md).
 FORMS = (
     ((1, 2, 2), (0.25, 0.36)),
     ((1, 3, 3), (0.12, 0.42)),
