@@ -18,7 +18,7 @@ Each range is the largest value seen and two bits more, and the ring is as wide 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import floor, log2, sqrt
+from math import floor, frexp, log2, sqrt
 
 import numpy as np
 
@@ -52,6 +52,7 @@ from sphynx.program.rounding import corrected, rounded, rounded_factors
 
 HEADROOM_BITS = 2
 SQUARE_GUARD_BITS = 3
+VANISHING_BITS = 10  # rounding noise this many bits below the last one of what a map makes can never be seen
 NEGLIGIBLE_BITS = 2  # rounding noise this many bits below the largest term's does no harm
 WEIGHT_BITS = range(6, 17)
 ACTIVATION_BITS = range(4, 25)
@@ -226,7 +227,20 @@ class _Quantiser:
         readers = [other for other in self.graph.steps if step.name in other.sources]
         if isinstance(step, Relu) and readers and all(self._subtracts(reader, step.name) for reader in readers):
             return max(self.sizes[reader.name].largest for reader in readers)
-        return self.sizes[step.name].largest
+        return self._shown(step.name)
+
+    def _shown_by(self, step: Linear) -> float:
+        """Of a map, by what it makes and what a nonlinearity makes of that."""
+        return max(self._shown(name) for name in (step.name, *(r.name for r in self.truncating.get(step.name, []))))
+
+    def _shown(self, name: str) -> float:
+        """How large a tensor is, or, if only sums read it in which it would vanish, what can be seen in these."""
+        readers = [step for step in self.graph.steps if name in step.sources]
+        own = self.sizes[name].largest
+        if not readers or not all(isinstance(reader, Combine) and not reader.factors for reader in readers):
+            return own
+        unit = 2.0**-self.precision.activation_bits
+        return max(own, *(unit * self.sizes[reader.name].largest for reader in readers))
 
     def _subtracts(self, step: Step, source: str) -> bool:
         if not isinstance(step, Combine):
@@ -265,9 +279,11 @@ class _Quantiser:
         return scaled
 
     def _sum_scale(self, step: Linear, weight_scales: list[int | None]) -> int:
-        """The finest among the terms."""
+        """The finest among the terms; of a map without weights, which is its bias, that of an activation."""
         pairs = zip(step.terms, weight_scales, strict=True)
-        return max((self.scales[term.source] + scale for term, scale in pairs if scale is not None), default=0)
+        found = [self.scales[term.source] + scale for term, scale in pairs if scale is not None]
+        largest = self._shown_by(step)
+        return max(found, default=self.precision.activation_bits - frexp(largest)[1] if largest else 0)
 
     def _weight_scales(self, step: Linear, arrays: list[Array]) -> list[int | None]:
         """Per term; None where all weights are zero."""
@@ -285,9 +301,11 @@ class _Quantiser:
             inputs = np.count_nonzero(array) / len(array)
             noise = self.sizes[term.source].rms * sqrt(inputs)
             noises.append(log2(noise) - (finest[-1] or 0) if largest > 0 and noise > 0 else -np.inf)
-        worst = max(noises)
+        # Weights may be tiny beside a bias, or beside what the map is added to: their own bits would widen the ring.
+        shown, most = self._shown_by(step), max(bits, self.precision.activation_bits) + VANISHING_BITS
+        harmless = max(max(noises) - NEGLIGIBLE_BITS, log2(shown) - most if shown else -np.inf)
         return [
-            scale if scale is None or noise == -np.inf else scale - max(0, floor(worst - noise) - NEGLIGIBLE_BITS)
+            scale if scale is None or noise == -np.inf else scale - max(0, floor(harmless - noise))
             for scale, noise in zip(finest, noises, strict=True)
         ]
 

@@ -202,6 +202,12 @@ REFUSED: dict[str, tuple[nn.Module, str, str]] = {
     "smooth": (Body(nn.SiLU()), r"Body: Swish cannot be compiled exactly \(middle, node silu\)", "Use A"),
     "power": (Body(Call(lambda _, x: x**2)), "Pow cannot be compiled", "Use A"),
     "gate": (Body(Call(lambda _, x: x * x)), "Mul multiplies two feature maps", "without other products"),
+    "rounded": (Body(Call(lambda _, x: x.int() / 2)), "Cast to whole numbers cannot be compiled", "Use A"),
+    "softmax of groups": (
+        Call(lambda _, x: x.reshape(-1, 2, 72).softmax(2)),
+        "Call: its softmax is along axis 2 of 1x2x72, not over the classes",
+        "along axis 1",
+    ),
     "batches mixed": (Call(lambda _, x: x.reshape(-1)), "Rearrange makes 144 out of 1x3x8x6", "leave axis 0"),
     "unfit": (nn.Linear(7, 3), "Linear: torch.export fails on it for an image of 3x8x6", "runs on such an image"),
     "learning": (

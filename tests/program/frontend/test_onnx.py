@@ -269,6 +269,12 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
         "nearest",
     ),
     "blocks": (reordered("SpaceToDepth", blocksize=3), "SpaceToDepth has blocks of 3", "divide"),
+    "rounded": (reordered("Cast", to=TensorProto.INT32), "Cast to whole numbers cannot be compiled", "Use A"),
+    "endless": (
+        reordered("Resize", np.zeros(0, np.float32), np.array([1, 1, np.inf, 2], np.float32)),
+        "Resize has scales that are not finite",
+        "by constants",
+    ),
     "bounds": (reordered("Clip", np.float32(2), np.float32(1)), "Clip has bounds 2 and 1", "below"),
     "two feature maps": (two_feature_maps(), "MatMul of two feature maps cannot be compiled", "without attention"),
     "learning norm": (

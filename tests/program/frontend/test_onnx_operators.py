@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
+from sphynx.errors import InputError
 from sphynx.program.compile import compile_walk
 from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.frontend.operators.network import OperatorNetwork
@@ -19,7 +20,8 @@ from sphynx.program.fusion.fuse import truncated_joint
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Truncate
 from sphynx.program.quantise import Precision
-from tests.program.frontend.onnx_models import Maker, write
+from sphynx.program.readers import read_onnx
+from tests.program.frontend.onnx_models import Maker, plain_cnn, write
 from tests.program.frontend.torch_modules import CASES, IMAGE, Body, of_each, with_statistics
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")  # its exporter warns of its own successor
@@ -66,6 +68,16 @@ def test_operators_mean_what_onnx_runtime_says(case: str, tmp_path: Path) -> Non
     fused = read_network(path).trace((0.0,) * 3, (1.0,) * 3)
     got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
     assert np.abs(got - expected).max() < 1e-4 * (1 + np.abs(expected).max())
+
+
+def test_what_onnx_runtime_cannot_run_is_judged_without_it(tmp_path: Path) -> None:
+    """It loads a dilated convolution that auto_pad pads, and fails when it runs."""
+    pytest.importorskip("onnxruntime")
+    make = Maker()
+    padded = make.conv("x", 1, 2, dilations=[2, 2], auto_pad="SAME_UPPER")
+    model = make.model(make.dense(make.node("Flatten", padded), 128, 3))
+    assert read_onnx(write(model, tmp_path / "network.onnx")).judge is None
+    assert read_onnx(write(plain_cnn(), tmp_path / "plain.onnx")).judge is not None
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -169,6 +181,28 @@ def test_as_integers_they_stay_close(case: str, tmp_path: Path) -> None:
     assert error < 0.01
 
 
+class Fading(nn.Module):
+    """A branch whose norm has faded, beside the map that it is added to."""
+
+    def __init__(self, factor: float, shift: float) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4)
+        nn.init.constant_(self.norm.weight, factor)
+        nn.init.constant_(self.norm.bias, shift)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x - 0.4 + torch.relu(self.norm(self.conv(x))))
+
+
+@pytest.mark.parametrize("shift", [0, 1e-12, 0.3])
+@pytest.mark.parametrize("factor", [0, 1e-9, 1e-38])
+def test_weights_that_faded_neither_lose_the_bias_nor_widen_the_ring(
+    factor: float, shift: float, tmp_path: Path
+) -> None:
+    program, error = compiled(Fading(factor, shift), tmp_path)
+    assert error < 0.01 and program.ring_bits < 40
+
+
 def test_a_clip_is_exact_at_its_bounds(tmp_path: Path) -> None:
     """What the program clips to is a whole number of units: rounding and clipping commute."""
     program, _ = compiled(nn.Sequential(nn.Conv2d(4, 4, 3), nn.Hardtanh(-0.5, 0.25)), tmp_path)
@@ -196,6 +230,23 @@ def test_what_follows_the_logits_is_the_clients(kind: str, final: str, tmp_path:
     assert network.final == final
     plain = read_network(write(make.model(logits), tmp_path / "network.onnx"))
     assert network.trace((0.0,), (1.0,)).graph == plain.trace((0.0,), (1.0,)).graph
+
+
+@pytest.mark.parametrize(
+    ("opset", "attributes", "taken"), [(11, {}, True), (11, {"axis": 2}, False), (17, {"axis": 1}, False), (17, {}, False)]
+)
+def test_a_softmax_at_the_end_is_over_all_classes(
+    opset: int, attributes: dict[str, int], taken: bool, tmp_path: Path
+) -> None:
+    """Until opset 12 its axis and all that follow were one; here two rows of three."""
+    make = Maker()
+    rows = make.node("Reshape", make.dense(make.node("Flatten", "x"), 64, 6), make.constant([1, 2, 3]))
+    network = read_network(write(make.model(make.node("Softmax", rows, **attributes), opset), tmp_path / "network.onnx"))
+    if taken:
+        assert network.trace((0.0,), (1.0,)).graph.logits.shape.size == 6
+    else:
+        with pytest.raises(InputError, match="of 1x2x3, not over the classes"):
+            network.trace((0.0,), (1.0,), outline=True)
 
 
 def test_shape_arithmetic_is_folded(tmp_path: Path) -> None:

@@ -139,6 +139,7 @@ CASES: dict[str, nn.Module] = {
     "transposed": nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),
     "transposed groups": nn.ConvTranspose2d(4, 6, (2, 3), stride=(1, 3), groups=2, dilation=(2, 1)),
     "nearest": nn.Upsample(scale_factor=2),
+    "nearest by a fraction": nn.Upsample(scale_factor=4 / 3),
     "bilinear": nn.Upsample(scale_factor=2, mode="bilinear"),
     "bilinear to a size": nn.Upsample(size=(16, 24), mode="bilinear"),
     "bilinear by a fraction": nn.Upsample(size=(11, 7), mode="bilinear"),
@@ -168,6 +169,27 @@ CASES: dict[str, nn.Module] = {
     "padded average": nn.AvgPool2d(3, 2, 1),
     "mean behind a convolution": nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.AdaptiveAvgPool2d(1)),
     "viewed": Call(lambda _, x: x.view(x.size(0), -1, 2)),
+    "viewed before a pool": nn.Sequential(
+        Call(lambda _, x: x.reshape(x.size(0), 4, 6, 8)), nn.LeakyReLU(0.1), nn.MaxPool2d((3, 2))
+    ),
+    "slopes of viewed channels": Call(
+        lambda _, x: functional.prelu(x.reshape(x.size(0), 8, 4, 6), torch.linspace(-0.5, 0.5, 8, dtype=x.dtype))
+    ),
+    "factors of viewed channels": Call(
+        lambda _, x: x.reshape(x.size(0), 8, 4, 6) * torch.linspace(-1, 1, 8, dtype=x.dtype).view(8, 1, 1)
+    ),
+    "strides of viewed rows": nn.Sequential(
+        nn.Conv2d(4, 4, (5, 5)),
+        Call(lambda _, x: x.reshape(x.size(0), 2, 4, 4)),
+        nn.Conv2d(2, 2, (1, 2), stride=(2, 3), padding=(1, 1), dilation=(2, 2)),
+    ),
+    "padding alone": Call(lambda _, x: functional.pad(x, (0, 0, 0, 0, 1, 0))[:, :1] * 0.5 + x[:, :1]),
+    "padding alone, convolved": nn.Sequential(
+        Call(lambda m, x: torch.cat([m.conv(x), x], 1).mean((2, 3), keepdim=True), conv=nn.Conv2d(4, 2, 1)),
+        nn.Conv2d(6, 3, 1, stride=(3, 2), padding=(2, 1)),
+        nn.ReLU(),
+    ),
+    "max of a smaller map": nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.MaxPool2d(3, 2, ceil_mode=True)),
     "dropped": nn.Sequential(nn.Dropout(), nn.Identity()),
 }
 

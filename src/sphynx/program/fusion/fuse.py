@@ -25,7 +25,7 @@ from sphynx.program.fusion.selection import Selection
 from sphynx.program.fusion.terms import Crop, merged_terms
 from sphynx.program.fusion.window_sums import Spans, SummedAxis, span_weights, summed_axis, summed_taps
 from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Gate, Graph, Linear, Pool, Relu, Square, Step, Truncate
-from sphynx.program.steps import made_shape
+from sphynx.program.steps import Term, made_shape
 from sphynx.program.weights import ungrouped
 from sphynx.space.tally import Shape
 
@@ -302,6 +302,9 @@ class Fuser:
         for crop, term, kernel in merged_terms(node):
             terms.append(replace(term, source=self._crop(crop)))
             weights.append(kernel)
+        if not terms:  # a constant: a map reads something nevertheless
+            terms = [Term(INPUT, 1, 1)]
+            weights = [np.zeros((1, 1, 1, 1) if self.is_outline else (node.shape.channels, self.image.channels, 1, 1))]
         self._add(step := Linear(name, tuple(terms), node.shape))
         for number, array in enumerate(weights):
             self._weights[step.weight_name(number)] = array

@@ -24,6 +24,7 @@ from sphynx.program.frontend.export.layers import (
     transposed_convolution,
 )
 from sphynx.program.frontend.export.lower import Lowering, Way
+from sphynx.program.frontend.operators.graph import ROUNDING_CAST
 
 
 def _arithmetic(kind: str, *, reverses: bool = False) -> Way:
@@ -83,6 +84,13 @@ def hard_sigmoid(low: Lowering, node: Node, given: Given) -> str:
 
 def gelu(low: Lowering, node: Node, given: Given) -> str:
     return low.call(node, "Gelu", low.use(node, given["self"]), approximate=str(given["approximate"]).encode())
+
+
+def softmax(kind: str) -> Way:
+    def way(low: Lowering, node: Node, given: Given) -> str:
+        return low.call(node, kind, low.use(node, given["self"]), axis=int(given["dim"]))
+
+    return way
 
 
 def join(low: Lowering, node: Node, given: Given) -> str:
@@ -145,7 +153,7 @@ def same(low: Lowering, node: Node, given: Given) -> str:
     if given.get("train"):
         return low.call(node, "Dropout", source, low.use(node, float(given["p"])), low.use(node, True))
     is_float = node.meta["val"].dtype.is_floating_point
-    return low.call(node, "Identity" if is_float else "Cast to whole numbers", source)
+    return low.call(node, "Identity" if is_float else ROUNDING_CAST, source)
 
 
 def moved(low: Lowering, node: Node, given: Given) -> str | tuple[str, ...]:
@@ -182,8 +190,7 @@ _SAME = ("clone", "contiguous", "alias", "detach", "_to_copy", "to", "dropout", 
 _NAMED = {
     "relu": "Relu", "neg": "Neg", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardswish": "HardSwish", "silu": "Swish",
     "selu": "Selu", "celu": "Celu",
-    "mish": "Mish", "exp": "Exp", "erf": "Erf", "softmax": "Softmax", "_softmax": "Softmax",
-    "log_softmax": "LogSoftmax", "_log_softmax": "LogSoftmax", "layer_norm": "LayerNormalization",
+    "mish": "Mish", "exp": "Exp", "erf": "Erf", "layer_norm": "LayerNormalization",
     "native_layer_norm": "LayerNormalization", "group_norm": "GroupNormalization",
     "instance_norm": "InstanceNormalization", "lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN",
     "scaled_dot_product_attention": "Attention", "einsum": "Einsum", "where": "Where", "topk": "TopK",
@@ -220,6 +227,8 @@ WAYS: dict[str, Way] = {
     "softplus": softplus,
     "hardsigmoid": hard_sigmoid,
     "gelu": gelu,
+    **dict.fromkeys(("softmax", "_softmax"), softmax("Softmax")),
+    **dict.fromkeys(("log_softmax", "_log_softmax"), softmax("LogSoftmax")),
     "cat": join,
     "slice_scatter": put,
     "copy": copied,

@@ -11,7 +11,7 @@ import numpy as np
 
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.convolve import Array
-from sphynx.program.frontend.operators.graph import Call, Operation, OperatorGraph, assemble
+from sphynx.program.frontend.operators.graph import ROUNDING_CAST, Call, Operation, OperatorGraph, assemble
 from sphynx.program.frontend.operators.network import OperatorNetwork
 from sphynx.program.ir import MAX_TENSOR_SIZE
 from sphynx.space.tally import Shape
@@ -19,6 +19,7 @@ from sphynx.space.tally import Shape
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
+_FLOATS = (1, 10, 11, 16)  # of kinds of numbers: FLOAT, FLOAT16, DOUBLE, BFLOAT16
 OLDEST_OPSET = 9  # before it, batch norm, Dropout and Add meant other things
 _EXPORT = "Export the network again, as one graph from an image [n, channels, height, width] to logits [n, classes]."
 
@@ -128,13 +129,15 @@ def _calls(graph: GraphProto) -> Iterator[Call]:
 
     for number, node in enumerate(graph.node):
         named = str(node.name)  # bytes where it is not UTF-8
+        kind = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+        attributes = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
         yield Call(
-            kind=node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}",
+            kind=ROUNDING_CAST if kind == "Cast" and attributes.get("to") not in _FLOATS else kind,
             name=named,
             place=f"node {named}" if named else f"node {number}, which makes {node.output[0]}",
             inputs=tuple(node.input),
             outputs=tuple(node.output),
-            attributes={attribute.name: get_attribute_value(attribute) for attribute in node.attribute},
+            attributes=attributes,
             fold=partial(_folded, node),
         )
 

@@ -107,12 +107,13 @@ def _shifted(walker: Walker, op: Operation, value: Value, shift: Floats) -> Valu
 def _scaled(walker: Walker, op: Operation, value: Value, factor: Floats) -> Value:
     if value.order is not None or not value.is_map:
         value = value.settled(walker.fuser, op.name)
-    by_channel = factor.reshape(value.node.shape.channels, -1)
-    if (by_channel != by_channel[:, :1]).any():
+    found = walker.by_channel(op, value, factor)
+    if found is None:
         raise op.refusal(
             "multiplies by a constant that differs from pixel to pixel", "Multiply by one number for each channel."
         )
-    node = walker.fuser.scale(value.node, by_channel[:, 0], np.zeros(len(by_channel)))
+    value, by_channel = found
+    node = walker.fuser.scale(value.node, by_channel, np.zeros(len(by_channel)))
     return replace(value, node=node, unpadded=None)
 
 

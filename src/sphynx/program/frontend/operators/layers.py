@@ -67,7 +67,7 @@ def _uneven(walker: Walker, node: Node, weights: Floats, rows: Slide, columns: S
             for tap, y in row_taps.items():
                 for other, x in column_taps.items():
                     kernel[:, :, y - places[0], x - places[1]] = weights[:, :, tap, other]
-            part = select(walker.fuser, node, f"{name}.{row_phase}.{column_phase}", None, *own)
+            part = select(walker.fuser, node, f"{name}.rows{row_phase}.columns{column_phase}", None, *own)
             window = Window(extents[0], extents[1], rows.outputs, columns.outputs, top=-places[0], left=-places[1])
             convolved = walker.fuser.convolve(part, kernel, window, groups)
             total = convolved if total is None else total + convolved

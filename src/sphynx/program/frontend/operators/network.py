@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -56,8 +57,21 @@ class OperatorNetwork:
                 where=f"{graph.where}, {graph.output}",
                 remedy="Export a network that gives one number for each class.",
             )
+        _require_classes(graph, found)
         part = graph.operations[-1].part if graph.operations else "part.0"
         return fuser.finish(found.settled(fuser, LOGITS).node, f"{part}.{LOGITS}")
+
+
+def _require_classes(graph: OperatorGraph, logits: Value) -> None:
+    """A softmax that was taken off must have been over all logits, as clients apply it."""
+    axis, rank = graph.final_axis, len(logits.dims) + 1
+    if axis is None or (0 < axis % rank and logits.dims[axis % rank - 1] == prod(logits.dims)):
+        return
+    raise InputError(
+        f"its {graph.final} is along axis {axis} of {'x'.join(map(str, (1, *logits.dims)))}, not over the classes",
+        where=graph.where,
+        remedy="Export the network without it, or with logits [n, classes] and a softmax along axis 1.",
+    )
 
 
 def _walk(walker: Walker, operation: Operation, joints: set[str]) -> None:

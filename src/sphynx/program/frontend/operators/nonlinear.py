@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
 from sphynx.program.frontend.operators.graph import NONLINEAR, Operation
+from sphynx.program.frontend.operators.single_precision import meant
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Way, Ways
 from sphynx.program.frontend.operators.windows import kernel_shape, runs, slides
@@ -28,6 +28,7 @@ def _pooled_first(walker: Walker, op: Operation, way: Way, value: Value) -> Valu
     follower = walker.only_reader(op)
     if follower is None or follower.kind != "MaxPool" or not value.is_map or len(follower.outputs) > 1:
         return None
+    value = value.settled(walker.fuser, op.name)  # windows need its rows and columns, elements alone do not
     found = _pool_runs(follower, value.node)
     if not pools_first(*found, (value.node.shape.height, value.node.shape.width)):
         return None
@@ -87,7 +88,10 @@ def _bound(walker: Walker, op: Operation, number: int, attribute: str) -> float 
 def clipped_line(walker: Walker, op: Operation) -> Value:
     """HardSigmoid."""
     value = _of_elements(walker, op)
-    slope, offset = _meant(op.attributes.get("alpha", 0.2)), _meant(op.attributes.get("beta", 0.5))
+    given = op.attributes.get("alpha", 0.2), op.attributes.get("beta", 0.5)
+    if not np.isfinite(given).all():
+        raise op.refusal("is not given by finite numbers", "Check its alpha and beta.")
+    slope, offset = (float(meant(number)) for number in given)
     if slope <= 0:
         raise op.refusal(f"has a slope of {slope:g}", "It must be positive.")
     first = _pooled_first(walker, op, clipped_line, value)
@@ -95,12 +99,6 @@ def clipped_line(walker: Walker, op: Operation) -> Value:
         return first
     made = hard_sigmoid(walker.fuser, value.node, slope, offset, f"{op.name}.activation")
     return replace(value, node=made, unpadded=None)
-
-
-def _meant(attribute: float) -> float:
-    """A file keeps attributes in single precision: the small fraction that was rounded to this one, such as 1/6."""
-    fraction = Fraction(attribute).limit_denominator(100)
-    return float(fraction) if np.float32(float(fraction)) == np.float32(attribute) else float(attribute)
 
 
 def swished(walker: Walker, op: Operation) -> Value:
@@ -113,10 +111,10 @@ def swished(walker: Walker, op: Operation) -> Value:
 def leaky(walker: Walker, op: Operation) -> Value:
     value = _of_elements(walker, op)
     if op.kind == "PRelu":
-        spread = walker.spread(op, 1, value).reshape(value.node.shape.channels, -1)
-        if (spread != spread[:, :1]).any():
+        found = walker.by_channel(op, value, walker.spread(op, 1, value))
+        if found is None:
             raise op.refusal("has a slope for each pixel", "Use one slope for each channel.")
-        slope = spread[:, 0]
+        value, slope = found
     else:
         slope = np.full(value.node.shape.channels, float(op.attributes.get("alpha", 0.01)))
     first = _pooled_first(walker, op, leaky, value) if (slope >= 0).all() else None

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from sphynx.errors import InputError, join_faults
-from sphynx.program.frontend.operators.graph import SMOOTH, Operation
+from sphynx.program.frontend.operators.graph import ROUNDING_CAST, SMOOTH, Operation
 
 _CONTROL = "the path through the network must not depend on the input: export a traced network"
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"
@@ -17,6 +17,7 @@ _INSIDE = "inside a network it cannot be compiled; at its very end it is taken o
 _SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
 _NORM = "use batch norm, whose statistics are fixed"
 _CHOICE = "choices by value cannot be compiled: write them as ReLU, clamp or a leaky ReLU"
+_ROUNDED = "roundings cannot be compiled: train the network without them"
 TWO_MAPS = "MatMul of two feature maps"
 _OUR_WORDS = {"AdaptiveAveragePool", "Rearrange"}  # which ONNX lacks, for what torch's reader finds
 _INSTEAD = {
@@ -27,6 +28,7 @@ _INSTEAD = {
     **dict.fromkeys(SMOOTH, _SMOOTH),
     **dict.fromkeys(("Selu", "Celu", "Erf", "Exp", "Softsign"), _CURVED),
     **dict.fromkeys(("Where", "Greater", "Less", "Max", "Min"), _CHOICE),
+    **dict.fromkeys((ROUNDING_CAST, "Floor", "Ceil", "Round"), _ROUNDED),
     **dict.fromkeys(("Conv over one axis", "Conv over three axes"), "only convolutions of two axes can be compiled"),
     **dict.fromkeys(("NonZero", "TopK", "Expand", "Tile", "ScatterND"), _SIZES),
     **dict.fromkeys(

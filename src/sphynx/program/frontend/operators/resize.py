@@ -3,12 +3,14 @@ with factors where the weights are not small fractions."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.single_precision import meant
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.fusion.affine import Floats, Node
@@ -37,35 +39,39 @@ def resize(walker: Walker, op: Operation) -> Value:
     return Value.of_map(_bilinear(walker, op, node, read))
 
 
-def _sizes(walker: Walker, op: Operation, shape: Shape) -> tuple[list[int], list[float]]:
+def _sizes(walker: Walker, op: Operation, shape: Shape) -> tuple[list[int], list[Fraction]]:
     """Of rows and columns: how many there will be, and the scale that coordinates are computed with."""
     upsample = op.kind == "Upsample"
     scale_input, size_input = (1, 9) if upsample or op.opset < 11 else (2, 3)
     if size_input < len(op.inputs) and op.inputs[size_input]:
         target = walker.integers(op, size_input)
-        scales = [n / length for n, length in zip(target, (1, *shape), strict=False)]
+        scales = [Fraction(n, length) for n, length in zip(target, (1, *shape), strict=False)]
     else:
-        scales = [float(n) for n in walker.numbers(op, scale_input).reshape(-1)]
+        given = walker.numbers(op, scale_input).reshape(-1)
+        if not np.isfinite(given).all():
+            raise op.refusal("has scales that are not finite", "Resize rows and columns, by constants.")
+        scales = [meant(n) for n in given.tolist()]
         target = [floor(n * length) for n, length in zip(scales, (1, *shape), strict=False)]
     if len(target) != 4 or target[:2] != [1, shape.channels] or min(target) < 1:
         raise op.refusal(f"makes {target} out of a map of {shape}", "Resize rows and columns, by constants.")
     return target[2:], scales[2:]
 
 
-def _read(op: Operation, length: int, size: int, scale: float) -> Floats:
-    """The coordinate that each output reads."""
-    outputs = np.arange(size, dtype=np.float64)
+def _read(op: Operation, length: int, size: int, scale: Fraction) -> Floats:
+    """The coordinate that each output reads; exact where that is a pixel, which one rounding would miss."""
+    outputs = range(size)
     default = b"half_pixel" if op.kind == "Resize" and op.opset >= 11 else b"asymmetric"
     mode = bytes(op.attributes.get("coordinate_transformation_mode", default)).decode(errors="replace")
     if mode not in _MODES:
         raise op.refusal(f"computes coordinates by {mode}", f"Use {', '.join(_MODES)}.")
     if mode == "asymmetric":
-        return outputs / scale
+        return np.array([float(at / scale) for at in outputs])
     if mode == "align_corners":
-        return outputs * ((length - 1) / (size - 1)) if size > 1 else np.zeros(size)
+        return np.array([float(Fraction(at * (length - 1), max(1, size - 1))) for at in outputs])
     if mode == "pytorch_half_pixel" and size == 1:
         return np.zeros(1)
-    return (outputs + 0.5) / scale - 0.5
+    half = Fraction(1, 2)
+    return np.array([float((at + half) / scale - half) for at in outputs])
 
 
 def _nearest(op: Operation, read: Floats, length: int) -> Index:

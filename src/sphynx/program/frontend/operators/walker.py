@@ -105,6 +105,16 @@ class Walker:
                 "Use maps of one shape, or a constant.",
             ) from None
 
+    def by_channel(self, op: Operation, value: Value, spread: Floats) -> tuple[Value, Floats] | None:
+        """Numbers for a value's elements, which lie as the node's, as one for each channel of the node; None where they
+        differ inside one. The graph may see other channels than the node has: then the value is settled."""
+        for settle in (False, True):
+            found = value.settled(self.fuser, op.name) if settle else value
+            numbers = spread.reshape(found.node.shape.channels, -1)
+            if (numbers == numbers[:, :1]).all():
+                return found, numbers[:, 0]
+        return None
+
     def fits(self, op: Operation, shape: Shape) -> None:
         if min(shape) < 1 or shape.size > MAX_TENSOR_SIZE:
             raise op.refusal(f"makes a map of {shape}", "Check its kernel and padding against the image's size.")

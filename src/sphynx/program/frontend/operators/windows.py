@@ -39,10 +39,11 @@ def slides(
         whole = sum(own_pads[axis]) + length
         before, after = _padding(op, whole, reach, strides[axis], (pads[axis], pads[axis + 2]))
         spare = whole + before + after - reach
-        if spare < 0:
+        rounds_up = bool(op.attributes.get("ceil_mode"))  # of a map that is smaller than the kernel as well
+        if spare < 0 and not (rounds_up and spare > -strides[axis]):
             raise op.refusal(f"has a kernel that reaches over {reach} of {whole} positions", "Use a larger image.")
         outputs = spare // strides[axis] + 1
-        if op.attributes.get("ceil_mode") and spare % strides[axis] and outputs * strides[axis] < whole + before:
+        if rounds_up and spare % strides[axis] and outputs * strides[axis] < whole + before:
             outputs += 1  # a last window that begins inside, or in the padding before, may end outside
         before, after = before + own_pads[axis][0], after + own_pads[axis][1]
         found.append(Slide(kernel[axis], strides[axis], dilations[axis], before, after, outputs))
