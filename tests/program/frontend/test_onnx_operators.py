@@ -233,7 +233,8 @@ def test_what_follows_the_logits_is_the_clients(kind: str, final: str, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("opset", "attributes", "taken"), [(11, {}, True), (11, {"axis": 2}, False), (17, {"axis": 1}, False), (17, {}, False)]
+    ("opset", "attributes", "taken"),
+    [(11, {}, True), (11, {"axis": 2}, False), (17, {"axis": 1}, False), (17, {}, False)],
 )
 def test_a_softmax_at_the_end_is_over_all_classes(
     opset: int, attributes: dict[str, int], taken: bool, tmp_path: Path
@@ -241,7 +242,8 @@ def test_a_softmax_at_the_end_is_over_all_classes(
     """Until opset 12 its axis and all that follow were one; here two rows of three."""
     make = Maker()
     rows = make.node("Reshape", make.dense(make.node("Flatten", "x"), 64, 6), make.constant([1, 2, 3]))
-    network = read_network(write(make.model(make.node("Softmax", rows, **attributes), opset), tmp_path / "network.onnx"))
+    model = make.model(make.node("Softmax", rows, **attributes), opset)
+    network = read_network(write(model, tmp_path / "network.onnx"))
     if taken:
         assert network.trace((0.0,), (1.0,)).graph.logits.shape.size == 6
     else:

@@ -179,9 +179,10 @@ CASES: dict[str, nn.Module] = {
         lambda _, x: x.reshape(x.size(0), 8, 4, 6) * torch.linspace(-1, 1, 8, dtype=x.dtype).view(8, 1, 1)
     ),
     "strides of viewed rows": nn.Sequential(
-        nn.Conv2d(4, 4, (5, 5)),
-        Call(lambda _, x: x.reshape(x.size(0), 2, 4, 4)),
-        nn.Conv2d(2, 2, (1, 2), stride=(2, 3), padding=(1, 1), dilation=(2, 2)),
+        Call(lambda _, x: x.transpose(2, 3)),
+        nn.Conv2d(4, 4, 1, stride=(1, 2)),
+        Call(lambda _, x: x.reshape(x.size(0), 4, 4, 6)),
+        nn.Conv2d(4, 2, (1, 2), stride=(2, 3), padding=(1, 1)),
     ),
     "padding alone": Call(lambda _, x: functional.pad(x, (0, 0, 0, 0, 1, 0))[:, :1] * 0.5 + x[:, :1]),
     "padding alone, convolved": nn.Sequential(

@@ -65,7 +65,7 @@ class OperatorNetwork:
 def _require_classes(graph: OperatorGraph, logits: Value) -> None:
     """A softmax that was taken off must have been over all logits, as clients apply it."""
     axis, rank = graph.final_axis, len(logits.dims) + 1
-    if axis is None or (0 < axis % rank and logits.dims[axis % rank - 1] == prod(logits.dims)):
+    if axis is None or (axis % rank > 0 and logits.dims[axis % rank - 1] == prod(logits.dims)):
         return
     raise InputError(
         f"its {graph.final} is along axis {axis} of {'x'.join(map(str, (1, *logits.dims)))}, not over the classes",

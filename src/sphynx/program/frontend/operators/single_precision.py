@@ -10,6 +10,6 @@ _LARGEST_DENOMINATOR = 1000
 
 
 def meant(number: float) -> Fraction:
-    """The small fraction that was rounded to this number, such as 1/6 or 4/3; else the number itself, which is finite."""
+    """The small fraction that was rounded to this finite number, such as 1/6 or 4/3; else the number itself."""
     small = Fraction(number).limit_denominator(_LARGEST_DENOMINATOR)
     return small if np.float32(float(small)) == np.float32(number) else Fraction(number)

@@ -79,7 +79,7 @@ def _pieces(order: Order, shape: Shape) -> Iterator[tuple[Index, Index, Index]]:
     present = order != NOTHING
     coordinates = [np.where(present, axis, NOTHING) for axis in np.unravel_index(np.where(present, order, 0), shape)]
     if not present.any():  # padding alone
-        yield tuple((NOTHING,) * length for length in order.shape)  # type: ignore[misc]  # three
+        yield tuple((NOTHING,) * length for length in order.shape)
         return
     classes = [_classes(coordinates, axis) for axis in range(3)]
     for channels in classes[0]:
