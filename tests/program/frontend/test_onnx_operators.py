@@ -203,6 +203,15 @@ def test_weights_that_faded_neither_lose_the_bias_nor_widen_the_ring(
     assert error < 0.01 and program.ring_bits < 40
 
 
+def test_a_map_without_weights_is_its_bias(tmp_path: Path) -> None:
+    class Constant(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x * 0.3 - 0.2 + torch.relu(0 * x + torch.tensor([0.4, 0.3, -0.2, 0.1]).view(4, 1, 1)))
+
+    _, error = compiled(nn.Sequential(nn.Conv2d(4, 4, 1), Constant()), tmp_path)
+    assert error < 0.01
+
+
 def test_a_clip_is_exact_at_its_bounds(tmp_path: Path) -> None:
     """What the program clips to is a whole number of units: rounding and clipping commute."""
     program, _ = compiled(nn.Sequential(nn.Conv2d(4, 4, 3), nn.Hardtanh(-0.5, 0.25)), tmp_path)
