@@ -33,7 +33,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 if TYPE_CHECKING:
     from sphynx.api.asking import Client
-    from sphynx.api.compiling import Compiled, compile
+    from sphynx.api.compiled import Compiled
+    from sphynx.api.compiling import compile
     from sphynx.api.data import open_data
     from sphynx.api.designing import design_network
     from sphynx.api.exporting import export
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from sphynx.api.training import train_network
     from sphynx.design.results import DesignResult
     from sphynx.network.trained import TrainedNetwork
-    from sphynx.program.quantise import Precision
+    from sphynx.program.precision import Precision
     from sphynx.run.progress import Update
     from sphynx.search.placement.place import PlacementResult
     from sphynx.search.seeds import SearchSummary
@@ -104,14 +105,14 @@ __all__ = [
 # Where each name is defined. A test holds this equal to the imports above, which type checkers and editors read.
 _DEFINED_IN = {
     "Client": "sphynx.api.asking",
-    "Compiled": "sphynx.api.compiling",
+    "Compiled": "sphynx.api.compiled",
     "Design": "sphynx.space.design",
     "DesignResult": "sphynx.design.results",
     "Genotype": "sphynx.space.genotype",
     "LatencyPlan": "sphynx.api.planning",
     "Limits": "sphynx.service.admission",
     "PlacementResult": "sphynx.search.placement.place",
-    "Precision": "sphynx.program.quantise",
+    "Precision": "sphynx.program.precision",
     "Prediction": "sphynx.service.prediction",
     "Recipe": "sphynx.train.recipe",
     "SearchSummary": "sphynx.search.seeds",

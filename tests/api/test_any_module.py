@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import sphynx
-from sphynx.program.quantise import Precision
+from sphynx.program.precision import Precision
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sphynx.api import rates
-from sphynx.api.compiling import Compiled
+from sphynx.api.compiled import Compiled
 from sphynx.api.compiling import compile as compile_network
 from sphynx.api.summarising import summarise
 from sphynx.cli.main import main

@@ -11,7 +11,7 @@ from sphynx.cli.compile_table import LONGEST_BLOCK, WIDTH, Row, cost_line, fold,
 from sphynx.program.compile import compile_walk
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.frontend.onnx.file import read_network
-from sphynx.program.quantise import Precision
+from sphynx.program.precision import Precision
 from tests.program.frontend.onnx_models import residual, write
 
 

@@ -9,7 +9,8 @@ from sphynx.network.model import load_model, load_normalisation, save_model, sav
 from sphynx.program.compile import compile_network
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.folder import save_compiled
-from sphynx.program.quantise import Precision, Quantised
+from sphynx.program.precision import Precision
+from sphynx.program.quantise import Quantised
 from sphynx.space.cell import cell
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design

@@ -11,7 +11,7 @@ from sphynx.program.cost.link import LINKS, Link
 from sphynx.program.derive import derive_weights
 from sphynx.program.files import load_program
 from sphynx.program.ir import Truncate
-from sphynx.program.quantise import Precision
+from sphynx.program.precision import Precision
 from sphynx.program.weights import CORRECTIONS, WEIGHTS
 from sphynx.space.choices import ConvStack
 from sphynx.space.published_cells import SPHYNX

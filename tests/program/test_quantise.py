@@ -34,7 +34,8 @@ from sphynx.program.fusion.fuse import truncated_joint
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Relu, Step
 from sphynx.program.measure import measure
-from sphynx.program.quantise import HEADROOM_BITS, Precision, Quantised, quantise
+from sphynx.program.precision import Precision
+from sphynx.program.quantise import HEADROOM_BITS, Quantised, quantise
 from sphynx.space.cell import cell
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype

@@ -24,7 +24,8 @@ from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
 from sphynx.program.measure import measure
-from sphynx.program.quantise import Precision, quantise
+from sphynx.program.precision import Precision
+from sphynx.program.quantise import quantise
 from sphynx.protocol import transport
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import Channel, local_pair

@@ -12,7 +12,8 @@ from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.fuse import truncated_joint
 from sphynx.program.ir import Truncate
 from sphynx.program.measure import measure
-from sphynx.program.quantise import Precision, quantise
+from sphynx.program.precision import Precision
+from sphynx.program.quantise import quantise
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 

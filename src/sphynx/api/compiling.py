@@ -1,204 +1,32 @@
-"""A trained network as exact integers, ready to run privately: `compile` makes it, `Compiled` is it.
+"""`compile` makes a trained network, ours or anybody's, into exact integers (`compiled`). Needs torch.
 
     compiled = sphynx.compile("runs/digits")
-    print(compiled.relus, compiled.check().accuracy)
     compiled.save("compiled/digits")
-
-A compiled folder is read, estimated, asked and served without torch.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sphynx.data.source import FILE, DataSource, Split, recorded_source, save_source
+from sphynx.api.compiled import Compiled
+from sphynx.data.source import DataSource
 from sphynx.errors import InputError
-from sphynx.program.backends import BACKENDS, Backend, check_backend
-from sphynx.program.by_name import compiled_folder
 from sphynx.program.cost.deployment import Deployment
-from sphynx.program.cost.estimate import Estimate
-from sphynx.program.cost.estimate import estimate as estimate_program
-from sphynx.program.cost.link import Link, parse_link
-from sphynx.program.files import load_program
-from sphynx.program.folder import save_compiled
-from sphynx.program.interpret import interpret
-from sphynx.program.ir import Program
-from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original
-from sphynx.program.weights import load_weights
-from sphynx.service.prediction import Prediction, real_logits
+from sphynx.program.judgement import judge
 from sphynx.space.artifact import is_foreign
-from sphynx.space.shipped import CARD, program_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from sphynx.data.images import Data, ImageSet
+    from sphynx.data.images import Data
     from sphynx.data.streamed import StreamedData
     from sphynx.network.trained import TrainedNetwork
-    from sphynx.program.check import Check
-    from sphynx.program.fusion.approximate import Approximation
-    from sphynx.program.quantise import Precision
+    from sphynx.program.precision import Precision
     from sphynx.program.readers import Readable
-
-
-@dataclass(frozen=True, eq=False)
-class Compiled:
-    """A program, which is public, and its weights, which are the server's secret.
-
-    >>> compiled = sphynx.Compiled.load("compiled/digits")
-    >>> compiled.relus, compiled.image
-    (512, Shape(channels=1, height=8, width=8))
-    >>> compiled.infer(sphynx.open_data("digits").test.images[:2].numpy()).shape
-    (2, 10)
-    """
-
-    program: Program
-    weights: Mapping[str, NDArray[Any]] = field(repr=False)  # secrets: no log or traceback may print them
-    name: str  # the program's, or as it was asked for
-    source: DataSource | None = None  # the data that it was made with
-    logit_error: float | None = None  # on the calibration images, relative to the logits' spread; known when compiled
-    corrections: Mapping[str, NDArray[Any]] | None = field(default=None, repr=False)  # for `save(derivable=True)`
-    folder: Path | None = None  # where it was loaded from
-    original: Original | None = field(default=None, repr=False)  # the float network's answers, where they were kept
-    judged: Judgement | None = None  # beside them, on the calibration images; known when compiled
-    approximations: tuple[Approximation, ...] = ()  # of smooth functions, layer by layer; known when compiled
-    approximation_error: float = 0.0  # of the logits, by those alone, relative to their spread
-
-    @classmethod
-    def load(cls, folder_or_name: str | Path, tell: Callable[[str], None] = lambda _line: None) -> Compiled:
-        """A folder that `save` made, or a model's name, whose integer weights are derived once; `tell` is told about
-        that."""
-        folder = compiled_folder(folder_or_name, tell)
-        program = load_program(folder)
-        of_model = program_path(folder_or_name).parent / CARD
-        source = recorded_source(folder / FILE) or recorded_source(of_model)
-        name = program.name or Path(folder_or_name).resolve().name
-        original = load_original(folder)
-        return cls(program, load_weights(folder, program), name, source, folder=folder, original=original)
-
-    def save(self, folder: str | Path, *, derivable: bool = False) -> Path:
-        """program.json, weights.safetensors, original.safetensors (what the float network answers to the calibration
-        images), and data.json, which says where the data were.
-
-        `derivable`, for a model that comes with Sphynx: corrections.safetensors in place of the weights, which follow
-        from it and the model.
-        """
-        folder = Path(folder)
-        save_compiled(folder, self, derivable=derivable)
-        if not derivable:  # a model's card says which data it knows
-            save_source(folder, self.source)
-            save_original(folder, self.original)
-        return folder
-
-    @property
-    def relus(self) -> int:
-        return self.program.relu_count
-
-    @property
-    def comparisons(self) -> int:
-        """Of max pools; each costs what a ReLU costs."""
-        return self.program.comparison_count
-
-    @property
-    def image(self) -> tuple[int, int, int]:
-        """Channels, height, width of the uint8 images that it reads."""
-        return self.program.image
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return self.program.class_names
-
-    def infer(self, images: NDArray[np.uint8] | Tensor) -> NDArray[np.float64]:
-        """Logits in the clear, [n, classes], of uint8 images [n, channels, height, width]: what clients get."""
-        return real_logits(self.program, interpret(self.program, self.weights, np.asarray(images)))
-
-    def infer_privately(self, images: NDArray[np.uint8] | Tensor, *, backend: Backend = "gmw") -> list[Prediction]:
-        """Both parties here, each in a thread of its own, without TLS: what an inference costs, and that it is exact.
-
-        `images` are uint8 [n, channels, height, width]; each is asked about by itself.
-        """
-        from sphynx.api.both_parties import ask_privately
-
-        check_backend(backend, BACKENDS, where="backend")
-        return ask_privately(self.program, self.weights, np.asarray(images), backend)
-
-    def check(
-        self,
-        data: Data | StreamedData | ImageSet | str | Path | None = None,
-        *,
-        split: Split = "test",
-        images: int = 0,
-        network: TrainedNetwork | str | Path | None = None,
-    ) -> Check:
-        """Integer accuracy on images (0: all), how much of each range they use; needs torch.
-
-        With the `network` that it was compiled from: float accuracy, and how often the two agree.
-        """
-        from sphynx.api.networks import load
-        from sphynx.data.images import ImageSet
-        from sphynx.program.check import check
-
-        trained = load(network) if isinstance(network, str | Path) else network
-        chosen = data if isinstance(data, ImageSet) else self.images(data, split=split, images=images)
-        if trained is None:
-            return check(self.program, self.weights, chosen)
-        return check(self.program, self.weights, chosen, trained.module, (trained.mean, trained.std))
-
-    def judge(self, data: Data | StreamedData | str | Path | None = None) -> Judgement | None:
-        """Compares it with the float network's answers to the calibration images, which are read from the data again;
-        None if no answers were kept, or if the images have changed. Needs torch."""
-        from sphynx.data.known import open_known
-        from sphynx.program.compile import calibration_set
-
-        if self.original is None:
-            return None
-        if data is None or isinstance(data, str | Path):
-            data = open_known(str(data or ""), None, None, self.source, where=self.name)
-        images = calibration_set(data.train, len(self.original.labels)).images.cpu().numpy()
-        if not self.original.is_of(images):
-            return None
-        return judge(self.original, self.infer(images).reshape(len(images), -1), self.program.final)
-
-    def images(
-        self, data: Data | StreamedData | str | Path | None = None, *, split: Split = "test", images: int = 0
-    ) -> ImageSet:
-        """The images that `check` uses: those of the data that it was made with, unless others are given. Their classes
-        are in the program's order."""
-        from sphynx.data.class_order import ordered_as
-        from sphynx.data.known import open_known
-        from sphynx.data.streamed import StreamedSet
-
-        if data is None or isinstance(data, str | Path):
-            data = open_known(str(data or ""), None, None, self.source, where=self.name)
-        every = data.test if split == "test" else data.train
-        if isinstance(every, StreamedSet) and not images:
-            raise InputError(
-                "streamed images can only be checked on a sample",
-                where="--images",
-                remedy="Give its size: --images 1000 (in Python images=1000).",
-            )
-        return ordered_as(every.sample(images), self.class_names, where=data.name)
-
-    def estimate(self, link: str | Link = "lan", *, backend: Backend | None = None) -> Estimate:
-        """Time and traffic of one private inference, layer by layer, on this machine, which is measured once.
-
-        `link` is loopback, lan, wan, or one such as "20ms,300Mbit". Without a `backend`: for the one that is faster
-        online.
-        """
-        from sphynx.api.rates import machine_rates
-
-        if backend is not None:
-            check_backend(backend, BACKENDS, where="backend")
-        parsed = parse_link(link) if isinstance(link, str) else link
-        return estimate_program(self.program, machine_rates(), parsed, backend)
 
 
 def compile(

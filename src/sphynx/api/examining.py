@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from sphynx.api.compiling import Compiled
+from sphynx.api.compiled import Compiled
 from sphynx.data.images import ImageSet
 from sphynx.program.backends import Backend
 from sphynx.program.interpret import interpret

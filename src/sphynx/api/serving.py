@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self, TextIO
 
-from sphynx.api.compiling import Compiled
+from sphynx.api.compiled import Compiled
 from sphynx.errors import InputError
 from sphynx.program.cost.link import parse_link
 from sphynx.service.admission import Limits

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from sphynx.api.compiling import Compiled
+from sphynx.api.compiled import Compiled
 from sphynx.api.networks import evaluate, load
 from sphynx.data.class_order import ordered_as
 from sphynx.data.images import Data

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sphynx.api.asking import Client
-from sphynx.api.compiling import Compiled
+from sphynx.api.compiled import Compiled
 from sphynx.protocol.channel import Observer
 from sphynx.service.local import HOST, TIMEOUT_SECONDS, running_server
 

@@ -24,7 +24,7 @@ from sphynx.program.compile import compile_network
 from sphynx.program.files import load_program
 from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
-from sphynx.program.quantise import Precision
+from sphynx.program.precision import Precision
 from sphynx.program.weights import load_weights
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design

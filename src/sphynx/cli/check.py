@@ -15,7 +15,7 @@ from sphynx.cli.output_files import figure_file
 from sphynx.errors import SphynxError
 
 if TYPE_CHECKING:
-    from sphynx.api.compiling import Compiled
+    from sphynx.api.compiled import Compiled
     from sphynx.data.images import ImageSet
     from sphynx.program.backends import Backend
     from sphynx.service.exam import Exam
@@ -64,7 +64,7 @@ def check(
 
       sphynx check sphynx-cifar100-25k --data cifar100 --run sphynx-cifar100-25k --images 1000 --figure ranges.svg
     """
-    from sphynx.api.compiling import Compiled
+    from sphynx.api.compiled import Compiled
     from sphynx.api.networks import load
     from sphynx.run.environment import describe_environment
 

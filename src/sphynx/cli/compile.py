@@ -16,8 +16,8 @@ from sphynx.errors import InputError
 from sphynx.program.backends import BackendChoice
 
 if TYPE_CHECKING:
-    from sphynx.api.compiling import Compiled
-    from sphynx.program.quantise import Precision
+    from sphynx.api.compiled import Compiled
+    from sphynx.program.precision import Precision
 
 
 def compile_run(
@@ -184,7 +184,7 @@ def _print_approximations(compiled: Compiled) -> None:
 
 def _precision(weight_bits: int | None, activation_bits: int | None, link_bits: int | None) -> Precision | None:
     """None: as many bits as accuracy needs."""
-    from sphynx.program.quantise import Precision
+    from sphynx.program.precision import Precision
 
     if weight_bits is not None:
         return Precision(weight_bits, 10 if activation_bits is None else activation_bits, link_bits or 0)

@@ -24,7 +24,8 @@ from sphynx.program.fusion.fit import DEFAULT_KNEES, require_knees
 from sphynx.program.fusion.fuse import Fused
 from sphynx.program.ir import Final
 from sphynx.program.measure import Measured, measure
-from sphynx.program.quantise import WEIGHT_BITS, Precision, Quantised, quantise, relative_error
+from sphynx.program.precision import WEIGHT_BITS, Precision
+from sphynx.program.quantise import Quantised, quantise, relative_error
 
 CALIBRATION_IMAGES = 200
 SKETCH_IMAGES = 50  # enough to tell which precision will do

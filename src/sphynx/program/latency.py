@@ -22,7 +22,7 @@ from sphynx.program.cost.widths import guess_bits, guess_program
 from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.choose import choose_cuts
 from sphynx.program.fusion.fuse import Fused
-from sphynx.program.quantise import Precision
+from sphynx.program.precision import Precision
 from sphynx.space.design import Design
 from sphynx.space.planner import PlanList, least_relus, plan
 from sphynx.space.stream import StreamDesign

@@ -32,7 +32,8 @@ from sphynx.program.fusion.fit import DEFAULT_KNEES, require_knees
 from sphynx.program.ir import Final
 from sphynx.program.judgement import Original, finished, hash_of
 from sphynx.program.originals import BATCH, Judge, onnx_judge, torch_judge
-from sphynx.program.quantise import Precision, Quantised
+from sphynx.program.precision import Precision
+from sphynx.program.quantise import Quantised
 from sphynx.space.files import AnyDesign
 from sphynx.space.tally import Shape
 

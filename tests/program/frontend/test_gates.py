@@ -19,7 +19,8 @@ from sphynx.program.frontend.export.module import read_module
 from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Curve, Gate, Relu, Truncate
-from sphynx.program.quantise import Precision, Quantised
+from sphynx.program.precision import Precision
+from sphynx.program.quantise import Quantised
 from sphynx.space.tally import Shape
 from tests.program.frontend.test_onnx_operators import exported
 from tests.program.frontend.torch_modules import IMAGE, Body, Call

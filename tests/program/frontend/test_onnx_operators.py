@@ -19,7 +19,7 @@ from sphynx.program.frontend.operators.network import OperatorNetwork
 from sphynx.program.fusion.fuse import truncated_joint
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Truncate
-from sphynx.program.quantise import Precision
+from sphynx.program.precision import Precision
 from sphynx.program.readers import read_onnx
 from tests.program.frontend.onnx_models import Maker, plain_cnn, write
 from tests.program.frontend.torch_modules import CASES, IMAGE, Body, of_each, with_statistics

@@ -17,7 +17,8 @@ from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.fusion.fit import fit
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Curve, Relu, Truncate
-from sphynx.program.quantise import Precision, Quantised
+from sphynx.program.precision import Precision
+from sphynx.program.quantise import Quantised
 from sphynx.space.tally import Shape
 from tests.program.frontend.onnx_models import Maker, write
 from tests.program.frontend.test_onnx_operators import exported

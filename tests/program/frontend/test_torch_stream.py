@@ -15,7 +15,7 @@ from sphynx.program.frontend.torch_network import trace
 from sphynx.program.fusion.choose import choose_cuts
 from sphynx.program.fusion.fuse import Fused, truncated_joint
 from sphynx.program.ir import INPUT, Graph, Linear, Pool, Relu, Step
-from sphynx.program.quantise import Precision
+from sphynx.program.precision import Precision
 from sphynx.space.choices import Borders
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape

@@ -16,7 +16,7 @@ from sphynx.program.fusion.affine import Window
 from sphynx.program.fusion.choose import choose_cuts
 from sphynx.program.fusion.fuse import Fused, Fuser, truncated_joint
 from sphynx.program.ir import Graph
-from sphynx.program.quantise import Precision
+from sphynx.program.precision import Precision
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX

@@ -14,7 +14,7 @@ from sphynx.program.fusion.affine import Node, Window
 from sphynx.program.fusion.choose import Cuts, _cuts, _Search
 from sphynx.program.fusion.fuse import Fused, Fuser
 from sphynx.program.fusion.islands import find_islands
-from sphynx.program.quantise import Precision
+from sphynx.program.precision import Precision
 from sphynx.space.tally import Shape
 from tests.program.fusion.test_choose import inverted_residuals, outlined
 from tests.program.networks import MEAN, STD

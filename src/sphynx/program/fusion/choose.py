@@ -23,7 +23,7 @@ from sphynx.program.cost.widths import guess_bits, guess_program, guess_ring
 from sphynx.program.fusion.fuse import Fused, truncated_joint
 from sphynx.program.fusion.islands import Islands, find_islands
 from sphynx.program.ir import MAX_RING_BITS, Graph, Program
-from sphynx.program.quantise import Precision
+from sphynx.program.precision import Precision
 
 Cuts = frozenset[str]
 States = tuple[int, ...]  # of joints: 0 fused, 1 cut, 2 cut and truncated

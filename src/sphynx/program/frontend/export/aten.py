@@ -24,7 +24,7 @@ from sphynx.program.frontend.export.layers import (
     transposed_convolution,
 )
 from sphynx.program.frontend.export.lower import Lowering, Way
-from sphynx.program.frontend.operators.graph import ROUNDING_CAST
+from sphynx.program.frontend.operators.operation import ROUNDING_CAST
 
 
 def _arithmetic(kind: str, *, reverses: bool = False) -> Way:

@@ -19,7 +19,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from sphynx.program.convolve import Array
-from sphynx.program.frontend.operators.graph import Call
+from sphynx.program.frontend.operators.operation import Call
 
 # A map's name, or the names of several; what it reads is bound to the names that ATen gives its arguments.
 Way = Callable[["Lowering", Node, Mapping[str, Any]], str | tuple[str, ...]]

@@ -11,8 +11,9 @@ import numpy as np
 
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.convolve import Array
-from sphynx.program.frontend.operators.graph import ROUNDING_CAST, Call, Operation, OperatorGraph, assemble
+from sphynx.program.frontend.operators.graph import OperatorGraph, assemble
 from sphynx.program.frontend.operators.network import OperatorNetwork
+from sphynx.program.frontend.operators.operation import ROUNDING_CAST, Call, Operation
 from sphynx.program.ir import MAX_TENSOR_SIZE
 from sphynx.space.tally import Shape
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from sphynx.errors import DiskError, InputError, MissingPartError
 from sphynx.program.convolve import Array
-from sphynx.program.frontend.operators.graph import FINALS, Operation, OperatorGraph
+from sphynx.program.frontend.operators.graph import FINALS, OperatorGraph
+from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.fusion.window_sums import adaptive_spans
 from sphynx.version import __version__
 

@@ -7,59 +7,18 @@ that hand each other values without a nonlinearity in between. choose.py weighs 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from sphynx.errors import InputError
 from sphynx.program.convolve import Array
+from sphynx.program.frontend.operators.operation import NONLINEAR, Call, Operation
 from sphynx.program.frontend.operators.recognise import recognised
 from sphynx.program.ir import Final
 from sphynx.space.tally import Shape
 
 LOGITS = "logits"
-ROUNDING_CAST = "Cast to whole numbers"  # of either reader; casts between floats do nothing
 # Behind the logits: the client's part, which the program names.
 FINALS: dict[str, Final] = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
-SMOOTH = ("Sigmoid", "Tanh", "Swish", "Gelu", "Mish", "Softplus", "Elu")
-NONLINEAR = ("Relu", "Clip", "HardSigmoid", "HardSwish", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool", *SMOOTH)
-
-# What a call on constants alone gives, by name.
-Fold = Callable[["Operation", Mapping[str, Array]], dict[str, Array]]
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """One operator's use, as a reader finds it."""
-
-    kind: str
-    name: str  # as its maker named it; not always unique
-    place: str  # for errors
-    inputs: tuple[str, ...]  # empty where an optional one is left out
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    fold: Fold | None = None  # None where readers leave no call on constants alone
-
-
-@dataclass(frozen=True, eq=False)
-class Operation:
-    kind: str  # the operator
-    label: str  # the file and the node in it, for errors
-    place: str  # the node alone
-    part: str
-    word: str  # unique, without a dot
-    inputs: tuple[str, ...]  # empty where an optional one is left out
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
-    opset: int
-    fold: Fold | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.part}.{self.word}"
-
-    def refusal(self, what: str, remedy: str) -> InputError:
-        return InputError(f"{self.kind} {what}", where=self.label, remedy=remedy)
 
 
 @dataclass(frozen=True, eq=False)

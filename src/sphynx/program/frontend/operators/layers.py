@@ -7,7 +7,7 @@ from math import lcm
 
 import numpy as np
 
-from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.value import Pads, Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.frontend.operators.windows import Slide, pads_nothing, pool_slides, slides

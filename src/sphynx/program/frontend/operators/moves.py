@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.value import Order, Pads, Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.fusion.select import joined

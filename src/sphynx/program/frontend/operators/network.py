@@ -16,7 +16,8 @@ import numpy as np
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 from sphynx.program.frontend.operators import arithmetic, layers, moves, nonlinear, resize, smooth
-from sphynx.program.frontend.operators.graph import LOGITS, Operation, OperatorGraph
+from sphynx.program.frontend.operators.graph import LOGITS, OperatorGraph
+from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.refusals import TWO_MAPS, refuse_unknown
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Ways

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sphynx.program.frontend.operators.graph import NONLINEAR, Operation
+from sphynx.program.frontend.operators.operation import NONLINEAR, Operation
 from sphynx.program.frontend.operators.single_precision import meant
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Way, Ways

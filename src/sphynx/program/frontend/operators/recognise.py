@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sphynx.program.convolve import Array
 from sphynx.program.curves import CURVES, erf, hard_swish, sigmoid, softplus
-
-if TYPE_CHECKING:
-    from sphynx.program.frontend.operators.graph import Call
+from sphynx.program.frontend.operators.operation import Call
 
 _GRID = np.linspace(-9, 9, 145)
 _SAME = 1e-5  # constants are in single precision, most of them

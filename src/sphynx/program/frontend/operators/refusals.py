@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from sphynx.errors import InputError, join_faults
-from sphynx.program.frontend.operators.graph import ROUNDING_CAST, SMOOTH, Operation
+from sphynx.program.frontend.operators.operation import ROUNDING_CAST, SMOOTH, Operation
 
 _CONTROL = "the path through the network must not depend on the input: export a traced network"
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"

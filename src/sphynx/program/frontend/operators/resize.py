@@ -9,7 +9,7 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.single_precision import meant
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Ways

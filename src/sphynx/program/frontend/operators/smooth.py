@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sphynx.program.frontend.operators.graph import SMOOTH, Operation
+from sphynx.program.frontend.operators.operation import SMOOTH, Operation
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 

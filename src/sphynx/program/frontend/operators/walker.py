@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sphynx.program.convolve import Array
-from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.value import Value
 from sphynx.program.fusion.affine import Floats, Node
 from sphynx.program.fusion.fuse import Fuser

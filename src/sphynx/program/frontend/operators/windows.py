@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sphynx.program.frontend.operators.graph import Operation
+from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.value import Pads
 from sphynx.space.tally import Shape
 

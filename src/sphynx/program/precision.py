@@ -1,0 +1,39 @@
+"""How many bits a program's numbers get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sphynx.errors import InputError
+
+WEIGHT_BITS = range(6, 17)
+ACTIVATION_BITS = range(4, 25)
+LINK_BITS = range(4, 17)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Bits of weights and activations, for `sphynx.compile`.
+
+    >>> sphynx.Precision(weight_bits=12)
+    Precision(weight_bits=12, activation_bits=10, link_bits=11)
+    """
+
+    weight_bits: int = 8
+    activation_bits: int = 10
+    link_bits: int = 0  # weights of a map whose result another linear map reads: each link of a chain widens the ring
+
+    def __post_init__(self) -> None:
+        if not self.link_bits:  # as fine as the others, nearly: else a chain would be cheaper by being less exact
+            object.__setattr__(self, "link_bits", self.weight_bits - 1)
+        for flag, value, allowed in (
+            ("--weight-bits", self.weight_bits, WEIGHT_BITS),
+            ("--activation-bits", self.activation_bits, ACTIVATION_BITS),
+            ("--link-bits", self.link_bits, LINK_BITS),
+        ):
+            if value not in allowed:
+                raise InputError(
+                    f"{value} is not a valid number of bits",
+                    where=flag,
+                    remedy=f"Choose from {allowed.start} to {allowed.stop - 1}.",
+                )
