@@ -127,7 +127,7 @@ def test_plan_to_show_of_a_stream(sphynx: Sphynx, tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     data = json.loads(shown.stdout)
     assert (data["relus"], data["parameters"]) == (chosen["relus"], chosen["parameters"])
-    assert "C = 56" in (tmp_path / "pictures/skeleton.svg").read_text()
+    assert "C = 72" in (tmp_path / "pictures/skeleton.svg").read_text()
     again = sphynx("show", "stream", "--stages", chosen["stages"], "--json", cwd=tmp_path)
     assert json.loads(again.stdout)["design"] == data["design"]
     assert chosen["stages"] in sphynx("show", "design.json", cwd=tmp_path).stdout
