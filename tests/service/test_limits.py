@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sphynx.errors import PeerGaveUpError
+from sphynx.errors import InputError, PeerGaveUpError
 from sphynx.program.ir import Program
 from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
@@ -62,6 +62,13 @@ def serving(
         finally:
             server.stop()
             thread.join()
+
+
+@pytest.mark.parametrize("wrong", [{"workers": 0}, {"queue_s": -1.0}, {"quota_bytes": -1}, {"bundles_per_client": 257}])
+def test_limits_by_which_nobody_could_be_served_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        Limits(**wrong)  # type: ignore[arg-type]
+    assert Limits(grace_s=0, unread_bytes=0).grace_s == 0  # these may be
 
 
 def test_images_per_hour(tmp_path: Path, authority: Path) -> None:

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sphynx.errors import RefusedError
+from sphynx.errors import InputError, RefusedError
 from sphynx.service.handshakes import Handshakes
+from sphynx.service.session import MAX_IDS
 
 
 def available_cores() -> int:
@@ -51,6 +52,20 @@ class Limits:
     queue_s: float = 30.0  # for a worker to become free
     work_s: float = 900.0  # for one bundle or one inference, all messages together
     grace_s: float = 30.0  # for running work, once the server stops
+
+    def __post_init__(self) -> None:
+        """By most limits of 0 a server would take nobody, and say that it is busy."""
+        for name, value in vars(self).items():
+            may_be_none = name == "grace_s" or name.endswith("_bytes")
+            if value is not None and (value < 0 if may_be_none else value <= 0):
+                least = "at least" if may_be_none else "above"
+                raise InputError(f"{name} = {value}: must be {least} 0", where="Limits", remedy="Choose another value.")
+        if self.bundles_per_client > MAX_IDS:
+            raise InputError(
+                f"bundles_per_client = {self.bundles_per_client}: a conversation begins with the names of all of them",
+                where="Limits",
+                remedy=f"Choose at most {MAX_IDS}.",
+            )
 
 
 class Places:

@@ -15,7 +15,7 @@ MOUNTS = Path("/proc/self/mountinfo")  # proc(5); where there is none, nothing i
 REMOTE = {
     *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4"),
     *("ocfs2", "orangefs", "panfs", "pvfs2", "smb2", "smb3", "smbfs"),
-    *("prl_fs", "vboxsf", "vmhgfs"),  # a virtual machine's folders of its host
+    *("prl_fs", "vboxsf", "virtiofs", "vmhgfs"),  # a virtual machine's folders of its host
 }
 REMOTE_FUSE = {
     *("ceph", "ceph-fuse", "curlftpfs", "davfs", "davfs2", "gcsfuse", "glusterfs", "goofys", "juicefs", "lizardfs"),
