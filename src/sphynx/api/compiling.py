@@ -1,7 +1,7 @@
 """`compile` makes a trained network, ours or anybody's, into exact integers (`compiled`). Needs torch.
 
-    compiled = sphynx.compile("runs/digits")
-    compiled.save("compiled/digits")
+compiled = sphynx.compile("runs/digits")
+compiled.save("compiled/digits")
 """
 
 from __future__ import annotations
