@@ -154,16 +154,6 @@ def test_two_convolutions_of_any_geometry(
     assert_equal(make.model(make.node("GlobalAveragePool", make.node("Relu", x))), tmp_path)
 
 
-@pytest.mark.parametrize("keepdims", [0, 1])
-def test_the_mean_over_rows_and_columns(keepdims: int, tmp_path: Path) -> None:
-    make = Maker()
-    x = make.node("ReduceMean", make.node("Relu", make.conv("x", 1, 4)), axes=[-1, 2], keepdims=keepdims)
-    assert_equal(make.model(make.dense(make.node("Flatten", x), 4, 3)), tmp_path)
-    make = Maker()
-    x = make.node("ReduceMean", make.conv("x", 1, 4), make.constant([2, 3]), keepdims=keepdims)
-    assert_equal(make.model(make.dense(make.node("Flatten", x), 4, 3), opset=18), tmp_path)
-
-
 def pool(length: int = 8, **attributes: Any) -> onnx.ModelProto:
     make = Maker(("n", 1, 8, length))
     return make.model(make.node("GlobalAveragePool", make.node("AveragePool", "x", **attributes)))
@@ -251,7 +241,9 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
         "AveragePool counts padding",
         "ceil_mode = 0",
     ),
-    "mean of channels": (last("ReduceMean", axes=[1]), "ReduceMean is not the mean over rows", "axes 2 and 3"),
+    "mean of images": (last("ReduceMean", axes=[0, 2]), r"ReduceMean is over axes \[0, 2\]", "leave axis 0 out"),
+    "mean of all": (last("ReduceMean"), r"ReduceMean is over axes \[0, 1, 2, 3\]", "leave axis 0 out"),
+    "no axis left": (last("ReduceMean", axes=[1, 2, 3], keepdims=0), "leaves no axis beside the batch", "keepdims = 1"),
     "many sizes": (pool(40, kernel_shape=[1, 19], pads=[0, 9, 0, 9]), "windows of too many sizes", "pad less"),
     "only padding": (pool(kernel_shape=[1, 1], pads=[1, 1, 1, 1]), "sees only padding", "Pad by less"),
     "unequal join": (unequal_join(), "Concat joins maps that do not fit", "one size"),

@@ -80,7 +80,9 @@ def test_onnx_runtime_agrees(written: Written) -> None:
     assert np.abs(got - expected).max() < 1e-4 * (1 + np.abs(expected).max())
 
 
-@pytest.mark.parametrize("case", ["shuffle", "halves", "adaptive", "padded average", "prelu", "bilinear", "constants"])
+@pytest.mark.parametrize(
+    "case", ["shuffle", "halves", "adaptive", "padded average", "prelu", "bilinear", "constants", "sums of rows"]
+)
 def test_other_operators(case: str, tmp_path: Path) -> None:
     """ONNX's reference evaluator, on two images at once."""
     torch.manual_seed(1)

@@ -145,17 +145,19 @@ def adaptive_average(low: Lowering, node: Node, given: Given) -> str:
 
 
 def mean(low: Lowering, node: Node, given: Given) -> str:
-    rank = len(shape_of(given["self"]))
-    axes = [int(axis) % rank for axis in given.get("dim") or range(rank)]
-    return low.call(
-        node, "ReduceMean", low.use(node, given["self"]), axes=axes, keepdims=int(given.get("keepdim", False))
-    )
+    x, keepdims = low.use(node, given["self"]), int(given.get("keepdim", False))
+    return low.call(node, "ReduceMean", x, axes=_reduced_axes(given), keepdims=keepdims)
 
 
 def total(low: Lowering, node: Node, given: Given) -> str:
-    made = mean(low, node, given)
-    count = given["self"].meta["val"].numel() / node.meta["val"].numel()
-    return low.call(node, "Mul", made, low.use(node, count))
+    """Its axes are an input in ONNX, where those of a mean are an attribute."""
+    x, axes = low.use(node, given["self"]), low.use(node, np.array(_reduced_axes(given)))
+    return low.call(node, "ReduceSum", x, axes, keepdims=int(given.get("keepdim", False)))
+
+
+def _reduced_axes(given: Given) -> list[int]:
+    rank = len(shape_of(given["self"]))
+    return [int(axis) % rank for axis in given.get("dim") or range(rank)]
 
 
 def largest(low: Lowering, node: Node, given: Given) -> str:

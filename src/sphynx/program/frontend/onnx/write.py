@@ -32,6 +32,7 @@ _WRITTEN = (
     "MaxPool",
     "GlobalMaxPool",
     "ReduceMean",
+    "ReduceSum",
     "Gemm",
     "MatMul",
     "BatchNormalization",
@@ -57,7 +58,7 @@ _WRITTEN = (
     "Identity",
 )
 # Which inputs are whole numbers; all other constants are floats, also those that torch wrote as integers.
-_WHOLE = {("Pad", 1), ("Resize", 3)}
+_WHOLE = {("Pad", 1), ("Resize", 3), ("ReduceSum", 1)}
 
 
 def write_onnx(graph: OperatorGraph, path: Path, mean: tuple[float, ...], std: tuple[float, ...]) -> None:

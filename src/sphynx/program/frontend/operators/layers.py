@@ -1,4 +1,4 @@
-"""Operators with weights, and average pools: convolutions, dense layers, batch norm, means."""
+"""Operators with weights, and average pools: convolutions, dense layers, batch norm."""
 
 from __future__ import annotations
 
@@ -173,15 +173,6 @@ def global_average(walker: Walker, op: Operation) -> Value:
     return Value.of_map(mean)
 
 
-def mean(walker: Walker, op: Operation) -> Value:
-    """x.mean((2, 3)), which exporters do not write as a global pool."""
-    axes = walker.integers(op, 1, "axes")
-    if sorted(axis % 4 for axis in axes) != [2, 3]:
-        raise op.refusal("is not the mean over rows and columns", "Use it with axes 2 and 3.")
-    found = global_average(walker, op)
-    return found if op.attributes.get("keepdims", 1) else Value.of_vector(found.node)
-
-
 def dense(walker: Walker, op: Operation) -> Value:
     """Gemm or MatMul: a kernel of the whole map's size, with the vector's order in its weights."""
     value = walker.value(op)
@@ -224,7 +215,6 @@ WAYS: Ways = {
     "AveragePool": average_pool,
     "AdaptiveAveragePool": adaptive_average,
     "GlobalAveragePool": global_average,
-    "ReduceMean": mean,
     "Gemm": dense,
     "MatMul": dense,
     "BatchNormalization": batch_norm,

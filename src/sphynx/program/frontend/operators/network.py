@@ -1,7 +1,8 @@
 """Walks a graph of operators into a fused graph, as torch_network.py walks a network of ours. No torch.
 
 What reads constants alone is folded, and a map's shape is a constant: so shape arithmetic disappears. The operators are
-in layers.py, arithmetic.py, moves.py, resize.py, nonlinear.py and smooth.py; all others are refused, by kind.
+in layers.py, reductions.py, arithmetic.py, moves.py, resize.py, nonlinear.py and smooth.py; all others are refused, by
+kind.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
-from sphynx.program.frontend.operators import arithmetic, layers, moves, nonlinear, resize, smooth
+from sphynx.program.frontend.operators import arithmetic, layers, moves, nonlinear, reductions, resize, smooth
 from sphynx.program.frontend.operators.graph import LOGITS, OperatorGraph
 from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.refusals import TWO_MAPS, refuse_unknown
@@ -23,7 +24,14 @@ from sphynx.program.frontend.operators.value import Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
 from sphynx.program.fusion.fuse import Fused, Fuser
 
-EXACT: Ways = {**layers.WAYS, **nonlinear.WAYS, **arithmetic.WAYS, **moves.WAYS, **resize.WAYS}
+EXACT: Ways = {
+    **layers.WAYS,
+    **reductions.WAYS,
+    **nonlinear.WAYS,
+    **arithmetic.WAYS,
+    **moves.WAYS,
+    **resize.WAYS,
+}
 WAYS: Ways = {**EXACT, **smooth.WAYS}
 
 

@@ -34,6 +34,7 @@ class Value:
     dims: tuple[int, ...]
     order: Order | None = None
     unpadded: tuple[Node, Pads] | None = None  # what a Pad made it from
+    unreduced: Unreduced | None = None  # of a mean that only another mean reads: the node is not its own
 
     @classmethod
     def of_map(cls, node: Node) -> Value:
@@ -72,6 +73,16 @@ class Value:
         for part in parts[1:]:
             total = total + part
         return Value(total, self.dims)
+
+
+@dataclass(frozen=True, eq=False)
+class Unreduced:
+    """A mean that is not computed yet: of which value, along which of its axes, and times what."""
+
+    value: Value
+    axes: frozenset[int]
+    places: tuple[int, ...]  # the value's axes that are those of the mean
+    factor: float
 
 
 def _pieces(order: Order, shape: Shape) -> Iterator[tuple[Index, Index, Index]]:
