@@ -55,8 +55,22 @@ def transposed_convolution(low: Lowering, node: Node, given: Given) -> str:
     )
 
 
+def decomposed_convolution(low: Lowering, node: Node, given: Given) -> str:
+    """What convolutions of all kinds become where torch takes a program apart."""
+    axes = len(shape_of(given["weight"])) - 2
+    if axes != 2:
+        return low.call(node, f"Conv over {'one axis' if axes == 1 else 'three axes'}", low.use(node, given["input"]))
+    return (transposed_convolution if given["transposed"] else convolution)(low, node, given)
+
+
 def dense(low: Lowering, node: Node, given: Given) -> str:
     return low.call(node, "Gemm", *(low.use(node, given[key]) for key in ("input", "weight", "bias")), transB=1)
+
+
+def decomposed_dense(low: Lowering, node: Node, given: Given) -> str:
+    """addmm, whose bias comes first and whose weights lie as matrices multiply."""
+    inputs = (low.use(node, given[key]) for key in ("mat1", "mat2", "self"))
+    return low.call(node, "Gemm", *inputs, alpha=float(given["alpha"]), beta=float(given["beta"]))
 
 
 def product(low: Lowering, node: Node, given: Given) -> str:
