@@ -67,6 +67,7 @@ MORE: dict[str, nn.Module] = {
     "adaptive max": nn.AdaptiveMaxPool2d((2, 3)),
     "adaptive to more": nn.AdaptiveAvgPool2d((11, 7)),
     "divisor": nn.AvgPool2d(2, divisor_override=3),
+    "divisor, rounded up": nn.AvgPool2d((3, 2), (4, 3), (1, 0), ceil_mode=True, divisor_override=5),
     "sums": Call(lambda _, x: x.sum((2, 3)) + x.amax((2, 3))),
     "constant product": Call(lambda _, x: x.flatten(1) @ torch.ones(192, 5, dtype=x.dtype)),
     "no affine": nn.BatchNorm2d(4, affine=False),

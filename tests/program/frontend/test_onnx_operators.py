@@ -109,6 +109,46 @@ def test_max_pools_of_any_geometry(
     assert np.abs(got - expected.numpy().reshape(2, -1)).max() < 1e-9
 
 
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    size=st.tuples(st.integers(3, 9), st.integers(3, 9)),
+    kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    stride=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    ceil_mode=st.booleans(),
+    counts_pads=st.booleans(),
+    data=st.data(),
+)
+def test_average_pools_of_any_geometry(
+    size: tuple[int, int],
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    ceil_mode: bool,
+    counts_pads: bool,
+    data: st.DataObject,
+    tmp_path: Path,
+) -> None:
+    """Torch divides by what a window sees of the image and its padding; ONNX Runtime does so too."""
+    pads = [data.draw(st.integers(0, k // 2)) for k in kernel]
+    assume(all(n + 2 * p >= k for n, p, k in zip(size, pads, kernel, strict=True)))
+    make = Maker(("n", 3, *size))
+    attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads * 2, "ceil_mode": int(ceil_mode)}
+    pooled = make.node("AveragePool", "x", count_include_pad=int(counts_pads), **attributes)
+    path = write(make.model(make.node("Flatten", pooled)), tmp_path / "network.onnx")
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, *size))
+    expected = functional.avg_pool2d(
+        torch.from_numpy(pixels / 255), kernel, stride, tuple(pads), ceil_mode, counts_pads
+    ).numpy()
+    fused = read_network(path).trace((0.0,) * 3, (1.0,) * 3)
+    got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
+    assert np.abs(got - expected.reshape(2, -1)).max() < 1e-9
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3  # it warns where its own shape inference disagrees with the pool
+    session = runtime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
+    (theirs,) = session.run(None, {"x": (pixels / 255).astype(np.float32)})
+    assert np.abs(theirs - expected.reshape(2, -1)).max() < 1e-5
+
+
 def counts(middle: nn.Module, tmp_path: Path) -> tuple[int, int, int]:
     """ReLUs and comparisons behind the first convolution, and layers of either."""
     graph = assert_equal(Body(middle), tmp_path)

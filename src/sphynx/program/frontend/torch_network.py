@@ -181,8 +181,8 @@ class _Walker:
         rows, columns = (
             sliding_spans(n, kernel, stride, padding, windows(n, kernel, stride, padding)) for n in x.shape[1:]
         )
-        whole = kernel * kernel if layer.count_include_pad else 0
-        return self.fuser.average(x, rows, columns, name, whole=whole)
+        counts = ((kernel,) * len(rows), (kernel,) * len(columns)) if layer.count_include_pad else None
+        return self.fuser.average(x, rows, columns, name, counts=counts)
 
     def adaptive_pool(self, layer: nn.AdaptiveAvgPool2d, x: Node, name: str) -> Node:
         grid = layer.output_size

@@ -23,7 +23,15 @@ from sphynx.program.fusion.kernel_axis import Sliding
 from sphynx.program.fusion.outline import compose_outline
 from sphynx.program.fusion.selection import Selection
 from sphynx.program.fusion.terms import Crop, merged_terms
-from sphynx.program.fusion.window_sums import Spans, SummedAxis, span_weights, summed_axis, summed_taps
+from sphynx.program.fusion.window_sums import (
+    Counts,
+    Spans,
+    SummedAxis,
+    count_weights,
+    span_lengths,
+    summed_axis,
+    summed_taps,
+)
 from sphynx.program.ir import INPUT, NOTHING, Combine, Curve, Gate, Graph, Linear, Pool, Relu, Square, Step, Truncate
 from sphynx.program.steps import Term, made_shape
 from sphynx.program.weights import ungrouped
@@ -99,11 +107,14 @@ class Fuser:
         """A constant map added. An outline knows only that there is one."""
         return replace(node, bias=node.bias + (float(shift.any()) if self.is_outline else shift))
 
-    def average(self, node: Node, rows: Spans, columns: Spans, name: str, *, whole: int = 0) -> Node:
-        """The mean over windows; `whole` is the divisor of all of them where padding counts as pixels."""
-        row_factors, row_divisor = ((1,) * len(rows), 1) if whole else span_weights(rows)
-        column_factors, column_divisor = ((1,) * len(columns), 1) if whole else span_weights(columns)
-        divisor = whole or row_divisor * column_divisor
+    def average(
+        self, node: Node, rows: Spans, columns: Spans, name: str, *, counts: tuple[Counts, Counts] | None = None
+    ) -> Node:
+        """The mean over windows; `counts` say how long each is where padding counts as pixels."""
+        row_counts, column_counts = counts or (span_lengths(rows), span_lengths(columns))
+        row_factors, row_divisor = count_weights(row_counts)
+        column_factors, column_divisor = count_weights(column_counts)
+        divisor = row_divisor * column_divisor
         windows = (rows, row_factors), (columns, column_factors)
         node = self.settled(node)
         summed = self._window_sums(node, windows, name)

@@ -17,6 +17,7 @@ from sphynx.program.fusion.kernel_axis import Axis, Fixed, Sliding
 
 Floats = NDArray[np.float64]
 Spans = tuple[tuple[int, int], ...]
+Counts = tuple[int, ...]  # of elements, one for each window of an axis
 
 
 def sliding_spans(length: int, kernel: int, stride: int, before: int, count: int) -> Spans:
@@ -30,11 +31,14 @@ def adaptive_spans(length: int, parts: int) -> Spans:
     return tuple((n * length // parts, -(-(n + 1) * length // parts)) for n in range(parts))
 
 
-def span_weights(spans: Spans) -> tuple[tuple[int, ...], int]:
+def span_lengths(spans: Spans) -> Counts:
+    return tuple(last - first for first, last in spans)
+
+
+def count_weights(counts: Counts) -> tuple[Counts, int]:
     """Whole factors that make every window weigh the same, and their common divisor: 3, 2 with 6 for a cut 3x3."""
-    lengths = [last - first for first, last in spans]
-    divisor = lcm(*lengths)
-    return tuple(divisor // length for length in lengths), divisor
+    divisor = lcm(*counts)
+    return tuple(divisor // count for count in counts), divisor
 
 
 @dataclass(frozen=True)

@@ -145,11 +145,18 @@ def adaptive_max(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
 
 def average_pool(low: Lowering, node: Node, given: Given) -> str:
     divisor = given.get("divisor_override")
-    counts_pads = int(given["count_include_pad"]) or int(divisor is not None)
-    made = _pool(low, node, "AveragePool", given, count_include_pad=counts_pads)
     if divisor is None:
-        return made
-    return low.call(node, "Mul", made, low.use(node, np.prod(both(given["kernel_size"])) / divisor))
+        return _pool(low, node, "AveragePool", given, count_include_pad=int(given["count_include_pad"]))
+    # One divisor for all windows, also for those that end beyond the padding: as much as they see is padded.
+    kernel = both(given["kernel_size"])
+    strides, before = both(given["stride"]) if given["stride"] else kernel, both(given["padding"])
+    sizes = zip(shape_of(node)[-2:], shape_of(given["self"])[-2:], kernel, strides, before, strict=True)
+    after = [max(p, (outputs - 1) * stride + k - n - p) for outputs, n, k, stride, p in sizes]
+    x, pads = low.use(node, given["self"]), [*before, *after]
+    made = low.call(
+        node, "AveragePool", x, kernel_shape=kernel, strides=strides, pads=pads, ceil_mode=0, count_include_pad=1
+    )
+    return low.call(node, "Mul", made, low.use(node, np.prod(kernel) / divisor))
 
 
 def adaptive_average(low: Lowering, node: Node, given: Given) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.value import Pads, Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
-from sphynx.program.frontend.operators.windows import Slide, pads_nothing, pool_slides, slides
+from sphynx.program.frontend.operators.windows import Slide, padded_counts, pads_nothing, pool_slides, slides
 from sphynx.program.fusion.affine import Floats, Node, Window
 from sphynx.program.fusion.select import select
-from sphynx.program.fusion.window_sums import adaptive_spans, sliding_spans
+from sphynx.program.fusion.window_sums import adaptive_spans, sliding_spans, span_lengths
 from sphynx.program.ir import MAX_EXTENT, NOTHING
 from sphynx.space.tally import Shape
 
@@ -143,18 +143,19 @@ def average_pool(walker: Walker, op: Operation) -> Value:
         # The zeros of a Pad are pixels to the pool that reads them: both can be one public map.
         node, pads = value.unpadded
         counts_pads = True
-    axes = pool_slides(op, node.shape, pads, counts_pads=counts_pads)
+    axes = pool_slides(op, node.shape, pads)
     rows, columns = (
         sliding_spans(n, axis.kernel, axis.stride, axis.before, axis.outputs)
         for n, axis in zip(node.shape[1:], axes, strict=True)
     )
     if any(first >= last for first, last in (*rows, *columns)):
         raise op.refusal("has a window that sees only padding", "Pad by less than the kernel's size.")
-    factors = (lcm(*(last - first for first, last in spans)) for spans in (rows, columns))
-    if not counts_pads and max(factors) > MAX_EXTENT:
+    counts = span_lengths(rows), span_lengths(columns)
+    if counts_pads:
+        counts = padded_counts(axes[0], node.shape.height), padded_counts(axes[1], node.shape.width)
+    if max(lcm(*lengths) for lengths in counts) > MAX_EXTENT:
         raise op.refusal("has windows of too many sizes at its border", "Use count_include_pad = 1, or pad less.")
-    whole = axes[0].kernel * axes[1].kernel if counts_pads else 0
-    return Value.of_map(walker.fuser.average(node, rows, columns, op.name, whole=whole))
+    return Value.of_map(walker.fuser.average(node, rows, columns, op.name, counts=counts))
 
 
 def adaptive_average(walker: Walker, op: Operation) -> Value:

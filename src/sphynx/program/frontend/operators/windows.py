@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.value import Pads
+from sphynx.program.fusion.window_sums import Counts
 from sphynx.space.tally import Shape
 
 _SIZES = "Use two-dimensional kernels, with strides and dilations of at least 1 and no negative padding."
@@ -50,19 +51,17 @@ def slides(
     return found[0], found[1]
 
 
-def pool_slides(op: Operation, shape: Shape, own_pads: Pads, *, counts_pads: bool) -> tuple[Slide, Slide]:
-    """Of an average pool, whose windows have one divisor where padding counts."""
+def pool_slides(op: Operation, shape: Shape, own_pads: Pads) -> tuple[Slide, Slide]:
     rows, columns = slides(op, shape, kernel_shape(op), own_pads=own_pads)
     if (rows.dilation, columns.dilation) != (1, 1):
         raise op.refusal("is dilated", "Use dilations of 1.")
-    for length, axis in zip(shape[1:], (rows, columns), strict=True):
-        overhang = (axis.outputs - 1) * axis.stride + axis.kernel - (axis.before + length + axis.after)
-        if counts_pads and overhang > 0:
-            raise op.refusal(
-                "counts padding, and rounds its size up to windows that end beyond it",
-                "Use ceil_mode = 0 or count_include_pad = 0.",
-            )
     return rows, columns
+
+
+def padded_counts(axis: Slide, length: int) -> Counts:
+    """How much of each window lies on pixels or padding; ceil_mode may end the last one beyond both."""
+    starts = (axis.stride * number - axis.before for number in range(axis.outputs))
+    return tuple(min(start + axis.kernel, length + axis.after) - start for start in starts)
 
 
 def kernel_shape(op: Operation) -> list[int]:
