@@ -214,6 +214,10 @@ def compiled(middle: nn.Module, tmp_path: Path) -> tuple[Program, float]:
         "hard sigmoid of a map",
         "hard swish",
         "hard swish by a clip",
+        "columns alone",
+        "mean of channels",
+        "sums of rows",
+        "padded average rounded up",
     ],
 )
 def test_as_integers_they_stay_close(case: str, tmp_path: Path) -> None:
