@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 
 from sphynx.errors import InputError, RefusedError
 from sphynx.service.handshakes import Handshakes
-from sphynx.service.session import MAX_IDS
 
 
 def available_cores() -> int:
@@ -60,12 +59,6 @@ class Limits:
             if value is not None and (value < 0 if may_be_none else value <= 0):
                 least = "at least" if may_be_none else "above"
                 raise InputError(f"{name} = {value}: must be {least} 0", where="Limits", remedy="Choose another value.")
-        if self.bundles_per_client > MAX_IDS:
-            raise InputError(
-                f"bundles_per_client = {self.bundles_per_client}: a conversation begins with the names of all of them",
-                where="Limits",
-                remedy=f"Choose at most {MAX_IDS}.",
-            )
 
 
 class Places:
