@@ -1,7 +1,9 @@
 """ONNX operators by kind: exported from torch in double precision and fused, they equal torch; and they mean what ONNX
 Runtime says."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -80,63 +82,57 @@ def test_what_onnx_runtime_cannot_run_is_judged_without_it(tmp_path: Path) -> No
     assert read_onnx(write(plain_cnn(), tmp_path / "plain.onnx")).judge is not None
 
 
+@dataclass(frozen=True)
+class Pool:
+    size: tuple[int, int]  # of the image
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    pads: tuple[int, int]
+    ceil_mode: bool
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return {
+            "kernel_shape": self.kernel,
+            "strides": self.stride,
+            "pads": self.pads * 2,
+            "ceil_mode": int(self.ceil_mode),
+        }
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> Pool:
+    size, kernel, stride = (draw(st.tuples(span, span)) for span in map(st.integers, (3, 1, 1), (9, 4, 4)))
+    rows, columns = (draw(st.integers(0, extent // 2)) for extent in kernel)
+    assume(size[0] + 2 * rows >= kernel[0] and size[1] + 2 * columns >= kernel[1])
+    return Pool(size, kernel, stride, (rows, columns), draw(st.booleans()))
+
+
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    size=st.tuples(st.integers(3, 9), st.integers(3, 9)),
-    kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
-    stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
-    ceil_mode=st.booleans(),
-    data=st.data(),
-)
-def test_max_pools_of_any_geometry(
-    size: tuple[int, int],
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    ceil_mode: bool,
-    data: st.DataObject,
-    tmp_path: Path,
-) -> None:
-    pads = [data.draw(st.integers(0, k // 2)) for k in kernel]
-    assume(all(n + 2 * p >= k for n, p, k in zip(size, pads, kernel, strict=True)))
-    make = Maker(("n", 3, *size))
-    attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads * 2, "ceil_mode": int(ceil_mode)}
-    pooled = make.node("MaxPool", "x", **attributes)
+@given(pool=pools())
+def test_max_pools_of_any_geometry(pool: Pool, tmp_path: Path) -> None:
+    make = Maker(("n", 3, *pool.size))
+    pooled = make.node("MaxPool", "x", **pool.attributes)
     network = read_network(write(make.model(make.node("Flatten", pooled)), tmp_path / "network.onnx"))
-    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, *size))
-    expected = functional.max_pool2d(torch.from_numpy(pixels / 255), kernel, stride, tuple(pads), ceil_mode=ceil_mode)
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, *pool.size))
+    expected = functional.max_pool2d(
+        torch.from_numpy(pixels / 255), pool.kernel, pool.stride, pool.pads, ceil_mode=pool.ceil_mode
+    )
     fused = network.trace((0.0,) * 3, (1.0,) * 3)
     got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
     assert np.abs(got - expected.numpy().reshape(2, -1)).max() < 1e-9
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    size=st.tuples(st.integers(3, 9), st.integers(3, 9)),
-    kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
-    stride=st.tuples(st.integers(1, 4), st.integers(1, 4)),
-    ceil_mode=st.booleans(),
-    counts_pads=st.booleans(),
-    data=st.data(),
-)
-def test_average_pools_of_any_geometry(
-    size: tuple[int, int],
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    ceil_mode: bool,
-    counts_pads: bool,
-    data: st.DataObject,
-    tmp_path: Path,
-) -> None:
+@given(pool=pools(), counts_pads=st.booleans())
+def test_average_pools_of_any_geometry(pool: Pool, counts_pads: bool, tmp_path: Path) -> None:
     """Torch divides by what a window sees of the image and its padding; ONNX Runtime does so too."""
-    pads = [data.draw(st.integers(0, k // 2)) for k in kernel]
-    assume(all(n + 2 * p >= k for n, p, k in zip(size, pads, kernel, strict=True)))
-    make = Maker(("n", 3, *size))
-    attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads * 2, "ceil_mode": int(ceil_mode)}
-    pooled = make.node("AveragePool", "x", count_include_pad=int(counts_pads), **attributes)
+    make = Maker(("n", 3, *pool.size))
+    pooled = make.node("AveragePool", "x", count_include_pad=int(counts_pads), **pool.attributes)
     path = write(make.model(make.node("Flatten", pooled)), tmp_path / "network.onnx")
-    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, *size))
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, *pool.size))
     expected = functional.avg_pool2d(
-        torch.from_numpy(pixels / 255), kernel, stride, tuple(pads), ceil_mode, counts_pads
+        torch.from_numpy(pixels / 255), pool.kernel, pool.stride, pool.pads, pool.ceil_mode, counts_pads
     ).numpy()
     fused = read_network(path).trace((0.0,) * 3, (1.0,) * 3)
     got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
