@@ -38,7 +38,7 @@ def test_the_package_runs_as_a_module() -> None:
 
 
 def test_classes_that_a_terminal_cannot_show_are_escaped(tmp_path: Path) -> None:
-    """Names in another encoding than the terminal's, and bytes that are no text at all."""
+    """Names in another encoding than the terminal's, and bytes that do not decode."""
     for name in ("été".encode(), b"\xff"):
         folder = os.fsencode(tmp_path) + b"/photos/" + name
         Path(os.fsdecode(folder)).mkdir(parents=True)

@@ -57,9 +57,11 @@ def test_class_sorted_images_split_evenly() -> None:
 def test_unusable_sets_are_refused_with_all_faults() -> None:
     images = random_set()
     no_class_2 = images.subset((images.labels != 2).nonzero().flatten())
-    with pytest.raises(InputError, match=r"folder/x: 2 errors[\s\S]*no train image is of class class 2[\s\S]*no test"):
+    with pytest.raises(
+        InputError, match=r"folder/x: 2 errors[\s\S]*no training image is of class class 2[\s\S]*no test"
+    ):
         make_data("x", no_class_2, images.subset(torch.tensor([], dtype=torch.int64)), where="folder/x")
-    with pytest.raises(InputError, match="train images are"):
+    with pytest.raises(InputError, match="training images are"):
         make_data("x", images, random_set(size=6), where="x")
     with pytest.raises(InputError, match="only one class"):
         make_data("x", random_set(classes=1), random_set(classes=1), where="x")

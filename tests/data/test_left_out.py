@@ -78,7 +78,7 @@ def test_bad_files_can_be_left_out(tmp_path: Path) -> None:
 def test_a_class_of_bad_files_only_is_still_an_error(tmp_path: Path) -> None:
     write_classes(tmp_path, n=1)
     spoil(tmp_path, "bee/0.png")
-    with pytest.raises(InputError, match="no train image is of class bee"):
+    with pytest.raises(InputError, match="no training image is of class bee"):
         open_data(str(tmp_path), skip_bad=True)
 
 

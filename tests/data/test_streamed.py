@@ -42,10 +42,10 @@ def test_what_cannot_be_trained_on_is_refused_as_in_memory(tmp_path: Path) -> No
     for file in [*tmp_path.glob("untested/val/*/*"), *tmp_path.glob("unseen/train/bee/*")]:
         file.write_bytes(b"not an image")
     for name, what in (
-        ("empty", "there are no train images"),
+        ("empty", "there are no training images"),
         ("one", "only one class"),
         ("untested", "there are no test images"),
-        ("unseen", "no train image is of class bee"),
+        ("unseen", "no training image is of class bee"),
     ):
         for stream in (True, False):
             with pytest.raises(InputError, match=what):

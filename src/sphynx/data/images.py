@@ -180,13 +180,13 @@ def refuse_unusable(train: AnyImages, test: AnyImages, *, where: str, more: str 
     if len(train.class_names) == 1:
         faults["there is only one class"] = "Add a second class, in a folder of its own."
     if not len(train):
-        faults["there are no train images"] = more
+        faults["there are no training images"] = more
     elif empty := classes_without_images(train):
-        faults[f"no train image is of class {some_of(empty)}"] = "Add images of it, or remove its folder."
+        faults[f"no training image is of class {some_of(empty)}"] = "Add images of it, or remove its folder."
     if not len(test):
         faults["there are no test images"] = more
     if not faults and train.shape != test.shape:
-        unequal = f"train images are {train.shape} and test images {test.shape} (channels, height, width)"
+        unequal = f"training images are {train.shape} and test images {test.shape} (channels, height, width)"
         faults[unequal] = "Give --image-size N (in Python image_size=N) to resize all images to N x N."
     if faults:
         remedies = dict.fromkeys(faults.values())  # each once

@@ -42,7 +42,7 @@ def onnx_judge(path: Path) -> Judge | None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what it cannot run is no news to the user
+        options.log_severity_level = 4  # what it cannot run is judged without it: its errors would only alarm
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         (source,) = session.get_inputs()
         kind = {"tensor(double)": np.float64, "tensor(float16)": np.float16}.get(source.type, np.float32)
