@@ -42,7 +42,8 @@ from sphynx.search.strategies import STRATEGIES
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job, make_batches, prepare_training
+from sphynx.train.job import Job
+from sphynx.train.loop import make_batches, prepare_training
 from sphynx.train.processes import Processes, pick_device
 from sphynx.train.recipe import load_recipe as load_training_recipe
 

@@ -27,7 +27,8 @@ from sphynx.data.images import Data
 from sphynx.space.files import AnyDesign
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job, make_batches, prepare_training
+from sphynx.train.job import Job
+from sphynx.train.loop import make_batches, prepare_training
 from sphynx.train.processes import Processes, pick_device
 from sphynx.train.recipe import load_recipe
 

@@ -18,7 +18,8 @@ from sphynx.report.sources import read_sources
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job, train
+from sphynx.train.job import Job
+from sphynx.train.loop import train
 from sphynx.train.recipe import load_recipe
 from tests.data.layouts import write_classes
 from tests.program.frontend.onnx_models import plain_cnn, write

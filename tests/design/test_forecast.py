@@ -19,7 +19,7 @@ from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import DARTS_V2, SPHYNX, into_sphynx_space
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job
+from sphynx.train.job import Job
 from tests.design.requests import TRAINING, pipeline
 
 

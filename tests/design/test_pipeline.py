@@ -21,7 +21,7 @@ from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.train import runs
-from sphynx.train.loop import Job
+from sphynx.train.job import Job
 from sphynx.train.results import TrainResult
 from sphynx.train.runs import train_unless_finished
 from tests.design.requests import TRAINING, pipeline

@@ -18,7 +18,8 @@ from sphynx.search.placement.algorithm import PlacementSearch
 from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recipe
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
-from sphynx.train.loop import HELD_OUT_SEED, Job
+from sphynx.train.job import Job
+from sphynx.train.loop import HELD_OUT_SEED
 from sphynx.train.objective import distillation_loss
 from sphynx.train.recipe import load_recipe
 from tests.train.small import DESIGN as TEACHER

@@ -26,7 +26,7 @@ from sphynx.report.paper.reproduce import DataSets, Reproduction
 from sphynx.report.paper.scales import SCALES
 from sphynx.run.progress import QUIET, Update, Voice, speak_with
 from sphynx.run.sweep import IN_TURN, Sweep, open_sweep
-from sphynx.train.loop import Job
+from sphynx.train.job import Job
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import load_recipe
 from sphynx.train.results import TrainResult

@@ -12,7 +12,7 @@ from sphynx.space.cell import cell
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job
+from sphynx.train.job import Job
 from sphynx.train.recipe import Recipe, load_recipe
 
 # Every operation, and an edge from a node to the next.

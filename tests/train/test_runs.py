@@ -19,9 +19,10 @@ from sphynx.space.files import save_design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.reference import ResNet18Design, Vgg11Design
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job, train
+from sphynx.train.job import Job
+from sphynx.train.loop import train
 from sphynx.train.results import TrainResult, TrainSummary
-from sphynx.train.runs import as_teacher, teacher_design, teacher_for, train_seeds
+from sphynx.train.runs import as_teacher, teacher_design, teacher_for, train_seeds, train_unless_finished
 from tests.train.small import DESIGN, job
 
 
@@ -60,6 +61,24 @@ def test_the_automatic_teacher_is_the_same_cells_with_inner_relus(tmp_path: Path
     before = load_file(tmp_path / "teacher" / "model.safetensors")
     resumed = teacher_for("auto", dataclasses.replace(start, resume=True))  # trained already
     assert all((resumed.state_dict()[name] == value).all() for name, value in before.items())
+
+
+def test_a_run_goes_on_with_the_teacher_that_it_began_with(tmp_path: Path) -> None:
+    """Of two networks of one design only the weights tell which one taught; a finished run is no other's either."""
+    torch.manual_seed(1)
+    first, second = (build_network(teacher_design(DESIGN)).eval() for _ in range(2))
+    start = job(tmp_path, epochs=1, distillation="squared", distillation_weight=0.1)
+    trained = train(start.taught_by(first))
+    again = dataclasses.replace(start, resume=True)
+    for go_on in (train, train_unless_finished):
+        with pytest.raises(InputError, match="the teacher is not the one that the run was started with"):
+            go_on(again.taught_by(second))
+        assert go_on(again.taught_by(first)).test_loss == trained.test_loss
+
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["teacher_weights"]  # as runs of earlier versions have it
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert train(again.taught_by(first)).test_loss == trained.test_loss
 
 
 def renamed(start: Job, names: tuple[str, ...]) -> Job:

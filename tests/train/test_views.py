@@ -15,7 +15,8 @@ from sphynx.run.folder import RunFolder
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job, make_batches, open_views, train
+from sphynx.train.job import Job
+from sphynx.train.loop import make_batches, open_views, train
 from sphynx.train.runs import train_seeds
 from tests.train.small import job
 
@@ -97,6 +98,17 @@ def test_views_of_the_same_images_in_another_order_are_refused(tmp_path: Path) -
     assert other.data.identity() == work.data.identity()
     with pytest.raises(InputError, match="other images"):
         open_views(other, turned)
+
+
+def test_a_run_goes_on_with_the_views_of_its_own_teacher(tmp_path: Path) -> None:
+    """The files hold views of the same images, and no teacher is given that would tell them apart."""
+    for seed in (5, 6):
+        work = viewed(tmp_path / "views", teacher=teacher(seed), views=tmp_path / f"{seed}.safetensors")
+        open_views(work, work.data.train)
+    begun = viewed(tmp_path / "run", teacher=None, views=tmp_path / "5.safetensors")
+    train(begun)
+    with pytest.raises(InputError, match="the teacher is not the one"):
+        train(dataclasses.replace(begun, resume=True, views=tmp_path / "6.safetensors"))
 
 
 def test_no_file_and_no_teacher(tmp_path: Path) -> None:

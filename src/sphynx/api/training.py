@@ -18,7 +18,7 @@ from sphynx.run.resuming import refuse_old_run
 from sphynx.run.sweep import HERE, open_sweep
 from sphynx.space.artifact import read_design
 from sphynx.space.files import AnyDesign
-from sphynx.train.loop import Job
+from sphynx.train.job import Job
 from sphynx.train.processes import Processes, join_processes
 from sphynx.train.recipe import AUTO, Recipe, load_recipe
 from sphynx.train.results import TrainSummary

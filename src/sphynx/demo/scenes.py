@@ -38,7 +38,8 @@ from sphynx.space.planner import plan
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.shipped import load_card, model_names, model_path
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job, train
+from sphynx.train.job import Job
+from sphynx.train.loop import train
 from sphynx.train.recipe import load_recipe
 
 RELU_BUDGET = 1000

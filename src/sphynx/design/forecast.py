@@ -35,7 +35,7 @@ from sphynx.space.cell import Edge
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
-from sphynx.train.loop import Job
+from sphynx.train.job import Job
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
 

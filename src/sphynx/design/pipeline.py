@@ -44,7 +44,7 @@ from sphynx.space.files import save_design
 from sphynx.space.genotype import Genotype
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job
+from sphynx.train.job import Job
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe, with_epochs
 from sphynx.train.results import RESULT, TrainSummary

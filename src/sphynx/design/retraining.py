@@ -19,7 +19,7 @@ from sphynx.errors import DivergedError
 from sphynx.run.progress import Voice
 from sphynx.search.ranking import LEAST_EPOCHS
 from sphynx.space.files import AnyDesign, design_fingerprint
-from sphynx.train.loop import Job
+from sphynx.train.job import Job
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe, with_epochs
 from sphynx.train.runs import train_unless_finished

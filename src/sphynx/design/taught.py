@@ -22,7 +22,8 @@ from sphynx.search.allocation.allocate import Lessons
 from sphynx.search.epochs import EVALUATION_BATCH
 from sphynx.search.objective import Batch
 from sphynx.space.stream import StreamDesign
-from sphynx.train.loop import HELD_OUT_SEED, Job, make_batches, open_views
+from sphynx.train.job import Job
+from sphynx.train.loop import HELD_OUT_SEED, make_batches, open_views
 from sphynx.train.objective import distillation_loss
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe

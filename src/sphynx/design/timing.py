@@ -28,7 +28,8 @@ from sphynx.search.recipe import SearchRecipe
 from sphynx.search.search import Searcher, prepare_search
 from sphynx.space.design import Design
 from sphynx.train.evaluate import evaluate
-from sphynx.train.loop import Job, finish_training, make_batches, prepare_training
+from sphynx.train.job import Job
+from sphynx.train.loop import finish_training, make_batches, prepare_training
 
 WARMUP_STEPS, MAX_STEPS, ENOUGH_SECONDS = 1, 10, 0.5
 

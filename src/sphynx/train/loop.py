@@ -11,20 +11,16 @@ beside results that are the best epoch's.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
 
 from sphynx.data.batches import Augmentation, Batches, BatchSettings, EpochBatches
-from sphynx.data.images import Data, ImageSet
-from sphynx.data.source import KEY as DATA_SOURCE
-from sphynx.data.streamed import StreamedBatches, StreamedData, StreamedSet
+from sphynx.data.images import ImageSet
+from sphynx.data.streamed import StreamedBatches, StreamedSet
 from sphynx.errors import DivergedError, InputError, InterruptedWorkError
 from sphynx.network.build import (
     AnyNetwork,
@@ -35,62 +31,35 @@ from sphynx.network.build import (
     with_width_multiple,
 )
 from sphynx.network.fit import require_fit
-from sphynx.network.model import count_parameters, save_model, save_normalisation
+from sphynx.network.model import count_parameters, save_model
 from sphynx.record import fingerprint
-from sphynx.run.environment import describe_environment, device_name
+from sphynx.run.environment import device_name
 from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
-from sphynx.run.progress import NORMAL, QUIET, Progress, Voice, duration
+from sphynx.run.progress import QUIET, Progress, duration
 from sphynx.run.saver import Saver
-from sphynx.space.files import AnyDesign, design_fingerprint, save_design
+from sphynx.space.files import design_fingerprint
 from sphynx.train.average import Average
 from sphynx.train.evaluate import evaluate
 from sphynx.train.figures import draw_training
+from sphynx.train.job import Job, describe_run, refuse_other_teacher
 from sphynx.train.norms import estimate_norms
 from sphynx.train.objective import Objective
-from sphynx.train.processes import Processes
-from sphynx.train.recipe import Recipe, drop_probability, learning_rate
+from sphynx.train.recipe import drop_probability, learning_rate
 from sphynx.train.results import RESULT, TrainResult
 from sphynx.train.step import Step, uses_channels_last, uses_half_precision, width_multiple
-from sphynx.train.views import VIEW_SEED, VIEWS, Views, load_views, make_views, save_views, views_identity
+from sphynx.train.views import (
+    VIEW_SEED,
+    VIEWS,
+    Views,
+    load_views,
+    make_views,
+    save_views,
+    views_identity,
+)
 
 COLUMNS = ("epoch", "loss", "train acc", "held out", "rate", "seconds")
 HELD_OUT_SEED = 0
-
-
-@dataclass(frozen=True)
-class Job:
-    design: AnyDesign
-    data: Data | StreamedData
-    recipe: Recipe
-    out: Path
-    seed: int = 0
-    teacher: AnyNetwork | None = None
-    views: Path | None = None  # the teacher's logits, where the recipe keeps them; else in the run's own folder
-    resume: bool = False  # continue from the folder's checkpoint, where it has one
-    voice: Voice = NORMAL
-    processes: Processes = field(default_factory=lambda: Processes(torch.device("cpu")))
-    resume_command: str = "the same command with --resume auto"
-    tensorboard: bool = False
-    scored_on: Literal["test", "held-out"] = "test"  # what `data.test` is: part of the training images in a ranking
-
-    def identity(self) -> dict[str, Any]:
-        return {
-            "design": design_fingerprint(self.design),
-            "data": self.data.identity(),
-            "recipe": self.recipe.to_json(),
-            "seed": self.seed,
-            "teacher": None if self.teacher is None else design_fingerprint(self.teacher.design),
-        }
-
-    def belongs_to(self) -> str:
-        return fingerprint(self.identity())
-
-    def folder(self, *, tensorboard: bool = False) -> RunFolder:
-        return RunFolder(self.out, belongs_to=self.belongs_to(), data=self.data.content, tensorboard=tensorboard)
-
-    def taught_by(self, teacher: AnyNetwork) -> Job:
-        return dataclasses.replace(self, teacher=teacher)
 
 
 def train(job: Job) -> TrainResult:
@@ -113,8 +82,10 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
             remedy="Give more images, or hold out a smaller share (--held-out).",
         )
     views = open_views(job, train_images) if recipe.view_epochs else None
+    if state:
+        refuse_other_teacher(job, folder, views)
     if processes.leads:
-        _describe_run(job, folder, views)
+        describe_run(job, folder, views)
 
     network, step = prepare_training(job, state["width_multiple"] if state else None)
     kept = network if step.average is None else step.average.network  # what is evaluated and saved
@@ -253,32 +224,12 @@ def open_views(job: Job, images: ImageSet | StreamedSet) -> Views:
         channels_last=uses_channels_last(job.recipe, device),
         voice=job.voice,
     )
-    save_views(path, views, belongs_to, job.data.content, job.teacher)
+    save_views(path, views, belongs_to, job.data.content)
     return views
 
 
 def _epoch_seed(seed: int, epoch: int, rank: int) -> int:
     return int(fingerprint(seed, epoch, rank), 16) & (2**63 - 1)
-
-
-def _describe_run(job: Job, folder: RunFolder, views: Views | None) -> None:
-    teacher = job.teacher.design.to_json() if job.teacher is not None else None
-    config = {
-        "design": job.design.to_json(),
-        "data": job.data.identity(),
-        **({} if job.data.source is None else {DATA_SOURCE: job.data.source.to_json()}),
-        "recipe": job.recipe.to_json(),
-        "seed": job.seed,
-        "scored_on": job.scored_on,
-        "teacher": teacher if views is None else views.teacher,
-        "belongs_to": job.belongs_to(),
-    }
-    folder.write_json("config.json", config)
-    save_normalisation(folder.path, job.data)
-    folder.write_json("environment.json", describe_environment(job.processes.device))
-    save_design(job.design, folder.path / "design.json")
-    if not (job.resume and folder.has_checkpoint):
-        folder.keep_metrics([])
 
 
 def _state(network: AnyNetwork, step: Step, batches: EpochBatches, seconds: float) -> dict[str, Any]:

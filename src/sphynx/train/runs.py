@@ -23,7 +23,8 @@ from sphynx.run.sweep import IN_TURN, Sweep
 from sphynx.space.artifact import MODEL
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, save_design
-from sphynx.train.loop import Job, train
+from sphynx.train.job import Job, refuse_other_teacher
+from sphynx.train.loop import train
 from sphynx.train.results import RESULT, TrainResult, TrainSummary
 from sphynx.train.views import VIEWS
 
@@ -69,6 +70,7 @@ def train_unless_finished(job: Job) -> TrainResult:
     if job.resume and (folder / RESULT).is_file() and (folder / MODEL).is_file():
         run = job.folder()
         run.load_checkpoint()  # refuses the run of another design
+        refuse_other_teacher(job, run)
         return TrainResult.from_json(run.read_json(RESULT), where=str(folder / RESULT))
     return train(job)
 

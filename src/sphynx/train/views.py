@@ -38,6 +38,7 @@ _LOGITS = "logits"
 class Views:
     logits: Tensor
     teacher: dict[str, Any]  # its design
+    weights: str  # which of that design it is: their digest
 
     def of(self, epoch: int, batch: int) -> Tensor:
         return self.logits[epoch % len(self.logits), batch]
@@ -77,16 +78,16 @@ def make_views(
                 progress.advance()
             kept.append(torch.stack(found))
             progress.row(epoch=epoch + 1, batches=len(found))
-    return Views(torch.stack(kept), teacher.design.to_json())
+    return Views(torch.stack(kept), teacher.design.to_json(), weights_digest(teacher))
 
 
-def save_views(path: Path, views: Views, belongs_to: str, content: str, teacher: AnyNetwork) -> None:
+def save_views(path: Path, views: Views, belongs_to: str, content: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     about = {
         "format": FORMAT,
         "views": belongs_to,
         "content": content,
-        "weights": weights_digest(teacher),
+        "weights": views.weights,
         "teacher": json.dumps(views.teacher),
     }
     temporary = path.with_name(path.name + ".new")
@@ -112,7 +113,7 @@ def load_views(path: Path, belongs_to: str, content: str, teacher: AnyNetwork | 
         )
     if teacher is not None and about.get("weights") != weights_digest(teacher):
         raise InputError("the views are of another teacher", where=str(path), remedy=_REMEDY)
-    return Views(logits.to(device), described)
+    return Views(logits.to(device), described, about.get("weights", ""))
 
 
 _REMEDY = "Give --views another file, which is then created, or use the settings of this one."

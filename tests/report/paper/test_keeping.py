@@ -26,7 +26,8 @@ from sphynx.search.search import search_cells
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job, train
+from sphynx.train.job import Job
+from sphynx.train.loop import train
 from sphynx.train.recipe import load_recipe
 
 

@@ -40,7 +40,7 @@ from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.genotype import Genotype, load_genotype
 from sphynx.space.tally import Shape
-from sphynx.train.loop import Job
+from sphynx.train.job import Job
 from sphynx.train.processes import Processes
 from sphynx.train.results import RESULT, TrainResult, TrainSummary
 from sphynx.train.runs import train_all, train_unless_finished

@@ -1,0 +1,107 @@
+"""What is to be trained, on what and by which recipe, and how the run's folder says so.
+
+    config.json   design, data, recipe, seed, teacher; `teacher_weights` says which network of that design taught
+
+A run is continued with what it was started with: design, recipe, seed and images by the checkpoint's own word
+(`run.folder`), the teacher by config.json's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from sphynx.data.images import Data
+from sphynx.data.source import KEY as DATA_SOURCE
+from sphynx.data.streamed import StreamedData
+from sphynx.errors import InputError
+from sphynx.network.build import AnyNetwork
+from sphynx.network.model import save_normalisation
+from sphynx.record import fingerprint
+from sphynx.run.environment import describe_environment
+from sphynx.run.folder import RunFolder
+from sphynx.run.progress import NORMAL, Voice
+from sphynx.space.files import AnyDesign, design_fingerprint, save_design
+from sphynx.train.processes import Processes
+from sphynx.train.recipe import Recipe
+from sphynx.train.views import Views, weights_digest
+
+CONFIG, TEACHER_WEIGHTS = "config.json", "teacher_weights"
+
+
+@dataclass(frozen=True)
+class Job:
+    design: AnyDesign
+    data: Data | StreamedData
+    recipe: Recipe
+    out: Path
+    seed: int = 0
+    teacher: AnyNetwork | None = None
+    views: Path | None = None  # the teacher's logits, where the recipe keeps them; else in the run's own folder
+    resume: bool = False  # continue from the folder's checkpoint, where it has one
+    voice: Voice = NORMAL
+    processes: Processes = field(default_factory=lambda: Processes(torch.device("cpu")))
+    resume_command: str = "the same command with --resume auto"
+    tensorboard: bool = False
+    scored_on: Literal["test", "held-out"] = "test"  # what `data.test` is: part of the training images in a ranking
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "design": design_fingerprint(self.design),
+            "data": self.data.identity(),
+            "recipe": self.recipe.to_json(),
+            "seed": self.seed,
+            "teacher": None if self.teacher is None else design_fingerprint(self.teacher.design),
+        }
+
+    def belongs_to(self) -> str:
+        return fingerprint(self.identity())
+
+    def folder(self, *, tensorboard: bool = False) -> RunFolder:
+        return RunFolder(self.out, belongs_to=self.belongs_to(), data=self.data.content, tensorboard=tensorboard)
+
+    def taught_by(self, teacher: AnyNetwork) -> Job:
+        return dataclasses.replace(self, teacher=teacher)
+
+
+def refuse_other_teacher(job: Job, folder: RunFolder, views: Views | None = None) -> None:
+    """A run goes on with the teacher that it began with: another one of the same design has other weights."""
+    begun_with = folder.read_json(CONFIG).get(TEACHER_WEIGHTS)  # older runs do not say it
+    if begun_with and begun_with != (_teacher_weights(job, views) or begun_with):
+        raise InputError(
+            "the teacher is not the one that the run was started with: its weights differ",
+            where=str(folder.path),
+            remedy="Give the teacher as it was, or another --out folder.",
+        )
+
+
+def _teacher_weights(job: Job, views: Views | None) -> str:
+    if views is not None:
+        return views.weights
+    return "" if job.teacher is None else weights_digest(job.teacher)
+
+
+def describe_run(job: Job, folder: RunFolder, views: Views | None) -> None:
+    teacher = job.teacher.design.to_json() if job.teacher is not None else None
+    config = {
+        "design": job.design.to_json(),
+        "data": job.data.identity(),
+        **({} if job.data.source is None else {DATA_SOURCE: job.data.source.to_json()}),
+        "recipe": job.recipe.to_json(),
+        "seed": job.seed,
+        "scored_on": job.scored_on,
+        "teacher": teacher if views is None else views.teacher,
+        "belongs_to": job.belongs_to(),
+    }
+    if weights := _teacher_weights(job, views):
+        config[TEACHER_WEIGHTS] = weights
+    folder.write_json(CONFIG, config)
+    save_normalisation(folder.path, job.data)
+    folder.write_json("environment.json", describe_environment(job.processes.device))
+    save_design(job.design, folder.path / "design.json")
+    if not (job.resume and folder.has_checkpoint):
+        folder.keep_metrics([])
