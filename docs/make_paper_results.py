@@ -14,7 +14,7 @@ from sphynx.bench.results import BenchRun
 from sphynx.report.paper.experiments import EXPERIMENTS, Experiment, Row
 from sphynx.report.paper.keeping import PLACEMENTS, SEARCHES
 from sphynx.report.paper.kept_searches import KeptPlacement, KeptSearch, read_placements, read_rankings, read_searches
-from sphynx.report.paper.outcomes import SEARCHED, KeptResult, Ours, Outcome, read_kept
+from sphynx.report.paper.outcomes import KeptResult, Ours, Outcome, read_kept, without_reading
 from sphynx.report.paper.verdicts import SPREAD, Verdict, verdict_on
 from sphynx.space.json_file import read_json
 
@@ -113,7 +113,7 @@ def _section(
     yield f"## {name}\n\n{experiment.title} ({experiment.rows[0].source}). The paper: {experiment.claim}\n"
     yield f"**{verdict.word.capitalize()}**: {verdict.told}.\n"
     yield "| series | network | paper | ours | setting |\n|---|---|---|---|---|"
-    shared = Counter(differs for outcome in outcomes for differs in _by_settings(outcome.kept))
+    shared = Counter(settings for o in outcomes for settings in {without_reading(ours.differs) for ours in o.kept})
     for outcome in outcomes:
         row = outcome.row
         paper = "-" if row.accuracy is None else f"{row.accuracy:.2f}"
@@ -121,25 +121,27 @@ def _section(
         if not outcome.kept:
             yield f"| {row.series} | {row.label} | {paper} | not run | |"
         for differs, runs in _shown(_by_settings(outcome.kept), shared).items():
-            for design in dict.fromkeys(run.design for run in runs):
-                ours = _accuracy(row, [run for run in runs if run.design == design])
+            for key in dict.fromkeys(run.network_key for run in runs):
+                ours = _accuracy([run for run in runs if run.network_key == key], named=outcome.has_several_networks)
                 yield f"| {row.series} | {row.label} | {paper} | {ours} | {settings.named(differs)} |"
     yield ""
 
 
-def _accuracy(row: Row, runs: list[Ours]) -> str:
-    """Of one network: the mean over its seeds; of searched cells also which training it was, as there are several."""
+def _accuracy(runs: list[Ours], *, named: bool) -> str:
+    """Of one network: the mean over its seeds; of several networks in one row also which training it was."""
     text = f"{fmean(run.accuracy for run in runs):.2f}" + (f" (n={len(runs)})" if len(runs) > 1 else "")
     best = [run.best_epoch for run in runs if run.best_epoch is not None]
     text += f", best epoch {fmean(best):.2f}" if best else ""
-    return text + (f" (`{runs[0].folders[0]}`)" if row.cells.startswith(SEARCHED) else "")
+    return text + (f" (`{runs[0].folders[0]}`)" if named else "")
 
 
 def _shown(
     found: dict[tuple[str, ...], list[Ours]], shared: Counter[tuple[str, ...]]
 ) -> dict[tuple[str, ...], list[Ours]]:
     """In the paper's own setting, or comparable with another row; else the nearest to the paper's setting."""
-    comparable = {differs: runs for differs, runs in found.items() if not differs or shared[differs] > 1}
+    comparable = {
+        differs: runs for differs, runs in found.items() if not differs or shared[without_reading(differs)] > 1
+    }
     nearest = {differs: found[differs] for differs in sorted(found, key=len)[:1]}
     return dict(sorted((comparable or nearest).items(), key=lambda entry: len(entry[0])))
 

@@ -134,6 +134,19 @@ def test_distillation_is_judged_by_pairs_with_and_without_a_teacher() -> None:
     assert verdict.word == "reproduced" and "+2.00 points" in verdict.why
 
 
+@pytest.mark.parametrize(("by_mean", "word"), [(66.0, "undecided"), (62.5, "not reproduced"), (64.1, "not reproduced")])
+def test_students_are_judged_one_by_one_by_either_loss_of_the_paper(by_mean: float, word: str) -> None:
+    """Its formula sums squares, its text says their mean; students of two teachers are no two seeds."""
+    by_sum = [dataclasses.replace(ours(62.0, "epochs 200"), teacher=t, folders=(t,)) for t in ("first", "second")]
+    mean = ours(by_mean, "epochs 200", "distillation_reduction mean")
+    taught = (*by_sum, dataclasses.replace(mean, teacher="third", folders=("third",)))
+    found: Found = {("Sphynx, distilled", "25.6K"): taught, ("Sphynx", "25.6K"): (ours(64.0, "epochs 200"),)}
+    verdict = verdict_on(EXPERIMENTS["distillation"], outcomes("distillation", found))
+    assert verdict.word == word and ("our students disagree" in verdict.why) == (word == "undecided")
+    assert "distilled (first) against Sphynx: -2.00 points" in verdict.why
+    assert f"distilled (third) against Sphynx: {by_mean - 64:+.2f} points" in verdict.why
+
+
 def test_a_run_by_the_papers_recipe_differs_in_nothing() -> None:
     (row, *_) = EXPERIMENTS["cifar100"].rows
     config = {

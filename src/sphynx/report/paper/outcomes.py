@@ -50,6 +50,12 @@ class Ours:
     )
     differs: tuple[str, ...] = ()  # settings of a kept result that are not the paper's
     design: str = ""  # its fingerprint: a row of searched cells has a network for each search
+    teacher: str = ""  # which network taught it: a row of distilled ones has a network for each teacher
+
+    @property
+    def network_key(self) -> tuple[str, str]:
+        """Equal for runs that differ by settings or seed alone."""
+        return self.design, self.teacher
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -68,6 +74,11 @@ class Outcome:
     ours: Ours | None
     missing: str = ""  # why there is nothing of ours
     kept: tuple[Ours, ...] = ()  # results that were made before, of the same network
+
+    @property
+    def has_several_networks(self) -> bool:
+        """Then what is said of one says by its run which one it is."""
+        return self.row.cells.startswith(SEARCHED) or len({ours.teacher for ours in self.kept}) > 1
 
     def to_json(self) -> dict[str, Any]:
         row = self.row
@@ -156,7 +167,14 @@ class KeptResult:
             best_epoch=None if best is None else 100 * best,
             differs=differing_settings(row, self.config),
             design=design_fingerprint(design),
+            teacher=self.config.get("teacher_weights", self.name) if row.distilled else "",  # older ones do not say it
         )
+
+
+def without_reading(differs: tuple[str, ...]) -> tuple[str, ...]:
+    """What a student's settings have in common with the same network's without a teacher: the paper's formula for
+    distillation sums squares over the classes, its text says their mean, and either may be meant."""
+    return tuple(text for text in differs if not text.startswith("distillation_reduction "))
 
 
 # Not what is learned, but how it runs, or what is watched besides.

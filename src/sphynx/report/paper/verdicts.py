@@ -3,7 +3,9 @@
     pairs        one kind of network beats another: networks of equal label in two series, both trained by equal
                  settings, whatever these are. Cells drawn at random count when all that are listed were trained.
                  Cells of our own search that stand for the paper's and lose decide nothing: a poor search's lose to
-                 any. Searches of our own are judged one by one; where some win and others lose, nothing is decided
+                 any. Searches of our own and students of several teachers are judged one by one; where some win and
+                 others lose, nothing is decided. The paper's formula for distillation sums squares, its text has their
+                 mean: a student by either counts
     flat         networks are equally good: the range of their accuracies, by equal settings
     choice       Algorithm 1 takes the best placement: its choice beside a grid in which every placement was trained by
                  equal settings. A search whose probabilities leave its choice in doubt decides nothing
@@ -23,7 +25,7 @@ from typing import Literal
 
 from sphynx.report.paper.experiments import Experiment
 from sphynx.report.paper.kept_searches import KeptPlacement, RankedCells
-from sphynx.report.paper.outcomes import RANDOM, SEARCHED, Ours, Outcome
+from sphynx.report.paper.outcomes import RANDOM, SEARCHED, Ours, Outcome, without_reading
 
 Word = Literal["reproduced", "not reproduced", "undecided", "not run"]
 SPREAD = 0.7  # points; the sample deviation over three seeds of one of our networks is 0.25
@@ -81,21 +83,24 @@ def _of_pairs(outcomes: Sequence[Outcome], ahead: str) -> Verdict:
             worse = [o for o in outcomes if (o.row.series, o.row.label) == (other, better.row.label)]
             sizes |= {better.row.label} if worse else set()
             for settings, found_by, accuracy in _networks(better):
-                behind = _by_settings(_runs(worse)).get(settings)
+                behind = _by_settings(_runs(worse)).get(without_reading(settings))
                 if not behind:
                     continue
                 gains.append((f"{better.row.label}, {ahead}{found_by} against {other}", accuracy - behind))
                 compared.add(better.row.label)
                 used.append(settings)
-                drawn = [o for o in worse if settings in _by_settings(_runs([o]))]
+                drawn = [o for o in worse if without_reading(settings) in _by_settings(_runs([o]))]
                 if worse[0].row.cells.startswith(RANDOM) and len(drawn) < len(worse):
                     weak = f"; {len(drawn)} of {len(worse)} random cells were trained"
                 if worse[0].row.cells.startswith(SEARCHED) and accuracy > behind:
                     weak = f"; those of {other} are of our own search, which may have missed better ones"
     verdict = _of_gains(gains)
     points = [gain for _, gain in gains]
-    if points and outcomes[0].row.cells.startswith(SEARCHED) and min(points) <= -SPREAD and max(points) >= SPREAD:
-        weak = "; our searches disagree"
+    if points and min(points) <= -SPREAD and max(points) >= SPREAD:
+        if outcomes[0].row.cells.startswith(SEARCHED):
+            weak = "; our searches disagree"
+        elif any(outcome.row.distilled for outcome in outcomes):
+            weak = "; our students disagree"
     if weak:
         return Verdict("undecided", verdict.why + weak, _after(used))
     partly = [f"at {len(compared)} of {len(sizes)} sizes"] if gains and len(compared) < len(sizes) else []
@@ -215,10 +220,10 @@ def _runs(outcomes: Iterable[Outcome]) -> Iterator[tuple[Outcome, Ours]]:
 
 
 def _networks(outcome: Outcome) -> Iterator[tuple[tuple[str, ...], str, float]]:
-    """Settings, which training it was where the row's cells are searched ones, mean accuracy over the seeds."""
-    for design in dict.fromkeys(ours.design for ours in outcome.kept):
-        runs = tuple(ours for ours in outcome.kept if ours.design == design)
-        found_by = f" ({runs[0].folders[0]})" if outcome.row.cells.startswith(SEARCHED) else ""
+    """Settings, which training it was where the row has several networks, mean accuracy over the seeds."""
+    for key in dict.fromkeys(ours.network_key for ours in outcome.kept):
+        runs = tuple(ours for ours in outcome.kept if ours.network_key == key)
+        found_by = f" ({runs[0].folders[0]})" if outcome.has_several_networks else ""
         for settings, accuracy in _by_settings(_runs([replace(outcome, kept=runs)])).items():
             yield settings, found_by, accuracy
 
