@@ -52,7 +52,18 @@ def test_files(image: tuple[int, int, int], table: dict[object, object] | None, 
     assert _equal_graphs(network, module, image)
 
 
-@pytest.mark.parametrize("case", ["transposed groups", "strides 3 and 2", "halves", "columns, then rows", "hard tanh"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "transposed groups",
+        "strides 3 and 2",
+        "halves",
+        "columns, then rows",
+        "hard tanh",
+        "signal",
+        "signal, transposed",
+    ],
+)
 def test_operators(case: str) -> None:
     torch.manual_seed(1)
     image = (3, 8, 6)
@@ -88,7 +99,8 @@ def test_factors_of_a_product_and_its_bias() -> None:
 
 
 def test_convolutions_of_other_axes_are_refused() -> None:
-    network = Call(lambda m, x: m.conv(x.flatten(2)).flatten(1), conv=nn.Conv1d(3, 2, 3)).eval()
+    network = Call(lambda m, x: m.conv(x[:, None]).flatten(1), conv=nn.Conv3d(1, 2, 3)).eval()
     apart = export(network, (torch.zeros(1, 3, 8, 6),)).run_decompositions().module()
-    with pytest.raises(InputError, match="Conv over one axis cannot be compiled"):
-        read_module(apart, Shape(3, 8, 6))
+    for module in (network, apart):
+        with pytest.raises(InputError, match="Conv over three axes cannot be compiled"):
+            read_module(module, Shape(3, 8, 6))

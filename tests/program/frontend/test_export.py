@@ -53,6 +53,10 @@ def assert_equal(network: nn.Module, image: tuple[int, ...] = IMAGE) -> Graph:
 MORE: dict[str, nn.Module] = {
     "same padding": nn.Conv2d(4, 4, (2, 3), padding="same"),
     "circular": nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular"),
+    "circular signal": nn.Sequential(nn.Flatten(2), nn.Conv1d(4, 4, 3, padding="same", padding_mode="circular")),
+    "stretched signal": nn.Sequential(
+        nn.Flatten(2), nn.Conv1d(4, 3, 2), nn.PReLU(3), nn.Upsample(scale_factor=2), nn.AdaptiveAvgPool1d(7)
+    ),
     "stacked": Call(lambda _, x: torch.stack([x, 2 * x], 2).flatten(1, 2)),
     "flipped and rolled": Call(lambda _, x: x.flip(3).roll(1, 2)),
     "channel shuffle": nn.ChannelShuffle(2),

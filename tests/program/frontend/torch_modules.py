@@ -138,6 +138,35 @@ CASES: dict[str, nn.Module] = {
     "strides 3 and 2": nn.Conv2d(4, 3, (4, 3), stride=(3, 2), padding=(2, 0), dilation=(1, 2)),
     "transposed": nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),
     "transposed groups": nn.ConvTranspose2d(4, 6, (2, 3), stride=(1, 3), groups=2, dilation=(2, 1)),
+    "signal": nn.Sequential(
+        nn.Flatten(2),
+        nn.Conv1d(4, 6, 5, 2, 2, groups=2),
+        nn.BatchNorm1d(6),
+        nn.ReLU(),
+        nn.MaxPool1d(3, 2, 1),
+        nn.Conv1d(6, 3, 3, padding=2, dilation=2),
+        nn.ReLU6(),
+        nn.AvgPool1d(2, ceil_mode=True),
+    ),
+    "signal, transposed": nn.Sequential(
+        nn.Flatten(2),
+        nn.ConvTranspose1d(4, 6, 3, 2, 1, 1, groups=2),
+        nn.LeakyReLU(),
+        nn.AdaptiveAvgPool1d(4),
+        nn.Conv1d(6, 2, 1),
+        nn.AdaptiveMaxPool1d(1),
+    ),
+    "convolved channels": Call(
+        lambda m, x: x * functional.hardsigmoid(m.conv(x.mean((2, 3)).unsqueeze(1))).view(-1, 4, 1, 1),
+        conv=nn.Conv1d(1, 1, 3, padding=1, bias=False),
+    ),
+    "coordinates": Call(
+        lambda m, x: m.conv(torch.cat([x, torch.linspace(-1, 1, 6, dtype=x.dtype).expand(len(x), 2, 8, 6)], 1)),
+        conv=nn.Conv2d(6, 4, 3, padding=1),
+    ),
+    "a constant first": Call(
+        lambda _, x: torch.cat([torch.arange(3.0, dtype=x.dtype).expand(len(x), 3), x.flatten(1)], 1)
+    ),
     "nearest": nn.Upsample(scale_factor=2),
     "nearest by a fraction": nn.Upsample(scale_factor=4 / 3),
     "bilinear": nn.Upsample(scale_factor=2, mode="bilinear"),

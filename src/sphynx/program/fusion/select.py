@@ -82,6 +82,13 @@ def joined(fuser: Fuser, nodes: list[Node], axis: int, name: str) -> Node:
     return total
 
 
+def constant(fuser: Fuser, values: Floats) -> Node:
+    """A map that depends on nothing."""
+    shape = Shape(*values.shape)
+    channels = 1 if fuser.is_outline else shape.channels
+    return fuser.shift(Node(shape, {}, np.zeros((channels, *shape[1:]))), values)
+
+
 def negated(fuser: Fuser, node: Node) -> Node:
     kernels = {reads: -kernel for reads, kernel in node.kernels.items()}
     bias = node.bias if fuser.is_outline else -node.bias

@@ -13,10 +13,15 @@ from sphynx.program.frontend.export.lower import Lowering
 Given = Mapping[str, Any]
 
 
-def both(given: Any) -> list[int]:
-    """For rows and columns: ATen takes one number for both."""
+def each(given: Any, axes: int) -> list[int]:
+    """For every axis that a window slides over: ATen takes one number for all."""
     numbers = [int(n) for n in given] if isinstance(given, Sequence) else [int(given)]
-    return numbers * 2 if len(numbers) == 1 else numbers
+    return numbers * axes if len(numbers) == 1 else numbers
+
+
+def slid_axes(read: Node) -> int:
+    """Of a map or a convolution's weights: all but the first two."""
+    return len(shape_of(read)) - 2
 
 
 def shape_of(read: Node) -> list[int]:
@@ -24,18 +29,19 @@ def shape_of(read: Node) -> list[int]:
 
 
 def convolution(low: Lowering, node: Node, given: Given) -> str:
-    weight, padding, dilation = given["weight"], given.get("padding", 0), both(given["dilation"])
+    weight, padding, axes = given["weight"], given.get("padding", 0), slid_axes(given["weight"])
+    dilation = each(given["dilation"], axes)
     if isinstance(padding, str):
         reach = [d * (k - 1) for d, k in zip(dilation, shape_of(weight)[2:], strict=True)]
         before = [n // 2 if padding == "same" else 0 for n in reach]
         after = [n - n // 2 if padding == "same" else 0 for n in reach]
     else:
-        before = after = both(padding)
+        before = after = each(padding, axes)
     return low.call(
         node,
         "Conv",
         *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
-        strides=both(given["stride"]),
+        strides=each(given["stride"], axes),
         pads=[*before, *after],
         dilations=dilation,
         group=int(given["groups"]),
@@ -43,23 +49,23 @@ def convolution(low: Lowering, node: Node, given: Given) -> str:
 
 
 def transposed_convolution(low: Lowering, node: Node, given: Given) -> str:
+    axes = slid_axes(given["weight"])
     return low.call(
         node,
         "ConvTranspose",
         *(low.use(node, given[key]) for key in ("input", "weight", "bias")),
-        strides=both(given["stride"]),
-        pads=both(given["padding"]) * 2,
-        dilations=both(given["dilation"]),
-        output_padding=both(given["output_padding"]),
+        strides=each(given["stride"], axes),
+        pads=each(given["padding"], axes) * 2,
+        dilations=each(given["dilation"], axes),
+        output_padding=each(given["output_padding"], axes),
         group=int(given["groups"]),
     )
 
 
 def decomposed_convolution(low: Lowering, node: Node, given: Given) -> str:
     """What convolutions of all kinds become where torch takes a program apart."""
-    axes = len(shape_of(given["weight"])) - 2
-    if axes != 2:
-        return low.call(node, f"Conv over {'one axis' if axes == 1 else 'three axes'}", low.use(node, given["input"]))
+    if slid_axes(given["weight"]) == 3:
+        return low.call(node, "Conv over three axes", low.use(node, given["input"]))
     return (transposed_convolution if given["transposed"] else convolution)(low, node, given)
 
 
@@ -100,9 +106,15 @@ def norm(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
     return made, "", ""
 
 
+def _windows(given: Given) -> tuple[list[int], list[int], list[int]]:
+    """A pool's kernel, strides, and padding before."""
+    axes = slid_axes(given["self"])
+    kernel = each(given["kernel_size"], axes)
+    return kernel, each(given["stride"], axes) if given["stride"] else kernel, each(given["padding"], axes)
+
+
 def _pool(low: Lowering, node: Node, kind: str, given: Given, *, outputs: int = 1, **attributes: Any) -> str:
-    kernel = both(given["kernel_size"])
-    strides = both(given["stride"]) if given["stride"] else kernel
+    kernel, strides, pads = _windows(given)
     return low.call(
         node,
         kind,
@@ -110,7 +122,7 @@ def _pool(low: Lowering, node: Node, kind: str, given: Given, *, outputs: int = 
         outputs=outputs,
         kernel_shape=kernel,
         strides=strides,
-        pads=both(given["padding"]) * 2,
+        pads=pads * 2,
         ceil_mode=int(given["ceil_mode"]),
         **attributes,
     )
@@ -118,7 +130,8 @@ def _pool(low: Lowering, node: Node, kind: str, given: Given, *, outputs: int = 
 
 def max_pool(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
     outputs = 2 if _reads_second(node) else 1
-    made = _pool(low, node, "MaxPool", given, outputs=outputs, dilations=both(given["dilation"]))
+    dilations = each(given["dilation"], slid_axes(given["self"]))
+    made = _pool(low, node, "MaxPool", given, outputs=outputs, dilations=dilations)
     return made, f"{made}.1"
 
 
@@ -131,7 +144,8 @@ def _reads_second(node: Node) -> bool:
 
 def adaptive_max(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
     """A plain pool where its windows are alike."""
-    lengths, sizes = shape_of(given["self"])[-2:], both(given["output_size"])
+    lengths = shape_of(given["self"])[2:]
+    sizes = each(given["output_size"], len(lengths))
     kind, attributes = "MaxPool", {}
     if any(n % size for n, size in zip(lengths, sizes, strict=True)):
         kind = "aten.adaptive_max_pool2d"
@@ -148,9 +162,8 @@ def average_pool(low: Lowering, node: Node, given: Given) -> str:
     if divisor is None:
         return _pool(low, node, "AveragePool", given, count_include_pad=int(given["count_include_pad"]))
     # One divisor for all windows, also for those that end beyond the padding: as much as they see is padded.
-    kernel = both(given["kernel_size"])
-    strides, before = both(given["stride"]) if given["stride"] else kernel, both(given["padding"])
-    sizes = zip(shape_of(node)[-2:], shape_of(given["self"])[-2:], kernel, strides, before, strict=True)
+    kernel, strides, before = _windows(given)
+    sizes = zip(shape_of(node)[2:], shape_of(given["self"])[2:], kernel, strides, before, strict=True)
     after = [max(p, (outputs - 1) * stride + k - n - p) for outputs, n, k, stride, p in sizes]
     x, pads = low.use(node, given["self"]), [*before, *after]
     made = low.call(

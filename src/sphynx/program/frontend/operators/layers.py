@@ -7,6 +7,7 @@ from math import lcm
 
 import numpy as np
 
+from sphynx.program.frontend.operators.one_axis import also_over_one_axis
 from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.value import Pads, Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
@@ -211,12 +212,12 @@ def batch_norm(walker: Walker, op: Operation) -> Value:
 
 
 WAYS: Ways = {
-    "Conv": convolution,
-    "ConvTranspose": transposed_convolution,
-    "AveragePool": average_pool,
-    "AdaptiveAveragePool": adaptive_average,
-    "GlobalAveragePool": global_average,
+    "Conv": also_over_one_axis(convolution),
+    "ConvTranspose": also_over_one_axis(transposed_convolution),
+    "AveragePool": also_over_one_axis(average_pool),
+    "AdaptiveAveragePool": also_over_one_axis(adaptive_average),
+    "GlobalAveragePool": also_over_one_axis(global_average),
     "Gemm": dense,
     "MatMul": dense,
-    "BatchNormalization": batch_norm,
+    "BatchNormalization": also_over_one_axis(batch_norm),
 }

@@ -10,14 +10,14 @@ import numpy as np
 from sphynx.program.frontend.operators.operation import Operation
 from sphynx.program.frontend.operators.value import Order, Pads, Value
 from sphynx.program.frontend.operators.walker import Walker, Ways
-from sphynx.program.fusion.select import joined
+from sphynx.program.fusion.select import constant, joined
 from sphynx.program.ir import MAX_TENSOR_SIZE, NOTHING
 
 _BATCH = "Images of a batch must be kept apart: leave axis 0 as it is."
 
 
 def concat(walker: Walker, op: Operation) -> Value:
-    values = [walker.value(op, number) for number in range(len(op.inputs))]
+    values = [_map_or_constant(walker, op, number) for number in range(len(op.inputs))]
     axis, rank = int(op.attributes["axis"]), len(values[0].dims)
     axis = (axis + rank + 1 if axis < 0 else axis) - 1
     others = {(*v.dims[:axis], *v.dims[axis + 1 :]) for v in values}
@@ -27,6 +27,17 @@ def concat(walker: Walker, op: Operation) -> Value:
     if rank not in (1, 3):
         raise op.refusal(f"joins tensors of {rank + 1} dimensions", "Join maps or vectors.")
     return Value(joined(walker.fuser, [value.node for value in settled], axis, op.name), _joined_dims(values, axis))
+
+
+def _map_or_constant(walker: Walker, op: Operation, number: int) -> Value:
+    """A constant, such as the coordinates that a CoordConv reads beside a map, is a map that depends on nothing."""
+    if not walker.has_constant(op, number):
+        return walker.value(op, number)
+    array = walker.numbers(op, number)
+    if array.ndim < 2 or len(array) != 1 or not array.size:
+        raise op.refusal("joins a constant that is not one for all images", "Give it a first axis of length 1.")
+    dims = array.shape[1:]
+    return Value(constant(walker.fuser, array.reshape(dims if len(dims) == 3 else (array.size, 1, 1))), dims)
 
 
 def _joined_dims(values: list[Value], axis: int) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sphynx.program.frontend.operators.one_axis import also_over_one_axis
 from sphynx.program.frontend.operators.operation import NONLINEAR, Operation
 from sphynx.program.frontend.operators.single_precision import meant
 from sphynx.program.frontend.operators.value import Value
@@ -164,6 +165,6 @@ WAYS: Ways = {
     "HardSwish": swished,
     "LeakyRelu": leaky,
     "PRelu": leaky,
-    "MaxPool": max_pool,
-    "GlobalMaxPool": global_max,
+    "MaxPool": also_over_one_axis(max_pool),
+    "GlobalMaxPool": also_over_one_axis(global_max),
 }

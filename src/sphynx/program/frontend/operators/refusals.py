@@ -29,7 +29,7 @@ _INSTEAD = {
     **dict.fromkeys(("Selu", "Celu", "Erf", "Exp", "Softsign"), _CURVED),
     **dict.fromkeys(("Where", "Greater", "Less", "Max", "Min"), _CHOICE),
     **dict.fromkeys((ROUNDING_CAST, "Floor", "Ceil", "Round"), _ROUNDED),
-    **dict.fromkeys(("Conv over one axis", "Conv over three axes"), "only convolutions of two axes can be compiled"),
+    "Conv over three axes": "only convolutions of one or two axes can be compiled",
     **dict.fromkeys(("NonZero", "TopK", "Expand", "Tile", "ScatterND"), _SIZES),
     **dict.fromkeys(
         ("LayerNormalization", "InstanceNormalization", "GroupNormalization", "LpNormalization", "LRN"), _NORM

@@ -86,7 +86,7 @@ class Walker:
             wanted = "x".join("n" if length is None else str(length) for length in shape)
             raise op.refusal(
                 f"has weights of {'x'.join(map(str, found.shape)) or 'one number'}, not {wanted}",
-                "Only two-dimensional convolutions and dense layers can be compiled.",
+                "Only convolutions of one or two axes and dense layers can be compiled.",
             )
         return found
 

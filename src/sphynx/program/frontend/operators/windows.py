@@ -10,7 +10,7 @@ from sphynx.program.frontend.operators.value import Pads
 from sphynx.program.fusion.window_sums import Counts
 from sphynx.space.tally import Shape
 
-_SIZES = "Use two-dimensional kernels, with strides and dilations of at least 1 and no negative padding."
+_SIZES = "Use kernels of one or two axes, with strides and dilations of at least 1 and no negative padding."
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def slides(
     pads = _numbers(op, "pads", [0, 0, 0, 0])
     sizes = (*kernel, *strides, *dilations)
     if len(kernel) != 2 or (len(strides), len(dilations), len(pads)) != (2, 2, 4) or min(sizes) < 1 or min(pads) < 0:
-        raise op.refusal("has a window that is not a plain two-dimensional one", _SIZES)
+        raise op.refusal("has a window that is not a plain one of one or two axes", _SIZES)
     found = []
     for axis, length in enumerate(shape[1:]):
         reach = dilations[axis] * (kernel[axis] - 1) + 1
