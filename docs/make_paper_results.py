@@ -36,7 +36,9 @@ reproduced where their range is at most {SPREAD} points, and not where it is twi
 judged by those that were trained, whose number is said. Algorithm 1 in its released form is compared with a grid of
 equal settings; a search that is in doubt decides nothing. Random cells count when all that are listed were trained.
 Where cells of our own search stand for the paper's and lose, that decides nothing; nor do several searches of our own
-of which some win and others lose. "After N epochs": so long were ours trained, the paper's for 600.
+of which some win and others lose, nor several students. The paper states two losses for distillation, a sum of squares
+in its formula and their mean in its text; a student by either counts. "After N epochs": so long were ours trained, the
+paper's for 600.
 A claim about accuracies counts runs in the paper's own setting only, by their best test epoch, as the paper's code
 does. Most pairs are one seed each, at a reduced scale: the column "setting" says which, and [settings](#settings) what
 it is. *Not run* says that nothing here bears on it.
@@ -53,7 +55,8 @@ paper's and lose decide nothing (before, *nodes* was reproduced, since the searc
 turned the verdict of that time into *undecided*. So did the fourth, that accuracies are read at the best test epoch:
 the one run in the paper's own setting is 0.66 points below the paper by that reading, 1.06 by its last epoch. So did
 the fifth, that searches which disagree decide nothing (before, *search* was not reproduced, by a supernet of C=16,
-which is the released code's default; the paper prints 5).
+which is the released code's default; the paper prints 5). The rule on students was made before those of a teacher of
+200 epochs were seen: the mean gains, the sum, of which alone there had been a student, does not.
 """
 
 

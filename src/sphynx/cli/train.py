@@ -58,7 +58,7 @@ def train(
 
       sphynx train design.json --data cifar100 --recipe paper-cifar100 --seeds 3 --out runs/paper
 
-      sphynx train design.json --data cifar100 --distillation squared --teacher auto --out runs/distilled
+      sphynx train design.json --data cifar100 --distillation kl --teacher auto --out runs/distilled
 
       sphynx train design.json --data cifar100 --out runs/paper --recipe paper-cifar100 --resume auto
 

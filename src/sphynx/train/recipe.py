@@ -66,7 +66,7 @@ class Recipe(Record):
     distillation: Distillation = setting("none", "squared error of logits, KL divergence of them or of their z-scores")
     distillation_weight: float = setting(1.0, "weight of the distillation term")
     distillation_reduction: Literal["sum", "mean"] = setting(
-        "sum", "squared: sum or mean over the classes; the paper sums"
+        "sum", "squared: sum over the classes, as the paper's formula has it, or mean, as its text says"
     )
     distillation_temperature: float = setting(4.0, "kl, standardised: temperature of both softmaxes")
     view_epochs: int = setting(

@@ -101,10 +101,9 @@ def _of_pairs(outcomes: Sequence[Outcome], ahead: str) -> Verdict:
             weak = "; our searches disagree"
         elif any(outcome.row.distilled for outcome in outcomes):
             weak = "; our students disagree"
-    if weak:
-        return Verdict("undecided", verdict.why + weak, _after(used))
     partly = [f"at {len(compared)} of {len(sizes)} sizes"] if gains and len(compared) < len(sizes) else []
-    return replace(verdict, extent=" ".join([*partly, *filter(None, [_after(used)])]))
+    extent = " ".join([*partly, *filter(None, [_after(used)])])
+    return Verdict("undecided", verdict.why + weak, extent) if weak else replace(verdict, extent=extent)
 
 
 def _of_rankings(cells: str, rankings: Sequence[RankedCells]) -> Verdict:
