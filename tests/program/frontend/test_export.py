@@ -57,6 +57,9 @@ MORE: dict[str, nn.Module] = {
     "stretched signal": nn.Sequential(
         nn.Flatten(2), nn.Conv1d(4, 3, 2), nn.PReLU(3), nn.Upsample(scale_factor=2), nn.AdaptiveAvgPool1d(7)
     ),
+    "expanded gate": Call(
+        lambda m, x: functional.hardsigmoid(m.conv(x.mean((2, 3), True))).expand_as(x) * x, conv=nn.Conv2d(4, 4, 1)
+    ),
     "stacked": Call(lambda _, x: torch.stack([x, 2 * x], 2).flatten(1, 2)),
     "flipped and rolled": Call(lambda _, x: x.flip(3).roll(1, 2)),
     "channel shuffle": nn.ChannelShuffle(2),

@@ -56,7 +56,7 @@ def multiply(walker: Walker, op: Operation) -> Value:
 
 def _gated(walker: Walker, op: Operation) -> Value:
     """A map times one number for each of its channels, as squeeze and excitation has it."""
-    values = sorted((walker.value(op, number) for number in (0, 1)), key=lambda value: -prod(value.dims))
+    values = sorted((_unexpanded(walker.value(op, n)) for n in (0, 1)), key=lambda value: -prod(value.dims))
     if not all(value.is_map for value in values) or values[1].dims != (values[0].dims[0], 1, 1):
         raise op.refusal(
             "multiplies two feature maps, as attention does",
@@ -64,6 +64,13 @@ def _gated(walker: Walker, op: Operation) -> Value:
         )
     node, gate = (value.settled(walker.fuser, f"{op.name}.{n}").node for n, value in enumerate(values))
     return Value.of_map(walker.fuser.gated(node, gate, f"{op.name}.product"))
+
+
+def _unexpanded(value: Value) -> Value:
+    """One number for each channel that a module spread over rows and columns itself."""
+    if value.order is None or not value.is_map or not (value.order == value.order[:, :1, :1]).all():
+        return value
+    return value.moved(value.order[:, :1, :1])
 
 
 def divide(walker: Walker, op: Operation) -> Value:
