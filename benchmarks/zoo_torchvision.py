@@ -14,11 +14,11 @@ CIFAR_CLASSES = 100  # of what was trained
 
 def untrained(name: str, classes: int) -> nn.Module:
     options = {"init_weights": True, "aux_logits": False} if name == "googlenet" else {}
-    made: nn.Module = getattr(_models(), name)(num_classes=classes, **options)
+    made: nn.Module = getattr(models(), name)(num_classes=classes, **options)
     return made
 
 
-def _models() -> object:
+def models() -> object:
     """torchvision's CPU wheel registers detection operators that torch's has no kernels of: names are enough."""
     if "torchvision" not in sys.modules:
         library = torch.library.Library("torchvision", "FRAGMENT")

@@ -1,4 +1,4 @@
-"""Prints docs/results/zoo.md: torchvision's networks, compiled and asked privately, from results/zoo.
+"""Prints docs/results/zoo.md: torchvision's networks, compiled and asked privately, and timm's as they are read.
 
 python docs/make_zoo.py > docs/results/zoo.md        (or: make docs)
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -14,6 +15,8 @@ sys.path.insert(0, str(HERE.parent / "benchmarks"))
 
 from zoo import RESULTS, Row
 from zoo_networks import ZOO
+from zoo_timm import FILE as TIMM
+from zoo_timm import Read
 
 from sphynx.program.fusion.fit import DEFAULT_KNEES
 
@@ -38,6 +41,14 @@ same class | exact | ReLUs by | offline s | online s | offline MB | online MB | 
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
+OF_TIMM = """## timm
+
+One network of each of {families} families of timm {version}, as it comes, with random weights, at 64x64 or 96x96
+(`benchmarks/zoo_timm.py`, file `results/zoo/timm.json`): is it read, and is what was read the same network? The logits
+of the fused graph differ from the module's by at most {furthest} of the largest one, which is single precision. Nothing
+was rounded to integers or asked privately here.
+"""
+
 
 def page() -> str:
     lines, notes = [], []
@@ -50,7 +61,22 @@ def page() -> str:
         lines.append(_line(row))
         if note := _note(row):
             notes.append(f"- {row.network} at {row.size}x{row.size}: {note}")
-    return HEADER + "\n".join([*lines, "", *notes]) + "\n"
+    return HEADER + "\n".join([*lines, "", *notes, "", *_of_timm()]) + "\n"
+
+
+def _of_timm() -> Iterator[str]:
+    """What can be compiled at all, of one network of each family."""
+    kept = json.loads(TIMM.read_text())
+    rows = [Read.from_json(row, str(TIMM)) for row in kept["networks"]]
+    taken = [row for row in rows if row.deviation is not None]
+    furthest = max(row.deviation for row in taken if row.deviation is not None)
+    yield OF_TIMM.format(families=len(rows), version=kept["timm"], furthest=f"{furthest:.0e}")
+    for approximated, title in ((False, "Exact"), (True, "With `--approximate`, since they have smooth activations")):
+        yield f"- {title}: {', '.join(row.network for row in taken if row.approximated == approximated)}."
+    yield "- Refused:\n"
+    for row in rows:
+        if row.deviation is None:
+            yield f"    - {row.network}: {row.refused}"
 
 
 def _line(row: Row) -> str:

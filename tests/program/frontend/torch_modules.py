@@ -160,6 +160,9 @@ CASES: dict[str, nn.Module] = {
         lambda m, x: x * functional.hardsigmoid(m.conv(x.mean((2, 3)).unsqueeze(1))).view(-1, 4, 1, 1),
         conv=nn.Conv1d(1, 1, 3, padding=1, bias=False),
     ),
+    "convolved groups of channels": nn.Sequential(
+        nn.AdaptiveAvgPool2d(1), Call(lambda _, x: x.view(-1, 2, 2).transpose(1, 2)), nn.Conv1d(2, 4, 3, 2, 2, groups=2)
+    ),
     "coordinates": Call(
         lambda m, x: m.conv(torch.cat([x, torch.linspace(-1, 1, 6, dtype=x.dtype).expand(len(x), 2, 8, 6)], 1)),
         conv=nn.Conv2d(6, 4, 3, padding=1),
