@@ -102,6 +102,15 @@ def test_hostile_bytes_end_the_connection(wire: bytes) -> None:
         channel.receive(4)
 
 
+def test_a_message_of_an_unknown_kind_is_refused_as_such() -> None:
+    """It said that 4 bytes came where 4 were expected."""
+    raw, ours = socket.socketpair()
+    raw.sendall(struct.pack("<2sBBI", b"Sx", WIRE_VERSION, 7, 4) + b"xxxx")
+    with pytest.raises(ConnectionLostError, match="a message of the unknown kind 7"):
+        Channel(SocketStream(ours)).receive(4)
+    raw.close()
+
+
 @pytest.mark.parametrize("version", [WIRE_VERSION - 1, WIRE_VERSION + 1])
 def test_a_peer_of_another_version_is_refused_by_name(version: int) -> None:
     raw, ours = socket.socketpair()

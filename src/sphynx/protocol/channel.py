@@ -29,6 +29,7 @@ from sphynx.protocol.transport import MAX_PENDING_BYTES, Buffer, SocketStream
 
 WIRE_VERSION = 6
 HEADER_BYTES = 8
+MAX_PAYLOAD_BYTES = 2**32 - 1  # what a frame's length can say; message_sizes.py asks before any work is done
 MAX_REASON_BYTES = 512
 GIVE_UP_LINGER_S = 1.0  # how long the peer has to read the reason before the connection is closed under it
 _HEADER = struct.Struct("<2sBBI")
@@ -228,7 +229,13 @@ class Channel:
             # A user must see whose advice it is: the peer may be anybody's.
             advice = f"The peer advises: {remedy}" if remedy else "See the peer's log, then connect again."
             raise PeerGaveUpError(reason, where=self._peer, remedy=advice)
-        if kind != _DATA or not least <= size <= most:
+        if kind not in (_DATA, _GIVES_UP):
+            raise ConnectionLostError(
+                f"a message of the unknown kind {kind}",
+                where="connection",
+                remedy="The peer or the connection is broken: start a new session.",
+            )
+        if kind == _GIVES_UP or not least <= size <= most:
             raise ConnectionLostError(
                 f"a message of {size:,} bytes where {most:,} were expected",
                 where=f"{self._section.phase} {self._section.layer}".strip() or "connection",

@@ -57,6 +57,7 @@ from sphynx.protocol.linear import (
     upload_masks,
 )
 from sphynx.protocol.linear_plan import plan_program
+from sphynx.protocol.message_sizes import check_messages
 from sphynx.protocol.ots import ClientOts, ServerOts, set_up_client, set_up_server
 from sphynx.protocol.relu import Arrays
 from sphynx.threads import Helper
@@ -75,6 +76,7 @@ class InferenceServer:
         model, channel = self._model, self._channel
         bundle = Bundle(bundle_id, model.program.content_hash, "server", backend, batch, {})
         layers = activation_layers(model.program, batch)
+        check_messages(model.plan, layers, backend, batch)
         keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
@@ -136,6 +138,7 @@ class InferenceClient:
         program, channel = self._program, self._channel
         bundle = Bundle(bundle_id, program.content_hash, "client", backend, batch, {})
         layers = activation_layers(program, batch)
+        check_messages(plan_program(program), layers, backend, batch)
         keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)

@@ -1,0 +1,58 @@
+"""Whether all messages of a preparation fit a frame: asked before the first of them, not after minutes of work.
+
+Those of an inference are smaller. Both parties ask, with the same answer: sizes follow from the public program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sphynx.errors import InputError
+from sphynx.program.backends import Backend
+from sphynx.protocol import relu_gc
+from sphynx.protocol.activations import Layer, Layers
+from sphynx.protocol.channel import MAX_PAYLOAD_BYTES
+from sphynx.protocol.gate import GateLayer
+from sphynx.protocol.gmw_material import offline_messages
+from sphynx.protocol.linear_plan import ProgramPlan
+from sphynx.protocol.relu_layer import ReluLayer
+
+_LEAST_BYTES = 8  # of a request, for each element or gate: two OTs at least
+
+
+def check_messages(plan: ProgramPlan, layers: Layers, backend: Backend, images: int) -> None:
+    """Refuses by its name the tensor, map or layer that one message cannot hold."""
+    for name, size in _sizes(plan, layers, backend, images):
+        if size > MAX_PAYLOAD_BYTES:
+            raise InputError(
+                f"with {images:,} images at a time one message would have {size:,} bytes or more, "
+                f"and no message may have more than {MAX_PAYLOAD_BYTES:,}",
+                where=name,
+                remedy="Ask about fewer images at a time, or compile the network for smaller images.",
+            )
+
+
+def _sizes(plan: ProgramPlan, layers: Layers, backend: Backend, images: int) -> Iterator[tuple[str, int]]:
+    for upload in plan.distinct_uploads:
+        yield upload.tensor, plan.upload_bytes(upload, images)
+    for name in plan.convs:
+        yield name, plan.reply_bytes(name, images)
+    for name, layer in layers.items():
+        yield name, _LEAST_BYTES * _chosen_by(layer)  # first: beyond it there are more OTs than the core counts
+        yield name, _largest(layer, backend)
+
+
+def _chosen_by(layer: Layer) -> int:
+    """Elements or gates whose bits are choices in OTs."""
+    if isinstance(layer, ReluLayer):
+        return layer.shape.count
+    return layer.gates if isinstance(layer, GateLayer) else layer.count
+
+
+def _largest(layer: Layer, backend: Backend) -> int:
+    if not isinstance(layer, ReluLayer):
+        return max(size for _, plan in layer.parts for size in (plan.request_bytes, plan.answer_bytes))
+    if backend == "gc":
+        return relu_gc.messages(layer.shape).request  # tables come in chunks
+    sizes = offline_messages(layer.shape)
+    return max(sizes.request, sizes.answer, sizes.conversion, sizes.corrections)
