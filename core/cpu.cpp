@@ -49,7 +49,8 @@ CpuFeatures detect() {
     return found;
 }
 
-std::atomic<bool> portable_only{false};
+// Null where nothing is limited.
+std::atomic<const CpuFeatures*> limited{nullptr};
 
 }  // namespace
 
@@ -59,12 +60,33 @@ const CpuFeatures& hardware_features() {
 }
 
 const CpuFeatures& usable_features() {
-    static const CpuFeatures none;
-    return portable_only.load(std::memory_order_relaxed) ? none : hardware_features();
+    const CpuFeatures* most = limited.load(std::memory_order_acquire);
+    return most ? *most : hardware_features();
 }
 
 void force_portable_for_tests(bool on) {
-    portable_only.store(on);
+    static const CpuFeatures none;
+    limited.store(on ? &none : nullptr);
+}
+
+LimitFeatures::LimitFeatures(const CpuFeatures& most) : most_(most), before_(limited.exchange(&most_)) {}
+
+LimitFeatures::~LimitFeatures() {
+    limited.store(before_);
+}
+
+std::vector<CpuFeatures> features_to_test() {
+    std::vector<CpuFeatures> found{hardware_features()};
+    const auto without = [&found](auto... feature) {
+        CpuFeatures less = found.back();
+        ((less.*feature = false), ...);
+        if (less != found.back()) found.push_back(less);
+    };
+    without(&CpuFeatures::vaes);
+    without(&CpuFeatures::avx512_vnni, &CpuFeatures::avx512);
+    without(&CpuFeatures::dotprod);
+    if (found.back() != CpuFeatures{}) found.emplace_back();
+    return found;
 }
 
 }  // namespace sphynx

@@ -1,6 +1,8 @@
 // What this CPU offers, found once at run time, and the choice that the kernels make from it.
-// Tests force the portable paths with ForcePortable; nothing else in the project does.
+// Tests take the paths of lesser CPUs, and the portable ones, with LimitFeatures; nothing else in the project does.
 #pragma once
+
+#include <vector>
 
 namespace sphynx {
 
@@ -22,17 +24,31 @@ struct CpuFeatures {
 // What the hardware and the operating system support, whatever a test has forced.
 const CpuFeatures& hardware_features();
 
-// What kernels may use now: hardware_features(), or nothing while a test forces the portable paths.
+// What kernels may use now: hardware_features(), or less while a test limits it.
 const CpuFeatures& usable_features();
 
 void force_portable_for_tests(bool on);
 
-class ForcePortable {
+// As long as it lives, kernels use no more than `most`. In one thread of a test.
+class LimitFeatures {
   public:
-    ForcePortable() { force_portable_for_tests(true); }
-    ~ForcePortable() { force_portable_for_tests(false); }
-    ForcePortable(const ForcePortable&) = delete;
-    ForcePortable& operator=(const ForcePortable&) = delete;
+    explicit LimitFeatures(const CpuFeatures& most);
+    ~LimitFeatures();
+    LimitFeatures(const LimitFeatures&) = delete;
+    LimitFeatures& operator=(const LimitFeatures&) = delete;
+
+  private:
+    const CpuFeatures most_;
+    const CpuFeatures* before_;
 };
+
+class ForcePortable : LimitFeatures {
+  public:
+    ForcePortable() : LimitFeatures({}) {}
+};
+
+// What this CPU has, then what lesser ones of its kind have, so that each path that can run here is the best of one;
+// last nothing, for the portable paths.
+std::vector<CpuFeatures> features_to_test();
 
 }  // namespace sphynx

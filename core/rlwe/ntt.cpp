@@ -82,8 +82,7 @@ const Kernels& portable_kernels() {
 
 #if defined(__aarch64__)
 const Kernels& neon_kernels();  // ntt_neon.cpp
-// Every aarch64 CPU has NEON; only a test that forces the portable paths makes the two sets of features
-// differ.
+// Every aarch64 CPU has NEON; only a test that limits the features makes the two sets differ.
 const Kernels& best_kernels() {
     return usable_features() == hardware_features() ? neon_kernels() : kPortable;
 }

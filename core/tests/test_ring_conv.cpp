@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "check.h"
@@ -148,12 +149,16 @@ int main() {
     CHECK_THROWS(Conv({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}, 65, one.data()));
     const std::vector<std::int32_t> large(1, kMaxWeight + 1);
     CHECK_THROWS(Conv({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}, 32, large.data()));
-    for (const bool byte_weights : {true, false}) {  // some CPUs have a kernel for each
-        tested_kernel = best_dot_kernel(32, byte_weights);
+    std::set<const DotKernel*> kernels{nullptr};
+    for (const sphynx::CpuFeatures& features : sphynx::features_to_test()) {
+        const sphynx::LimitFeatures limit(features);
+        for (const bool byte_weights : {true, false}) kernels.insert(best_dot_kernel(32, byte_weights));
+    }
+    for (const DotKernel* kernel : kernels) {
+        tested_kernel = kernel;
+        std::printf("kernel %s\n", kernel ? kernel->name : "wide");
         check_all();
     }
-    tested_kernel = nullptr;
-    check_all();
     for (const DotKernel& kernel : kEmulated) {
         tested_kernel = &kernel;
         check_all();
