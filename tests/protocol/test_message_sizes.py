@@ -4,7 +4,7 @@ import pytest
 from tests.program.programs import random_weights, small_program
 
 from sphynx.core.gmw import ReluShape
-from sphynx.errors import InputError
+from sphynx.errors import SphynxError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.protocol import relu_gc
 from sphynx.protocol.activations import Layer
@@ -31,7 +31,7 @@ def test_a_batch_that_is_too_large_is_refused_before_anything_is_sent(role: str)
         if role == "client"
         else InferenceServer(ServerModel(PROGRAM, random_weights(PROGRAM)), channel)
     )
-    with pytest.raises(InputError, match="one message would have") as refused:
+    with pytest.raises(SphynxError, match="one message would have") as refused:
         party.prepare(bytes(16), "gmw", MAX_BATCH)
     assert "fewer images" in refused.value.remedy
     assert channel.record.total().bytes == 0
@@ -54,7 +54,7 @@ def test_every_kind_of_layer_is_refused_by_name(backend: Backend, count: int) ->
     plan = plan_program(PROGRAM)
     for small, large in zip(layers(1000), layers(count), strict=True):
         check_messages(plan, {"layer": small}, backend, 1)
-        with pytest.raises(InputError, match=r"^layer: with 1 images"):
+        with pytest.raises(SphynxError, match=r"^layer: with 1 images"):
             check_messages(plan, {"layer": large}, backend, 1)
 
 
@@ -70,5 +70,5 @@ def test_the_largest_layer_that_is_taken_fills_a_frame(backend: Backend) -> None
         least, beyond = (middle, beyond) if request_bytes(middle) <= MAX_PAYLOAD_BYTES else (least, middle)
     plan = plan_program(PROGRAM)
     check_messages(plan, {"layer": ReluLayer("layer", ReluShape(20, 44, 3, least))}, backend, 1)
-    with pytest.raises(InputError):
+    with pytest.raises(SphynxError):
         check_messages(plan, {"layer": ReluLayer("layer", ReluShape(20, 44, 3, beyond))}, backend, 1)

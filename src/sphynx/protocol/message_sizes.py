@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sphynx.errors import InputError
+from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
 from sphynx.protocol import relu_gc
 from sphynx.protocol.activations import Layer, Layers
@@ -24,7 +24,7 @@ def check_messages(plan: ProgramPlan, layers: Layers, backend: Backend, images: 
     """Refuses by its name the tensor, map or layer that one message cannot hold."""
     for name, size in _sizes(plan, layers, backend, images):
         if size > MAX_PAYLOAD_BYTES:
-            raise InputError(
+            raise SphynxError(
                 f"with {images:,} images at a time one message would have {size:,} bytes or more, "
                 f"and no message may have more than {MAX_PAYLOAD_BYTES:,}",
                 where=name,
