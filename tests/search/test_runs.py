@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,14 @@ from sphynx.run.folder import RunFolder
 from sphynx.run.interrupt import Interrupt
 from sphynx.run.progress import QUIET
 from sphynx.search import epochs, search
+from sphynx.search.objective import Objective
 from sphynx.search.placement import place as placing
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.recipe import PlacementRecipe
 from sphynx.search.ranking import Ranked, random_cells, rank
-from sphynx.search.recipe import SearchRecipe, load_recipe
+from sphynx.search.recipe import Epoch, SearchRecipe, load_recipe
 from sphynx.search.seeds import search_seeds
+from sphynx.search.strategies.darts import Darts
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype, load_genotype
@@ -219,6 +222,25 @@ def test_a_refused_search_leaves_what_the_folder_says_of_its_run(tmp_path: Path)
         with RunFolder(tmp_path / out).alone(), pytest.raises(InputError, match="another process"):
             start(1)
         assert (tmp_path / out / "config.json").read_text() == config
+
+
+@pytest.mark.parametrize("epoch", ["last", "best"])
+def test_a_search_that_skips_stop_returns_none_of_the_cells_with_too_many(epoch: Epoch, tmp_path: Path) -> None:
+    """The skips' scores rise from epoch to epoch, so that the last epoch is the best one too."""
+
+    class Skipping(Darts):
+        def start_epoch(self, epoch: int) -> None:
+            super().start_epoch(epoch)
+            skip = self.space.operations.index("skip")
+            with torch.no_grad():
+                self.alpha["normal"].copy_(torch.eye(len(self.space.candidates))[skip if epoch else 0].mul(9))
+
+    recipe = SearchRecipe(**{**RECIPE.to_json(), "max_skips": 1, "epoch": epoch})
+    objective = Objective(reward=lambda logits, _: logits.new_tensor(float(next(rising))))
+    rising = count()
+    found = search.search_cells(small_data(), Skipping, recipe, tmp_path, objective=objective, voice=QUIET)
+    assert found.stopped == "skips" and found.epochs == 2
+    assert not any(edge.operation == "skip" for node in found.genotype.normal for edge in node)
 
 
 def test_stopping_and_selection_options(tmp_path: Path) -> None:

@@ -200,11 +200,11 @@ def _supernet(data: Data, strategy: str | Maker, recipe: SearchRecipe, seed: int
 
 
 def _chosen(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:
-    """As the recipe says, the last or the best epoch's; where the search was stopped, those from before its cause."""
-    if recipe.epoch == "best":
-        return genotype_from_json(max(rows, key=lambda row: float(row["held_out"]))["genotype"])
+    """As the recipe says, the last or the best epoch's; where the search was stopped, of those before its cause."""
     back = {"skips": 1, "eigenvalue": recipe.hessian_window}.get(rows[-1]["stopped"], 0)
-    return genotype_from_json(rows[max(len(rows) - 1 - back, 0)]["genotype"])
+    sound = rows[: max(len(rows) - back, 1)]
+    row = max(sound, key=lambda row: float(row["held_out"])) if recipe.epoch == "best" else sound[-1]
+    return genotype_from_json(row["genotype"])
 
 
 def _require_relaxation(strategy: str | Maker, recipe: SearchRecipe) -> None:

@@ -12,9 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from sphynx.search.strategies.darts import Darts, initial_parameter
+from sphynx.search.strategies.strategy import strongest
 from sphynx.search.supernet.cellspace import KINDS, CellSpace, Kind
 from sphynx.search.supernet.mixture import Mixture, Mixtures
 from sphynx.search.supernet.weights import SharedWeights
+from sphynx.space.genotype import Genotype
 
 
 class PcDarts(Darts):
@@ -44,6 +46,10 @@ class PcDarts(Darts):
                 kind: self.alpha[kind].softmax(dim=-1) * softmax_per_node(self.space, self.edge_logits[kind])[:, None]
                 for kind in KINDS
             }
+
+    def genotype(self) -> Genotype:
+        """By the products also where `ranked_by` is alpha, which says nothing of how strong an edge is."""
+        return strongest(self.space, self.strengths(), self.name)
 
 
 def softmax_per_node(space: CellSpace, logits: Tensor) -> Tensor:
