@@ -229,6 +229,15 @@ def test_bad_input_is_refused_before_any_work(tmp_path: Path) -> None:
         run(*common, "--set", "speed=9")
     with pytest.raises(InputError, match="the number is missing"):
         run(*common, "--cost", "conv5=much")
+    with pytest.raises(InputError, match="not a valid setting") as refused_cost:
+        run(*common, "--cost", "conv5")
+    assert refused_cost.value.where == "--cost" and "conv5=" in refused_cost.value.remedy
+    with pytest.raises(InputError, match="without a weight"):
+        run(*common, "--cost", "conv5=2")
+    with pytest.raises(InputError, match="batch norm needs at least 2"):  # 8x8 images end in single pixels
+        run(*common, "--set", "batch_size=1", "--set", "depth=4", "--set", "reduce_at=[0,1,2]")
+    with pytest.raises(InputError, match="max_skips"):
+        run(*common, "--set", "max_skips=-1")
     for words in (["--strategy", "magic"], ["--resume", "maybe"], ["--seed", "-1"]):
         refused = CliRunner().invoke(app, [*common, *words])
         assert refused.exit_code == 2 and words[0] in refused.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -125,6 +126,19 @@ def test_pc_darts_waits_until_w_is_warm_and_weighs_edges() -> None:
     assert torch.allclose(strengths.sum(dim=-1), edges, atol=1e-6)
 
 
+@pytest.mark.parametrize("ranked_by", ["softmax", "alpha"])
+def test_pc_darts_keeps_the_edges_that_its_nodes_weigh_most(ranked_by: str) -> None:
+    planted = problem(ranked_by=ranked_by)
+    search, space = PcDarts(planted.shared, generator()), planted.space
+    last = space.intermediates[-1]
+    with torch.no_grad():
+        for kind in KINDS:
+            search.alpha[kind].zero_()
+            search.edge_logits[kind].copy_(torch.arange(len(space.edges)))  # the later its source, the stronger
+    for cell in (search.genotype().normal, search.genotype().reduce):
+        assert [edge.source for edge in cell[-1]] == [last - 2, last - 1]
+
+
 def test_gaea_takes_the_exponentiated_gradient_step() -> None:
     planted = problem(gaea_learning_rate=0.7, gaea_channel_divisor=2)
     gaea = Gaea(planted.shared, generator())
@@ -219,9 +233,16 @@ def test_costs_are_averaged_over_edges_and_cells() -> None:
     all_zero[:, 3] = 1.0
     assert float(term.of({"normal": all_dil3, "reduce": all_zero})) == pytest.approx(2.0 * 0.75)
     with pytest.raises(InputError, match="sep3"):
-        CostTerm(Objective(operation_costs={"sep3": 1.0}), planted.space, {"normal": 1}, torch.device("cpu"))
+        CostTerm(
+            Objective(operation_costs={"sep3": 1.0}, cost_weight=1.0), planted.space, {"normal": 1}, torch.device("cpu")
+        )
     with pytest.raises(InputError, match="needs costs"):
         Objective(cost_weight=1.0)
+    with pytest.raises(InputError, match="without a weight"):
+        Objective(operation_costs={"skip": 1.0})
+    for cost, weight in ((math.nan, 1.0), (math.inf, 1.0), (1.0, math.nan)):
+        with pytest.raises(InputError, match="finite"):
+            Objective(operation_costs={"skip": cost}, cost_weight=weight)
 
 
 @pytest.mark.parametrize("strategy", ["darts", "gaea", "gdas", "random"])

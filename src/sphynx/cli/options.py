@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import tomllib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -206,13 +207,23 @@ def parse_positions(text: str) -> tuple[int, ...]:
         ) from None
 
 
-def parse_settings(pairs: list[str] | None) -> dict[str, Any]:
+def given_flags(context: typer.Context, names: Sequence[str]) -> list[str]:
+    """Those of the flags that the command line has, as they are written there."""
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return [
+        f"--{name.replace('_', '-')}"
+        for name, source in sources.items()
+        if source is not None and source.name != "DEFAULT"
+    ]
+
+
+def parse_settings(pairs: list[str] | None, flag: str = "--set", example: str = "epochs=10") -> dict[str, Any]:
     """name=value, the value written as in TOML; a word needs no quotes."""
     values: dict[str, Any] = {}
     for pair in pairs or []:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise InputError(f"{pair!r} is not a valid setting", where="--set", remedy="Write it as epochs=10.")
+            raise InputError(f"{pair!r} is not a valid setting", where=flag, remedy=f"Write it as {example}.")
         try:
             values[name.strip()] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:

@@ -122,7 +122,7 @@ def search(
 
 
 def _prices(pairs: list[str] | None) -> dict[str, float]:
-    values = opt.parse_settings(pairs)
+    values = opt.parse_settings(pairs, "--cost", "conv5=2.5")
     wrong = [name for name, value in values.items() if isinstance(value, bool) or not isinstance(value, int | float)]
     if wrong:
         raise InputError(f"{', '.join(wrong)}: the number is missing", where="--cost", remedy="Write it as conv5=2.5.")

@@ -6,6 +6,7 @@ search knows nothing of how a network will be run. This is the Sphynx paper's fu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -37,6 +38,13 @@ class Objective:
     def __post_init__(self) -> None:
         if self.cost_weight and not self.operation_costs:
             raise InputError("a cost weight needs costs", remedy="Give a cost per operation, such as conv5 = 2.0.")
+        if self.operation_costs and not self.cost_weight:
+            raise InputError(
+                "costs without a weight change nothing",
+                remedy="Give their weight, such as --cost-weight 0.1, or leave the costs out.",
+            )
+        if not all(map(math.isfinite, (self.cost_weight, *self.operation_costs.values()))):
+            raise InputError("costs and their weight must be finite numbers", remedy="Write them as 2.5.")
 
 
 class CostTerm:

@@ -97,6 +97,8 @@ class SearchRecipe(WeightSettings):
         )
         faults += self.below_zero("architecture_weight_decay", "perturbation_tune_steps")
         faults += self.no_decay("architecture_betas", "enas_baseline_decay")
+        if self.max_skips is not None:
+            faults += self.below_zero("max_skips")
         if self.nodes < 4:
             between = "a cell has two inputs, an output and at least one node between"
             faults.append(Fault(f"nodes = {self.nodes}: {between}", "nodes"))

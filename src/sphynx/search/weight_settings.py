@@ -41,7 +41,9 @@ class WeightSettings:
         return replace(self, **dict.fromkeys(left_open, on_gpu))
 
     def faults(self) -> list[str]:
-        faults = self.not_above_zero("epochs", "batch_size", "learning_rate", "gradient_clip")
+        faults = self.not_above_zero("epochs", "learning_rate", "gradient_clip")
+        if self.batch_size < 2:
+            faults.append(Fault(f"batch_size = {self.batch_size}: batch norm needs at least 2", "batch_size"))
         faults += self.below_zero("weight_decay", "final_learning_rate") + self.no_decay("momentum")
         if self.nesterov and self.momentum == 0:
             faults.append(Fault("Nesterov's momentum needs momentum above 0", "momentum", "nesterov"))
