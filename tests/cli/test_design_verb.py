@@ -26,12 +26,8 @@ TINY = [
     "cpu",
     "--recipe",
     "smoke",
-    "--search-recipe",
-    "smoke",
     "--placement-recipe",
     "smoke",
-    "--strategy",
-    "gdas",
     *(
         word
         for stage in ("cells", "placement", "training")
@@ -43,6 +39,7 @@ TINY = [
     "--set",
     "cells.depth=2",
 ]
+SEARCH = ["--search", "--search-recipe", "smoke", "--strategy", "gdas"]
 INTERRUPTED_IN_TRAINING = """
 import os, signal
 from sphynx.cli.main import main
@@ -76,7 +73,7 @@ def run(*words: str) -> str:
 
 def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    shown = run(*TINY, "--search", "--random-cells", "1", "-o", str(out))
+    shown = run(*TINY, *SEARCH, "--random-cells", "1", "-o", str(out))
     for words in (
         "C=1, D=5",
         "Estimate",
@@ -91,8 +88,8 @@ def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path
     for name in ("genotype.json", "design.json", "model.safetensors", "result.json", "stages.json"):
         assert (out / name).is_file(), name
     with pytest.raises(InputError, match="already contains a run"):
-        run(*TINY, "--search", "--random-cells", "1", "-o", str(out))
-    again = json.loads(run(*TINY, "--search", "--random-cells", "1", "-o", str(out), "--resume", "auto", "--json"))
+        run(*TINY, *SEARCH, "--random-cells", "1", "-o", str(out))
+    again = json.loads(run(*TINY, *SEARCH, "--random-cells", "1", "-o", str(out), "--resume", "auto", "--json"))
     assert again["accuracies"] == json.loads((out / "result.json").read_text())["accuracies"]
     evaluated = json.loads(run("eval", str(out), "--data", "digits", "--device", "cpu", "--json"))
     assert evaluated["accuracy"] == again["accuracies"][0]

@@ -44,7 +44,9 @@ def test_text_round_trip() -> None:
     assert stages == (Stage(16, (3,)), Stage(8, ()), Stage(4, (1, 2))) and stride == 1
 
 
-@pytest.mark.parametrize("text", ["16:64", "16:64:12 9:128:3", "15:64:12", "", "16:64:12x", "32:4:1 8:4:1"])
+@pytest.mark.parametrize(
+    "text", ["16:64", "16:64:12 9:128:3", "15:64:12", "", "16:64:12x", "32:4:1 8:4:1", f"16:4:1x{10**11}"]
+)
 def test_text_that_is_not_a_network(text: str) -> None:
     with pytest.raises(InputError) as no:
         stages_from_text(text, CIFAR)

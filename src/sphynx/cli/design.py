@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def design(
+    context: typer.Context,
     data: opt.DataOption,
     relu_budget: Annotated[str, typer.Option("--relu-budget", help="50k, 1.2M or 51200.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder. [default: runs/DATA-BUDGET]")] = None,
@@ -101,6 +102,13 @@ def design(
     from sphynx.space.planner import parse_relu_budget
     from sphynx.train.processes import pick_device
 
+    idle = [] if search else opt.given_flags(context, ("strategy", "search_recipe"))
+    if idle:
+        raise InputError(
+            "cells are searched only with --search",
+            where=", ".join(idle),
+            remedy=f"Give --search, or leave {' and '.join(idle)} out.",
+        )
     out = out or Path("runs") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(data).name)}-{relu_budget}"
     voice, began = opt.voice_for(verbose, quiet, as_json), dict[str, Any]()
     # Faults of these are told before the data are read, which can take long.

@@ -14,10 +14,15 @@ from sphynx.cli.plan_table import print_plans
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
-    from sphynx.space.choices import Borders
+    from sphynx.space.choices import Borders, Family
+
+
+_OF_CELLS = ("cells", "stem", "balancing", "conv_stack", "convolution")
+_OF_STREAMS = ("borders", "width")
 
 
 def plan(
+    context: typer.Context,
     relu_budget: Annotated[str, typer.Option("--relu-budget", help="50k, 1.2M or 51200.")] = "",
     latency_budget: Annotated[
         str,
@@ -76,6 +81,7 @@ def plan(
             where="--relu-budget, --latency-budget",
             remedy="See sphynx plan --help.",
         )
+    _refuse_idle_flags(context, family, by_latency=bool(latency_budget))
     if family == "stream":
         _plan_stream(
             relu_budget, tolerance, (image_channels, image_size, image_size), classes, borders, width, out, as_json
@@ -128,6 +134,17 @@ def plan(
         )
     if out is not None:
         typer.echo(f"wrote {out}", err=True)
+
+
+def _refuse_idle_flags(context: typer.Context, family: Family, *, by_latency: bool) -> None:
+    """Those that would change nothing: who gives one expects another plan."""
+    for idle, why in (
+        (_OF_CELLS if family == "stream" else _OF_STREAMS, f"no effect with --family {family}"),
+        (() if by_latency else ("link", "relu"), "no effect without --latency-budget"),
+    ):
+        given = opt.given_flags(context, idle)
+        if given:
+            raise InputError(why, where=", ".join(given), remedy=f"Leave {' and '.join(given)} out.")
 
 
 def _plan_stream(

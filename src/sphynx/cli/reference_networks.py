@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from sphynx.cli import options as opt
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,11 +31,7 @@ _WIDE_RESNET_DEPTH, _WIDE_RESNET_WIDTH, _WIDTH = 28, 10, 64
 
 def refuse_meaningless_flags(context: typer.Context, network: str) -> None:
     """Those given for a network, by name or by its cells, that has no such property."""
-    given = [
-        f"--{flag.replace('_', '-')}"
-        for flag in _MEANINGLESS.get(network, _MEANINGLESS_OF_CELLS)
-        if (source := context.get_parameter_source(flag)) is not None and source.name != "DEFAULT"
-    ]
+    given = opt.given_flags(context, _MEANINGLESS.get(network, _MEANINGLESS_OF_CELLS))
     if given:
         kind = network if network in _MEANINGLESS else "a network of cells"
         raise InputError(
@@ -58,7 +55,8 @@ def reference_network(
 
     image = Shape(image_channels, image_size, image_size)
     if what == "wide-resnet":
-        return WideResNetDesign(depth or _WIDE_RESNET_DEPTH, channels or _WIDE_RESNET_WIDTH, image, classes)
+        layers = _WIDE_RESNET_DEPTH if depth is None else depth
+        return WideResNetDesign(layers, _WIDE_RESNET_WIDTH if channels is None else channels, image, classes)
     width = _WIDTH if channels is None else channels
     if what == "vgg11":
         return Vgg11Design(width, image, classes, pool=pool)

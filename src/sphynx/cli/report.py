@@ -9,6 +9,7 @@ import typer
 
 from sphynx.cli import options as opt
 from sphynx.cli.output import print_json
+from sphynx.cli.output_files import out_file
 
 
 def report(
@@ -19,7 +20,7 @@ def report(
             "results files, JSON output of `bench` and `check`."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page.", callback=out_file)] = Path("report.html"),
     figures: Annotated[
         Path | None, typer.Option("--figures", help="Also write every figure to this folder, as SVG and PNG.")
     ] = None,

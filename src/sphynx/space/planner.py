@@ -21,6 +21,7 @@ from sphynx.space.design import Design, default_reduce_positions
 
 MIN_DEPTH = 3  # two reduce cells and at least one more: fewer has no place to put them
 MAX_DEPTH = 40
+MOST_PLANS = 1_000_000  # more take minutes and gigabytes to list
 PAPER_MIN_CHANNELS = 5
 PAPER_DEPTHS = range(5, 11)
 
@@ -87,7 +88,14 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
     can be halved exactly.
     """
     families = [_Family(template, depth) for depth in range(MIN_DEPTH, MAX_DEPTH + 1)]
-    plans = [found for family in families for found in family.within(relu_budget, tolerance)]
+    ranges = [family.channels_within(relu_budget, tolerance) for family in families]
+    if sum(map(len, ranges)) > MOST_PLANS:
+        raise InputError(
+            f"more than {MOST_PLANS:,} networks have {relu_budget:,} ReLUs within {tolerance:.1%} "
+            f"on {template.image} images",
+            remedy="Lower --relu-budget or --tolerance.",
+        )
+    plans = [family.plan(channels) for family, own in zip(families, ranges, strict=True) for channels in own]
     if not plans:
         neighbours = (found for family in families for found in family.neighbours(relu_budget))
         nearest = min(neighbours, key=lambda p: abs(p.relus - relu_budget))
@@ -130,14 +138,14 @@ class _Family:
         self.least = _min_channels(template)
         self._counts = ChannelCounts(_with_size(template, self.least, depth))
 
-    def within(self, relu_budget: int, tolerance: float) -> Iterator[Plan]:
+    def channels_within(self, relu_budget: int, tolerance: float) -> range:
         low, high = relu_budget * (1 - tolerance), relu_budget * (1 + tolerance)
         first = max(self.least, self._largest_channels(math.ceil(low) - 1) + 1)
-        return map(self._plan, range(first, self._largest_channels(math.floor(high)) + 1))
+        return range(first, self._largest_channels(math.floor(high)) + 1)
 
     def neighbours(self, relu_budget: int) -> Iterator[Plan]:
         below = self._largest_channels(relu_budget)
-        return (self._plan(channels) for channels in (below, below + 1) if channels >= self.least)
+        return (self.plan(channels) for channels in (below, below + 1) if channels >= self.least)
 
     def _largest_channels(self, relus: int) -> int:
         """The largest C whose network has at most `relus` ReLUs (one less than the smallest C if none has)."""
@@ -150,7 +158,7 @@ class _Family:
             low, high = (middle, high) if self._counts.of(middle).relus <= relus else (low, middle)
         return low
 
-    def _plan(self, channels: int) -> Plan:
+    def plan(self, channels: int) -> Plan:
         total = self._counts.of(channels)
         return Plan(self._counts.design, channels, total.relus, total.parameters, total.macs)
 

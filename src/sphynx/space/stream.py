@@ -32,6 +32,7 @@ from sphynx.space.tally import Account, Shape, Tally
 STREAM_FORMAT = "sphynx-stream/1"
 STEM_KERNEL, KERNEL = 5, 3
 STEM_STRIDES = (1, 2, 4)
+MOST_BLOCKS = 10_000  # that a stage is written with: 12x100000000 would fill the memory
 
 _REMEDY = "`sphynx plan --family stream` lists working designs; `sphynx show DESIGN --json` prints one as a file."
 _NOTATION = "Write stages as map:W:C,C,... such as 16:64:12 8:128:56x3 4:256:256x2,216."
@@ -160,6 +161,8 @@ def stages_from_text(text: str, image: Shape) -> tuple[tuple[Stage, ...], int]:
         channels: list[int] = []
         for run in filter(None, match[3].split(",")):
             value, _, times = run.partition("x")
+            if len(times) > len(str(MOST_BLOCKS)) or len(channels) + int(times or 1) > MOST_BLOCKS:
+                raise InputError(f"{part!r} has more than {MOST_BLOCKS} blocks", where=text, remedy=_NOTATION)
             channels += [int(value)] * int(times or 1)
         sizes.append(int(match[1]))
         stages.append(Stage(int(match[2]), tuple(channels)))
