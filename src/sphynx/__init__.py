@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sphynx.errors import (
+    INSTALL_DESIGN,
     ConnectionLostError,
     HandshakeError,
     InputError,
@@ -148,9 +149,7 @@ def __getattr__(name: str) -> Any:
         package = (error.name or "").split(".")[0]
         if package in ("", "sphynx"):
             raise
-        raise MissingPartError(
-            f"sphynx.{name} needs the package {package}", remedy="pip install 'sphynx[design]'"
-        ) from error
+        raise MissingPartError(f"sphynx.{name} needs the package {package}", remedy=INSTALL_DESIGN) from error
     globals()[name] = found
     return found
 

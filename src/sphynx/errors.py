@@ -23,6 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+# From a clone: on PyPI `sphynx` is another project's name. Parts that are a single package are named by that one.
+INSTALL_DESIGN = "pip install '.[design]' in a clone of Sphynx"
+
 
 class SphynxError(Exception):
     """Something failed while running. `remedy` says what the user can do about it.

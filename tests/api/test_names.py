@@ -83,5 +83,5 @@ def test_what_needs_torch_says_so_where_there_is_none() -> None:
     )
     assert python(code).splitlines() == [
         "25600 Compiled",
-        "sphynx.evaluate needs the package torch | pip install 'sphynx[design]'",
+        "sphynx.evaluate needs the package torch | pip install '.[design]' in a clone of Sphynx",
     ]

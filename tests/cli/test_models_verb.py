@@ -28,7 +28,7 @@ def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
     assert sphynx(*pack, "--evaluation", "evaluation.json").code == 0
 
     listed = sphynx("models", "ls", "--folder", models).out
-    assert "tiny-digits" in listed and "128" in listed
+    assert "tiny-digits" in listed and "128" in listed and f"{json.loads(evaluated)['accuracy']:.2%}" in listed
     shown = sphynx("models", "show", "tiny-digits", "--folder", models).out
     for part in ("test accuracy", "evaluated again", "fp32", "ReLUs", "learning_rate 0.05", "seed", "made by"):
         assert part in shown
@@ -41,6 +41,15 @@ def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
     compiled = sphynx("compile", model, "-o", "compiled", "--json")
     assert json.loads(compiled.out)["relus"] == 128
     assert json.loads(sphynx("show", model, "--json").out)["relus"] == 128
+
+
+def test_a_list_has_the_accuracy_of_the_last_evaluation(sphynx: Sphynx, tmp_path: Path) -> None:
+    for name, evaluation in (("again", {"accuracy": 0.5}), ("once", None)):
+        (tmp_path / name).mkdir()
+        card = {"format": "sphynx-model/1", "name": name, "data": {"name": "digits"}, "relus": 8, "parameters": 9}
+        (tmp_path / name / "card.json").write_text(json.dumps({**card, "accuracy": 0.75, "evaluation": evaluation}))
+    again, once = sphynx("models", "ls", "--folder", str(tmp_path)).out.splitlines()[-3:-1]
+    assert "again" in again and "50.00%" in again and "once" in once and "75.00%" in once
 
 
 @pytest.mark.parametrize("verb", ["eval", "compile"])

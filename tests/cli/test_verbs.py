@@ -32,6 +32,13 @@ def test_help_and_version(sphynx: Sphynx) -> None:
     assert sphynx("--version").stdout.startswith("sphynx ")
 
 
+@pytest.mark.parametrize("group", ["", "bench", "data", "keys", "models", "recipes"])
+def test_a_list_of_verbs_has_whole_sentences(sphynx: Sphynx, group: str) -> None:
+    shown = sphynx(*group.split(), "--help").stdout
+    assert "Commands:" in shown and "..." not in shown.split("Commands:")[1]
+    assert " locate " not in shown  # hidden
+
+
 def test_the_package_runs_as_a_module() -> None:
     ran = subprocess.run([sys.executable, "-m", "sphynx", "--version"], capture_output=True, text=True, check=False)
     assert ran.stdout.startswith("sphynx ") and ran.returncode == 0
@@ -245,7 +252,9 @@ def bad_genotype(**change: object) -> str:
         (["plan", "--relu-budget", "50k", "-o", "."], "it cannot be written"),
         (["report", "results", "-o", "."], "it cannot be written"),
         (["show", "."], "the folder contains no design.json"),
-        (["show", "nothing-like-this"], "no published genotype"),
+        (["show", "nothing-like-this"], "nothing of that name"),
+        (["show", "resnet-18"], "resnet18, vgg11"),
+        (["show", "sphynx-cifar100-26k"], "sphynx-cifar100-25k"),
         (["show", "absent.json"], "no such file"),
         (["show", "unknown.json"], "unknown operation 'fly'"),
         (["show", "cycle.json"], "cycle"),

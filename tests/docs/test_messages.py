@@ -22,6 +22,7 @@ INSTEAD = {
     r"\bor the like\b": "or a similar value",
     r"\bheld against\b": "compared with",
     r"\bwhere absent\b": "if missing",
+    r"pip install (?:-U )?'?sphynx\b": "pip install . in a clone: on PyPI `sphynx` is another project",
 }
 # A page may speak of faults that are injected, and of a module of that name.
 ON_PAGES = [pattern for pattern, instead in INSTEAD.items() if instead != "error"]

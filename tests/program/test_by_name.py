@@ -214,11 +214,20 @@ def test_without_a_home_the_remedy_is_named(models: Path, monkeypatch: pytest.Mo
     assert "XDG_CACHE_HOME" in refusal.value.remedy
 
 
+def test_a_model_without_a_program_names_the_command_that_makes_it(models: Path) -> None:
+    shutil.rmtree(models / "small" / "program")
+    said: list[str] = []
+    with pytest.raises(InputError, match="small: the model has no program") as refusal:
+        compiled_folder("small", said.append, models)
+    assert f"sphynx compile small -o {models / 'small' / 'program'} --derivable" in refusal.value.remedy
+    assert not said
+
+
 def test_without_torch_the_remedy_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sphynx.program.derive", None)
     with pytest.raises(MissingPartError, match="once") as refusal:
         compiled_folder("small", print, models)
-    assert "sphynx[design]" in refusal.value.remedy and "copy" in refusal.value.remedy
+    assert "pip install '.[design]'" in refusal.value.remedy and "copy" in refusal.value.remedy
 
 
 # Tens of seconds of kernels of 33x33 pixels.

@@ -172,7 +172,7 @@ def run_without(modules: str, *arguments: str | Path, audit: Path) -> subprocess
 def test_making_keys_without_cryptography_says_what_to_install(tmp_path: Path) -> None:
     done = run_without("cryptography=None", "keys", "init", tmp_path / "keys", audit=tmp_path / "audit")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "  remedy: pip install 'sphynx[serve]'"
+    assert done.stderr.splitlines()[-1] == "  remedy: pip install cryptography"
 
 
 def test_the_client_runs_with_what_its_extra_installs(scene: Scene, authority: Path) -> None:

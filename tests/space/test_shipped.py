@@ -13,7 +13,7 @@ from sphynx.program.by_name import compiled_folder
 from sphynx.program.files import load_program
 from sphynx.space.shipped import load_card, model_names, program_path
 
-# As `pip install sphynx` alone leaves it: Python takes None in sys.modules for a package that is not there.
+# As `pip install .` alone leaves it: Python takes None in sys.modules for a package that is not there.
 WITHOUT_MODELS = """
 import sys
 sys.modules["sphynx_models"] = None
@@ -29,7 +29,7 @@ def without_models(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_list_of_no_models_says_how_to_install_them() -> None:
     listed = without_models("models")
-    assert listed.returncode == 0 and "pip install sphynx-models" in listed.stdout
+    assert listed.returncode == 0 and "pip install ./models" in listed.stdout
     as_json = without_models("models", "ls", "--json")
     assert as_json.returncode == 0 and json.loads(as_json.stdout) == []
 
@@ -43,7 +43,7 @@ def test_a_name_without_its_models_is_refused_with_the_remedy(words: tuple[str, 
     refused = without_models(*words, "sphynx-cifar100-25k")
     assert refused.returncode == 2, refused.stderr
     assert "sphynx-cifar100-25k: there is no such folder, and no model of that name" in refused.stderr
-    assert "pip install sphynx-models" in refused.stderr
+    assert "pip install ./models" in refused.stderr
 
 
 def model_of_another_release(folder: Path, *, card: str = "sphynx-model/1", program: str = "sphynx-program/1") -> None:
@@ -56,7 +56,7 @@ def test_a_card_of_another_release_names_both_formats(tmp_path: Path) -> None:
     model_of_another_release(tmp_path, card="sphynx-model/9")
     with pytest.raises(InputError, match=r"'sphynx-model/9'; this version reads 'sphynx-model/1'") as refused:
         load_card("one", tmp_path)
-    assert "pip install -U sphynx sphynx-models" in refused.value.remedy
+    assert "pip install . ./models" in refused.value.remedy
 
 
 @pytest.mark.parametrize(

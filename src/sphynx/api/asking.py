@@ -1,4 +1,4 @@
-"""A client of a private inference server. It needs no torch; pictures need Pillow: `pip install 'sphynx[client]'`.
+"""A client of a private inference server. It needs no torch; pictures need Pillow: `pip install pillow`.
 
 with sphynx.Client("inference.example:7443", keys="keys/alice") as client:
     print(client.infer("cat.jpg").label)

@@ -25,7 +25,7 @@ def measure_core(
         "repeats": repeats,
         "circuit": f"ReLU w={W} k={K} f={F}, {RELUS} instances",
         "seal": seal_peer(),
-        "torch": installed_version("torch") or "torch is not installed (pip install 'sphynx[design]'): no fp32 times",
+        "torch": installed_version("torch") or "torch is not installed (pip install torch): no fp32 times",
     }
     progress("garbling and OT, one core")
     results |= symmetric_rates(1, repeats)

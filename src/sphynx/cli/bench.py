@@ -8,9 +8,13 @@ from sphynx.cli.bench_core import core
 from sphynx.cli.bench_private import private
 from sphynx.cli.bench_scaling import scaling
 from sphynx.cli.bench_throughput import throughput
+from sphynx.cli.group import VerbGroup
 
 app = typer.Typer(
-    help="Measure speed, compared with bounds and with other software.", no_args_is_help=True, rich_markup_mode=None
+    cls=VerbGroup,
+    help="Measure speed, compared with bounds and with other software.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from sphynx.cli.group import VerbGroup
 from sphynx.cli.options import DataSize, Json, SkipBad, SplitOption, say_left_out, voice_for
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_file
 from sphynx.errors import InputError
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(cls=VerbGroup, invoke_without_command=True, rich_markup_mode=None)
 
 
 @app.callback()

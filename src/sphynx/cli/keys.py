@@ -7,11 +7,17 @@ from typing import Annotated
 
 import typer
 
+from sphynx.cli.group import VerbGroup
 from sphynx.cli.options import Json
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import InputError
 
-app = typer.Typer(help="Keys: make an authority, issue keys, revoke them.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=VerbGroup,
+    help="Keys: make an authority, issue keys, revoke them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 Folder = Annotated[Path, typer.Option("--keys", help="The folder that `sphynx keys init` made.")]
 

@@ -36,10 +36,12 @@ from sphynx.cli import (
     watch,
 )
 from sphynx.cli import app as app_verb
-from sphynx.errors import SphynxError
+from sphynx.cli.group import VerbGroup
+from sphynx.errors import INSTALL_DESIGN, SphynxError
 from sphynx.version import __version__
 
 app = typer.Typer(
+    cls=VerbGroup,
     name="sphynx",
     help="Design networks that are cheap to run privately, and run them privately.",
     no_args_is_help=True,
@@ -118,7 +120,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in DESIGN_PACKAGES:
             raise
-        print(f"error: this needs the package {error.name}\n  remedy: pip install 'sphynx[design]'", file=sys.stderr)
+        print(f"error: this needs the package {error.name}\n  remedy: {INSTALL_DESIGN}", file=sys.stderr)
         sys.exit(1)
 
 

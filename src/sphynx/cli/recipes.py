@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from sphynx.cli.group import VerbGroup
 from sphynx.cli.options import Json
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import InputError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 Stage = Literal["training", "search", "placement"]
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(cls=VerbGroup, invoke_without_command=True, rich_markup_mode=None)
 
 
 def _shelves() -> tuple[Shelf[Any], ...]:

@@ -181,9 +181,16 @@ def _design_file(what: str) -> AnyDesign | None:
     from sphynx.space.shipped import model_names, model_path
 
     path = model_path(what) if what in model_names() else Path(what)
+    names = (*GENOTYPES, *REFERENCES, STREAM)
+    if not path.exists() and not what.endswith(".json") and what not in names:
+        raise InputError(
+            "there is no such file or folder, and nothing of that name",
+            where=what,
+            remedy=f"Give a design.json, a run folder, or one of {', '.join((*names, *model_names()))}.",
+        )
     if path.is_dir():
         path = path / "design.json"
-        if not path.is_file() and what not in (*REFERENCES, STREAM, *GENOTYPES):
+        if not path.is_file() and what not in names:
             raise InputError("the folder contains no design.json", where=what, remedy="Give a run folder, or a file.")
     return load_any_design(path) if path.is_file() and is_design(read_json(path)) else None
 

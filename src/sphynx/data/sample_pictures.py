@@ -25,7 +25,7 @@ def sample_photographs() -> list[Path]:
     folder = _sklearn_datasets()
     if folder is None:
         raise MissingPartError(
-            "the sample photographs come with scikit-learn", remedy="pip install 'sphynx[design]'"
+            "the sample photographs come with scikit-learn", remedy="pip install scikit-learn"
         ) from None
     return sorted((folder / "images").glob("*.jpg"))
 

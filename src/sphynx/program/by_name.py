@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sphynx.errors import InputError, MissingPartError
+from sphynx.errors import INSTALL_DESIGN, InputError, MissingPartError
 from sphynx.program.files import load_program, save_program
 from sphynx.program.weights import WEIGHTS, load_weights, save_weights
 from sphynx.run.cache import cache_folder
@@ -128,7 +128,7 @@ def _derive(model: Path, folder: Path, out: Path, kept: Path) -> None:
         raise MissingPartError(
             f"deriving the weights (once) needs the package {error.name}",
             where=model.name,
-            remedy=f"pip install 'sphynx[design]', or copy {kept} from a machine that has it.",
+            remedy=f"{INSTALL_DESIGN}, or copy {kept} from a machine that has it.",
         ) from None
     program = load_program(folder)
     save_weights(out, program, derive_weights(model, folder, program))

@@ -39,7 +39,7 @@ try:
     )
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ModuleNotFoundError:
-    raise MissingPartError("making keys needs the package cryptography", remedy="pip install 'sphynx[serve]'") from None
+    raise MissingPartError("making keys needs the package cryptography", remedy="pip install cryptography") from None
 
 FOLDER, ISSUED = "authority", "issued"
 AUTHORITY_DAYS = 3650

@@ -42,9 +42,7 @@ def _require_pillow() -> None:
     try:
         import PIL  # noqa: F401 - whether it is there
     except ModuleNotFoundError:
-        raise MissingPartError(
-            "reading images needs the package Pillow", remedy="pip install 'sphynx[client]'"
-        ) from None
+        raise MissingPartError("reading images needs the package Pillow", remedy="pip install pillow") from None
 
 
 def _resized(picture: Image, program: Program, where: str) -> NDArray[np.uint8]:

@@ -18,8 +18,7 @@ from sphynx.errors import InputError
 
 FORMAT, CARD = "sphynx-model/1", "card.json"
 PROGRAM = "program"
-DISTRIBUTION = "sphynx-models"
-INSTALL = f"pip install {DISTRIBUTION}"
+INSTALL = "pip install ./models in a clone of Sphynx"
 
 
 def _installed() -> Path:
@@ -44,7 +43,16 @@ def model_path(run_or_name: str | Path, folder: Path = SHIPPED) -> Path:
 def program_path(compiled_or_name: str | Path, folder: Path = SHIPPED) -> Path:
     """Where a program lies that is given as a compiled folder or as a model's name."""
     path = Path(compiled_or_name)
-    return path if path.exists() else folder_of(str(compiled_or_name), folder) / PROGRAM
+    if path.exists():
+        return path
+    program = folder_of(str(compiled_or_name), folder) / PROGRAM
+    if not program.is_dir():
+        raise InputError(
+            "the model has no program, so it cannot be used where a compiled folder is asked for",
+            where=str(compiled_or_name),
+            remedy=f"Make it once: sphynx compile {compiled_or_name} -o {program} --derivable",
+        )
+    return program
 
 
 def folder_of(name: str, folder: Path = SHIPPED) -> Path:
@@ -67,8 +75,7 @@ def load_card(name: str, folder: Path = SHIPPED) -> dict[str, Any]:
         raise InputError(
             f"its format is {card.get('format')!r}; this version reads {FORMAT!r}",
             where=str(file),
-            remedy="Install sphynx and its models from the same release "
-            f"(pip install -U sphynx {DISTRIBUTION}), or pack the model again.",
+            remedy="Install Sphynx and its models from one clone (pip install . ./models), or pack the model again.",
         )
     return card
 

@@ -372,7 +372,7 @@ def test_without_the_package_the_remedy_is_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingPartError) as missing:
         read_network(path)
-    assert missing.value.remedy == "pip install 'sphynx[onnx]'"
+    assert missing.value.remedy == "pip install onnx"
 
 
 def test_other_classes_and_images_are_refused(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def _model(path: Path) -> ModelProto:
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError:
-        raise MissingPartError("reading ONNX needs the package onnx", remedy="pip install 'sphynx[onnx]'") from None
+        raise MissingPartError("reading ONNX needs the package onnx", remedy="pip install onnx") from None
     try:
         model = onnx.load(path)
         onnx.checker.check_model(model)

@@ -67,7 +67,7 @@ def write_onnx(graph: OperatorGraph, path: Path, mean: tuple[float, ...], std: t
         import onnx
         from onnx import helper, numpy_helper
     except ImportError:
-        raise MissingPartError("writing ONNX needs the package onnx", remedy="pip install 'sphynx[onnx]'") from None
+        raise MissingPartError("writing ONNX needs the package onnx", remedy="pip install onnx") from None
     unknown = sorted({op.kind for op in graph.operations} - {*_WRITTEN, "Rearrange", "AdaptiveAveragePool"})
     if unknown:
         raise InputError(
