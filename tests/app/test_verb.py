@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -21,6 +22,19 @@ def test_the_server_is_elsewhere_or_here(tmp_path: Path) -> None:
     for flags in (["--server", "h:1"], ["--keys", str(tmp_path)], ["--server", "h:1", "--keys", "k", "--local", "m"]):
         with pytest.raises(InputError, match="either a server, with keys, or a network"):
             CliRunner().invoke(app, ["app", *flags], catch_exceptions=False)
+
+
+def test_a_server_that_does_not_listen_yet_is_one_line_of_warning(authority: Path, tmp_path: Path) -> None:
+    with socket.socket() as bound:  # and never listening, so that the port refuses
+        bound.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
+        flags = ["--server", address, "--keys", str(authority / "alice"), "--state", str(tmp_path)]
+        command = [sys.executable, "-m", "sphynx.cli.main", "app", *flags]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
+            assert started.stderr is not None
+            line = started.stderr.readline()
+            started.terminate()
+    assert line == f"warning: {address} refuses connections: waiting up to 10 s for the server to start\n"
 
 
 def test_it_prepares_ahead_and_leaves_nothing_behind(

@@ -28,8 +28,10 @@ class Parties:
 
 
 @contextlib.contextmanager
-def elsewhere(server: str, keys: Path, state: Path | None, observer: Observer) -> Iterator[Parties]:
-    with Client(server, keys=keys, state=state, observer=observer) as client:
+def elsewhere(
+    server: str, keys: Path, state: Path | None, observer: Observer, tell: Callable[[str], None]
+) -> Iterator[Parties]:
+    with Client(server, keys=keys, state=state, observer=observer, warn=lambda why: tell(f"warning: {why}")) as client:
         yield Parties(client, server)
 
 

@@ -80,5 +80,5 @@ def _print_tables(found: list[tuple[Path, Prediction]], top: int) -> None:
             ]
             for path, seen in found
         ),
-        note="Offline work was done before the image was needed.",
+        note="Offline work needs no image: --prepare N does it ahead.",
     )

@@ -72,17 +72,22 @@ def app(
         typer.echo(line, err=True)
 
     models = local or [USUAL_MODEL]
-    networks = [partial(_elsewhere, server, keys, state)] if keys else [partial(_here, name, tell) for name in models]
+    networks = (
+        [partial(_elsewhere, server, keys, state, tell)] if keys else [partial(_here, name, tell) for name in models]
+    )
     run_page(networks, relu=relu, ready=ready, port=port, in_browser=in_browser, tell_address=typer.echo, tell=tell)
 
 
-def _elsewhere(server: str, keys: Path, state: Path | None, watch: Watch) -> AbstractContextManager[Parties]:
+def _elsewhere(
+    server: str, keys: Path, state: Path | None, tell: Callable[[str], None], watch: Watch
+) -> AbstractContextManager[Parties]:
     from sphynx.app.parties import elsewhere
 
-    return elsewhere(server, keys, state, watch)
+    return elsewhere(server, keys, state, watch, tell)
 
 
 def _here(model: str, tell: Callable[[str], None], watch: Watch) -> AbstractContextManager[Parties]:
     from sphynx.app.parties import here
 
+    tell(f"starting a server for {model}, which takes some seconds")
     return here(model, watch, tell)

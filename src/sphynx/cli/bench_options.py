@@ -141,9 +141,7 @@ def print_rows(title: str, run: BenchRun) -> None:
     from sphynx.bench.tables import PRIVATE_COLUMNS, private_rows
 
     first = run.rows[0]
-    print_table(
-        title,
-        PRIVATE_COLUMNS,
-        private_rows(run.rows),
-        note=f"medians of {first.repeats}; {first.transport}; {machine_words(run)}; x: relative to the clear",
-    )
+    note = f"medians of {first.repeats}; {first.transport}; {machine_words(run)}; x: relative to the clear"
+    if any(row.plaintext_s is None for row in run.rows):
+        note += "; -: not timed in the clear, which takes the run's design.json in the compiled folder"
+    print_table(title, PRIVATE_COLUMNS, private_rows(run.rows), note=note)
