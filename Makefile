@@ -14,7 +14,8 @@ CORE_SOURCES := $(shell find core -name '*.cpp' -o -name '*.h')
 WORKERS ?= $(shell expr $$(nproc) + 1)
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=8
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
-CMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" cmake
+# Without make's flags: ninja would look for its job server, and print an error when it cannot reach it.
+CMAKE = MAKEFLAGS= PATH="$(CURDIR)/$(BIN):$$PATH" cmake
 
 demo: $(INSTALLED)
 	@$(BIN)/sphynx demo $(ARGS)
