@@ -181,8 +181,9 @@ def _private(name: str, outcomes: list[Outcome]) -> Iterator[str]:
         return
     measured = BenchRun.from_json(read_json(file), where=file.name)
     machine = f"{measured.machine.cores} {measured.machine.architecture} cores for both parties"
-    yield f"Private inference of the trained network, measured (`results/private/{file.name}`; {machine}, TLS),"
-    yield "when GMW took 6 messages a layer instead of 4:\n"
+    rings = " and ".join(sorted({f"{row.ring_bits} bits" for row in measured.rows}))
+    yield f"Private inference of the same network, measured (`results/private/{file.name}`; {machine}, TLS)."
+    yield f"Its weights are random here, which makes the ring wide ({rings}); trained ones need fewer bits and bytes.\n"
     yield f"    {' '.join(measured.source.command)}\n"
     yield "| ReLUs | protocol | link | online | offline | online, MB | offline, MB | rounds | online in the paper |"
     yield "|---|---|---|---|---|---|---|---|---|"
