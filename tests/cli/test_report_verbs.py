@@ -53,6 +53,8 @@ def test_names_and_unknown_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert run(monkeypatch, "reproduce", "cifar") == 2
     assert "remedy: Use one of relu-counts" in capsys.readouterr().err
     assert run(monkeypatch, "reproduce", "cifar100", "--scale", "huge") == 2
+    assert run(monkeypatch, "reproduce", "relu-counts", "--scale", "full", "--no-run") == 2
+    assert "Leave --scale and --no-run out." in capsys.readouterr().err
 
 
 def test_the_papers_values_alone(

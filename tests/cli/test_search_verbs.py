@@ -203,6 +203,13 @@ def test_fixed_places_need_no_data(tmp_path: Path, design: Path) -> None:
         run("place", str(design), "-o", str(tmp_path / "g"))
 
 
+def test_fixed_places_take_no_settings_of_a_search(tmp_path: Path, design: Path) -> None:
+    flags = ["--set", "epochs=1", "--exhaustive", "fast"]
+    with pytest.raises(InputError, match="nothing is searched or trained with --fixed") as caught:
+        run("place", str(design), "--fixed", *flags, "-o", str(tmp_path / "f"))
+    assert caught.value.where == "--set, --exhaustive" and caught.value.remedy == "Leave --set and --exhaustive out."
+
+
 def test_fixed_places_keep_the_designs_relus(tmp_path: Path) -> None:
     """7, 4, 2 pixels: what is reduced has 64 ReLUs per channel of the stem instead of 49."""
     late, out = tmp_path / "late.json", tmp_path / "f"

@@ -151,6 +151,14 @@ def test_what_a_peer_says_when_it_gives_up_is_bounded(reason: str, remedy: str) 
     assert advice.startswith(remedy[:100] or "See the peer's log") and len(advice) <= MAX_REASON_BYTES
 
 
+def test_what_is_not_unicode_can_be_said_as_well() -> None:
+    """As names of files may be: what is given up is still closed."""
+    left, right = local_pair()
+    left.give_up("no file \udcff", "")
+    with pytest.raises(PeerGaveUpError, match=r"no file \?$"):
+        right.receive(4)
+
+
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 100, (1 << 18) - 1, 1 << 18, (1 << 18) + 1])
 def test_a_message_may_come_in_pieces_and_with_the_next_one(size: int) -> None:
     raw, ours = socket.socketpair()

@@ -102,12 +102,9 @@ def design(
     from sphynx.space.planner import parse_relu_budget
     from sphynx.train.processes import pick_device
 
-    idle = [] if search else opt.given_flags(context, ("strategy", "search_recipe"))
-    if idle:
-        raise InputError(
-            "cells are searched only with --search",
-            where=", ".join(idle),
-            remedy=f"Give --search, or leave {' and '.join(idle)} out.",
+    if not search:
+        opt.refuse_idle(
+            context, ("strategy", "search_recipe"), "cells are searched only with --search", "Give --search"
         )
     out = out or Path("runs") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(data).name)}-{relu_budget}"
     voice, began = opt.voice_for(verbose, quiet, as_json), dict[str, Any]()

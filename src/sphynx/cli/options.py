@@ -209,12 +209,21 @@ def parse_positions(text: str) -> tuple[int, ...]:
 
 def given_flags(context: typer.Context, names: Sequence[str]) -> list[str]:
     """Those of the flags that the command line has, as they are written there."""
-    sources = {name: context.get_parameter_source(name) for name in names}
-    return [
-        f"--{name.replace('_', '-')}"
-        for name, source in sources.items()
-        if source is not None and source.name != "DEFAULT"
-    ]
+    found = []
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in names and source is not None and source.name != "DEFAULT":
+            switched_off = context.params.get(option.name) is False and option.secondary_opts
+            found.append((option.secondary_opts if switched_off else option.opts)[0])
+    return found
+
+
+def refuse_idle(context: typer.Context, names: Sequence[str], why: str, instead: str = "") -> None:
+    """Flags that would change nothing: whoever gives one expects something of it."""
+    if idle := given_flags(context, names):
+        leave = f"leave {' and '.join(idle)} out."
+        remedy = f"{instead}, or {leave}" if instead else leave.capitalize()
+        raise InputError(why, where=", ".join(idle), remedy=remedy)
 
 
 def parse_settings(pairs: list[str] | None, flag: str = "--set", example: str = "epochs=10") -> dict[str, Any]:

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from sphynx.space.design import Design
 
 
+_OF_A_SEARCH = (
+    *("data", "recipe", "candidates", "reduce_cells", "estimator", "exhaustive"),
+    *("seed", "resume", "ray", "device", "image_size", "skip_bad"),
+)
+
+
 def place(
+    context: typer.Context,
     design: Annotated[Path, typer.Argument(help="A design.json, as `sphynx plan -o` writes it.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; the new design.json goes there.")],
     data: opt.DataOption = "",
@@ -70,6 +77,7 @@ def place(
     refuse_trained(design)
     start = Design.load(design)
     if fixed:
+        opt.refuse_idle(context, (*_OF_A_SEARCH, "settings"), "nothing is searched or trained with --fixed")
         placed = dataclasses.replace(start, reduce_positions=default_reduce_positions(start.depth))
         _save_fixed(placed, placed.relus, start.relus, out, as_json)
         return

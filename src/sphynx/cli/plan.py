@@ -142,9 +142,7 @@ def _refuse_idle_flags(context: typer.Context, family: Family, *, by_latency: bo
         (_OF_CELLS if family == "stream" else _OF_STREAMS, f"no effect with --family {family}"),
         (() if by_latency else ("link", "relu"), "no effect without --latency-budget"),
     ):
-        given = opt.given_flags(context, idle)
-        if given:
-            raise InputError(why, where=", ".join(given), remedy=f"Leave {' and '.join(given)} out.")
+        opt.refuse_idle(context, idle, why)
 
 
 def _plan_stream(

@@ -22,7 +22,11 @@ COUNTED = ("relu-counts", "parameters", "latency-estimates")
 ALL = "all"
 
 
+_OF_TRAININGS = ("scale", "data", "results", "seeds", "run", "device", "ray")
+
+
 def reproduce(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help="An experiment, `all`, or `list` for their names.")],
     scale: Annotated[str, typer.Option("--scale", help="smoke, fast (one GPU) or full (the paper's).")] = "smoke",
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for runs, tables and figures.")] = Path(
@@ -68,6 +72,7 @@ def reproduce(
         _list(as_json)
         return
     if name in COUNTED:
+        opt.refuse_idle(context, _OF_TRAININGS, f"{name} is counted, not trained")
         rows = _counted(name, out, quiet=as_json)
         if as_json:
             print_json(rows)

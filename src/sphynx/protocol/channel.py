@@ -164,7 +164,7 @@ class Channel:
     def give_up(self, reason: str, remedy: str) -> None:
         """Tells the peer why, and what it can do, as far as it still listens, and closes. Neither may hold a secret."""
         with contextlib.suppress(ConnectionLostError):
-            self._send(_GIVES_UP, [f"{reason}\n{remedy}".encode()[:MAX_REASON_BYTES]])
+            self._send(_GIVES_UP, [f"{reason}\n{remedy}".encode(errors="replace")[:MAX_REASON_BYTES]])
             self._stream.linger(GIVE_UP_LINGER_S)
         self.close(wait_s=0)
 

@@ -210,7 +210,8 @@ def _run_epochs(
                 raise SphynxError(
                     f"the loss became {mean_loss} in epoch {epoch}",
                     where=watch.title,
-                    remedy=f"Lower the learning rate. The last good checkpoint is in {folder.path}.",
+                    remedy="Lower the learning rate."
+                    + (f" The last good checkpoint is in {folder.path}." if folder.has_checkpoint else ""),
                 )
             record, stop = finish(epoch, rows)
             rows.append({"epoch": epoch, "loss": mean_loss, **record, "seconds": time.monotonic() - started})
