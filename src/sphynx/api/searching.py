@@ -192,7 +192,7 @@ def _named_cells(choices: Sequence[str | Path], nodes: int) -> dict[str, Genotyp
 def _ranking(
     data: Data, recipe: SearchRecipe, trained_by: Recipe, train: Callable[[Design, int], float], sweep: Sweep
 ) -> Callable[[Mapping[str, Genotype], Mapping[str, Genotype]], tuple[Ranked, ...]]:
-    """Networks as deep and wide as the supernet, which reduce where it does."""
+    """Networks of the supernet's depth and first width, which reduce where it does and widen as final networks do."""
 
     def retrain(genotype: Genotype, epochs: int) -> float:
         design = Design(
