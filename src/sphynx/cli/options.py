@@ -221,9 +221,8 @@ def given_flags(context: typer.Context, names: Sequence[str]) -> list[str]:
 def refuse_idle(context: typer.Context, names: Sequence[str], why: str, instead: str = "") -> None:
     """Flags that would change nothing: whoever gives one expects something of it."""
     if idle := given_flags(context, names):
-        leave = f"leave {' and '.join(idle)} out."
-        remedy = f"{instead}, or {leave}" if instead else leave.capitalize()
-        raise InputError(why, where=", ".join(idle), remedy=remedy)
+        leave = f"{instead}, or leave" if instead else "Leave"
+        raise InputError(why, where=", ".join(idle), remedy=f"{leave} {' and '.join(idle)} out.")
 
 
 def parse_settings(pairs: list[str] | None, flag: str = "--set", example: str = "epochs=10") -> dict[str, Any]:

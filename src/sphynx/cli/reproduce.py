@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 COUNTED = ("relu-counts", "parameters", "latency-estimates")
 ALL = "all"
-
-
 _OF_TRAININGS = ("scale", "data", "results", "seeds", "run", "device", "ray")
 
 
