@@ -57,16 +57,12 @@ MORE: dict[str, nn.Module] = {
     "stretched signal": nn.Sequential(
         nn.Flatten(2), nn.Conv1d(4, 3, 2), nn.PReLU(3), nn.Upsample(scale_factor=2), nn.AdaptiveAvgPool1d(7)
     ),
-    "expanded gate": Call(
-        lambda m, x: functional.hardsigmoid(m.conv(x.mean((2, 3), True))).expand_as(x) * x, conv=nn.Conv2d(4, 4, 1)
-    ),
     "stacked": Call(lambda _, x: torch.stack([x, 2 * x], 2).flatten(1, 2)),
     "flipped and rolled": Call(lambda _, x: x.flip(3).roll(1, 2)),
     "channel shuffle": nn.ChannelShuffle(2),
     "chosen channels": Call(lambda _, x: x[:, [2, 0, 1, 3]]),
     "one channel": Call(lambda _, x: x[:, 1]),
     "sum of channels": Call(lambda _, x: sum(x.unbind(1))),
-    "repeated": Call(lambda _, x: x.repeat(1, 2, 1, 1) + x.mean((2, 3), True)[:, :1].expand(-1, 8, 8, 6)),
     "in place": Call(lambda _, x: x.clone().add_(1).mul_(2).relu_()),
     "alpha": Call(lambda m, x: torch.sub(torch.add(x, m.conv(x), alpha=2), 3, alpha=0.5), conv=nn.Conv2d(4, 4, 1)),
     "nearest exact": nn.Upsample(scale_factor=2, mode="nearest-exact"),

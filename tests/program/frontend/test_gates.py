@@ -67,12 +67,22 @@ def regnet_y() -> nn.Module:
     return Call(lambda m, x: torch.relu(m.middle(x) + m.short(x)), middle=middle, short=short)
 
 
+def channels_convolved() -> nn.Module:
+    """Efficient channel attention, as timm has it, but for its gate."""
+    return Call(
+        lambda m, x: x * m.gate(m.conv(x.mean((2, 3)).view(len(x), 1, -1))).view(len(x), -1, 1, 1).expand_as(x),
+        conv=nn.Conv1d(1, 1, 3, padding=1, bias=False),
+        gate=nn.Hardsigmoid(),
+    )
+
+
 BLOCKS: dict[str, Callable[[], nn.Module]] = {
     "RegNetY": regnet_y,
+    "ECA": channels_convolved,
     "MobileNetV3": lambda: inverted(nn.Hardswish, nn.ReLU, nn.Hardsigmoid),
     "EfficientNet": lambda: inverted(nn.SiLU, nn.SiLU, nn.Sigmoid),
 }
-SMOOTH = ("RegNetY", "EfficientNet")  # in MobileNetV3 all is exact
+SMOOTH = ("RegNetY", "EfficientNet")  # in the others all is exact
 
 
 def network(block: str) -> nn.Module:
@@ -114,7 +124,9 @@ def compiled(block: str, folder: Path) -> tuple[Quantised, nn.Module]:
     return compile_walk(found.trace, MEAN, STD, pixels(40), Precision(12, 12, 11), name=block, knees=12), made
 
 
-@pytest.mark.parametrize(("block", "backend"), [("RegNetY", "gc"), ("MobileNetV3", "gmw"), ("EfficientNet", "gmw")])
+@pytest.mark.parametrize(
+    ("block", "backend"), [("RegNetY", "gc"), ("ECA", "gmw"), ("MobileNetV3", "gmw"), ("EfficientNet", "gmw")]
+)
 def test_two_processes_get_the_oracles_logits(block: str, backend: Backend, tmp_path: Path) -> None:
     quantised, made = compiled(block, tmp_path)
     program = quantised.program

@@ -163,6 +163,10 @@ CASES: dict[str, nn.Module] = {
     "convolved groups of channels": nn.Sequential(
         nn.AdaptiveAvgPool2d(1), Call(lambda _, x: x.view(-1, 2, 2).transpose(1, 2)), nn.Conv1d(2, 4, 3, 2, 2, groups=2)
     ),
+    "expanded gate": Call(
+        lambda m, x: functional.hardsigmoid(m.conv(x.mean((2, 3), True))).expand_as(x) * x, conv=nn.Conv2d(4, 4, 1)
+    ),
+    "repeated": Call(lambda _, x: x.repeat(1, 2, 1, 1) + x.mean((2, 3), True)[:, :1].expand(-1, 8, 8, 6)),
     "coordinates": Call(
         lambda m, x: m.conv(torch.cat([x, torch.linspace(-1, 1, 6, dtype=x.dtype).expand(len(x), 2, 8, 6)], 1)),
         conv=nn.Conv2d(6, 4, 3, padding=1),

@@ -235,6 +235,31 @@ def rearrange(walker: Walker, op: Operation) -> list[Value]:
     return found
 
 
+def expand(walker: Walker, op: Operation) -> Value:
+    value, target = walker.value(op), walker.integers(op, 1)
+    whole = (1, *value.dims)
+    try:
+        if len(target) > len(whole):
+            raise ValueError
+        dims = np.broadcast_shapes(whole, tuple(target))
+    except ValueError:
+        raise op.refusal(f"makes {target} out of a map of {'x'.join(map(str, value.dims))}", _BATCH) from None
+    return _repeated(op, value, [n if own == 1 else 1 for n, own in zip(dims, whole, strict=True)])
+
+
+def tile(walker: Walker, op: Operation) -> Value:
+    return _repeated(op, walker.value(op), walker.integers(op, 1))
+
+
+def _repeated(op: Operation, value: Value, times: list[int]) -> Value:
+    """Along each axis, the batch's first."""
+    if len(times) != len(value.dims) + 1 or times[0] != 1 or min(times) < 1:
+        raise op.refusal(f"repeats {'x'.join(map(str, (1, *value.dims)))} by {times}", _BATCH)
+    if prod(times) * prod(value.dims) > MAX_TENSOR_SIZE:
+        raise op.refusal("makes a map that is too large", "Check its constants.")
+    return value.moved(np.tile(value.numbers(), times[1:]))
+
+
 def nothing(walker: Walker, op: Operation) -> Value:
     return walker.value(op)
 
@@ -255,6 +280,8 @@ WAYS: Ways = {
     "Gather": gather,
     "Squeeze": squeeze,
     "Unsqueeze": unsqueeze,
+    "Expand": expand,
+    "Tile": tile,
     "Pad": pad,
     "DepthToSpace": depth_to_space,
     "SpaceToDepth": space_to_depth,

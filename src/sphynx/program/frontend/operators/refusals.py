@@ -30,7 +30,7 @@ _INSTEAD = {
     **dict.fromkeys(("Where", "Greater", "Less", "Max", "Min"), _CHOICE),
     **dict.fromkeys((ROUNDING_CAST, "Floor", "Ceil", "Round"), _ROUNDED),
     "Conv over three axes": "only convolutions of one or two axes can be compiled",
-    **dict.fromkeys(("NonZero", "TopK", "Expand", "Tile", "ScatterND"), _SIZES),
+    **dict.fromkeys(("NonZero", "TopK", "ScatterND"), _SIZES),
     **dict.fromkeys(
         ("LayerNormalization", "InstanceNormalization", "GroupNormalization", "LpNormalization", "LRN"), _NORM
     ),
