@@ -28,6 +28,20 @@ def test_a_design_counts_what_its_network_does(tmp_path: Path) -> None:
     assert sphynx.Genotype.load(tmp_path / "cells.json") == sphynx.find_cells("sphynx")
 
 
+def test_what_an_interpreter_shows_is_one_line() -> None:
+    planned = sphynx.plan("2k", image=(1, 8, 8), classes=10)
+    plans, plan, data = map(repr, (planned, planned.chosen, sphynx.open_data("digits")))
+    assert plan.startswith(f"Plan({planned.design.channels} channels, ") and f"{planned.design.relus:,} ReLUs" in plan
+    assert plans == f"PlanList({len(planned.plans)} plans, chosen: {plan})"
+    assert data == "Data('digits': 1,438 training and 359 test images of 1x8x8, 10 classes)"
+    (name, *_) = model_names()
+    network, compiled = sphynx.load(name), sphynx.Compiled.load(name)
+    shown = f"{name!r}: {network.design.image}, "
+    assert repr(network).startswith(f"TrainedNetwork({shown}") and "classes" in repr(network)
+    assert repr(compiled).startswith(f"Compiled({shown}") and f"{compiled.relus:,} ReLUs" in repr(compiled)
+    assert all("\n" not in repr(made) and len(repr(made)) < 150 for made in (planned, network, compiled))
+
+
 def test_a_design_of_another_kind_is_named(tmp_path: Path) -> None:
     from sphynx.space.reference import ResNet18Design
 

@@ -65,6 +65,12 @@ class Compiled:
     approximations: tuple[Approximation, ...] = ()  # of smooth functions, layer by layer; known when compiled
     approximation_error: float = 0.0  # of the logits, by those alone, relative to their spread
 
+    def __repr__(self) -> str:
+        """One line: a program has hundreds of steps."""
+        off = "" if self.logit_error is None else f", logits off by {self.logit_error:.2%} of their spread"
+        ring = f"ring of {self.program.ring_bits} bits"
+        return f"Compiled({self.name!r}: {self.image}, {self.relus:,} ReLUs, {ring}{off})"
+
     @classmethod
     def load(cls, folder_or_name: str | Path, tell: Callable[[str], None] = lambda _line: None) -> Compiled:
         """A folder that `save` made, or a model's name, whose integer weights are derived once; `tell` is told about

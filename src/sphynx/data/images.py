@@ -25,7 +25,7 @@ from sphynx.record import fingerprint
 Statistics = tuple[float, ...]  # one number per channel, in units of the full pixel range (0 .. 1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ImageSet:
     images: Tensor  # uint8 [n, channels, height, width]
     labels: Tensor  # int64 [n]
@@ -36,6 +36,9 @@ class ImageSet:
             raise ValueError(f"images must be uint8 [n, c, h, w], not {self.images.dtype} {tuple(self.images.shape)}")
         if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
             raise ValueError("labels must be int64, one per image")
+
+    def __repr__(self) -> str:
+        return f"ImageSet({len(self):,} images of {'x'.join(map(str, self.shape))})"
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -117,6 +120,14 @@ class DataFace:
     source: DataSource | None
     left_out: LeftOut
 
+    def __repr__(self) -> str:
+        """One line, without pixels."""
+        size, images = (
+            "x".join(map(str, self.image)),
+            f"{len(self.train):,} training and {len(self.test):,} test images",
+        )
+        return f"{type(self).__name__}({self.name!r}: {images} of {size}, {self.classes} classes)"
+
     @property
     def image(self) -> tuple[int, int, int]:
         """Channels, height, width."""
@@ -143,7 +154,7 @@ class DataFace:
         return fingerprint(self.train.digest(), self.test.digest(), self.train.class_names)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Data(DataFace):
     """A data set in memory."""
 

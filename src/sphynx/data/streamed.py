@@ -35,12 +35,15 @@ STATISTICS_IMAGES = 2000
 _TRIES = 10
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StreamedSet:
     files: tuple[Path, ...]
     labels: Tensor
     class_names: tuple[str, ...]
     size: int
+
+    def __repr__(self) -> str:
+        return f"StreamedSet({len(self):,} images of {'x'.join(map(str, self.shape))})"
 
     def __len__(self) -> int:
         return len(self.files)
@@ -76,7 +79,7 @@ class StreamedSet:
         return ImageSet(torch.cat([pixels for pixels, _ in loaded]), chosen.labels, self.class_names)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StreamedData(DataFace):
     picture_part: ClassVar[float] = MIDDLE
     name: str

@@ -15,7 +15,7 @@ from sphynx.data.source import DataSource
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import NORMALISATION, load_model, load_normalisation, trained_on
 from sphynx.space.artifact import refuse_untrained
-from sphynx.space.files import AnyDesign
+from sphynx.space.files import AnyDesign, account_of_any
 from sphynx.space.shipped import CARD, model_path
 
 
@@ -35,6 +35,11 @@ class TrainedNetwork:
     class_names: tuple[str, ...] = ()
     source: DataSource | None = None  # where its data were, if it says so
     is_model: bool = False  # packed, with a card; its program is named after it
+
+    def __repr__(self) -> str:
+        """One line, without the module's layers."""
+        relus, design = account_of_any(self.design).total.relus, self.design
+        return f"TrainedNetwork({self.name!r}: {design.image}, {design.classes} classes, {relus:,} ReLUs)"
 
     @property
     def design(self) -> AnyDesign:

@@ -57,6 +57,10 @@ class Plan:
     macs: int
     chosen: bool = False
 
+    def __repr__(self) -> str:
+        counts = f"{self.relus:,} ReLUs, {self.parameters:,} parameters, {self.macs:,} multiplications"
+        return f"Plan({self.channels} channels, {self.depth} cells: {counts})"
+
     @property
     def depth(self) -> int:
         return self.template.depth
@@ -70,6 +74,10 @@ class Plan:
 class PlanList:
     plans: tuple[Plan, ...]
     reason: str
+
+    def __repr__(self) -> str:
+        """The chosen one: large budgets have 100,000."""
+        return f"PlanList({len(self.plans):,} plans, chosen: {self.chosen})"
 
     @property
     def chosen(self) -> Plan:
