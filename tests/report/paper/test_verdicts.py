@@ -136,7 +136,7 @@ def test_distillation_is_judged_by_pairs_with_and_without_a_teacher() -> None:
 
 @pytest.mark.parametrize(("by_mean", "word"), [(66.0, "undecided"), (62.5, "not reproduced"), (64.1, "not reproduced")])
 def test_students_are_judged_one_by_one_by_either_loss_of_the_paper(by_mean: float, word: str) -> None:
-    """Its formula sums squares, its text says their mean; students of two teachers are no two seeds."""
+    """Its formula sums squares, its text says their mean; students of two teachers are not two seeds of one."""
     by_sum = [dataclasses.replace(ours(62.0, "epochs 200"), teacher=t, folders=(t,)) for t in ("first", "second")]
     mean = ours(by_mean, "epochs 200", "distillation_reduction mean")
     taught = (*by_sum, dataclasses.replace(mean, teacher="third", folders=("third",)))
