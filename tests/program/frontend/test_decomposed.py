@@ -104,3 +104,11 @@ def test_convolutions_of_other_axes_are_refused() -> None:
     for module in (network, apart):
         with pytest.raises(InputError, match="Conv over three axes cannot be compiled"):
             read_module(module, Shape(3, 8, 6))
+
+
+@pytest.mark.parametrize("pool", [nn.AdaptiveAvgPool2d(2), nn.AdaptiveMaxPool2d(2)], ids=["average", "max"])
+def test_pools_of_maps_without_a_batch_are_refused(pool: nn.Module) -> None:
+    """torch takes [n, channels, length] for one image of n channels."""
+    network = Call(lambda m, x: m.pool(x.flatten(2)).flatten(1), pool=pool).eval()
+    with pytest.raises(InputError, match=r"without a batch cannot be compiled .*: give it a map of \[n, channels"):
+        read_module(network, Shape(3, 8, 6))

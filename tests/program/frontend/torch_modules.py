@@ -167,6 +167,12 @@ CASES: dict[str, nn.Module] = {
         lambda m, x: functional.hardsigmoid(m.conv(x.mean((2, 3), True))).expand_as(x) * x, conv=nn.Conv2d(4, 4, 1)
     ),
     "repeated": Call(lambda _, x: x.repeat(1, 2, 1, 1) + x.mean((2, 3), True)[:, :1].expand(-1, 8, 8, 6)),
+    "product of two expanded": Call(
+        lambda _, x: x.mean((2, 3), True).expand_as(x) * functional.adaptive_max_pool2d(x, 1).expand_as(x) + x
+    ),
+    "expanded times small": Call(
+        lambda _, x: x.mean((2, 3), True) * functional.adaptive_max_pool2d(x, 1).expand_as(x) + x
+    ),
     "coordinates": Call(
         lambda m, x: m.conv(torch.cat([x, torch.linspace(-1, 1, 6, dtype=x.dtype).expand(len(x), 2, 8, 6)], 1)),
         conv=nn.Conv2d(6, 4, 3, padding=1),

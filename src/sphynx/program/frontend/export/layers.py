@@ -9,6 +9,7 @@ import numpy as np
 from torch.fx import Node
 
 from sphynx.program.frontend.export.lower import Lowering
+from sphynx.program.frontend.operators.operation import NO_BATCH
 
 Given = Mapping[str, Any]
 
@@ -147,7 +148,9 @@ def adaptive_max(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
     lengths = shape_of(given["self"])[2:]
     sizes = each(given["output_size"], len(lengths))
     kind, attributes = "MaxPool", {}
-    if any(n % size for n, size in zip(lengths, sizes, strict=True)):
+    if len(sizes) != len(lengths):
+        kind = NO_BATCH
+    elif any(n % size for n, size in zip(lengths, sizes, strict=True)):
         kind = "aten.adaptive_max_pool2d"
     else:
         kernel = [n // size for n, size in zip(lengths, sizes, strict=True)]
@@ -175,6 +178,8 @@ def average_pool(low: Lowering, node: Node, given: Given) -> str:
 def adaptive_average(low: Lowering, node: Node, given: Given) -> str:
     sizes = [int(n) for n in given["output_size"]]
     shape = tuple(shape_of(given["self"]))
+    if len(sizes) != len(shape) - 2:
+        return low.call(node, NO_BATCH, low.use(node, given["self"]))
     return low.call(node, "AdaptiveAveragePool", low.use(node, given["self"]), output_size=sizes, shape=shape)
 
 

@@ -56,14 +56,17 @@ def multiply(walker: Walker, op: Operation) -> Value:
 
 def _gated(walker: Walker, op: Operation) -> Value:
     """A map times one number for each of its channels, as squeeze and excitation has it."""
-    values = sorted((_unexpanded(walker.value(op, n)) for n in (0, 1)), key=lambda value: -prod(value.dims))
-    if not all(value.is_map for value in values) or values[1].dims != (values[0].dims[0], 1, 1):
-        raise op.refusal(
-            "multiplies two feature maps, as attention does",
-            "Only one number for each channel can be multiplied with a map: train it without other products.",
-        )
-    node, gate = (value.settled(walker.fuser, f"{op.name}.{n}").node for n, value in enumerate(values))
-    return Value.of_map(walker.fuser.gated(node, gate, f"{op.name}.product"))
+    first, second = walker.value(op, 0), walker.value(op, 1)
+    for value, spread in ((first, second), (second, first)):
+        gate = _unexpanded(spread)
+        is_larger = value.is_map and prod(value.dims) >= prod(spread.dims)
+        if is_larger and gate.dims == (value.dims[0], 1, 1):
+            node, factor = (each.settled(walker.fuser, f"{op.name}.{n}").node for n, each in enumerate((value, gate)))
+            return Value.of_map(walker.fuser.gated(node, factor, f"{op.name}.product"))
+    raise op.refusal(
+        "multiplies two feature maps, as attention does",
+        "Only one number for each channel can be multiplied with a map: train it without other products.",
+    )
 
 
 def _unexpanded(value: Value) -> Value:

@@ -37,9 +37,9 @@ def also_over_one_axis(way: Way) -> Way:
         name = f"{op.name}.row"
         walker.values[name] = value.moved(value.numbers().reshape(channels, 1, length))
         inputs = [name, *op.inputs[1:]]
-        if walker.has_constant(op, 1) and walker.constants[op.inputs[1]].ndim == 3:
+        if op.kind in ("Conv", "ConvTranspose"):
             inputs[1] = f"{name}.weights"
-            walker.constants[inputs[1]] = walker.constants[op.inputs[1]][:, :, None]
+            walker.constants[inputs[1]] = walker.constant(op, 1, (None, None, None))[:, :, None]
         made = way(walker, replace(in_one_row, inputs=tuple(inputs)))
         assert isinstance(made, Value)
         numbers = made.numbers()

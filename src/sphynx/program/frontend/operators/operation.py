@@ -9,6 +9,7 @@ from typing import Any
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 
+NO_BATCH = "Adaptive pool of a map without a batch"  # which torch's pools take
 ROUNDING_CAST = "Cast to whole numbers"  # of either reader; casts between floats do nothing
 SMOOTH = ("Sigmoid", "Tanh", "Swish", "Gelu", "Mish", "Softplus", "Elu")
 NONLINEAR = ("Relu", "Clip", "HardSigmoid", "HardSwish", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool", *SMOOTH)

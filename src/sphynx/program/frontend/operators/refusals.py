@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from sphynx.errors import InputError, join_faults
-from sphynx.program.frontend.operators.operation import ROUNDING_CAST, SMOOTH, Operation
+from sphynx.program.frontend.operators.operation import NO_BATCH, ROUNDING_CAST, SMOOTH, Operation
 
 _CONTROL = "the path through the network must not depend on the input: export a traced network"
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"
@@ -29,6 +29,7 @@ _INSTEAD = {
     **dict.fromkeys(("Selu", "Celu", "Erf", "Exp", "Softsign"), _CURVED),
     **dict.fromkeys(("Where", "Greater", "Less", "Max", "Min"), _CHOICE),
     **dict.fromkeys((ROUNDING_CAST, "Floor", "Ceil", "Round"), _ROUNDED),
+    NO_BATCH: "give it a map of [n, channels, rows, columns]",
     "Conv over three axes": "only convolutions of one or two axes can be compiled",
     **dict.fromkeys(("NonZero", "TopK", "ScatterND"), _SIZES),
     **dict.fromkeys(
