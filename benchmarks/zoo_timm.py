@@ -1,6 +1,7 @@
 """Which of timm's networks can be compiled: one of each family with random weights, into results/zoo/timm.json.
 
-    python benchmarks/zoo_timm.py [NAME ...]        needs pip install --no-deps timm torchvision huggingface_hub pyyaml
+    pip install --no-deps timm torchvision huggingface_hub pyyaml tqdm
+    python benchmarks/zoo_timm.py [NAME ...]
 
 Each is read and fused as `sphynx compile` does it, exactly where that can be and else with smooth activations allowed,
 and the graph is evaluated in double precision on one picture beside the module: what is kept is by how much the logits

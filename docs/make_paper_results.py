@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 
 from sphynx.bench.results import BenchRun
-from sphynx.report.paper.experiments import EXPERIMENTS, Experiment, Row
+from sphynx.report.paper.experiments import DATA_SETS, EXPERIMENTS, Experiment, Row
 from sphynx.report.paper.keeping import PLACEMENTS, SEARCHES
 from sphynx.report.paper.kept_searches import KeptPlacement, KeptSearch, read_placements, read_rankings, read_searches
 from sphynx.report.paper.outcomes import KeptResult, Ours, Outcome, read_kept, without_reading
@@ -184,7 +184,13 @@ def _private(name: str, outcomes: list[Outcome]) -> Iterator[str]:
     rings = " and ".join(sorted({f"{row.ring_bits} bits" for row in measured.rows}))
     yield f"Private inference of the same network, measured (`results/private/{file.name}`; {machine}, TLS)."
     yield f"Its weights are random here, which makes the ring wide ({rings}); trained ones need fewer bits and bytes.\n"
-    yield f"    {' '.join(measured.source.command)}\n"
+    own = next(o.row for o in outcomes if o.row.label == f"{measured.rows[0].relus / 1000:.1f}K")
+    image, classes = DATA_SETS[own.data]
+    size = f"--channels {own.channels} --depth {own.depth} --reduce-at {','.join(map(str, own.reduce_at or ()))}"
+    design = f"{size} --image-size {image.height} --classes {classes} --conv-stack paper"
+    command = measured.source.command
+    yield f"    sphynx show {own.cells} {design} -o {command[command.index('--untrained') + 1]}"
+    yield f"    {' '.join(command)}\n"
     yield "| ReLUs | protocol | link | online | offline | online, MB | offline, MB | rounds | online in the paper |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for row in measured.rows:

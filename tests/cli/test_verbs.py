@@ -252,7 +252,7 @@ def bad_genotype(**change: object) -> str:
         (["plan", "--relu-budget", "50k", "-o", "."], "it cannot be written"),
         (["report", "results", "-o", "."], "it cannot be written"),
         (["show", "."], "the folder contains no design.json"),
-        (["show", "nothing-like-this"], "nothing of that name"),
+        (["show", "nothing-like-this"], "no file, folder or network has this name"),
         (["show", "resnet-18"], "resnet18, vgg11"),
         (["show", "sphynx-cifar100-26k"], "sphynx-cifar100-25k"),
         (["show", "absent.json"], "no such file"),

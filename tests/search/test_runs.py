@@ -278,7 +278,7 @@ def test_several_seeds_with_a_ranking(tmp_path: Path) -> None:
 
 
 def test_a_search_that_diverges_says_so(tmp_path: Path) -> None:
-    """In its first epoch, of which there is no checkpoint to go back to."""
+    """In its first epoch, before the first checkpoint."""
     recipe = SearchRecipe(**{**RECIPE.to_json(), "learning_rate": 1e30, "gradient_clip": 1e30})
     with pytest.raises(SphynxError, match=r"the loss became \w+ in epoch 0") as caught:
         search.search_cells(small_data(), "darts", recipe, tmp_path, voice=QUIET)

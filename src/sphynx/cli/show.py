@@ -184,7 +184,7 @@ def _design_file(what: str) -> AnyDesign | None:
     names = (*GENOTYPES, *REFERENCES, STREAM)
     if not path.exists() and not what.endswith(".json") and what not in names:
         raise InputError(
-            "there is no such file or folder, and nothing of that name",
+            "no file, folder or network has this name",
             where=what,
             remedy=f"Give a design.json, a run folder, or one of {', '.join((*names, *model_names()))}.",
         )

@@ -70,8 +70,10 @@ class Job:
 
 def refuse_other_teacher(job: Job, folder: RunFolder, views: Views | None = None) -> None:
     """A run goes on with the teacher that it began with: another one of the same design has other weights."""
-    begun_with = folder.read_json(CONFIG).get(TEACHER_WEIGHTS)  # older runs do not say it
-    if begun_with and begun_with != (_teacher_weights(job, views) or begun_with):
+    weights = _teacher_weights(job, views)
+    if not weights or not (folder.path / CONFIG).is_file():
+        return
+    if folder.read_json(CONFIG).get(TEACHER_WEIGHTS, weights) != weights:  # older runs do not say it
         raise InputError(
             "the teacher is not the one that the run was started with: its weights differ",
             where=str(folder.path),

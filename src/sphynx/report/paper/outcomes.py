@@ -22,6 +22,7 @@ from sphynx.space.json_file import read_json
 from sphynx.space.micro import MicroDesign
 from sphynx.space.published_cells import genotype_named, into_sphynx_space
 from sphynx.space.stream import StreamDesign
+from sphynx.train.job import TEACHER_WEIGHTS
 from sphynx.train.results import TrainResult
 
 SEARCHED, RANDOM = "search:", "random:"  # what `Row.cells` may begin with
@@ -167,7 +168,7 @@ class KeptResult:
             best_epoch=None if best is None else 100 * best,
             differs=differing_settings(row, self.config),
             design=design_fingerprint(design),
-            teacher=self.config.get("teacher_weights", self.name) if row.distilled else "",  # older ones do not say it
+            teacher=self.config.get(TEACHER_WEIGHTS, self.name) if row.distilled else "",  # older ones do not say it
         )
 
 
