@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 import threading
+from itertools import repeat
 from pathlib import Path
 
 from sphynx.threads import Worker
@@ -39,8 +40,10 @@ def start_one(kind: str, left: int) -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
     signal.alarm(PATIENCE_S)
+    dropped = repeat(None, left)  # made while there is memory: a slice would need some
     kept = everything()
-    del kept[len(kept) - left :]
+    for _ in dropped:
+        kept.pop()
     try:
         if kind == "thread":
             second.start()

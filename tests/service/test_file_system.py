@@ -61,4 +61,5 @@ def test_what_is_mounted_last_and_deepest_counts(tmp_path: Path, monkeypatch: py
 def test_the_kind_is_the_one_that_df_names(tmp_path: Path) -> None:
     for folder in (tmp_path, Path("/"), Path("/proc")):
         said = subprocess.run(["df", "-a", "--output=fstype", folder], capture_output=True, text=True, check=True)
-        assert kind_of(folder) == said.stdout.split()[-1]
+        named = said.stdout.split()[-1]
+        assert kind_of(folder) == ("" if named == "-" else named)  # in a chroot nothing may be mounted there

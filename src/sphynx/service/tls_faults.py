@@ -61,7 +61,7 @@ def reason_of(error: ssl.SSLError) -> str:
 def _explained(error: OSError) -> tuple[str, str]:
     if isinstance(error, TimeoutError):
         return "the peer did not finish the TLS handshake in time", _SILENT
-    if isinstance(error, ssl.SSLEOFError | ConnectionResetError | BrokenPipeError):
+    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionResetError | BrokenPipeError):
         return "the peer closed the connection during the TLS handshake", _SILENT
     if not isinstance(error, ssl.SSLError):
         return error.strerror or str(error), USUAL_REMEDY
