@@ -67,8 +67,10 @@ def planned_runs() -> list[Planned]:
     """Every network once, at the first place where one of the experiments asks for it."""
     grid5, grid6 = _grid(5), _grid(6)
     listed = [
+        *(_placement(depth, seconds, seed) for depth, seconds in ((5, 190), (6, 240)) for seed in (0, 1)),
+        _placement(8, 640, epochs=60),
+        *_repeated(),
         _darts("darts-c16-seed2-12", "darts-c16-seed2", 12, 28, seed=2),
-        _placement(5, 130),
         *grid5,
         *_rows("recycled", depth=5),
         *_rows("balancing", depth=5),
@@ -77,8 +79,6 @@ def planned_runs() -> list[Planned]:
         *(_short(_network(cells), f"short-random-{n}") for n, cells in enumerate(_random(4))),
         _short_of_found("short-darts-released-seed2", "darts-c16-seed2", "darts-c16-seed2-12"),
         _by_the_paper("paper-600-seed0", 5, 2.3),
-        _placement(5, 130, warm=True),
-        *(_short(_network(SPHYNX), f"short-c5-d5-r01-seed{seed}", seed) for seed in (1, 2)),
         *_rows("channels-depth"),
         *(run for run in _rows("relu-sharing") if "-c1-" in run.name),
         _darts("darts-c16-n5-seed2-8", "darts-c16-n5-seed2", 8, 13, seed=2, nodes=5),
@@ -86,7 +86,6 @@ def planned_runs() -> list[Planned]:
         _short_of_found("short-n5-d6", "darts-c16-n5-seed2", "darts-c16-n5-seed2-8", depth=6),
         *_distillation(),
         *grid6[2:],
-        _placement(6, 165),
         *(run for depth in (6, 8, 10) for name in ("recycled", "balancing", "separable") for run in _rows(name, depth)),
         *_rows("placement"),
         _tiny(),
@@ -97,11 +96,9 @@ def planned_runs() -> list[Planned]:
         _short_of_found("short-darts-c5-seed2-50", "darts-c5-seed2", "darts-c5-seed2-50"),
         *_rows("cifar100"),
         _by_the_paper("paper-600-d6-seed0", 6, 3.2),
-        _placement(8, 220),
         *_grid(8),
         _darts("darts-c16-seed2-50", "darts-c16-seed2", 50, 28, seed=2),
         _short_of_found("short-darts-c16-seed2-50", "darts-c16-seed2", "darts-c16-seed2-50"),
-        _placement(6, 165, warm=True),
     ]
     return _each_once(listed)
 
@@ -146,17 +143,28 @@ def _row_name(row: Row) -> str:
     return f"short-c{row.channels}-d{row.depth}{places}{cells}{options}"
 
 
+def _repeated() -> list[Planned]:
+    """More seeds of what is compared at 25.6K: the base, trained with three, and its two rivals, with one each."""
+    flop, separable = "short-c17-d5-r01-flop", "short-c5-d5-r01-separable"
+    seeds = {"short-c5-d5-r01": range(1, 8), separable: range(1, 6), flop: range(1, 6)}
+    designs = {_row_name(row): row for name in ("balancing", "separable") for row in EXPERIMENTS[name].rows}
+    return [
+        _short(design_of(designs[name], IMAGE, CLASSES, cells_of(designs[name])), f"{name}-seed{seed}", seed)
+        for name, wanted in seeds.items()
+        for seed in wanted
+    ]
+
+
 def _grid(depth: int) -> list[Planned]:
     """(0,1) and D/3, 2D/3 first: a claim that needs two points only."""
     first = [f"short-c5-d{depth}-r01", f"short-c5-d{depth}-r{depth // 3}{2 * depth // 3}"]
     return sorted(_rows("placement-grid", depth), key=lambda run: run.name not in first)
 
 
-def _placement(depth: int, seconds: float, *, warm: bool = False) -> Planned:
-    """`warm`: beta waits for half of the schedule; else it settles before so few epochs have taught anything."""
-    shortened = {"epochs": 30, "batch_size": 128, "learning_rate": 0.05} | ({"beta_warmup": 0.5} if warm else {})
-    name, design = f"place-released{'-warm' * warm}-d{depth}", _network(SPHYNX, depth)
-    return Planned(name, "place", seconds, lambda _runs: design, "released", shortened, variants=PLACING)
+def _placement(depth: int, seconds: float, seed: int = 0, epochs: int = 30) -> Planned:
+    shortened = {"epochs": epochs, "batch_size": 128, "learning_rate": 0.05}
+    name, design = f"place-released-tau1000-d{depth}-seed{seed}", _network(SPHYNX, depth)
+    return Planned(name, "place", seconds, lambda _runs: design, "released", shortened, seed, variants=PLACING)
 
 
 def _darts(name: str, folder: str, epochs: int, epoch_seconds: float, *, seed: int, **settings: int) -> Planned:

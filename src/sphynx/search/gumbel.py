@@ -28,11 +28,13 @@ def gumbel_max(logits: Tensor, tau: float, generator: torch.Generator) -> HardSa
     return HardSample(chosen.flatten().tolist(), (noisy / tau).softmax(dim=-1).gather(-1, chosen).flatten())
 
 
-def gumbel_top(logits: Tensor, count: int, tau: float, generator: torch.Generator) -> HardSample:
-    """Of one row of logits: what Gumbel-max draws, then the next likely ones, drawn without replacement."""
+def gumbel_beside_others(logits: Tensor, count: int, tau: float, generator: torch.Generator) -> HardSample:
+    """Draw one of a row of logits by Gumbel-max, then up to `count - 1` of the others, each as likely as the next."""
     noisy = _noisy(logits, generator)
-    chosen = noisy.topk(min(count, len(noisy))).indices
-    return HardSample(chosen.tolist(), (noisy / tau).softmax(dim=-1)[chosen])
+    first = int(noisy.argmax())
+    order = torch.randperm(len(noisy), generator=generator).tolist()
+    chosen = [first, *(choice for choice in order if choice != first)][:count]
+    return HardSample(chosen, (noisy / tau).softmax(dim=-1)[chosen])
 
 
 def _noisy(logits: Tensor, generator: torch.Generator) -> Tensor:

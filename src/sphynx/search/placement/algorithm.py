@@ -13,9 +13,11 @@ the paper's (600 epochs of half CIFAR-100 in batches of 64) raises beta's rate i
 `estimator` says how beta's gradient is taken:
 
     paper      as above. With tau from 1000 it is about 1e-5 until the last hundredth of the schedule (docs/search.md)
-    released   as in the authors' code: three candidates run (ours: drawn without replacement). F is the first's output,
-               and every one's gate gets its gradient <dL/dF, f_i>, so that beta compares networks. beta also takes a
-               step of the weights' SGD on the training batch. Its recipe has tau from 10, changed once per epoch.
+    released   as in the authors' code: the drawn candidate runs and two of the others, drawn uniformly. F is the first's
+               output, and every one's gate gets its gradient <dL/dF, f_i>, so that beta compares networks. beta is also
+               one of the parameters of the weights' SGD: its gradient on the training batch, at the draw that trains
+               the weights, is clipped with theirs (beta's own part of the norm, about a thousandth, is left out).
+               tau changes once per epoch.
     losses     compares the candidates' held-out losses (`running_losses`): ours, for short schedules
 """
 
@@ -30,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sphynx.search.captured import Captures, optimiser_tensors, use_rate
-from sphynx.search.gumbel import gumbel_max, gumbel_top, linear
+from sphynx.search.gumbel import HardSample, gumbel_beside_others, gumbel_max, linear
 from sphynx.search.objective import Batch, TaughtLoss
 from sphynx.search.placement.recipe import PlacementRecipe
 from sphynx.search.placement.running_losses import RunningLosses
@@ -98,32 +100,54 @@ class PlacementSearch:
 
     def step(self, train: tuple[Tensor, ...], held_out: Batch) -> Tensor:
         """Lines 3 to 8 of Algorithm 1; the loss on the training batch, left on the device."""
-        if self.beta_sgd is not None:
-            self._comparing_step(self.beta_sgd, (train[0], train[1]))
         self.learning_rate.fill_(self.recipe.warmed(self.epoch, self.done, self.steps))
-        loss = self._weight_step(train)
-        if self.recipe.estimator == "released":
-            self._comparing_step(self.beta_optimiser, held_out)
+        if self.beta_sgd is not None:
+            loss = self._joint_step(self.beta_sgd, train)
+            self._comparing_step(held_out)
         else:
+            with torch.no_grad():
+                chosen = gumbel_max(self.beta[None], self.tau, self.generator).chosen[0]
+            loss = self._weight_step(chosen, train)[0]
             self._beta_step(held_out)
         self.done += 1
         return loss
 
-    def _weight_step(self, batch: tuple[Tensor, ...]) -> Tensor:
-        with torch.no_grad():
-            chosen = gumbel_max(self.beta[None], self.tau, self.generator).chosen[0]
+    def _weight_step(self, chosen: int, batch: tuple[Tensor, ...]) -> Tensor:
         return self._captures.run(
             ("weights", chosen), partial(self._train_weights, chosen), batch, partial(self._tensors, chosen)
         )
 
     def _train_weights(self, chosen: int, x: Tensor, *targets: Tensor) -> Tensor:
+        """The loss and the norm of its gradient before it was clipped."""
         weights = self.weights[chosen]
         loss = self.loss(self._logits(chosen, x), *targets)
         give_gradients(weights, torch.autograd.grad(loss, weights))
-        torch.nn.utils.clip_grad_norm_(weights, self.recipe.gradient_clip)
+        norm = torch.nn.utils.clip_grad_norm_(weights, self.recipe.gradient_clip)
         for optimiser in self.optimisers[chosen]:
             optimiser.step()
-        return loss.detach()
+        return torch.stack([loss.detach(), norm])
+
+    def _joint_step(self, beta_sgd: torch.optim.Optimizer, batch: tuple[Tensor, ...]) -> Tensor:
+        """One SGD step of the drawn candidate's weights and of beta, by one draw and one clip; the loss."""
+        sample = self._compared()
+        gates = self._gates(sample.chosen, (batch[0], batch[1]))
+        loss, norm = self._weight_step(sample.chosen[0], batch)
+        kept = (self.recipe.gradient_clip / (norm + 1e-6)).clamp(max=1.0)  # as `clip_grad_norm_` has it
+        self._give_beta(beta_sgd, sample, gates * kept)
+        return loss
+
+    def _comparing_step(self, batch: Batch) -> None:
+        sample = self._compared()
+        self._give_beta(self.beta_optimiser, sample, self._gates(sample.chosen, batch))
+
+    def _compared(self) -> HardSample:
+        return gumbel_beside_others(self.beta, COMPARED, self.tau, self.generator)
+
+    def _give_beta(self, optimiser: torch.optim.Optimizer, sample: HardSample, gates: Tensor) -> None:
+        optimiser.zero_grad()
+        sample.soft.backward(gates.cpu())
+        if self.done >= self.recipe.beta_warmup * self.steps:
+            optimiser.step()
 
     def _gate_gradient(self, chosen: int, x: Tensor, y: Tensor) -> Tensor:
         with torch.no_grad():
@@ -159,23 +183,19 @@ class PlacementSearch:
         if self.done >= self.recipe.beta_warmup * self.steps:
             self.beta_optimiser.step()
 
-    def _comparing_step(self, optimiser: torch.optim.Optimizer, batch: Batch) -> None:
-        """The released code's: each of the drawn candidates' gates gets a gradient, at the first one's output."""
-        sample = gumbel_top(self.beta, COMPARED, self.tau, self.generator)
-        first = sample.chosen[0]
+    def _gates(self, candidates: Sequence[int], batch: Batch) -> Tensor:
+        """The loss's gradient at each one's gate, where the output is the first one's."""
+        first = candidates[0]
         slope = self._captures.run(
             ("slope", first), partial(self._slope, first), batch, partial(self._tensors, first)
         ).clone()
         gates = []
-        for candidate in sample.chosen:
+        for candidate in candidates:
             output = self._captures.run(
                 ("output", candidate), partial(self._output, candidate), batch[:1], partial(self._tensors, candidate)
             )
             gates.append((slope * output).sum())
-        optimiser.zero_grad()
-        sample.soft.backward(torch.stack(gates).cpu())
-        if self.done >= self.recipe.beta_warmup * self.steps:
-            optimiser.step()
+        return torch.stack(gates)
 
     def _slope(self, chosen: int, x: Tensor, y: Tensor) -> Tensor:
         """dL/dF at F = f_chosen."""
