@@ -13,8 +13,8 @@ the paper's (600 epochs of half CIFAR-100 in batches of 64) raises beta's rate i
 `estimator` says how beta's gradient is taken:
 
     paper      as above. With tau from 1000 it is about 1e-5 until the last hundredth of the schedule (docs/search.md)
-    released   as in the authors' code: the drawn candidate runs and two of the others, drawn uniformly. F is the first's
-               output, and every one's gate gets its gradient <dL/dF, f_i>, so that beta compares networks. beta is also
+    released   as in the authors' code: the drawn candidate runs and two others, drawn uniformly. F is the first's output,
+               and every one's gate gets its gradient <dL/dF, f_i>, so that beta compares networks. beta is also
                one of the parameters of the weights' SGD: its gradient on the training batch, at the draw that trains
                the weights, is clipped with theirs (beta's own part of the norm, about a thousandth, is left out).
                tau changes once per epoch.
@@ -131,10 +131,10 @@ class PlacementSearch:
         """One SGD step of the drawn candidate's weights and of beta, by one draw and one clip; the loss."""
         sample = self._compared()
         gates = self._gates(sample.chosen, (batch[0], batch[1]))
-        loss, norm = self._weight_step(sample.chosen[0], batch)
-        kept = (self.recipe.gradient_clip / (norm + 1e-6)).clamp(max=1.0)  # as `clip_grad_norm_` has it
+        loss_and_norm = self._weight_step(sample.chosen[0], batch)
+        kept = (self.recipe.gradient_clip / (loss_and_norm[1] + 1e-6)).clamp(max=1.0)  # as `clip_grad_norm_` has it
         self._give_beta(beta_sgd, sample, gates * kept)
-        return loss
+        return loss_and_norm[0]
 
     def _comparing_step(self, batch: Batch) -> None:
         sample = self._compared()

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 LEAD = 0.1  # of the largest probability: a smaller lead over the second is none
 AGAINST_UNIFORM = 1.5  # times the share that a placement has where nothing was learned
-# The last part of the epochs, in which the leader must not change. A short one: with tau from 1000 most is decided in the
-# last tenth.
+# The last part of the epochs, in which the leader must not change. With tau from 1000 the last tenth decides most.
 SETTLED = 0.05
 EARLY = 0.1  # the first part of the epochs: who leads by then learned fastest, and alone is trained from then on
 
