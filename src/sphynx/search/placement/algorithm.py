@@ -13,8 +13,8 @@ the paper's (600 epochs of half CIFAR-100 in batches of 64) raises beta's rate i
 `estimator` says how beta's gradient is taken:
 
     paper      as above. With tau from 1000 it is about 1e-5 until the last hundredth of the schedule (docs/search.md)
-    released   as in the authors' code: the drawn candidate runs and two others, drawn uniformly. F is the first's output,
-               and every one's gate gets its gradient <dL/dF, f_i>, so that beta compares networks. beta is also
+    released   as in the authors' code: the drawn candidate runs and two others, drawn uniformly. F is the first's
+               output, and every one's gate gets its gradient <dL/dF, f_i>, so that beta compares networks. beta is also
                one of the parameters of the weights' SGD: its gradient on the training batch, at the draw that trains
                the weights, is clipped with theirs (beta's own part of the norm, about a thousandth, is left out).
                tau changes once per epoch.
