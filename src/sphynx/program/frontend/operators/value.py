@@ -88,7 +88,7 @@ class Unreduced:
 def _pieces(order: Order, shape: Shape) -> Iterator[tuple[Index, Index, Index]]:
     """Few products of three indices that add up to the order: channels, rows, columns that read alike go together."""
     present = order != NOTHING
-    coordinates = [np.where(present, axis, NOTHING) for axis in np.unravel_index(np.where(present, order, 0), shape)]
+    coordinates = _coordinates(order, shape)
     if not present.any():  # padding alone
         yield tuple((NOTHING,) * length for length in order.shape)
         return
@@ -103,6 +103,13 @@ def _pieces(order: Order, shape: Shape) -> Iterator[tuple[Index, Index, Index]]:
                         _index(own, _along(read[axis], axis), order.shape[axis])
                         for axis, own in enumerate((channels, rows, columns))
                     )
+
+
+def _coordinates(order: Order, shape: Shape) -> list[Order]:
+    """The channel, row and column of each element, or NOTHING."""
+    rest, columns = np.divmod(order, shape.width)
+    channels, rows = np.divmod(rest, shape.height)
+    return [np.where(order == NOTHING, NOTHING, axis) for axis in (channels, rows, columns)]
 
 
 def _classes(coordinates: list[Order], axis: int) -> list[Order]:
