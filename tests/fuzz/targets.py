@@ -30,7 +30,12 @@ from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import WIRE_VERSION, Channel
 from sphynx.protocol.transport import SocketStream
 from sphynx.service import session
+from sphynx.service.admission import Admission, Limits
 from sphynx.service.agreement import _read_program
+from sphynx.service.calls import CALLS, read_answer, read_call, write_call
+from sphynx.service.ledger import Entry, Ledger
+from sphynx.service.monitor import Metrics
+from sphynx.service.owner import _Caller
 from sphynx.service.proxy_header import FIXED_BYTES, LOCAL, PROXY, SIGNATURE, source_address, variable_bytes
 from sphynx.service.revocation import read_revocations
 from sphynx.space.design import Design
@@ -125,6 +130,44 @@ def _messages() -> list[bytes]:
         session.Bye(),
     ]
     return [json.dumps({"kind": type(m).__name__.lower(), **asdict(m)}).encode() for m in messages]
+
+
+@cache
+def _caller() -> _Caller:
+    limits = Limits(workers=2, connections=4, queue_s=1e-3)
+    return _Caller(Ledger(Path(tempfile.mkdtemp(dir=FOLDER)) / "ledger"), Admission(limits), Metrics().new_part())
+
+
+def _worker_call(data: bytes) -> None:
+    """What the process that owns the ledger does with a worker's bytes. Whatever it understands it answers."""
+    name, arguments = read_call(data)
+    assert read_call(write_call(name, arguments)) == (name, arguments)
+    try:
+        read_answer(name, _caller().answer(data))
+    except SphynxError as error:
+        assert "failed" not in error.what or "(ValueError)" in error.what, error
+
+
+def _worker_calls() -> list[bytes]:
+    """`hello` first: without it the ledger is not asked."""
+    entry = Entry(bytes(range(16)), "ab" * 32, "cd" * 32, "gmw", 1, 2e9)
+    values: dict[str, Any] = {
+        "holder": "0123456789abcdef",
+        "holders": ["0123456789abcdef"],
+        "values": {("connections_total", (("result", "done"),)): 3, ("unread_bytes", ()): 5.0},
+        "entry": entry,
+        "bundle_id": entry.bundle_id,
+        "bundle_ids": [entry.bundle_id],
+        "most": 3,
+        "hourly": None,
+        "number": 7,
+        "wait_s": 0.0,
+        "keep": True,
+        "offline_seconds": 0.5,
+        **dict.fromkeys(("size_bytes", "offline_bytes", "burned"), 9),
+        **{name: getattr(entry, name) for name in ("owner", "program", "backend", "batch")},
+    }
+    return [write_call(name, {key: values[key] for key in call.parameters}) for name, call in CALLS.items()]
 
 
 def _designs(data: bytes) -> None:
@@ -237,6 +280,7 @@ TARGETS = {
     for target in (
         Target("frames", _frames, lambda: [_frame(b"abcd") + _frame(b"{}"), _frame(b"abcd") + _frame(b"no", 1)]),
         Target("session", session.parse, _messages),
+        Target("worker-call", _worker_call, _worker_calls, (ValueError,)),
         Target("proxy-header", _proxy_header, _proxy_headers),
         Target("design", _designs, lambda: [json.dumps(design).encode() for design in _described()]),
         Target("program", _program, _made_programs),

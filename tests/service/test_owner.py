@@ -11,7 +11,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,8 @@ from sphynx.service.fleet import Fleet
 from sphynx.service.ledger import Ledger
 from sphynx.service.listening import CALL, DONE, MAX_NOTE_BYTES, HandedOver, PortListener
 from sphynx.service.monitor import Metrics
-from sphynx.service.owner import OwnedLedger, Owner, OwnerLink
+from sphynx.service.owner import Owner
+from sphynx.service.owner_link import OwnedLedger, OwnerLink
 from sphynx.service.store import Store
 from sphynx.service.worker import WorkerOrder
 from tests.service.tiny import OWNER, some_entry, tiny_program
@@ -56,24 +56,27 @@ def not_lost() -> None:
     raise AssertionError("the owner is there")
 
 
-def test_a_call_that_fails_unforeseen_fails_alone(tmp_path: Path, control: tuple[socket.socket, socket.socket]) -> None:
+def test_a_call_that_fails_unforeseen_fails_alone(
+    tmp_path: Path, control: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
     owners, workers = control
-    owner = Owner(Ledger(tmp_path / "ledger"), Admission(Limits()), Metrics())
+    owner = Owner(Ledger(tmp_path / "ledger"), Admission(Limits()), EventLog(io.StringIO()))
     link = OwnerLink(workers, not_lost)
-    ledger = OwnedLedger(link, "a worker")
+    ledger = OwnedLedger(link, "a-worker")
 
     def serve() -> None:
         _note, descriptors, _flags, _address = socket.recv_fds(owners, MAX_NOTE_BYTES, 1)
-        owner.serve(Connection(descriptors[0]))
+        owner.serve(socket.socket(fileno=descriptors[0]), Metrics().new_part())
 
     serving = threading.Thread(target=serve)
     serving.start()
     entry = some_entry()
     ledger.reserve(entry)
-    with pytest.raises(SphynxError, match=r"failed \(TypeError\)"):
-        link.call("ledger.burn", entry.bundle_id, owner=OWNER)
     with pytest.raises(SphynxError, match=r"failed \(ValueError\)"):
-        link.call("ledger.close")
+        link.call("ledger.burn", bundle_id=entry.bundle_id, owner=OWNER)
+    monkeypatch.setattr(Ledger, "kept_bytes", lambda _ledger, owner: len(owner) // 0)
+    with pytest.raises(SphynxError, match=r"failed \(ZeroDivisionError\)"):
+        ledger.kept_bytes(OWNER)
     with pytest.raises(BundleRefusedError, match="it is not ready"):
         ledger.burn(entry.bundle_id, owner=OWNER, program=tiny_program().content_hash)
     assert ledger.state(entry.bundle_id) == "reserved"

@@ -21,10 +21,13 @@ from sphynx.errors import ConnectionLostError, PeerGaveUpError, SphynxError
 from sphynx.program.interpret import interpret
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.shared_weights import read_shared, write_shared
+from sphynx.service import session
+from sphynx.service.session import MAX_PING_BYTES, Ping
 from tests.program.programs import random_weights
 from tests.service.asking_process import images
 from tests.service.processes import ROOT, WAIT_S, command, environment, used_twice
 from tests.service.scene import Scene
+from tests.service.test_floods import BEYOND_KERNEL
 from tests.service.test_many_processes import ask_at_once, keys  # noqa: F401 - a fixture
 from tests.service.tiny import save_tiny, tiny_program
 
@@ -56,12 +59,20 @@ def test_answers_bundles_and_metrics_of_all_workers(fleet: Scene, keys: Path) ->
     ask_at_once(fleet, [fleet.server.port] * 4, keys, 5)
     assert fleet.states(fleet.server.state).count("burned") == 20
 
-    def inferences() -> float:
+    def counted(name: str) -> float:
         with urllib.request.urlopen(f"http://127.0.0.1:{fleet.server.metrics_port}/metrics") as answer:
             lines = answer.read().decode().splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith("sphynx_inferences_total"))
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(f"sphynx_{name}"))
 
-    eventually(lambda: inferences() == 20)  # workers report every second
+    eventually(lambda: counted("inferences_total") == 20)  # workers report every second
+    with pytest.raises(ConnectionLostError), fleet.client() as client:
+        for _ in range(BEYOND_KERNEL):
+            session.send(client._channel, Ping(0, MAX_PING_BYTES))
+            client._channel.send(b"")
+        eventually(lambda: counted("unread_bytes") > 0)
+        client.hang_up()
+        client.measure_link()
+    eventually(lambda: counted("unread_bytes") == 0)
     assert fleet.server.stop() == 0
     assert {line["worker"] for line in fleet.server.log if line["event"] == "inferred"} == set(range(WORKERS))
 

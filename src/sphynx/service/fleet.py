@@ -9,6 +9,7 @@ when the owner does. They are started anew, not forked: SQLite and threads do no
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import subprocess
@@ -16,16 +17,15 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from multiprocessing.connection import Connection
 
 from sphynx.errors import SphynxError
 from sphynx.service.admission import Admission, Limits
 from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
 from sphynx.service.listening import CALL, DONE, MAX_NOTE_BYTES, READY, PortListener
-from sphynx.service.monitor import Metrics
+from sphynx.service.monitor import Metrics, Part
 from sphynx.service.owner import Owner
 from sphynx.service.store import Store
 from sphynx.service.worker import WorkerOrder
@@ -34,6 +34,8 @@ from sphynx.threads import Worker
 START_S = 300.0  # for a worker to read its weights, on a busy machine
 REPLACE_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0  # so that a worker that cannot start does not take the machine
 PAUSE_MS = 20  # while a worker is missing, or none is ready
+NOTES_AT_ONCE = 64  # heard of one worker before the others have their turn
+SPARE_CALLS = 16  # connections for calls, beyond two for each peer that a worker may have
 END_S = 5.0  # beyond the grace for running work
 
 
@@ -44,8 +46,10 @@ _Waited = socket.socket | PortListener
 class _Worker:
     process: subprocess.Popen[bytes]
     control: socket.socket
+    metrics: Part
     is_ready: bool = False
     connections: int = 0
+    calls: list[Worker] = field(default_factory=list)  # threads that answer its calls
 
 
 class _Turn:
@@ -78,7 +82,7 @@ class Fleet:
         self._events, self._limits = events, order.limits
         self.metrics = Metrics()
         self._admission = Admission(order.limits)
-        self._owner = Owner(store.ledger, self._admission, self.metrics)
+        self._owner = Owner(store.ledger, self._admission, events)
         self._workers: dict[int, _Worker] = {}  # by number
         self._turns = [_Turn() for _ in range(count)]
         self._stopping = threading.Event()
@@ -98,7 +102,7 @@ class Fleet:
         return self._wake_writer.fileno()
 
     def is_healthy(self) -> bool:
-        return not self._stopping.is_set() and any(worker.is_ready for worker in [*self._workers.values()])
+        return not self._stopping.is_set() and self._least_busy() is not None
 
     def render_metrics(self) -> str:
         self._keys.context()  # read again where the folder has changed
@@ -140,12 +144,13 @@ class Fleet:
     def serve(self) -> None:
         """Until `stop`."""
         while not self._is_asked_to_stop(0):
-            worker = self._least_busy()
             waiting: list[_Waited] = [self._wake_reader, *(one.control for one in self._workers.values())]
-            waiting += [self._listener] if worker else []
-            is_complete = worker is not None and len(self._workers) == self._count
+            is_anybody_there = self._least_busy() is not None
+            waiting += [self._listener] if is_anybody_there else []
+            is_complete = is_anybody_there and len(self._workers) == self._count
             ready = _readable(waiting, None if is_complete else PAUSE_MS)
             self._hear(0.0)
+            worker = self._least_busy()  # again: much may have happened while nobody connected
             if worker is not None and self._listener.fileno() in ready:
                 self._hand_over(worker)
             self._replace()
@@ -186,7 +191,7 @@ class Fleet:
                 stderr=None if sys.stderr else subprocess.DEVNULL,
             )
             unless_started.pop_all()
-        return _Worker(process, here)
+        return _Worker(process, here, self.metrics.new_part())
 
     def _hear(self, wait_s: float) -> None:
         """What the workers say, as far as it has come."""
@@ -195,8 +200,9 @@ class Fleet:
             number = controls[descriptor]
             worker = self._workers[number]
             try:
-                while self._understand(number, worker):
-                    pass
+                for _ in range(NOTES_AT_ONCE):
+                    if not self._understand(number, worker):
+                        break
             except (EOFError, OSError):
                 self._lose(number)
 
@@ -206,21 +212,35 @@ class Fleet:
             note, descriptors, _flags, _address = socket.recv_fds(worker.control, MAX_NOTE_BYTES, 1)
         except BlockingIOError:
             return False
+        if note == CALL:
+            for descriptor in descriptors:  # none: this process has none left, and the kernel has closed it
+                self._answer_calls(worker, descriptor)
+            return True
+        for descriptor in descriptors:
+            os.close(descriptor)
         if note == READY:
             worker.is_ready = True
             self._turns[number].reset()
-        elif note == CALL:
-            if descriptors:  # otherwise this process has none left, and the kernel has closed it: that call fails
-                self._answer_calls(Connection(descriptors[0]))
-        elif note == DONE:
+        elif note == DONE and worker.connections:
             worker.connections -= 1
         else:
             raise EOFError
         return True
 
-    def _answer_calls(self, calls: Connection) -> None:
+    def _answer_calls(self, worker: _Worker, descriptor: int) -> None:
+        """Unless the worker has more connections for calls than it can have threads: then that call fails."""
+        worker.calls = [one for one in worker.calls if one.is_alive]
         try:
-            Worker(partial(self._owner.serve, calls))
+            calls = socket.socket(fileno=descriptor)
+        except OSError:  # not a socket
+            os.close(descriptor)
+            return
+        limits = self._limits
+        if len(worker.calls) >= 2 * (limits.connections + limits.handshakes) + SPARE_CALLS:
+            calls.close()
+            return
+        try:
+            worker.calls.append(Worker(partial(self._owner.serve, calls, worker.metrics)))
         except (RuntimeError, MemoryError):
             calls.close()
 
@@ -228,6 +248,7 @@ class Fleet:
         worker = self._workers.pop(number)
         worker.control.close()
         code = _ended(worker.process)
+        worker.metrics.end()
         if not self._stopping.is_set():
             self._events.write("worker_lost", worker=number, exit_code=code, connections=worker.connections)
 
@@ -237,7 +258,7 @@ class Fleet:
                 self._start(number)
 
     def _least_busy(self) -> _Worker | None:
-        ready = [worker for worker in self._workers.values() if worker.is_ready]
+        ready = [worker for worker in [*self._workers.values()] if worker.is_ready]
         return min(ready, key=lambda worker: worker.connections, default=None)
 
     def _hand_over(self, worker: _Worker) -> None:

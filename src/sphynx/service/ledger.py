@@ -159,6 +159,11 @@ class Ledger:
         with contextlib.suppress(DiskError), self._change():
             pass  # every change writes what was given up before
 
+    @property
+    def unwritten(self) -> int:
+        """How many bundles were given up that the disk has not taken yet."""
+        return len(self._given_up)
+
     def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
         """Those that can be used now, the one that expires first at the front."""
         given = {"owner": owner, "program": program}

@@ -43,17 +43,28 @@ class Metrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: Values = {}
-        self._parts: dict[str, Values] = {}  # what other processes have counted so far
+        self._parts: list[Part] = []  # what other processes have counted so far
 
     def values(self) -> Values:
         """What this process has counted."""
         with self._lock:
             return dict(self._values)
 
-    def set_part(self, process: str, values: Values) -> None:
-        """What another one has: rendered together with this one's, also after it has ended."""
+    def new_part(self) -> Part:
+        """For what another process counts: rendered together with this one's."""
+        part = Part(self)
         with self._lock:
-            self._parts[process] = values
+            self._parts.append(part)
+        return part
+
+    def end_part(self, part: Part) -> None:
+        """Keep what a process has counted after it has ended, and forget what it had: its gauges."""
+        with self._lock:
+            if part in self._parts:
+                self._parts.remove(part)
+                for key, value in part.values.items():
+                    if METRICS[key[0]][0] == "counter":
+                        self._values[key] = self._values.get(key, 0) + value
 
     def add(self, name: str, value: float = 1, **labels: str) -> None:
         key = (name, tuple(sorted(labels.items())))
@@ -67,8 +78,8 @@ class Metrics:
     def render(self, gauges: Mapping[str, float]) -> str:
         with self._lock:
             values = dict(self._values)
-            for part in self._parts.values():
-                for key, value in part.items():
+            for part in self._parts:
+                for key, value in part.values.items():
                     values[key] = values.get(key, 0) + value
         values.update({(name, ()): value for name, value in gauges.items()})
         lines = []
@@ -79,6 +90,16 @@ class Metrics:
                     inside = ",".join(f'{key}="{label}"' for key, label in labels)
                     lines.append(f"{PREFIX}{name}{{{inside}}} {value:g}" if inside else f"{PREFIX}{name} {value:g}")
         return "\n".join(lines) + "\n"
+
+
+class Part:
+    """What one other process has counted so far, as it last said."""
+
+    def __init__(self, whole: Metrics) -> None:
+        self._whole, self.values = whole, Values()
+
+    def end(self) -> None:
+        self._whole.end_part(self)
 
 
 class _HttpServer(ThreadingHTTPServer):

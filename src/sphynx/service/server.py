@@ -32,7 +32,7 @@ from sphynx.service.conversation import Conversation, Service
 from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog, FewLines, place_of
 from sphynx.service.listening import Listener
-from sphynx.service.monitor import Metrics
+from sphynx.service.monitor import Metrics, Values
 from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks, read_proxy_header
 from sphynx.service.revocation import SeenNumbers
 from sphynx.service.store import Store
@@ -95,6 +95,10 @@ class Server:
             "revocation_list_ends_soon": self._keys.list_ends_soon(),
         }
         return self.metrics.render(gauges)
+
+    def metrics_values(self) -> Values:
+        """For another process to render: what was counted here, and the answers that nobody has read yet."""
+        return {**self.metrics.values(), ("unread_bytes", ()): self._unread_bytes()}
 
     @property
     def wake_descriptor(self) -> int:

@@ -25,7 +25,7 @@ from sphynx.protocol.shared_weights import read_shared
 from sphynx.service.admission import Admission, Limits
 from sphynx.service.events import EventLog
 from sphynx.service.listening import READY, HandedOver
-from sphynx.service.owner import OwnedLedger, OwnerLink, owned_places, report_metrics
+from sphynx.service.owner_link import OwnedLedger, OwnerLink, owned_places, report_metrics
 from sphynx.service.proxy_header import parse_networks
 from sphynx.service.revocation import SEEN, SeenNumbers
 from sphynx.service.server import Server
@@ -97,13 +97,13 @@ def work(order: WorkerOrder) -> None:
         threading.Thread(target=_report, args=(link, server), name="sphynx-report", daemon=True).start()
         control.send(READY)
         server.serve()
-        report_metrics(link, server.metrics)
+        report_metrics(link, server.metrics_values())
 
 
 def _report(link: OwnerLink, server: Server) -> None:
     while not server.has_stopped.wait(REPORT_S):
         with contextlib.suppress(SphynxError):
-            report_metrics(link, server.metrics)
+            report_metrics(link, server.metrics_values())
 
 
 def _leave() -> None:
