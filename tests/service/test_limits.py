@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,17 @@ def test_limits_by_which_nobody_could_be_served_are_refused(wrong: dict[str, Any
     with pytest.raises(InputError, match=next(iter(wrong))):
         Limits(**wrong)
     assert Limits(grace_s=0, unread_bytes=0).grace_s == 0  # these may be
+
+
+def test_no_more_bundles_for_a_client_than_the_server_can_name() -> None:
+    """It names them at the beginning of a conversation; what it does not name the client would discard."""
+    most = Limits(bundles_per_client=session.MAX_IDS)
+    with pytest.raises(InputError, match="bundles_per_client = 257: must be at most 256"):
+        Limits(bundles_per_client=most.bundles_per_client + 1)
+    ids = tuple(f"{number:032x}" for number in range(most.bundles_per_client))
+    welcome = session.Welcome(session.SERVICE_VERSION, "ab" * 32, 10, ids, session.MAX_BURNS - 1)
+    text = json.dumps({"kind": "welcome", **asdict(welcome)}).encode()
+    assert len(text) <= session.MAX_MESSAGE_BYTES and session.parse(text) == welcome
 
 
 def test_images_per_hour(tmp_path: Path, authority: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -151,6 +152,31 @@ def test_clients_at_once(fleet: Scene) -> None:
     with ThreadPoolExecutor(6) as pool:
         assert all(pool.map(ask, range(12)))
     assert fleet.server.stop() == 0
+
+
+def test_a_worker_that_is_stopped_gets_no_connections_until_it_goes_on(fleet: Scene) -> None:
+    workers = worker_pids(fleet)
+    for stopped in workers:
+        os.kill(stopped, signal.SIGSTOP)
+        fleet.check_inference()  # each in turn: one of them is whom the owner would have chosen
+        os.kill(stopped, signal.SIGCONT)
+    for stopped in workers:
+        os.kill(stopped, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(fleet.check_inference)
+        eventually(lambda: not is_healthy(fleet))
+        os.kill(workers[-1], signal.SIGCONT)
+        asking.result()
+    os.kill(workers[0], signal.SIGCONT)
+    assert fleet.server.stop() == 0
+
+
+def is_healthy(scene: Scene) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{scene.server.metrics_port}/healthz") as answer:
+            return bool(answer.status == 200)
+    except urllib.error.HTTPError:
+        return False
 
 
 def test_shared_weights_are_those_of_the_model_and_of_no_other(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from sphynx.errors import InputError, RefusedError
 from sphynx.service.handshakes import Handshakes
+from sphynx.service.session import MAX_IDS
 
 
 def available_cores() -> int:
@@ -36,7 +37,7 @@ class Limits:
     handshakes: int = 256  # peers at once that have not proved who they are
     connections: int = 64
     connections_per_client: int = 16  # as many processes may share one client's keys
-    bundles_per_client: int = 16
+    bundles_per_client: int = 16  # at most MAX_IDS: a server names them all when a client connects
     images_per_hour: int = 3600  # of one client: inferred, and apart from those, prepared for
     batch: int = 16
     quota_bytes: int = 16 << 30
@@ -59,6 +60,12 @@ class Limits:
             if value is not None and (value < 0 if may_be_none else value <= 0):
                 least = "at least" if may_be_none else "above"
                 raise InputError(f"{name} = {value}: must be {least} 0", where="Limits", remedy="Choose another value.")
+        if self.bundles_per_client > MAX_IDS:
+            raise InputError(
+                f"bundles_per_client = {self.bundles_per_client}: must be at most {MAX_IDS}",
+                where="Limits",
+                remedy="Choose a smaller value, or give a client keys for each of its devices.",
+            )
 
 
 class Places:

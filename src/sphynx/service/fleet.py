@@ -51,6 +51,13 @@ class _Worker:
     connections: int = 0
     calls: list[Worker] = field(default_factory=list)  # threads that answer its calls
 
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped it: whoever is handed over to it would wait until it is continued."""
+        try:
+            return os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # it has ended, and was waited for
+            return False
+
 
 class _Turn:
     """When the next process may be started for one worker: later each time, until one is ready."""
@@ -258,7 +265,7 @@ class Fleet:
                 self._start(number)
 
     def _least_busy(self) -> _Worker | None:
-        ready = [worker for worker in [*self._workers.values()] if worker.is_ready]
+        ready = [worker for worker in [*self._workers.values()] if worker.is_ready and not worker.is_stopped()]
         return min(ready, key=lambda worker: worker.connections, default=None)
 
     def _hand_over(self, worker: _Worker) -> None:
