@@ -7,6 +7,7 @@ import atexit
 import io
 import json
 import socket
+import ssl
 import struct
 import tempfile
 from collections.abc import Callable
@@ -29,10 +30,12 @@ from sphynx.protocol.activations import activation_layers
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import WIRE_VERSION, Channel
 from sphynx.protocol.transport import SocketStream
-from sphynx.service import session
+from sphynx.service import keys, session
 from sphynx.service.admission import Admission, Limits
 from sphynx.service.agreement import _read_program
 from sphynx.service.calls import CALLS, read_answer, read_call, write_call
+from sphynx.service.certificate import Role, why_not
+from sphynx.service.credentials import CERTIFICATE
 from sphynx.service.ledger import Entry, Ledger
 from sphynx.service.monitor import Metrics
 from sphynx.service.owner import _Caller
@@ -178,6 +181,19 @@ def _designs(data: bytes) -> None:
         genotype_from_json(read_json(file))
 
 
+def _certificate(data: bytes) -> None:
+    reasons = [why_not(data, role) for role in Role]
+    if any("cannot be read" in reason for reason in reasons):
+        raise ValueError(reasons)
+
+
+def _certificates() -> list[bytes]:
+    folder = Path(tempfile.mkdtemp(dir=FOLDER))
+    keys.init(folder)
+    made = (keys.issue(folder, "alice"), keys.issue(folder, "server", hosts=["localhost"]))
+    return [ssl.PEM_cert_to_DER_cert((one / CERTIFICATE).read_text()) for one in made]
+
+
 def _described() -> list[object]:
     return [
         SPHYNX.to_json(),
@@ -296,6 +312,7 @@ TARGETS = {
         ),
         Target("bundle", lambda data: load_bundle(_file(data)), lambda: [_bundle()]),
         Target("revocation", read_revocations, list, (ValueError,)),
+        Target("certificate", _certificate, _certificates, (ValueError,)),
         Target(
             "bristol",
             _bristol,

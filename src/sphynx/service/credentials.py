@@ -5,6 +5,7 @@
     ca.pem        the authority's certificate: nothing else is trusted, not even the system's authorities
     revoked.pem   the authority's list of revoked certificates; read again whenever it changes
 
+Every certificate on the way to the authority's is looked up in the lists, not the party's alone.
 A server refuses a list that its authority has not signed or that is older than one it has used, and lets nobody in by
 one that is overdue. A client, which may not get new lists, goes on with a warning.
 
@@ -21,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sphynx.errors import HandshakeError, InputError
+from sphynx.service.certificate import Role, why_not_file
 from sphynx.service.revocation import Revocations, SeenNumbers, read_revocations
 
 KEY, CERTIFICATE, AUTHORITY, REVOKED = "key.pem", "cert.pem", "ca.pem", "revoked.pem"
@@ -30,6 +32,8 @@ LIST_WARNING_S = 14 * 86_400.0  # before the next list is due
 _NOT_YET_VALID, _EXPIRED, _LIST_OVERDUE, _REVOKED, _OTHER_PURPOSE = 9, 10, 12, 23, 26
 _ANY_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: `ssl` has no name for it
 _NEWEST_LIST = "Copy the authority's newest revoked.pem here (sphynx keys refresh signs a new one)."
+_SERVERS_KEYS = "Give keys of a server: sphynx keys issue NAME --server HOST."
+_CLIENTS_KEYS = "Give keys of a client: sphynx keys issue NAME --client."
 Stamp = tuple[tuple[int, int, int], ...]
 
 
@@ -41,13 +45,16 @@ def server_context(folder: Path) -> ssl.SSLContext:
 
 
 def client_context(folder: Path) -> ssl.SSLContext:
-    return _load(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.hostname_checks_common_name = False  # a name that the authority wrote for people, perhaps a client's
+    return _load(context, folder)
 
 
 def check_server_keys(folder: Path) -> None:
     """By keys that no client accepts a server would start and serve nobody."""
     error = _judged_by_itself(folder)
     if error is None:
+        _check_role(folder, Role.SERVER, "client", _SERVERS_KEYS)
         return
     if error.verify_code == _LIST_OVERDUE:
         raise InputError(
@@ -57,7 +64,7 @@ def check_server_keys(folder: Path) -> None:
         )
     remedies = {
         _NOT_YET_VALID: "Check this machine's clock.",
-        _OTHER_PURPOSE: "Give keys of a server: sphynx keys issue NAME --server HOST.",
+        _OTHER_PURPOSE: _SERVERS_KEYS,
     }
     raise InputError(
         f"no client would accept these keys: {error.verify_message}",
@@ -72,7 +79,7 @@ def check_client_keys(folder: Path) -> None:
     remedies = {
         _NOT_YET_VALID: "Check this machine's clock.",
         _EXPIRED: "Ask for new ones: sphynx keys issue NAME --client.",
-        _OTHER_PURPOSE: "Give keys of a client: sphynx keys issue NAME --client.",
+        _OTHER_PURPOSE: _CLIENTS_KEYS,
     }
     if error is not None and error.verify_code in remedies:
         raise InputError(
@@ -80,6 +87,14 @@ def check_client_keys(folder: Path) -> None:
             where=str(folder),
             remedy=remedies[error.verify_code],
         )
+    _check_role(folder, Role.CLIENT, "server", _CLIENTS_KEYS)
+
+
+def _check_role(folder: Path, role: Role, other: str, remedy: str) -> None:
+    """What the other party looks at beyond OpenSSL's own checks."""
+    why = why_not_file(folder / CERTIFICATE, role)
+    if why:
+        raise InputError(f"no {other} would accept these keys: {why}", where=str(folder), remedy=remedy)
 
 
 def _why_not_signed(folder: Path) -> str:
@@ -95,7 +110,7 @@ def _judged_by_itself(folder: Path, flags: int = 0, *, as_client: bool = False) 
     of_client.check_hostname = False  # whom clients will ask for is not known here
     if as_client:
         of_client.verify_mode = ssl.CERT_NONE
-        of_server.verify_flags &= ~ssl.VERIFY_CRL_CHECK_LEAF  # a client's list may be overdue
+        of_server.verify_flags &= ~ssl.VERIFY_CRL_CHECK_CHAIN  # a client's list may be overdue
     of_client.verify_flags |= flags
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = of_client.wrap_bio(to_client, to_server)
@@ -194,7 +209,7 @@ class ClientKeys:
         self._is_overdue = self._list.next_update_s <= time.time()
         if self._is_overdue:
             # OpenSSL would refuse every server now. The serial is compared in `check` instead.
-            self.context.verify_flags &= ~ssl.VERIFY_CRL_CHECK_LEAF
+            self.context.verify_flags &= ~ssl.VERIFY_CRL_CHECK_CHAIN
             warn(f"{folder / REVOKED} is overdue: ask for the authority's newest, it may name this server")
 
     def warn_if_older(self, seen: SeenNumbers) -> None:
@@ -223,7 +238,7 @@ def _read_list(folder: Path) -> Revocations:
 def _load(context: ssl.SSLContext, folder: Path) -> ssl.SSLContext:
     _check_files(folder)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
     try:
         context.load_cert_chain(folder / CERTIFICATE, folder / KEY)
         context.load_verify_locations(folder / AUTHORITY)

@@ -14,15 +14,15 @@ import fcntl
 import math
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sphynx.errors import InputError
+from sphynx.service import der
 
 SEEN = "revoked.number"
 _PEM = re.compile(rb"-----BEGIN X509 CRL-----(.+?)-----END X509 CRL-----", re.DOTALL)
-_OCTETS, _OBJECT, _UTC_TIME, _TIME, _SEQUENCE, _EXTENSIONS = 0x04, 0x06, 0x17, 0x18, 0x30, 0xA0
+_UTC_TIME, _TIME, _EXTENSIONS = 0x17, 0x18, 0xA0
 _NUMBER = bytes((0x55, 0x1D, 0x14))  # 2.5.29.20, the CRL number
 
 
@@ -73,26 +73,17 @@ class SeenNumbers:
             ) from None
 
 
-def _read(der: memoryview) -> Revocations:
-    parts = list(_elements(_first(_first(der))))
+def _read(listed: memoryview) -> Revocations:
+    parts = list(der.elements(der.first(der.first(listed))))
     # Three of them are sequences: the kind of signature, the issuer, and unless nobody is revoked, the entries.
-    sequences = [content for tag, content in parts if tag == _SEQUENCE]
-    entries = (entry for content in sequences[2:] for _, entry in _elements(content))
+    sequences = [content for tag, content in parts if tag == der.SEQUENCE]
+    entries = (entry for content in sequences[2:] for _, entry in der.elements(content))
     times = [_seconds(tag, content) for tag, content in parts if tag in (_UTC_TIME, _TIME)]
-    numbers = [number for tag, content in parts if tag == _EXTENSIONS for number in _numbers(_first(content))]
+    extensions = [found for tag, part in parts if tag == _EXTENSIONS for found in der.extensions(der.first(part))]
+    numbers = [der.integer(what) for which, what in extensions if which == _NUMBER]
     return Revocations(
-        frozenset(_integer(entry) for entry in entries), max(numbers, default=0), times[1] if times[1:] else math.inf
+        frozenset(der.integer(entry) for entry in entries), max(numbers, default=0), times[1] if times[1:] else math.inf
     )
-
-
-def _numbers(extensions: memoryview) -> Iterator[int]:
-    for _, extension in _elements(extensions):
-        parts = list(_elements(extension))  # which, whether critical (may be left out), what
-        if not parts:
-            continue
-        (kind, which), (held_as, what) = parts[0], parts[-1]
-        if kind == _OBJECT and bytes(which) == _NUMBER and held_as == _OCTETS:
-            yield _integer(what)
 
 
 def _seconds(tag: int, content: memoryview) -> float:
@@ -100,26 +91,3 @@ def _seconds(tag: int, content: memoryview) -> float:
     if tag == _UTC_TIME:  # RFC 5280: two digits of the year, from 1950 on
         text = ("19" if text[:2] >= "50" else "20") + text
     return datetime.datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=datetime.UTC).timestamp()
-
-
-def _integer(der: memoryview) -> int:
-    return int.from_bytes(_first(der), "big", signed=True)
-
-
-def _first(der: memoryview) -> memoryview:
-    for _, content in _elements(der):
-        return content
-    raise ValueError("its end is missing")
-
-
-def _elements(der: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Tags and contents of what is encoded back to back (DER, X.690)."""
-    while der:
-        tag, size_bytes, start = der[0], der[1] if len(der) > 1 else 0, 2
-        if size_bytes & 0x80:  # then it is how many bytes the size itself takes
-            start += size_bytes & 0x7F
-            size_bytes = int.from_bytes(der[2:start], "big")
-        if len(der) < start + size_bytes:
-            raise ValueError("its end is missing")
-        yield tag, der[start : start + size_bytes]
-        der = der[start + size_bytes :]

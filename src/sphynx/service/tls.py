@@ -20,6 +20,7 @@ from typing import Any
 from sphynx.errors import HandshakeError
 from sphynx.program.cost.link import Link
 from sphynx.protocol.transport import Buffer, SocketStream, lost
+from sphynx.service.certificate import Role, why_not
 from sphynx.service.tls_faults import USUAL_REMEDY, handshake_error, reason_of
 
 SLICE_BYTES = 1 << 18  # sealed and handed over at a time: the kernel sends one slice while the next is sealed
@@ -71,6 +72,7 @@ class TlsStream(SocketStream):
         """`heard_hello` is called once the client's first message is complete."""
         tls = TlsState(context, server_side=True, server_hostname=None)
         tls.shake_hands(sock, handshake_s, heard_hello)
+        tls.check_peer_is(Role.CLIENT)
         return cls(sock, tls, timeout_s=timeout_s, link=link, is_memory_short=is_memory_short)
 
     @classmethod
@@ -88,6 +90,7 @@ class TlsStream(SocketStream):
         """`where` is the server in what is said of a failure."""
         tls = TlsState(context, server_side=False, server_hostname=host, where=where)
         tls.shake_hands(sock, handshake_s)
+        tls.check_peer_is(Role.SERVER)
         return cls(sock, tls, timeout_s=timeout_s, link=link)
 
     def _seal(self, parts: list[Buffer]) -> Iterable[list[Buffer]]:
@@ -135,6 +138,12 @@ class TlsState:
         )
         self._lock = threading.Lock()
         self.has_unread = True  # there may be plain bytes, or the peer's end, beyond what was read last
+
+    def check_peer_is(self, role: Role) -> None:
+        """Refuse a certificate that is not marked as one for this role: OpenSSL takes one without marks for any."""
+        why = why_not(self._object.getpeercert(binary_form=True) or b"", role)
+        if why:
+            raise HandshakeError(why, where=self._where, remedy=USUAL_REMEDY)
 
     def peer(self) -> Peer:
         der = self._object.getpeercert(binary_form=True) or b""

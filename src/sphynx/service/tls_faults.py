@@ -9,7 +9,7 @@ import ssl
 
 from sphynx.errors import HandshakeError
 
-USUAL_REMEDY = "Check that both sides have unexpired keys of the same authority: sphynx keys --help."
+USUAL_REMEDY = "Check that both sides have unexpired keys of the same authority, each for its part: sphynx keys --help."
 _OTHER_NAME = (
     "Connect to a name that the server's keys were issued for, or issue keys for this one: sphynx keys issue --help."
 )
