@@ -270,7 +270,10 @@ def test_a_ruined_compilation_is_told(sphynx: Sphynx, tmp_path: Path) -> None:
     few = ("--weight-bits", "6", "--activation-bits", "4")
     ruined = sphynx("compile", model, "-o", "ruined", "--calibrate", "digits", *few)
     assert ruined.code == 1 and "off by" in ruined.err and "--weight-bits" in ruined.err
-    assert "same class as the float network" in " ".join(ruined.out.split())
+    assert "--accept-error" in ruined.err and not Path("ruined").exists()
+    accepted = sphynx("compile", model, "-o", "ruined", "--calibrate", "digits", *few, "--accept-error", "2")
+    assert accepted.code == 0 and "warning: mine: its logits are off by" in accepted.err
+    assert "same class as the float network" in " ".join(accepted.out.split())
     assert sphynx("check", "ruined", "--images", "5").code == 1
 
 

@@ -32,6 +32,17 @@ def test_error_is_relative_to_the_spread_from_image_to_image() -> None:
     assert nothing.is_far_off and nothing.fault is not None
 
 
+def test_a_network_that_was_read_wrongly_is_told_from_rounding() -> None:
+    wanted = random.normal(size=(50, 3))
+    rounded = judge(original(wanted), wanted + 0.3, read=wanted + 1e-6)
+    assert not rounded.is_misread and rounded.fault is not None and "--weight-bits" in rounded.fault[1]
+    misread = judge(original(wanted), wanted + 0.03, read=wanted + 0.03)
+    assert not misread.is_far_off and misread.is_misread
+    assert misread.fault is not None and "report it" in misread.fault[1]
+    steady = 1e-5 * wanted + 100  # what single precision leaves of such logits is as large as their spread
+    assert not judge(original(steady), steady, read=steady + 1e-5).is_misread
+
+
 def test_logits_that_hardly_vary_are_named() -> None:
     wanted = 1e-3 * random.normal(size=(50, 3)) + np.array([1, 2, 3])
     judged = judge(original(wanted), wanted + 0.01)

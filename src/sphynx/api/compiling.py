@@ -9,14 +9,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import ceil, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sphynx.api.compiled import Compiled
 from sphynx.data.source import DataSource
-from sphynx.errors import InputError
+from sphynx.errors import InputError, SphynxError
 from sphynx.program.cost.deployment import Deployment
-from sphynx.program.judgement import judge
+from sphynx.program.judgement import Judgement, judge
+from sphynx.protocol.runnable import require_runnable
 from sphynx.space.artifact import is_foreign
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def compile(
     approximate: bool = False,
     knees: int = 8,
     deployment: Deployment | None = None,
+    accept_error: float | None = None,
     warn: Callable[[str], None] = warnings.warn,
 ) -> Compiled:
     """Folds, fuses and quantises a trained network: a run folder, a model's name, what `load` gave, an ONNX file, a
@@ -58,14 +61,25 @@ def compile(
     piecewise linear with at most `knees` knees, fitted to these images; errors are in `Compiled.approximations`. The
     `deployment` says what the network is cut for: its ReLUs' protocol, link, bundles at once, memory for weights.
 
+    A program that answers otherwise than the float network is an error: its logits are off by more than a tenth of
+    their spread from image to image, or were off before anything was rounded. `accept_error` is another share of the
+    spread for both. A network that the protocol cannot run is refused too.
+
         >>> compiled = sphynx.compile("runs/digits")
         >>> compiled.save("compiled/again").name, compiled.judged.images
         ('again', 200)
     """
+    if accept_error is not None and not accept_error > 0:
+        raise InputError(
+            f"{accept_error} is not a valid share of a spread", where="accept_error", remedy="Give a share such as 0.2."
+        )
     opened = partial(_opened, calibrate, image_size, stream, skip_bad, warn)
+    compiled = partial(
+        _compiled, precision=precision, deployment=deployment or Deployment(), accept_error=accept_error, warn=warn
+    )
     if isinstance(network, str | Path) and is_foreign(network):
         readable = _read_file(Path(network), mean, std, approximate, knees)
-        return _doubted(_compiled(readable, opened(None, readable.name), precision, deployment), warn)
+        return _doubted(compiled(readable, opened(None, readable.name)), warn)
     if isinstance(network, str | Path):
         from sphynx.api.networks import load
 
@@ -81,14 +95,14 @@ def compile(
                 remedy="Leave them out: they are for ONNX and .pt2 files, and for torch modules of your own.",
             )
         readable = read_trained(network)
-        return _compiled(readable, opened(network.source, readable.name), precision, deployment)
+        return compiled(readable, opened(network.source, readable.name))
     _require_module(network)
     if calibrate is None:
         where = type(network).__name__
         raise InputError("a torch module does not name its training data", where=where, remedy="Give calibrate=DATA.")
     data = opened(None, type(network).__name__)
     readable = _read_module(network, example, data, mean, std, approximate, knees)
-    return _doubted(_compiled(readable, data, precision, deployment), warn)
+    return _doubted(compiled(readable, data), warn)
 
 
 def _require_module(given: object) -> None:
@@ -182,10 +196,20 @@ def _normalisation(
 
 
 def _compiled(
-    readable: Readable, data: Data | StreamedData, precision: Precision | None, deployment: Deployment | None
+    readable: Readable,
+    data: Data | StreamedData,
+    *,
+    precision: Precision | None,
+    deployment: Deployment,
+    accept_error: float | None,
+    warn: Callable[[str], None],
 ) -> Compiled:
-    made, original = readable.compile(data, precision, deployment or Deployment())
-    judged = judge(original, made.logits.reshape(original.answers.shape), readable.final)
+    made, original = readable.compile(data, precision, deployment)
+    where = made.program.name or "network"
+    read = None if readable.judge is None else made.float_logits.reshape(original.answers.shape)
+    judged = judge(original, made.logits.reshape(original.answers.shape), readable.final, read)
+    _require_close(judged, where, accept_error, warn)
+    require_runnable(made.program, made.weights)
     return Compiled(
         made.program,
         made.weights,
@@ -198,3 +222,18 @@ def _compiled(
         approximations=made.approximations,
         approximation_error=made.approximation_error,
     )
+
+
+def _require_close(judged: Judgement, where: str, accept_error: float | None, warn: Callable[[str], None]) -> None:
+    """A program that answers otherwise than its network must not be served by mistake."""
+    fault = judged.fault_beyond(accept_error)
+    if fault is None:
+        if judged.fault is not None:
+            warn(f"{where}: {judged.fault[0]}. This is accepted, by accept_error={accept_error:g}.")
+        return
+    what, remedy = fault
+    largest = max(judged.error, judged.read_error or 0.0)
+    enough = (
+        f" accept_error={ceil(100 * largest) / 100:g} would accept it (--accept-error)." if isfinite(largest) else ""
+    )
+    raise SphynxError(what, where=where, remedy=f"{remedy}{enough}")

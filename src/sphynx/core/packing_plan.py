@@ -157,10 +157,12 @@ def _best_tiles(n: int, shapes: tuple[ConvShape, ...], min_rows: int, min_row_pi
                 best = geometry
             break  # narrower tiles of the same height only repeat more halo
     if best is None:
+        least = _Geometry.tiled(shapes, 1, 1, min_rows, min_row_pitch)
         raise InputError(
-            "one output row and its kernel do not fit a ciphertext",
+            f"one output reads {least.rows} rows and {least.row_pitch} columns of a channel, and these "
+            f"{least.block:,} elements do not fit a ciphertext of {n:,}",
             where=str(out),
-            remedy="Use a smaller kernel or image.",
+            remedy="Use a smaller kernel, or pool the map before a dense layer reads it.",
         )
     return best
 

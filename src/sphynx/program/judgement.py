@@ -21,8 +21,16 @@ from sphynx.program.steps import Final
 
 ORIGINAL = "original.safetensors"
 FAR_OFF = 0.1  # of the answers' spread from image to image: a compilation farther off than that has failed
+MISREAD = 0.02  # of the same spread, before anything is rounded: then another network was read
 HARDLY_VARYING = 0.01  # of the answers' own size: from image to image they are as good as constant
 GUESSING = 0.2  # of the way from guessing to no mistakes: less, on training images, is hardly better than guessing
+SINGLE_PRECISION = float(np.finfo(np.float32).eps)
+_ROUNDINGS = 1000  # that a float network's answers may be off by, relative to their size: sums of many rounded numbers
+
+MISREAD_REMEDY = (
+    "This is an error of Sphynx: please report it with the network, whose weights may be random, the size of its "
+    "images, and the output of sphynx doctor --json."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +41,7 @@ class Original:
     labels: Array  # [n]
     images_hash: str
     by: str  # who computed them
+    resolution: float = SINGLE_PRECISION  # of the numbers that they were computed in, relative to 1
 
     def is_of(self, images: Array) -> bool:
         return hash_of(images) == self.images_hash
@@ -49,6 +58,7 @@ class Judgement:
     float_accuracy: float
     by: str  # who computed the float network's answers
     classes: int  # among which the network chooses
+    read_error: float | None = None  # as `error`, of what was read, before rounding; known when compiled
 
     @property
     def hardly_varies(self) -> bool:
@@ -57,6 +67,11 @@ class Judgement:
     @property
     def is_far_off(self) -> bool:
         return not self.error <= FAR_OFF  # also where it is not a number
+
+    @property
+    def is_misread(self) -> bool:
+        """Whether the network that was read is another one."""
+        return self.read_error is not None and not self.read_error <= MISREAD
 
     @property
     def is_guessing(self) -> bool:
@@ -79,9 +94,20 @@ class Judgement:
     @property
     def fault(self) -> tuple[str, str] | None:
         """What is wrong, and the remedy; None where nothing is."""
-        if not self.is_far_off:
+        return self.fault_beyond(None)
+
+    def fault_beyond(self, accepted: float | None) -> tuple[str, str] | None:
+        """What is wrong where errors up to this share of the spread are accepted; by default a tenth."""
+        if self.is_misread and (accepted is None or not (self.read_error or 0.0) <= accepted):
+            return (
+                f"another network was read: before anything is rounded, its logits are off by {self.read_error:.0%} of "
+                f"their spread from image to image, and {self.same_class:.0%} of the images get the same class",
+                MISREAD_REMEDY,
+            )
+        limit = FAR_OFF if accepted is None else accepted
+        if self.error <= limit:  # not where it is not a number
             return None
-        off = f"its logits are off by {self.error:.0%} of their spread from image to image, more than {FAR_OFF:.0%}"
+        off = f"its logits are off by {self.error:.0%} of their spread from image to image, more than {limit:.0%}"
         if self.hardly_varies:
             return (
                 f"{off}: the float network's logits hardly vary ({self.variation:.2%} of their size)",
@@ -102,24 +128,37 @@ def hash_of(images: Array) -> str:
     return hashlib.sha256(repr(images.shape).encode() + np.ascontiguousarray(images).tobytes()).hexdigest()
 
 
-def judge(original: Original, logits: Array, final: Final = "") -> Judgement:
-    """`logits` are the program's for the same images, as real numbers."""
+def judge(original: Original, logits: Array, final: Final = "", read: Array | None = None) -> Judgement:
+    """`logits` are the program's for the same images, as real numbers; `read` are those of the network as it was read,
+    before anything is rounded or approximated."""
     found, wanted = finished(logits, final), original.answers.astype(np.float64)
     spread = float(np.std(wanted - wanted.mean(axis=0)))
-    size = float(np.sqrt(np.square(wanted).mean()))
-    off = float(np.sqrt(np.square(found - wanted).mean()))
+    size = _root_mean_square(wanted)
+    read_error = None
+    if read is not None:
+        off = _root_mean_square(finished(read, final) - wanted)
+        read_error = 0.0 if off <= _ROUNDINGS * original.resolution * size else _relative(off, spread)
     classes, float_classes = found.argmax(axis=1), wanted.argmax(axis=1)
     return Judgement(
         images=len(wanted),
         same_class=float((classes == float_classes).mean()),
-        error=off / spread if spread else float(off > 0),
+        error=_relative(_root_mean_square(found - wanted), spread),
         largest_difference=float(np.abs(found - wanted).max()),
         variation=spread / size if size else 0.0,
         accuracy=float((classes == original.labels).mean()),
         float_accuracy=float((float_classes == original.labels).mean()),
         by=original.by,
         classes=wanted.shape[1],
+        read_error=read_error,
     )
+
+
+def _root_mean_square(numbers: Array) -> float:
+    return float(np.sqrt(np.square(numbers).mean()))
+
+
+def _relative(off: float, spread: float) -> float:
+    return off / spread if spread else float(off > 0)
 
 
 def finished(logits: Array, final: Final) -> Array:

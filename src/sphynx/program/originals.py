@@ -13,6 +13,7 @@ from torch import nn
 from sphynx.data.images import Statistics
 from sphynx.program.convolve import Array
 from sphynx.program.frontend.export.module import evaluating
+from sphynx.program.judgement import SINGLE_PRECISION
 
 BATCH = 50  # of networks of ours; others may know a batch of one only
 
@@ -21,6 +22,7 @@ BATCH = 50  # of networks of ours; others may know a batch of one only
 class Judge:
     by: str
     answer: Callable[[Array, Statistics, Statistics], Array]  # images, mean, std -> [n, classes]
+    resolution: float  # of the numbers that it computes in, relative to 1
 
 
 def torch_judge(module: nn.Module, batch: int = 1) -> Judge:
@@ -32,7 +34,8 @@ def torch_judge(module: nn.Module, batch: int = 1) -> Judge:
             found = [module(x).reshape(len(x), -1).double().cpu().numpy() for x in batches]
         return np.concatenate(found)
 
-    return Judge("torch", answer)
+    kinds = {parameter.dtype for parameter in module.parameters() if parameter.is_floating_point()}
+    return Judge("torch", answer, max((torch.finfo(kind).eps for kind in kinds), default=SINGLE_PRECISION))
 
 
 def onnx_judge(path: Path) -> Judge | None:
@@ -54,7 +57,7 @@ def onnx_judge(path: Path) -> Judge | None:
         batches = _normalised(images, mean, std).astype(kind)
         return np.stack([np.asarray(session.run(None, {source.name: x[None]})[0]).reshape(-1) for x in batches])
 
-    return Judge("ONNX Runtime", answer)
+    return Judge("ONNX Runtime", answer, float(np.finfo(kind).eps))
 
 
 def _normalised(images: Array, mean: Statistics, std: Statistics) -> Array:

@@ -83,11 +83,12 @@ class Readable:
                 knees=self.knees,
                 deployment=deployment,
             )
+        labels, images_hash = chosen.labels.cpu().numpy(), hash_of(images)
         if self.judge is None:
-            answers, by = finished(made.float_logits.reshape(len(images), -1), self.final), OURSELVES
-        else:
-            answers, by = self.judge.answer(images, self.mean, self.std), self.judge.by
-        return made, Original(answers, chosen.labels.cpu().numpy(), hash_of(images), by)
+            answers = finished(made.float_logits.reshape(len(images), -1), self.final)
+            return made, Original(answers, labels, images_hash, OURSELVES)
+        answers = self.judge.answer(images, self.mean, self.std)
+        return made, Original(answers, labels, images_hash, self.judge.by, self.judge.resolution)
 
 
 def read_trained(trained: TrainedNetwork) -> Readable:

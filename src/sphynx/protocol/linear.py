@@ -62,7 +62,7 @@ class ServerModel:
         for step in program.linears:
             conv = self.plan.convs[step.name]
             factors = [weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
-            _check_noise(step, rlwe.noise_bound(self.plan.params, conv, factors))
+            check_noise(step, rlwe.noise_bound(self.plan.params, conv, factors))
             values = None if prepared_values is None else prepared_values[at:]
             held = memory_bytes is None or 4 * at + rlwe.prepared_bytes(self.plan.params, conv) <= memory_bytes
             self.prepared[step.name] = rlwe.PreparedConv(
@@ -132,7 +132,7 @@ class ServerPass:
                 del left[number]
 
 
-def _check_noise(step: Linear, bound: rlwe.NoiseBound) -> None:
+def check_noise(step: Linear, bound: rlwe.NoiseBound) -> None:
     if bound.log2_off_by_one > MAX_LOG2_OFF_BY_ONE:
         raise SphynxError(
             f"under encryption its results would be off by one with probability 2^{bound.log2_off_by_one:.0f} each",

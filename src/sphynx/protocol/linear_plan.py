@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from sphynx.core import rlwe
+from sphynx.core.conv_shape import ConvShape
 from sphynx.core.packing import ConvPlan, InputLayout
 from sphynx.core.packing_plan import answer_seconds, channel_counts, upload_seconds
 from sphynx.errors import InputError
@@ -102,6 +103,13 @@ def _answer(waiting: dict[str, tuple[Upload, ...]], arrived: set[Upload], answer
         yield name
 
 
+def _own_plan(params: rlwe.Params, name: str, shapes: tuple[ConvShape, ...]) -> ConvPlan:
+    try:
+        return rlwe.plan(params, *shapes)
+    except InputError as error:
+        raise InputError(error.what, where=name, remedy=error.remedy) from None
+
+
 class _Search:
     """Starts with each map's own best plan, then lets maps move to layouts that others use while the total falls."""
 
@@ -112,7 +120,7 @@ class _Search:
             step.name: tuple(conv_shape(term, program.shapes[term.source], step.shape) for term in step.terms)
             for step in program.linears
         }
-        self.chosen = {name: rlwe.plan(params, *shapes) for name, shapes in self.shapes.items()}
+        self.chosen = {name: _own_plan(params, name, shapes) for name, shapes in self.shapes.items()}
 
     def run(self) -> None:
         for group in self._groups():

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.cost import LayerCost, layer_costs
 from sphynx.program.cost.deployment import ONLINE_WEIGHT, Deployment
@@ -81,7 +82,8 @@ class _Search:
     last: dict[int, States] = field(default_factory=dict)  # of each island, what was best before
 
     def plan(self, most_bits: int, backend: Backend, *, held: bool) -> tuple[float, Cuts]:
-        """The price of all islands and their cuts in the narrowest ring; infinite where one needs more bits."""
+        """The price of all islands and their cuts in the narrowest ring; infinite where one needs more bits, or has no
+        form that fits a ciphertext."""
         pricing = _Pricing(most_bits, backend, held)
         chosen = [self.best_cuts(island, pricing) for island in range(len(self.islands.joints))]
         parts = [(self.islands.rest, Cuts()), *enumerate(chosen)]
@@ -90,6 +92,8 @@ class _Search:
             return float("inf"), Cuts()
         pricing = _Pricing(ring_bits, backend, True)
         seconds = sum(self.seconds(island, cuts, pricing) for island, cuts in parts)
+        if seconds == float("inf"):
+            return seconds, Cuts()
         weights = sum(c.he_weights for island, cuts in parts for c in self.cost(island, cuts, ring_bits).values())
         beyond = max(0.0, weights - self.deployment.held_weights(ring_bits))
         return seconds + beyond * self.deployment.weight_seconds(held=False), Cuts().union(*chosen)
@@ -130,7 +134,10 @@ class _Search:
         form, deployment = self.form(island, cuts), self.deployment
         if form.ring_bits > pricing.ring_bits:
             return float("inf")
-        costs = self.cost(island, cuts, pricing.ring_bits)
+        try:
+            costs = self.cost(island, cuts, pricing.ring_bits)
+        except InputError:  # a kernel of this form does not fit a ciphertext
+            return float("inf")
         program = form.program(pricing.ring_bits)
         times = layer_times(program, costs, REFERENCE, deployment.link, pricing.backend, deployment.bundles)
         weights = sum(cost.he_weights for cost in costs.values())
