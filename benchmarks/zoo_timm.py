@@ -21,8 +21,8 @@ import torch
 from torch import nn
 from zoo_torchvision import models as torchvision_models
 
+from sphynx.compiler.frontend.export.module import read_module
 from sphynx.errors import InputError
-from sphynx.program.frontend.export.module import read_module
 from sphynx.program.interpret import evaluate
 from sphynx.record import Record
 from sphynx.space.tally import Shape

@@ -12,8 +12,8 @@ from statistics import mean, stdev
 from typing import Any
 
 from sphynx.space.files import any_design_from_json
-from sphynx.space.shipped import load_card
 from sphynx.space.stream import StreamDesign
+from sphynx.zoo.shipped import load_card
 
 COMPARISON = "sphynx-allocation-comparison/1"
 RESULTS = Path(__file__).parents[1] / "results" / "stream"

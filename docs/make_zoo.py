@@ -18,7 +18,7 @@ from zoo_networks import ZOO
 from zoo_timm import FILE as TIMM
 from zoo_timm import Read
 
-from sphynx.program.fusion.fit import DEFAULT_KNEES
+from sphynx.compiler.fusion.fit import DEFAULT_KNEES
 
 HEADER = """# The zoo
 

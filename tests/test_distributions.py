@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import sphynx
-from sphynx.space.shipped import model_names
+from sphynx.zoo.shipped import model_names
 
 ROOT = Path(__file__).parents[1]
 BUILT = {".pyc", ".so", ".dylib", ".pyd"}  # made on this machine, or by the wheel's own build

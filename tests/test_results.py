@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from sphynx.bench.private_models import UNTRAINED_PRECISION, untrained_design
+from sphynx.compiler.latency import design_estimate
 from sphynx.program.backends import Backend
 from sphynx.program.cost.estimate import REFERENCE, LayerTime, Rates, estimate
 from sphynx.program.cost.link import LINKS
 from sphynx.program.files import load_program
-from sphynx.program.latency import design_estimate
 from sphynx.search.stopping import cells_without_convolution
 from sphynx.space.design import Design
 from sphynx.space.files import account_of_any, load_any_design
 from sphynx.space.genotype import genotype_from_json
-from sphynx.space.shipped import load_card, model_names, program_path
+from sphynx.zoo.shipped import load_card, model_names, program_path
 
 OWN_SEARCHES = ("darts-paper", "gaea-early-seed0", "gaea-early-seed1", "darts-early")
 ROOT = Path(__file__).parents[1]

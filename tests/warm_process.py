@@ -41,7 +41,7 @@ IMPORTED = (
     "sphynx.api.searching",
     "sphynx.api.training",
     "sphynx.api.networks",
-    "sphynx.program.compile",
+    "sphynx.compiler.compile",
     "sphynx.service.hosting",
     "sphynx.service.client",
     "sphynx.service.keys",

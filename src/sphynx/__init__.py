@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from sphynx.api.searching import place_reduce_cells, search_cells
     from sphynx.api.serving import Server
     from sphynx.api.training import train_network
+    from sphynx.compiler.precision import Precision
     from sphynx.design.results import DesignResult
     from sphynx.network.trained import TrainedNetwork
-    from sphynx.program.precision import Precision
     from sphynx.run.progress import Update
     from sphynx.search.placement.place import PlacementResult
     from sphynx.search.seeds import SearchSummary
@@ -113,7 +113,7 @@ _DEFINED_IN = {
     "LatencyPlan": "sphynx.api.planning",
     "Limits": "sphynx.service.admission",
     "PlacementResult": "sphynx.search.placement.place",
-    "Precision": "sphynx.program.precision",
+    "Precision": "sphynx.compiler.precision",
     "Prediction": "sphynx.service.prediction",
     "Recipe": "sphynx.train.recipe",
     "SearchSummary": "sphynx.search.seeds",

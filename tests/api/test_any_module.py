@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import sphynx
-from sphynx.program.precision import Precision
+from sphynx.compiler.precision import Precision
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")
 

@@ -12,7 +12,7 @@ import torch
 
 import sphynx
 from sphynx.network.observe import observe
-from sphynx.space.shipped import load_card, model_names
+from sphynx.zoo.shipped import load_card, model_names
 
 
 def test_a_design_counts_what_its_network_does(tmp_path: Path) -> None:

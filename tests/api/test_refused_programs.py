@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 import sphynx
+from sphynx.compiler.frontend.operators import value
+from sphynx.compiler.precision import Precision
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.program.convolve import Array
-from sphynx.program.frontend.operators import value
-from sphynx.program.precision import Precision
 from sphynx.space.tally import Shape
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")

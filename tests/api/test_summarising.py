@@ -21,8 +21,8 @@ from sphynx.space.tally import Shape
 from sphynx.train.job import Job
 from sphynx.train.loop import train
 from sphynx.train.recipe import load_recipe
+from tests.compiler.frontend.onnx_models import plain_cnn, write
 from tests.data.layouts import write_classes
-from tests.program.frontend.onnx_models import plain_cnn, write
 
 
 @pytest.fixture(scope="module")

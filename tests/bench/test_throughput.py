@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from sphynx.cli.bench_throughput import parse_clients
 from sphynx.cli.main import app
+from sphynx.compiler.compile import calibration_images, compile_network
 from sphynx.data.open import open_data
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
-from sphynx.program.compile import calibration_images, compile_network
 from sphynx.program.folder import save_compiled
 from sphynx.space.design import Design
 from sphynx.space.published_cells import SPHYNX

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sphynx.cli.compile_table import LONGEST_BLOCK, WIDTH, Row, cost_line, fold, print_program, program_json
-from sphynx.program.compile import compile_walk
+from sphynx.compiler.compile import compile_walk
+from sphynx.compiler.frontend.onnx.file import read_network
+from sphynx.compiler.precision import Precision
 from sphynx.program.cost.deployment import Deployment
-from sphynx.program.frontend.onnx.file import read_network
-from sphynx.program.precision import Precision
-from tests.program.frontend.onnx_models import residual, write
+from tests.compiler.frontend.onnx_models import residual, write
 
 
 def row(kind: str, bits: str = "20") -> Row:

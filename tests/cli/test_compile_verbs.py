@@ -21,8 +21,8 @@ from sphynx.space.genotype import Genotype
 from sphynx.space.micro import MicroDesign
 from sphynx.space.published_cells import PC_DARTS
 from sphynx.space.tally import Shape
+from tests.compiler.frontend.onnx_models import Maker, plain_cnn, write
 from tests.data.layouts import write_classes
-from tests.program.frontend.onnx_models import Maker, plain_cnn, write
 
 CELLS = Genotype(cell("conv3 0, skip 1"), cell("skip 0, avg_pool 1"))  # quick to compile
 

@@ -14,7 +14,7 @@ from sphynx.demo.scenes import SHIPPED_MODEL, Answer, Question, Scene, has_shipp
 from sphynx.report.summary import Judged
 from sphynx.report.tables import picture_url
 from sphynx.service.prediction import Prediction
-from sphynx.space.shipped import model_names
+from sphynx.zoo.shipped import model_names
 
 
 def answer(backend: str, online_seconds: float, *, equal: bool = True, truth: str = "3") -> Answer:

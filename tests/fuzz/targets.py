@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.core import Prg, _native, garbling
 from sphynx.data.picture import cover, read_upright
 from sphynx.errors import SphynxError
 from sphynx.program.files import load_program, save_program
-from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.weights import WEIGHTS, load_weights, save_weights
 from sphynx.protocol.activations import activation_layers
 from sphynx.protocol.bundle import Bundle, load_bundle
@@ -48,7 +48,7 @@ from sphynx.space.json_file import read_json
 from sphynx.space.published_cells import SPHYNX
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.tally import Shape
-from tests.program.frontend.onnx_models import joined, plain_cnn, residual
+from tests.compiler.frontend.onnx_models import joined, plain_cnn, residual
 from tests.program.programs import gated_program, public_program, random_weights, small_program
 
 FOLDER = Path(tempfile.mkdtemp(prefix="sphynx-fuzz-"))

@@ -19,7 +19,7 @@ from sphynx.program.ir import MAX_SCALE, Program
 from sphynx.program.parse import program_from_json
 from sphynx.program.weights import WEIGHTS, load_corrections, load_weights, save_weights
 from sphynx.space.artifact import PROGRAM
-from sphynx.space.shipped import model_names, program_path
+from sphynx.zoo.shipped import model_names, program_path
 from tests.program.foreign_kinds import FOREIGN_KINDS, change_kind
 from tests.program.programs import gated_program, public_program, random_weights, small_program
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
+from sphynx.compiler.originals import torch_judge
 from sphynx.errors import InputError
 from sphynx.program.judgement import ORIGINAL, Original, hash_of, judge, load_original, save_original
-from sphynx.program.originals import torch_judge
 
 random = np.random.default_rng(0)
 IMAGES = random.integers(0, 256, (50, 1, 4, 4), np.uint8)

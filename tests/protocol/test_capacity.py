@@ -17,7 +17,7 @@ from sphynx.program.cost.kept_rates import keep_rates
 from sphynx.program.files import load_program
 from sphynx.protocol.capacity import bundle_bytes, capacity, parse_rate, party_seconds, server_memory_bytes
 from sphynx.service.local import running_server
-from sphynx.space.shipped import program_path
+from sphynx.zoo.shipped import program_path
 
 ROOT = Path(__file__).parents[2]
 WITHIN = 0.25

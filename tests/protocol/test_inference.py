@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.program.frontend.onnx_models import Maker, write
+from tests.compiler.frontend.onnx_models import Maker, write
 from tests.protocol.parties import run_parties
 from tests.protocol.random_programs import Case, random_case, random_public_case
 
+from sphynx.compiler.frontend.onnx.file import read_network
+from sphynx.compiler.measure import measure
+from sphynx.compiler.precision import Precision
+from sphynx.compiler.quantise import quantise
 from sphynx.core import Prg, garbling, ot, rlwe
 from sphynx.core.bits import unpack_ring
 from sphynx.core.gmw import Material
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import Backend
-from sphynx.program.frontend.onnx.file import read_network
 from sphynx.program.interpret import interpret
 from sphynx.program.ir import INPUT
-from sphynx.program.measure import measure
-from sphynx.program.precision import Precision
-from sphynx.program.quantise import quantise
 from sphynx.protocol import transport
 from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import Channel, local_pair

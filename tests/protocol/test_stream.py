@@ -2,18 +2,18 @@
 
 import pytest
 import torch
-from tests.program.networks import MEAN, STD, random_network
+from tests.compiler.networks import MEAN, STD, random_network
 from tests.protocol.random_programs import Case
 from tests.protocol.test_inference import ask
 
+from sphynx.compiler.compile import compile_network
+from sphynx.compiler.frontend.torch_network import trace
+from sphynx.compiler.fusion.fuse import truncated_joint
+from sphynx.compiler.measure import measure
+from sphynx.compiler.precision import Precision
+from sphynx.compiler.quantise import quantise
 from sphynx.program.backends import Backend
-from sphynx.program.compile import compile_network
-from sphynx.program.frontend.torch_network import trace
-from sphynx.program.fusion.fuse import truncated_joint
 from sphynx.program.ir import Truncate
-from sphynx.program.measure import measure
-from sphynx.program.precision import Precision
-from sphynx.program.quantise import quantise
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
 

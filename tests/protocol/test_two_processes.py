@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.program.networks import MEAN, STD, random_network
+from tests.compiler.networks import MEAN, STD, random_network
 
 from sphynx.bench.private_models import question
 from sphynx.bench.private_parties import Job, run_parties
+from sphynx.compiler.compile import compile_network
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
-from sphynx.program.compile import compile_network
 from sphynx.program.cost.link import Link
 from sphynx.program.files import load_program
 from sphynx.program.folder import save_compiled

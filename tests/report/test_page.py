@@ -15,9 +15,9 @@ from sphynx.report.page import Report, make_report
 from sphynx.report.provenance import made_elsewhere
 from sphynx.report.sources import read_sources
 from sphynx.run.environment import describe_environment
-from sphynx.space.shipped import load_card
 from sphynx.svg.charts import NARROW, WIDE
 from sphynx.svg.drawing import Text, text_width
+from sphynx.zoo.shipped import load_card
 from tests.design.conftest import brief_timing as brief_timing  # a fixture
 from tests.design.requests import pipeline
 from tests.report.inputs import private_row, write_check, write_private

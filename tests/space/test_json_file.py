@@ -10,7 +10,7 @@ from sphynx.program.files import load_program
 from sphynx.run.folder import RunFolder
 from sphynx.space.genotype import load_genotype
 from sphynx.space.json_file import read_json
-from sphynx.space.shipped import read_object
+from sphynx.zoo.shipped import read_object
 
 
 def test_failures_are_named(tmp_path: Path) -> None:

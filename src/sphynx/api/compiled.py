@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from sphynx.data.source import FILE, DataSource, Split, recorded_source, save_source
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend, check_backend
-from sphynx.program.by_name import compiled_folder
 from sphynx.program.cost.estimate import Estimate
 from sphynx.program.cost.estimate import estimate as estimate_program
 from sphynx.program.cost.link import Link, parse_link
@@ -30,16 +29,18 @@ from sphynx.program.ir import Program
 from sphynx.program.judgement import Judgement, Original, judge, load_original, save_original
 from sphynx.program.weights import load_weights
 from sphynx.service.prediction import Prediction, real_logits
-from sphynx.space.shipped import CARD, program_path
+from sphynx.space.artifact import CARD
+from sphynx.zoo.by_name import compiled_folder
+from sphynx.zoo.shipped import program_path
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from sphynx.compiler.check import Check
+    from sphynx.compiler.fusion.approximate import Approximation
     from sphynx.data.images import Data, ImageSet
     from sphynx.data.streamed import StreamedData
     from sphynx.network.trained import TrainedNetwork
-    from sphynx.program.check import Check
-    from sphynx.program.fusion.approximate import Approximation
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +143,8 @@ class Compiled:
         With the `network` that it was compiled from: float accuracy, and how often the two agree.
         """
         from sphynx.api.networks import load
+        from sphynx.compiler.check import check
         from sphynx.data.images import ImageSet
-        from sphynx.program.check import check
 
         trained = load(network) if isinstance(network, str | Path) else network
         chosen = data if isinstance(data, ImageSet) else self.images(data, split=split, images=images)
@@ -154,8 +155,8 @@ class Compiled:
     def judge(self, data: Data | StreamedData | str | Path | None = None) -> Judgement | None:
         """Compares it with the float network's answers to the calibration images, which are read from the data again;
         None if no answers were kept, or if the images have changed. Needs torch."""
+        from sphynx.compiler.compile import calibration_set
         from sphynx.data.known import open_known
-        from sphynx.program.compile import calibration_set
 
         if self.original is None:
             return None

@@ -24,11 +24,11 @@ from sphynx.space.artifact import is_foreign
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from sphynx.compiler.precision import Precision
+    from sphynx.compiler.readers import Readable
     from sphynx.data.images import Data
     from sphynx.data.streamed import StreamedData
     from sphynx.network.trained import TrainedNetwork
-    from sphynx.program.precision import Precision
-    from sphynx.program.readers import Readable
 
 
 def compile(
@@ -84,8 +84,8 @@ def compile(
         from sphynx.api.networks import load
 
         network = load(network)
+    from sphynx.compiler.readers import read_trained
     from sphynx.network.trained import TrainedNetwork
-    from sphynx.program.readers import read_trained
 
     if isinstance(network, TrainedNetwork):
         if mean is not None or std is not None:
@@ -160,9 +160,9 @@ def _read_module(
     approximate: bool,
     knees: int,
 ) -> Readable:
+    from sphynx.compiler.readers import per_channel, read_torch, read_trained
     from sphynx.network.build import is_network
     from sphynx.network.trained import TrainedNetwork
-    from sphynx.program.readers import per_channel, read_torch, read_trained
     from sphynx.space.tally import Shape
 
     if is_network(module):
@@ -182,7 +182,7 @@ def _read_module(
 def _read_file(
     path: Path, mean: Sequence[float] | float | None, std: Sequence[float] | float | None, approximate: bool, knees: int
 ) -> Readable:
-    from sphynx.program.readers import read_exported, read_onnx
+    from sphynx.compiler.readers import read_exported, read_onnx
 
     read = read_onnx if path.suffix.lower() == ".onnx" else read_exported
     return read(path, *_normalisation(mean, std), approximate=approximate, knees=knees)

@@ -16,9 +16,9 @@ def export(network: TrainedNetwork | str | Path, file: str | Path) -> Path:
         >>> sphynx.export("runs/digits", "digits.onnx")  # doctest: +SKIP
     """
     from sphynx.api.networks import load
+    from sphynx.compiler.frontend.export.module import read_module
+    from sphynx.compiler.frontend.onnx.write import write_onnx
     from sphynx.network.build import as_designed
-    from sphynx.program.frontend.export.module import read_module
-    from sphynx.program.frontend.onnx.write import write_onnx
 
     trained = load(network) if isinstance(network, str | Path) else network
     module = as_designed(trained.module)

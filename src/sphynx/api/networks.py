@@ -15,11 +15,12 @@ from sphynx.data.source import Split
 from sphynx.data.streamed import StreamedData
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.network.fit import require_fit
-from sphynx.network.trained import TrainedNetwork, load_trained
+from sphynx.network.trained import TrainedNetwork
 from sphynx.space.files import AnyDesign
 from sphynx.train.evaluate import Evaluation
 from sphynx.train.evaluate import evaluate as evaluate_module
 from sphynx.train.processes import pick_device
+from sphynx.zoo.pretrained import load_named
 
 
 def build(design: AnyDesign) -> AnyNetwork:
@@ -39,7 +40,7 @@ def load(name_or_run: str | Path) -> TrainedNetwork:
     >>> network.design.relus, len(network.class_names)
     (512, 10)
     """
-    return load_trained(name_or_run)
+    return load_named(name_or_run)
 
 
 def evaluate(

@@ -126,8 +126,8 @@ def plan_for_latency(
         >>> sphynx.plan_for_latency("500ms", link="wan").design.relus  # doctest: +SKIP
     """
     from sphynx.api.rates import machine_rates
+    from sphynx.compiler.latency import largest_within
     from sphynx.program.cost.link import parse_link, parse_seconds
-    from sphynx.program.latency import largest_within
 
     seconds = parse_seconds(latency_budget) if isinstance(latency_budget, str) else latency_budget
     template = _template(image, classes, cells, stem, balancing, conv_stack, convolution)

@@ -26,9 +26,9 @@ from sphynx.report.page import known_summary
 from sphynx.report.sources import Sources
 from sphynx.report.summary import Asked, Cost, Judged, NetworkSummary, measured_cost, rows_of
 from sphynx.report.tables import picture_url
-from sphynx.space.artifact import MODEL, PROGRAM, kind_of
-from sphynx.space.shipped import CARD, model_path
+from sphynx.space.artifact import CARD, MODEL, PROGRAM, kind_of
 from sphynx.train.confusion import Confusion
+from sphynx.zoo.shipped import model_path
 
 LINK = "lan"  # that a cost is estimated for where none was measured
 INTEGER_IMAGES, INTEGER_BATCH = 1000, 50  # that a program without a float network is judged by

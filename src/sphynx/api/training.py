@@ -22,7 +22,8 @@ from sphynx.train.job import Job
 from sphynx.train.processes import Processes, join_processes
 from sphynx.train.recipe import AUTO, Recipe, load_recipe
 from sphynx.train.results import TrainSummary
-from sphynx.train.runs import as_teacher, teacher_for, train_seeds
+from sphynx.train.runs import as_teacher, train_seeds
+from sphynx.zoo.pretrained import named_teacher
 
 
 def train_network(
@@ -105,7 +106,7 @@ def train_network(
         if isinstance(teacher, TrainedNetwork):
             job = job.taught_by(as_teacher(teacher, images))
         else:
-            job = job.taught_by(teacher_for(str(teacher), job))
+            job = job.taught_by(named_teacher(str(teacher), job))
     with open_sweep(ray, voice_of(progress), resume_command) as sweep:
         return train_seeds(job, seeds, sweep)
 

@@ -20,11 +20,11 @@ import torch
 from numpy.typing import NDArray
 
 from sphynx.bench.machine import available_cores
+from sphynx.compiler.frontend.export.module import read_module
+from sphynx.compiler.frontend.onnx.write import INPUT, write_onnx
 from sphynx.errors import MissingPartError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import build_network
-from sphynx.program.frontend.export.module import read_module
-from sphynx.program.frontend.onnx.write import INPUT, write_onnx
 from sphynx.space.files import AnyDesign
 
 THREADS = 2

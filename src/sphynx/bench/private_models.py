@@ -17,22 +17,22 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from sphynx.compiler.compile import compile_network
+from sphynx.compiler.precision import Precision
 from sphynx.errors import SphynxError
 from sphynx.network.build import AnyNetwork, build_network
-from sphynx.program.by_name import Tell, compiled_folder
-from sphynx.program.compile import compile_network
 from sphynx.program.files import load_program
 from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
-from sphynx.program.precision import Precision
 from sphynx.program.weights import load_weights
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, load_any_design
 from sphynx.space.planner import parse_relu_budget, plan
 from sphynx.space.published_cells import SPHYNX
-from sphynx.space.shipped import program_path
 from sphynx.space.stream import StreamDesign
+from sphynx.zoo.by_name import Tell, compiled_folder
+from sphynx.zoo.shipped import program_path
 
 CALIBRATION_IMAGES = 32
 DESIGN = "design.json"

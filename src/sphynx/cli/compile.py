@@ -17,7 +17,7 @@ from sphynx.program.backends import BackendChoice
 
 if TYPE_CHECKING:
     from sphynx.api.compiled import Compiled
-    from sphynx.program.precision import Precision
+    from sphynx.compiler.precision import Precision
 
 
 def compile_run(
@@ -123,7 +123,7 @@ def compile_run(
     from sphynx.program.cost.deployment import Deployment
     from sphynx.program.cost.link import parse_link
     from sphynx.space.artifact import is_foreign
-    from sphynx.space.shipped import PROGRAM, model_path
+    from sphynx.zoo.shipped import PROGRAM, model_path
 
     if derivable and (is_foreign(run) or out.resolve().parent != model_path(run).resolve()):
         place = "" if is_foreign(run) else f", or compile into the model's folder: -o {model_path(run) / PROGRAM}"
@@ -192,7 +192,7 @@ def _print_approximations(compiled: Compiled) -> None:
 
 def _precision(weight_bits: int | None, activation_bits: int | None, link_bits: int | None) -> Precision | None:
     """None: as many bits as accuracy needs."""
-    from sphynx.program.precision import Precision
+    from sphynx.compiler.precision import Precision
 
     if weight_bits is not None:
         return Precision(weight_bits, 10 if activation_bits is None else activation_bits, link_bits or 0)

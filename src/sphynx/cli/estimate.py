@@ -69,7 +69,7 @@ def estimate(
     from sphynx.program.cost.estimate import estimate as estimate_program
     from sphynx.program.cost.link import parse_link
     from sphynx.program.files import load_program
-    from sphynx.space.shipped import program_path
+    from sphynx.zoo.shipped import program_path
 
     backend, parsed = opt.backend_for(relu), parse_link(link)
     if prices is not None:
@@ -133,7 +133,7 @@ def _print_capacity(
 
 
 def _write_prices(design: Path, rates: Rates, link: Link, backend: Backend | None, out: Path, as_json: bool) -> None:
-    from sphynx.program.stream_prices import stream_prices
+    from sphynx.compiler.stream_prices import stream_prices
     from sphynx.space.files import load_any_design
     from sphynx.space.stream import StreamDesign
 

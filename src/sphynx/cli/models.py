@@ -33,7 +33,7 @@ def list_models(folder: Folder = None, as_json: Json = False) -> None:
 
       sphynx models ls
     """
-    from sphynx.space.shipped import INSTALL, SHIPPED, load_card, model_names
+    from sphynx.zoo.shipped import INSTALL, SHIPPED, load_card, model_names
 
     place = folder or SHIPPED
     cards = [load_card(name, place) for name in model_names(place)]
@@ -63,7 +63,7 @@ def show_model(
 
       sphynx models show sphynx-cifar100-25k
     """
-    from sphynx.space.shipped import SHIPPED, load_card
+    from sphynx.zoo.shipped import SHIPPED, load_card
 
     card = load_card(name, folder or SHIPPED)
     if as_json:
@@ -87,8 +87,8 @@ def pack_run(
 
       sphynx models pack runs/best/seed-0 --name sphynx-cifar100-25k
     """
-    from sphynx.network.pretrained import pack
-    from sphynx.space.shipped import SHIPPED
+    from sphynx.zoo.pretrained import pack
+    from sphynx.zoo.shipped import SHIPPED
 
     measured = None
     if evaluation is not None:

@@ -178,7 +178,7 @@ def _design_file(what: str) -> AnyDesign | None:
     from sphynx.space.files import is_design, load_any_design
     from sphynx.space.json_file import read_json
     from sphynx.space.published_cells import GENOTYPES
-    from sphynx.space.shipped import model_names, model_path
+    from sphynx.zoo.shipped import model_names, model_path
 
     path = model_path(what) if what in model_names() else Path(what)
     names = (*GENOTYPES, *REFERENCES, STREAM)

@@ -16,13 +16,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from sphynx.compiler.compile import calibration_images, compile_network
 from sphynx.data.open import open_data
 from sphynx.data.sample_pictures import sample_photographs
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import load_model, load_normalisation
 from sphynx.program.backends import Backend
-from sphynx.program.by_name import Tell, compiled_folder
-from sphynx.program.compile import calibration_images, compile_network
 from sphynx.program.files import load_program
 from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
@@ -36,11 +35,12 @@ from sphynx.service.prediction import Prediction
 from sphynx.space.design import Design
 from sphynx.space.planner import plan
 from sphynx.space.published_cells import SPHYNX
-from sphynx.space.shipped import load_card, model_names, model_path
 from sphynx.space.tally import Shape
 from sphynx.train.job import Job
 from sphynx.train.loop import train
 from sphynx.train.recipe import load_recipe
+from sphynx.zoo.by_name import Tell, compiled_folder
+from sphynx.zoo.shipped import load_card, model_names, model_path
 
 RELU_BUDGET = 1000
 BACKENDS: tuple[Backend, ...] = ("gmw", "gc")

@@ -27,8 +27,8 @@ from sphynx.train.loop import HELD_OUT_SEED, make_batches, open_views
 from sphynx.train.objective import distillation_loss
 from sphynx.train.processes import Processes
 from sphynx.train.recipe import Recipe
-from sphynx.train.runs import teacher_for
 from sphynx.train.views import views_identity
+from sphynx.zoo.pretrained import named_teacher
 
 
 class TaughtPairs:
@@ -90,7 +90,7 @@ def taught_job(
     voice: Voice,
 ) -> Job:
     job = Job(design, data, recipe, out, seed, views=views, voice=voice, processes=Processes(device))
-    return job.taught_by(teacher_for(teacher, job)) if teacher else job
+    return job.taught_by(named_teacher(teacher, job)) if teacher else job
 
 
 def taught_lessons(job: Job) -> Lessons:

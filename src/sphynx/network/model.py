@@ -19,9 +19,8 @@ from sphynx.data.images import DataFace, Statistics
 from sphynx.data.source import DataSource, recorded_source
 from sphynx.errors import InputError
 from sphynx.network.build import AnyNetwork, build_network
-from sphynx.space.artifact import CONFIGURATION, DESIGN, MODEL
+from sphynx.space.artifact import CARD, CONFIGURATION, DESIGN, MODEL
 from sphynx.space.files import design_fingerprint, load_any_design, save_design
-from sphynx.space.shipped import CARD
 
 NORMALISATION, RESULT = "normalisation.json", "result.json"
 _AUXILIARY = "auxiliary."

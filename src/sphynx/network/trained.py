@@ -1,6 +1,6 @@
 """A trained network with what belongs to it: how its inputs are normalised, its classes, the data it knows.
 
-trained = load_trained("runs/digits")        a run folder, its weights file, or a model's name
+trained = load_trained(Path("runs/digits"))        a run folder or its weights file
 logits = trained.module((pixels / 255 - mean) / std)
 """
 
@@ -14,9 +14,8 @@ from sphynx.data.images import Statistics
 from sphynx.data.source import DataSource
 from sphynx.network.build import AnyNetwork
 from sphynx.network.model import NORMALISATION, load_model, load_normalisation, trained_on
-from sphynx.space.artifact import refuse_untrained
+from sphynx.space.artifact import CARD, refuse_untrained
 from sphynx.space.files import AnyDesign, account_of_any
-from sphynx.space.shipped import CARD, model_path
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +45,11 @@ class TrainedNetwork:
         return self.module.design
 
 
-def load_trained(run_or_name: str | Path) -> TrainedNetwork:
-    path = model_path(run_or_name)
+def load_trained(path: Path) -> TrainedNetwork:
     refuse_untrained(path)
     mean, std = load_normalisation(path)
     is_model = (path / CARD).is_file()
-    name = path.resolve().name if is_model else str(run_or_name)
+    name = path.resolve().name if is_model else str(path)
     return TrainedNetwork(name, load_model(path), mean, std, _class_names(path), trained_on(path), is_model)
 
 

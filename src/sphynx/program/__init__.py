@@ -1,1 +1,1 @@
-"""From a trained network to a fused fixed-point program: the artifact that private inference runs."""
+"""What a fixed-point program is, does and costs: the artifact that private inference runs. No torch."""

@@ -15,11 +15,11 @@ from sphynx.record import Record
 from sphynx.report.measured import BenchEntry, PrivateTimes, Ranges, Scaling, Throughput
 from sphynx.run.folder import RunFolder
 from sphynx.run.stages import STAGES
-from sphynx.space.artifact import kind_of
+from sphynx.space.artifact import CARD, kind_of
 from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.json_file import read_json
-from sphynx.space.shipped import CARD, load_card, model_path
+from sphynx.zoo.shipped import load_card, model_path
 
 CONFIG, RESULT, ENVIRONMENT, BETA = "config.json", "result.json", "environment.json", "beta.json"
 DESIGN = "design.json"

@@ -12,7 +12,7 @@ from sphynx.svg.charts import WIDE, Bar, Group, bars, stacked
 from sphynx.svg.drawing import Key
 
 if TYPE_CHECKING:
-    from sphynx.program.check import LayerRange
+    from sphynx.compiler.check import LayerRange
 
 
 def draw_placement(result: PlacementResult, path: Path) -> None:

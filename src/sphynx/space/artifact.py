@@ -16,7 +16,7 @@ from sphynx.space.json_file import read_json
 Kind = Literal["design", "run", "unfinished", "seeds", "compiled", "foreign", "unknown"]
 
 MODEL, DESIGN, PROGRAM = "model.safetensors", "design.json", "program.json"
-CONFIGURATION, STAGES = "config.json", "stages.json"
+CONFIGURATION, STAGES, CARD = "config.json", "stages.json", "card.json"
 FOREIGN = (".onnx", ".pt2")  # networks from elsewhere
 
 

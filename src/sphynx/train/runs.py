@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 
 from sphynx.data.class_order import numbers_among
 from sphynx.data.images import DataFace
@@ -76,9 +77,9 @@ def train_unless_finished(job: Job) -> TrainResult:
 
 
 def teacher_for(spec: str, job: Job) -> AnyNetwork:
-    """`auto` trains the same cells with ReLU-Conv-BN by the same recipe, undistilled; else a run or a model's name."""
+    """`auto` trains the same cells with ReLU-Conv-BN by the same recipe, undistilled; else a trained run's path."""
     if spec != AUTO_TEACHER:
-        return as_teacher(load_trained(spec), job.data)
+        return as_teacher(load_trained(Path(spec)), job.data)
     out = job.out / "teacher"
     design = teacher_design(job.design)
     recipe = job.recipe.undistilled()

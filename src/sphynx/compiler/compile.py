@@ -1,0 +1,201 @@
+"""From a trained network, of torch or ONNX, to a program, as `sphynx compile` goes: choose cuts, fuse, quantise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import replace
+from functools import cache, partial
+from math import ceil, log2
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from sphynx.compiler.frontend.torch_network import trace
+from sphynx.compiler.fusion.approximate import Approximation, approximated, curves, outlined
+from sphynx.compiler.fusion.choose import choose_cuts
+from sphynx.compiler.fusion.fit import DEFAULT_KNEES, require_knees
+from sphynx.compiler.fusion.fuse import Fused
+from sphynx.compiler.measure import Measured, measure
+from sphynx.compiler.precision import WEIGHT_BITS, Precision
+from sphynx.compiler.quantise import Quantised, quantise, relative_error
+from sphynx.data.images import ImageSet
+from sphynx.data.streamed import StreamedSet
+from sphynx.errors import InputError, SphynxError
+from sphynx.network.build import AnyNetwork, as_designed
+from sphynx.program.convolve import Array
+from sphynx.program.cost.deployment import Deployment
+from sphynx.program.ir import Final
+
+CALIBRATION_IMAGES = 200
+SKETCH_IMAGES = 50  # enough to tell which precision will do
+LOGIT_ERROR = 0.01  # what automatic precision allows, relative to the logits' own spread
+FIRST_LEVEL, COARSEST_LEVEL, FINEST_LEVEL = 12, 8, 20  # of automatic precision
+FIRST_TRY = Precision(12, 10, 11)
+FEWEST_ACTIVATION_BITS = 10
+_SEED = 0
+
+Attempt = Callable[[Precision], Quantised]
+
+
+class Walk(Protocol):
+    """Makes a network's fused graph, or its outline, with these cuts."""
+
+    def __call__(
+        self,
+        mean: tuple[float, ...],
+        std: tuple[float, ...],
+        *,
+        cuts: Container[str] = ...,
+        outline: bool = ...,
+    ) -> Fused: ...
+
+
+def compile_network(
+    network: AnyNetwork,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    calibration: Array,
+    precision: Precision | None = None,
+    *,
+    class_names: tuple[str, ...] = (),
+    name: str = "",
+    picture_part: float = 1.0,
+    deployment: Deployment = Deployment(),
+) -> Quantised:
+    """Named as its design unless a name is given."""
+    name = name or network.design.name
+    with torch.no_grad():
+        return compile_walk(
+            partial(trace, as_designed(network)),
+            mean,
+            std,
+            calibration,
+            precision,
+            class_names=class_names,
+            name=name,
+            picture_part=picture_part,
+            deployment=deployment,
+        )
+
+
+def compile_walk(
+    walk: Walk,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    calibration: Array,
+    precision: Precision | None = None,
+    *,
+    class_names: tuple[str, ...] = (),
+    name: str = "",
+    picture_part: float = 1.0,
+    final: Final = "",
+    knees: int = DEFAULT_KNEES,
+    deployment: Deployment = Deployment(),
+) -> Quantised:
+    """`calibration` are uint8 images like those that will be asked about. Without a precision it is found.
+
+    `picture_part` is that of the data which the network knows (`DataFace.picture_part`): clients cut theirs alike.
+    `knees` are how many ReLUs a smooth function may take for each element. The network is cut for the `deployment`.
+    """
+    require_knees(knees)
+
+    def outline(cuts: Container[str]) -> Fused:
+        return outlined(walk(mean, std, cuts=cuts, outline=True), knees)
+
+    classes = outline(()).graph.logits.shape.size
+    if class_names and len(class_names) != classes:
+        raise InputError(
+            f"it has {len(class_names)} classes, the network has {classes}",
+            where="calibration data",
+            remedy="Give the data that the network was trained on.",
+        )
+    cuts = choose_cuts(outline, precision or FIRST_TRY, deployment)
+    fused = walk(mean, std, cuts=cuts)
+    approximations: tuple[Approximation, ...] = ()
+    wanted: Array | None = None
+    if curves(fused.graph):
+        fused, approximations, wanted = approximated(fused, calibration, knees)
+    measured = measure(fused, calibration)
+
+    def attempts(of: Measured) -> Attempt:
+        return partial(quantise, of, class_names=class_names, name=name, picture_part=picture_part, final=final)
+
+    if precision:
+        made = attempts(measured)(precision)
+    else:
+        some = calibration[:: ceil(len(calibration) / SKETCH_IMAGES)]
+        sketch = attempts(measure(fused, some)) if 2 * len(some) < len(calibration) else None
+        made = coarsest_that_serves(attempts(measured), sketch=sketch)
+    if wanted is None:
+        return made
+    error = relative_error(measured.logits, wanted)
+    return replace(made, float_logits=wanted, approximations=approximations, approximation_error=error)
+
+
+def coarsest_that_serves(
+    attempt: Attempt, allowed_error: float = LOGIT_ERROR, *, sketch: Attempt | None = None
+) -> Quantised:
+    """At the coarsest level whose logit error is allowed, else at the finest that fits a ring.
+
+    `sketch` attempts the same on fewer images, in less time: it tells the level from which `attempt` goes on upwards,
+    so that a coarser one might have served too.
+    """
+    start = _search(sketch, allowed_error)[0] if sketch else None
+    return _search(attempt, allowed_error, start)[1]
+
+
+def _search(attempt: Attempt, allowed_error: float, start: int | None = None) -> tuple[int, Quantised]:
+    """A level more halves the error of the weights: that says where to look. It does less where the activations keep
+    their bits, so every level from there downwards is tried until one misses."""
+
+    @cache
+    def tried(level: int) -> Quantised | SphynxError:
+        try:
+            return attempt(automatic_precision(level))
+        except InputError:  # at any precision
+            raise
+        except SphynxError as too_wide:
+            return too_wide
+
+    def too_coarse(level: int) -> bool:
+        made = tried(level)
+        return isinstance(made, Quantised) and made.logit_error > allowed_error
+
+    level = FIRST_LEVEL if start is None else start
+    if start is None:
+        first = tried(level)
+        if isinstance(first, Quantised):
+            missing = ceil(log2(max(first.logit_error, 1e-9) / allowed_error))
+            level = min(max(level + missing, COARSEST_LEVEL), FINEST_LEVEL)
+        while level > COARSEST_LEVEL and not too_coarse(level):
+            level -= 1
+    while level < FINEST_LEVEL and too_coarse(level):
+        level += 1
+    made = tried(level)
+    while isinstance(made, SphynxError) and level > COARSEST_LEVEL:
+        level -= 1  # too coarse, and the finest that a ring holds
+        made = tried(level)
+    if isinstance(made, SphynxError):
+        raise made
+    return level, made
+
+
+def automatic_precision(level: int) -> Precision:
+    """What is tried where the user gives none: weights of `level` bits, and when they have the most, finer activations:
+    deep networks add up the rounding of hundreds of layers."""
+    most = WEIGHT_BITS.stop - 1
+    return Precision(min(level, most), max(FEWEST_ACTIVATION_BITS, level - 2), min(level - 1, most))
+
+
+def calibration_images(images: ImageSet | StreamedSet, count: int = CALIBRATION_IMAGES) -> Array:
+    picked: Array = calibration_set(images, count).images.cpu().numpy()
+    return picked
+
+
+def calibration_set(images: ImageSet | StreamedSet, count: int = CALIBRATION_IMAGES) -> ImageSet:
+    """Some of the images, spread over all of them, the same ones every time."""
+    if isinstance(images, StreamedSet):
+        images = images.sample(count)
+    chosen = np.random.default_rng(_SEED).permutation(len(images))[:count]
+    return images.subset(torch.from_numpy(np.sort(chosen)))

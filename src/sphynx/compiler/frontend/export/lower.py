@@ -1,0 +1,169 @@
+"""Lowers an exported ATen graph to operators: what reads constants alone is computed by torch, the rest is named.
+
+Every shape is known, since the export is of one image. What only moves elements needs no rule of its own: torch itself
+moves the numbers of the elements (operators/moves.py, `rearrange`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from sphynx.compiler.frontend.operators.operation import Call
+from sphynx.program.convolve import Array
+
+# A map's name, or the names of several; what it reads is bound to the names that ATen gives its arguments.
+Way = Callable[["Lowering", Node, Mapping[str, Any]], str | tuple[str, ...]]
+Moved = Callable[[Array], list[Array]]
+
+# They read a map's shape alone.
+_OF_SHAPE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "sym_size"}
+
+
+class Lowering:
+    def __init__(self, ways: Mapping[str, Way]) -> None:
+        self.calls: list[Call] = []
+        self.constants: dict[str, Array] = {}
+        self._ways = ways
+        self._known: dict[Node, Any] = {}  # what does not depend on the image
+        self._names: dict[Node, tuple[str, ...]] = {}  # of what does
+
+    def walk(self, program: ExportedProgram) -> str:
+        """Lowers every node; gives the name of the only output."""
+        specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
+        output = ""
+        for node in program.graph.nodes:
+            if node.op == "placeholder":
+                spec = specs[node.name]
+                if spec.kind == InputKind.USER_INPUT:
+                    self._names[node] = (node.name,)
+                else:
+                    kept = {**program.state_dict, **program.constants}
+                    self._known[node] = kept[str(spec.target)]
+            elif node.op == "get_attr":  # the branches of control flow, which is refused
+                self._known[node] = None
+            elif node.op == "output":
+                output = self.use(node, node.args[0][-1])
+            else:
+                self._lower(node)
+        return output
+
+    def _lower(self, node: Node) -> None:
+        name = operator_name(node)
+        if not any(read in self._names for read in node.all_input_nodes):
+            self._known[node] = self._computed(node, lambda read: self._known[read])
+        elif name in _OF_SHAPE:
+            self._known[node] = self._computed(node, lambda read: self._known.get(read, _empty(read)))
+        elif node.target is operator.getitem:
+            source, index = node.args
+            assert isinstance(source, Node) and isinstance(index, int)
+            self._names[node] = (self._names[source][index],)
+        else:
+            made = self._ways.get(name, _unknown)(self, node, arguments(node))
+            self._names[node] = (made,) if isinstance(made, str) else made
+
+    def _computed(self, node: Node, value_of: Callable[[Node], Any]) -> Any:
+        assert callable(node.target)
+        with torch.no_grad():
+            return node.target(*map_arg(node.args, value_of), **map_arg(node.kwargs, value_of))
+
+    def is_map(self, given: Any) -> bool:
+        return isinstance(given, Node) and given in self._names
+
+    def use(self, node: Node, given: Any) -> str:
+        """The name of what a node reads: a map, a constant, or nothing where an optional one is left out."""
+        if given is None:
+            return ""
+        if isinstance(given, Node) and given in self._names:
+            return self._names[given][0]
+        value = self._known[given] if isinstance(given, Node) else given
+        name = f"{node.name}.constant{len(self.constants)}"
+        self.constants[name] = _array(value) if isinstance(value, Tensor) else np.asarray(value)
+        return name
+
+    def call(self, node: Node, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
+        """The name of what it makes; of several outputs number k is that name and `.k`."""
+        path = module_path(node)
+        name = f"{node.name}.{len(self.calls)}"
+        made = (name, *(f"{name}.{number}" for number in range(1, outputs)))
+        place = f"{path}, node {node.name}" if path else f"node {node.name}"
+        self.calls.append(Call(kind, path or node.name, place, inputs, made, attributes))
+        return name
+
+    def move(self, node: Node, source: Node) -> tuple[str, ...]:
+        """A node that only moves the elements of one map, as torch moves them."""
+
+        def moved(numbers: Array) -> list[Array]:
+            # Of floats, since reflections and resizes know no others; whole, as views want it.
+            given = torch.from_numpy(np.ascontiguousarray(numbers, np.float64))
+            made = self._computed(node, lambda read: given if read is source else self._known[read])
+            return [array.numpy().astype(np.int64) for array in ([made] if isinstance(made, Tensor) else made)]
+
+        value = node.meta["val"]
+        parts = [value] if isinstance(value, Tensor) else value
+        keeps_all = sum(part.numel() for part in parts) == source.meta["val"].numel()
+        return self.rearrange(node, source, moved, len(parts), keeps_all=keeps_all)
+
+    def rearrange(
+        self, node: Node, source: Node, moved: Moved, count: int = 1, *, keeps_all: bool = False
+    ) -> tuple[str, ...]:
+        """`moved` gives the numbers of elements for each of `count` outputs."""
+        shape = tuple(int(n) for n in source.meta["val"].shape)
+        name = self.call(
+            node, "Rearrange", self._names[source][0], outputs=count, moved=moved, keeps_all=keeps_all, shape=shape
+        )
+        return (name, *(f"{name}.{number}" for number in range(1, count)))
+
+
+def arguments(node: Node) -> dict[str, Any]:
+    """By the names that ATen gives them, with defaults."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return {}
+    bound = {each.name: each.default_value for each in schema.arguments if each.has_default_value()}
+    bound.update(zip((each.name for each in schema.arguments), node.args, strict=False))
+    return {**bound, **node.kwargs}
+
+
+def operator_name(node: Node) -> str:
+    """Without its overload: conv2d; a name space other than ATen's stays."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:
+        return str(schema.name).removeprefix("aten::")
+    return str(getattr(node.target, "__name__", node.target))
+
+
+def module_path(node: Node) -> str:
+    """Of the module that the node belongs to: layer1.0.conv1."""
+    stack = node.meta.get("nn_module_stack") or {}
+    path = str(list(stack.values())[-1][0]) if stack else ""
+    return path.removeprefix("L['self']").lstrip(".").replace("._modules['", ".").replace("']", "")
+
+
+def _unknown(low: Lowering, node: Node, _: Mapping[str, Any]) -> tuple[str, ...]:
+    """Named as ATen names it; whether the output needs it is seen later."""
+    inputs = [low.use(node, read) for read in node.all_input_nodes if low.is_map(read)]
+    count = len(node.meta["val"]) if isinstance(node.meta.get("val"), tuple | list) else 1
+    name = low.call(node, f"aten.{operator_name(node)}", *inputs, outputs=count)
+    return (name, *(f"{name}.{number}" for number in range(1, count)))
+
+
+def _empty(read: Node) -> Tensor:
+    value: Tensor = read.meta["val"]
+    return torch.zeros(tuple(value.shape), dtype=value.dtype)
+
+
+def _array(value: Tensor) -> Array:
+    found = value.detach().cpu()
+    if found.dtype in (torch.bfloat16, torch.float16):
+        found = found.float()
+    return np.asarray(found.numpy())

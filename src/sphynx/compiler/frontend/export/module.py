@@ -1,0 +1,201 @@
+"""A torch module, or what torch.export saved of one, as a network that can be walked.
+
+The export is of one image of fixed size. Operators that torch knows to take apart are taken apart where we have no word
+for them, unless their parts are no better known: then the error names what the user wrote.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from copy import deepcopy
+from operator import getitem
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch._ops import OpOverload
+from torch.export import ExportedProgram, default_decompositions, export, load
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx import Node
+
+from sphynx.compiler.frontend.export.aten import WAYS
+from sphynx.compiler.frontend.export.lower import Lowering, operator_name
+from sphynx.compiler.frontend.operators.graph import assemble
+from sphynx.compiler.frontend.operators.network import OperatorNetwork
+from sphynx.errors import InputError
+from sphynx.program.ir import MAX_TENSOR_SIZE
+from sphynx.space.tally import Shape
+
+OPSET = 17  # whose words we use
+_ONE_EACH = "Wrap it in a module from one image [n, channels, height, width] to logits [n, classes]."
+_FIXED = "Export it with fixed channels, height and width; n must be open or 1."
+_CONTROL = "The path through the network must not depend on the input: write it without `if` and loops over values."
+
+
+def read_module(
+    module: nn.Module, image: Shape, *, where: str = "", name: str = "", approximate: bool = False
+) -> OperatorNetwork:
+    """As it is in evaluation; the module itself stays as it was. `approximate` allows smooth activations."""
+    where = where or type(module).__name__
+    if image.size > MAX_TENSOR_SIZE or min(image) < 1:
+        raise InputError(f"{image} is not a valid image shape", where=where, remedy="Give an example of one image.")
+    required = [
+        each.name
+        for each in inspect.signature(module.forward).parameters.values()
+        if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    if len(required) > 1:
+        raise InputError(f"it has {len(required)} inputs ({', '.join(required)})", where=where, remedy=_ONE_EACH)
+    if any(kept.device.type != "cpu" for kept in module.parameters()):
+        module = deepcopy(module).cpu()  # constants are computed on the way, all of them here
+    with evaluating(module):
+        program = _functional(_exported(module, image, where))
+    _require_one_each(program, where)
+    low = Lowering(WAYS)
+    output = low.walk(program)
+    (source,) = program.graph_signature.user_inputs
+    graph = assemble(
+        low.calls,
+        low.constants,
+        name=name or type(module).__name__,
+        where=where,
+        image=image,
+        input=str(source),
+        output=output,
+        opset=OPSET,
+    )
+    return OperatorNetwork(graph, approximate=approximate)
+
+
+def load_module(path: Path) -> tuple[nn.Module, Shape]:
+    """What a .pt2 file holds, and the image that it takes."""
+    if not path.is_file():
+        raise InputError("there is no such file", where=str(path), remedy="Make it with torch.export.save.")
+    try:
+        with _silent(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = load(path)
+    except Exception as error:  # a damaged archive fails in any of its readers
+        fault = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise InputError(
+            f"it is not a valid .pt2 file ({fault})", where=str(path), remedy="Make it again with torch.export.save."
+        ) from None
+    _require_one_each(program, str(path))
+    (name,) = program.graph_signature.user_inputs
+    value = next(node.meta["val"] for node in program.graph.nodes if node.name == name)
+    return program.module(), _image(value, str(path))
+
+
+def _image(value: object, where: str) -> Shape:
+    if not isinstance(value, Tensor) or not value.dtype.is_floating_point or value.ndim != 4:
+        raise InputError("its input is not an image of floating point numbers", where=where, remedy=_ONE_EACH)
+    batch, *lengths = value.shape
+    if not all(type(length) is int for length in lengths) or (type(batch) is int and batch != 1):
+        raise InputError(f"its input is {list(map(str, value.shape))}", where=where, remedy=_FIXED)
+    return Shape(*lengths)
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """An exported module cannot be switched, and need not be."""
+    training = [each for each in module.modules() if each.training]
+    for each in training:
+        each.training = False
+    try:
+        yield
+    finally:
+        for each in training:
+            each.training = True
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Where an export or a file fails torch prints the graph so far and logs: the error that follows says it in one
+    line."""
+    levels = {log: log.level for log in map(logging.getLogger, ("torch.fx.experimental", "torch.export"))}
+    for log in levels:
+        log.setLevel(logging.ERROR)
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        for log, level in levels.items():
+            log.setLevel(level)
+
+
+def _exported(module: nn.Module, image: Shape, where: str) -> ExportedProgram:
+    kept = next(module.parameters(), next(module.buffers(), torch.zeros(())))
+    dtype = kept.dtype if kept.dtype.is_floating_point else torch.float32
+    example = torch.zeros(1, *image, dtype=dtype)
+    try:
+        with torch.no_grad(), _silent(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return export(module, (example,), strict=False)
+    except Exception as error:  # torch.export fails in as many ways as Python code can be written
+        if "data-dependent" in str(error) or "DataDependent" in type(error).__name__:
+            raise InputError(
+                "its control flow depends on computed values, which are hidden in private inference",
+                where=where,
+                remedy=_CONTROL,
+            ) from error
+        fault = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        raise InputError(
+            f"torch.export fails on it for an image of {image} ({fault})",
+            where=where,
+            remedy="Check that the module runs on such an image, and that torch.export.export accepts it.",
+        ) from error
+
+
+def _functional(program: ExportedProgram) -> ExportedProgram:
+    """Without changes in place, in operators that we have words for as far as that can be had.
+
+    What is so already stays as it is: torch takes half a second to begin with anything else.
+    """
+    if _is_functional(program):
+        return program
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = program.run_decompositions({})
+        unknown = _unknown(program)
+        if not unknown:
+            return program
+        table = {each: way for each, way in dict(default_decompositions()).items() if each in unknown}
+        if not table:
+            return program
+        apart = program.run_decompositions(table)
+    return program if _unknown(apart) else apart
+
+
+def _is_functional(program: ExportedProgram) -> bool:
+    """Whether every operator has a word of ours, and none changes what it is given."""
+    return all(
+        node.target is getitem
+        or (isinstance(node.target, OpOverload) and operator_name(node) in WAYS and not node.target._schema.is_mutable)
+        for node in program.graph.nodes
+        if node.op == "call_function"
+    )
+
+
+def _unknown(program: ExportedProgram) -> set[object]:
+    return {
+        node.target
+        for node in program.graph.nodes
+        if node.op == "call_function"
+        and hasattr(node.target, "_schema")
+        and operator_name(node) not in WAYS
+        and any(isinstance(user, Node) for user in node.users)
+    }
+
+
+def _require_one_each(program: ExportedProgram, where: str) -> None:
+    inputs = [spec for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
+    outputs = [spec for spec in program.graph_signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
+    if len(inputs) != 1 or len(outputs) != 1:
+        raise InputError(
+            f"it has {len(inputs)} inputs and {len(outputs)} outputs, not one of each", where=where, remedy=_ONE_EACH
+        )

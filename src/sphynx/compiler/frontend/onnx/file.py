@@ -1,0 +1,165 @@
+"""Reads an ONNX file into operators: constants as arrays, what reads them alone folded. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sphynx.compiler.frontend.operators.graph import OperatorGraph, assemble
+from sphynx.compiler.frontend.operators.network import OperatorNetwork
+from sphynx.compiler.frontend.operators.operation import ROUNDING_CAST, Call, Operation
+from sphynx.errors import InputError, MissingPartError
+from sphynx.program.convolve import Array
+from sphynx.program.ir import MAX_TENSOR_SIZE
+from sphynx.space.tally import Shape
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+_FLOATS = (1, 10, 11, 16)  # of kinds of numbers: FLOAT, FLOAT16, DOUBLE, BFLOAT16
+OLDEST_OPSET = 9  # before it, batch norm, Dropout and Add meant other things
+_EXPORT = "Export the network again, as one graph from an image [n, channels, height, width] to logits [n, classes]."
+
+
+def read_network(path: Path, *, approximate: bool = False) -> OperatorNetwork:
+    """`approximate` allows smooth activations."""
+    return OperatorNetwork(_load(path), approximate=approximate)
+
+
+def _load(path: Path) -> OperatorGraph:
+    if not path.is_file():
+        raise InputError("there is no such file", where=str(path), remedy="Give the path of an .onnx file.")
+    model = _model(path)
+    graph = model.graph
+    try:
+        constants = dict(_constants(graph, path))
+    except (ValueError, TypeError, KeyError) as error:
+        raise _invalid(f"a constant cannot be read: {error}", path) from None
+    inputs = [value for value in graph.input if value.name not in constants]
+    if len(inputs) != 1 or len(graph.output) != 1:
+        raise InputError(
+            f"it has {len(inputs)} inputs and {len(graph.output)} outputs, not one of each",
+            where=str(path),
+            remedy=_EXPORT,
+        )
+    return assemble(
+        list(_calls(graph)),
+        constants,
+        name=path.stem,
+        where=str(path),
+        image=_image(inputs[0], path),
+        input=inputs[0].name,
+        output=graph.output[0].name,
+        opset=_opset(model),
+    )
+
+
+def _model(path: Path) -> ModelProto:
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        raise MissingPartError("reading ONNX needs the package onnx", remedy="pip install onnx") from None
+    try:
+        model = onnx.load(path)
+        onnx.checker.check_model(model)
+    except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
+        fault = (str(error).splitlines() or [type(error).__name__])[0]
+        raise _invalid(fault, path) from None
+    opset = _opset(model)
+    if opset < OLDEST_OPSET:
+        raise InputError(
+            f"it has opset {opset}", where=str(path), remedy=f"Export it for opset {OLDEST_OPSET} or newer."
+        )
+    return model
+
+
+def _opset(model: ModelProto) -> int:
+    return next((used.version for used in model.opset_import if used.domain in ("", "ai.onnx")), 0)
+
+
+def _invalid(fault: str, path: Path) -> InputError:
+    return InputError(f"it is not a valid ONNX file ({fault})", where=str(path), remedy=_EXPORT)
+
+
+def _constants(graph: GraphProto, path: Path) -> Iterator[tuple[str, Array]]:
+    """Initializers, Constant nodes and what an Identity makes of either."""
+    from onnx.helper import get_attribute_value
+    from onnx.numpy_helper import to_array
+
+    if graph.sparse_initializer:
+        raise InputError("it has sparse weights", where=str(path), remedy="Export it with dense weights.")
+    found = {tensor.name: to_array(tensor) for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and len(node.attribute) == 1:
+            value = get_attribute_value(node.attribute[0])
+            if node.attribute[0].name == "value":
+                found[node.output[0]] = to_array(value)
+            elif node.attribute[0].name in ("value_float", "value_floats", "value_int", "value_ints"):
+                found[node.output[0]] = np.asarray(value)
+        elif node.op_type == "Identity" and node.input[0] in found:
+            found[node.output[0]] = found[node.input[0]]
+    yield from found.items()
+
+
+def _image(value: ValueInfoProto, path: Path) -> Shape:
+    from onnx import TensorProto
+
+    tensor = value.type.tensor_type
+    if tensor.elem_type not in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE):
+        raise InputError(f"its input {value.name} is not floating point", where=str(path), remedy=_EXPORT)
+    shown = [dim.dim_param or dim.dim_value or "?" for dim in tensor.shape.dim]
+    if len(shown) != 4:
+        raise InputError(f"its input {value.name} is {shown}, not an image", where=str(path), remedy=_EXPORT)
+    batch, *lengths = (dim.dim_value for dim in tensor.shape.dim)
+    remedy = "Export it with fixed channels, height and width; n must be open or 1."
+    if batch not in (0, 1) or min(lengths) < 1:
+        raise InputError(f"its input {value.name} is {shown}", where=str(path), remedy=remedy)
+    image = Shape(*lengths)
+    if image.size > MAX_TENSOR_SIZE:
+        raise InputError(f"{image} is not a valid image shape", where=str(path), remedy=remedy)
+    return image
+
+
+def _calls(graph: GraphProto) -> Iterator[Call]:
+    from onnx.helper import get_attribute_value
+
+    for number, node in enumerate(graph.node):
+        named = str(node.name)  # bytes where it is not UTF-8
+        kind = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+        attributes = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
+        yield Call(
+            kind=ROUNDING_CAST if kind == "Cast" and attributes.get("to") not in _FLOATS else kind,
+            name=named,
+            place=f"node {named}" if named else f"node {number}, which makes {node.output[0]}",
+            inputs=tuple(node.input),
+            outputs=tuple(node.output),
+            attributes=attributes,
+            fold=partial(_folded, node),
+        )
+
+
+def _folded(node: NodeProto, operation: Operation, constants: Mapping[str, Array]) -> dict[str, Array]:
+    """What an operation on constants gives, by ONNX's own reference evaluator."""
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    remedy = "Export the network with constants folded."
+    inputs = [name for name in dict.fromkeys(operation.inputs) if name]
+    if any(name not in constants for name in inputs):
+        raise operation.refusal("reads a value that no node computes", remedy)
+    try:
+        values = [
+            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(constants[n].dtype), None) for n in inputs
+        ]
+        outputs = [helper.make_tensor_value_info(name, 0, None) for name in operation.outputs if name]
+        graph = helper.make_graph([node], "folded", values, outputs)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", operation.opset)])
+        made = ReferenceEvaluator(model).run(None, {name: constants[name] for name in inputs})
+    except Exception as error:
+        raise operation.refusal(f"cannot be folded ({type(error).__name__})", remedy) from None
+    return {value.name: np.asarray(array) for value, array in zip(outputs, made, strict=True)}

@@ -1,0 +1,125 @@
+"""A network as it was read: operations in ONNX's words on named values, constants as arrays. No torch.
+
+Every operation gets a name for the steps that it becomes, `part.3.conv1`. A part is what lies between ReLUs: operations
+that hand each other values without a nonlinearity in between. choose.py weighs a part's cuts by the maps of that part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sphynx.compiler.frontend.operators.operation import NONLINEAR, Call, Operation
+from sphynx.compiler.frontend.operators.recognise import recognised
+from sphynx.program.convolve import Array
+from sphynx.program.ir import Final
+from sphynx.space.tally import Shape
+
+LOGITS = "logits"
+# Behind the logits: the client's part, which the program names.
+FINALS: dict[str, Final] = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorGraph:
+    name: str
+    where: str  # the file or module, for errors
+    image: Shape
+    input: str
+    output: str
+    operations: tuple[Operation, ...]
+    constants: Mapping[str, Array]
+    final: Final  # what the client applies to the logits
+    final_axis: int | None  # of a softmax; None where it is over all logits
+
+
+def assemble(
+    calls: Sequence[Call],
+    constants: Mapping[str, Array],
+    *,
+    name: str,
+    where: str,
+    image: Shape,
+    input: str,
+    output: str,
+    opset: int,
+) -> OperatorGraph:
+    """What the output needs, without what turns logits into probabilities."""
+    needed = [call for call in _needed(calls, output) if call.outputs[0] not in constants]
+    output, final, axis = _without_final(needed, output, opset)
+    needed = _needed(recognised(needed, constants), output)
+    operations = tuple(_operations(needed, opset, where))
+    return OperatorGraph(name, where, image, input, output, operations, constants, final, axis)
+
+
+def _needed(calls: Sequence[Call], output: str) -> list[Call]:
+    wanted, found = {output}, []
+    for call in reversed(calls):
+        if wanted.intersection(call.outputs):
+            wanted.update(call.inputs)
+            found.append(call)
+    return found[::-1]
+
+
+def _without_final(calls: list[Call], output: str, opset: int) -> tuple[str, Final, int | None]:
+    """Takes off what turns logits into probabilities; gives the logits' name, what it was, and a softmax's axis."""
+    final: Final = ""
+    found: int | None = None
+    while calls and calls[-1].outputs[0] == output and calls[-1].kind in (*FINALS, "Identity"):
+        last = calls.pop()
+        if final and last.kind in FINALS:
+            calls.append(last)
+            break
+        output, final = last.inputs[0], FINALS.get(last.kind, final)
+        if last.kind in ("Softmax", "LogSoftmax"):
+            # Before opset 13 it was over its axis and all that follow, by default all but the batch.
+            axis = int(last.attributes.get("axis", 1 if opset < 13 else -1))
+            found = None if opset < 13 and axis == 1 else axis
+    return output, final, found
+
+
+def _operations(calls: list[Call], opset: int, where: str) -> Iterator[Operation]:
+    parts = _parts(calls)
+    taken = {LOGITS}
+    for number, call in enumerate(calls):
+        word = plain = re.sub(r"\W+", "_", call.name, flags=re.ASCII).strip("_") or f"{call.kind}_{number}"
+        while word in taken:
+            word = f"{plain}_{len(taken)}"
+        taken.add(word)
+        yield Operation(
+            kind=call.kind,
+            label=f"{where}, {call.place}",
+            place=call.place,
+            part=f"part.{parts[number]}",
+            word=word,
+            inputs=call.inputs,
+            outputs=call.outputs,
+            attributes=call.attributes,
+            opset=opset,
+            fold=call.fold,
+        )
+
+
+def _is_nonlinear(call: Call, made: Container[str]) -> bool:
+    """A product of two values that calls make is a gate."""
+    return call.kind in NONLINEAR or (call.kind == "Mul" and all(name in made for name in call.inputs))
+
+
+def _parts(calls: list[Call]) -> list[int]:
+    """The number of each call's part, in the order of their first calls."""
+    makers = {name: number for number, call in enumerate(calls) for name in call.outputs}
+    roots = list(range(len(calls)))
+
+    def root(number: int) -> int:
+        while roots[number] != number:
+            number = roots[number]
+        return number
+
+    for number, call in enumerate(calls):
+        for maker in (makers[name] for name in call.inputs if name in makers):
+            if not _is_nonlinear(calls[maker], makers):
+                first, second = sorted((root(maker), root(number)))
+                roots[second] = first
+    numbers = {first: number for number, first in enumerate(dict.fromkeys(map(root, range(len(calls)))))}
+    return [numbers[root(number)] for number in range(len(calls))]

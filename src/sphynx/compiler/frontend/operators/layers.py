@@ -1,0 +1,223 @@
+"""Operators with weights, and average pools: convolutions, dense layers, batch norm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import lcm
+
+import numpy as np
+
+from sphynx.compiler.frontend.operators.one_axis import also_over_one_axis
+from sphynx.compiler.frontend.operators.operation import Operation
+from sphynx.compiler.frontend.operators.value import Pads, Value
+from sphynx.compiler.frontend.operators.walker import Walker, Ways
+from sphynx.compiler.frontend.operators.windows import Slide, padded_counts, pads_nothing, pool_slides, slides
+from sphynx.compiler.fusion.affine import Floats, Node, Window
+from sphynx.compiler.fusion.select import select
+from sphynx.compiler.fusion.window_sums import adaptive_spans, sliding_spans, span_lengths
+from sphynx.program.ir import MAX_EXTENT, NOTHING
+from sphynx.space.tally import Shape
+
+NO_PADS: Pads = ((0, 0), (0, 0))
+
+
+def convolution(walker: Walker, op: Operation) -> Value:
+    node, groups = walker.map(op), int(op.attributes.get("group", 1))
+    weights = walker.constant(op, 1, (None, node.shape.channels // max(groups, 1), None, None))
+    if groups < 1 or node.shape.channels % groups or len(weights) % groups:
+        raise op.refusal(f"has {groups} groups, which do not divide its channels", "Check its attribute group.")
+    rows, columns = slides(op, node.shape, weights.shape[2:])
+    walker.fits(op, Shape(len(weights), rows.outputs, columns.outputs))
+    return Value.of_map(_biased(walker, op, _convolved(walker, node, weights, rows, columns, groups, op.name), 2))
+
+
+def _convolved(
+    walker: Walker, node: Node, weights: Floats, rows: Slide, columns: Slide, groups: int, name: str
+) -> Node:
+    if rows.stride != columns.stride:
+        return _uneven(walker, node, weights, rows, columns, groups, name)
+    dilation = rows.dilation
+    if rows.dilation != columns.dilation:
+        weights, dilation = _spread(weights, rows.dilation, columns.dilation), 1
+    size = (rows.outputs, columns.outputs)
+    height, width = weights.shape[2:]
+    window = Window(height, width, *size, rows.stride, dilation, rows.before, columns.before)
+    return walker.fuser.convolve(node, weights, window, groups)
+
+
+def _uneven(walker: Walker, node: Node, weights: Floats, rows: Slide, columns: Slide, groups: int, name: str) -> Node:
+    """Strides that differ: of the rows and columns that lie a stride apart, each set is convolved with stride 1."""
+    weights = _spread(weights, rows.dilation, columns.dilation)
+    total: Node | None = None
+    for row_phase, row_taps in _phases(rows, weights.shape[2]).items():
+        for column_phase, column_taps in _phases(columns, weights.shape[3]).items():
+            own = [
+                tuple(range(p, n, s))
+                for p, n, s in (
+                    (row_phase, node.shape.height, rows.stride),
+                    (column_phase, node.shape.width, columns.stride),
+                )
+            ]
+            if not all(own):
+                continue
+            places = [min(taps.values()) for taps in (row_taps, column_taps)]
+            extents = [
+                max(taps.values()) - first + 1 for taps, first in zip((row_taps, column_taps), places, strict=True)
+            ]
+            kernel = np.zeros((*weights.shape[:2], *extents))
+            for tap, y in row_taps.items():
+                for other, x in column_taps.items():
+                    kernel[:, :, y - places[0], x - places[1]] = weights[:, :, tap, other]
+            part = select(walker.fuser, node, f"{name}.rows{row_phase}.columns{column_phase}", None, *own)
+            window = Window(extents[0], extents[1], rows.outputs, columns.outputs, top=-places[0], left=-places[1])
+            convolved = walker.fuser.convolve(part, kernel, window, groups)
+            total = convolved if total is None else total + convolved
+    if total is None:  # every output reads padding alone
+        nothing = np.zeros((*weights.shape[:2], 1, 1))
+        return walker.fuser.convolve(node, nothing, Window(1, 1, rows.outputs, columns.outputs), groups)
+    return total
+
+
+def _phases(axis: Slide, taps: int) -> dict[int, dict[int, int]]:
+    """Tap t of output y reads position stride * (y + place) + phase: {phase: {t: place}}."""
+    found: dict[int, dict[int, int]] = {}
+    for tap in range(taps):
+        place, phase = divmod(tap - axis.before, axis.stride)
+        found.setdefault(phase, {})[tap] = place
+    return found
+
+
+def _spread(weights: Floats, row_dilation: int, column_dilation: int) -> Floats:
+    """With the zeros between dilated taps written out."""
+    outputs, inputs, rows, columns = weights.shape
+    wide = np.zeros((outputs, inputs, row_dilation * (rows - 1) + 1, column_dilation * (columns - 1) + 1))
+    wide[:, :, ::row_dilation, ::column_dilation] = weights
+    return wide
+
+
+def transposed_convolution(walker: Walker, op: Operation) -> Value:
+    """A convolution, its kernel turned around, of the map with zeros between its pixels."""
+    node, groups = walker.map(op), int(op.attributes.get("group", 1))
+    weights = walker.constant(op, 1, (node.shape.channels, None, None, None))
+    if groups < 1 or node.shape.channels % groups:
+        raise op.refusal(f"has {groups} groups, which do not divide its channels", "Check its attribute group.")
+    strides, dilations, extra = (
+        [int(n) for n in op.attributes.get(key, default)]
+        for key, default in (("strides", [1, 1]), ("dilations", [1, 1]), ("output_padding", [0, 0]))
+    )
+    pads = [int(n) for n in op.attributes.get("pads", [0] * 4)]
+    if "output_shape" in op.attributes or op.attributes.get("auto_pad", b"NOTSET") != b"NOTSET":
+        raise op.refusal("leaves its padding to the runtime", "Export it with pads.")
+    if min(strides + dilations) < 1 or min(pads) < 0 or max(strides + dilations + pads + extra) > MAX_EXTENT:
+        raise op.refusal("has strides, dilations or pads that are not valid", "Check its attributes.")
+    kernel = weights.reshape(groups, -1, *weights.shape[1:]).swapaxes(1, 2)  # [groups, outputs, inputs, rows, columns]
+    kernel = kernel.reshape(-1, *kernel.shape[2:])[:, :, ::-1, ::-1]
+    kernel = _spread(kernel, *dilations)
+    stuffed = [_stuffed(length, stride) for length, stride in zip(node.shape[1:], strides, strict=True)]
+    between = select(walker.fuser, node, f"{op.name}.stuffed", None, *stuffed)
+    size, before = [], []
+    for axis in range(2):
+        reach = kernel.shape[2 + axis]
+        size.append(len(stuffed[axis]) + reach - 1 - pads[axis] - pads[axis + 2] + extra[axis])
+        before.append(reach - 1 - pads[axis])
+    walker.fits(op, Shape(len(kernel), *size))
+    window = Window(kernel.shape[2], kernel.shape[3], size[0], size[1], top=before[0], left=before[1])
+    return Value.of_map(_biased(walker, op, walker.fuser.convolve(between, kernel, window, groups), 2))
+
+
+def _stuffed(length: int, stride: int) -> tuple[int, ...]:
+    return tuple(at // stride if at % stride == 0 else NOTHING for at in range(stride * (length - 1) + 1))
+
+
+def _biased(walker: Walker, op: Operation, node: Node, number: int) -> Node:
+    if number >= len(op.inputs) or not op.inputs[number]:
+        return node
+    bias = walker.constant(op, number, (node.shape.channels,))
+    return walker.fuser.scale(node, np.ones(len(bias)), bias)
+
+
+def average_pool(walker: Walker, op: Operation) -> Value:
+    value = walker.value(op)
+    node, pads = walker.map(op), NO_PADS
+    counts_pads = bool(op.attributes.get("count_include_pad", 0))
+    if value.unpadded and (counts_pads or pads_nothing(op)) and not op.attributes.get("ceil_mode"):
+        # The zeros of a Pad are pixels to the pool that reads them: both can be one public map.
+        node, pads = value.unpadded
+        counts_pads = True
+    axes = pool_slides(op, node.shape, pads)
+    rows, columns = (
+        sliding_spans(n, axis.kernel, axis.stride, axis.before, axis.outputs)
+        for n, axis in zip(node.shape[1:], axes, strict=True)
+    )
+    if any(first >= last for first, last in (*rows, *columns)):
+        raise op.refusal("has a window that sees only padding", "Pad by less than the kernel's size.")
+    counts = span_lengths(rows), span_lengths(columns)
+    if counts_pads:
+        counts = padded_counts(axes[0], node.shape.height), padded_counts(axes[1], node.shape.width)
+    if max(lcm(*lengths) for lengths in counts) > MAX_EXTENT:
+        raise op.refusal("has windows of too many sizes at its border", "Use count_include_pad = 1, or pad less.")
+    return Value.of_map(walker.fuser.average(node, rows, columns, op.name, counts=counts))
+
+
+def adaptive_average(walker: Walker, op: Operation) -> Value:
+    """To any size, larger ones as well, as torch divides a map."""
+    node = walker.map(op)
+    rows, columns = (
+        adaptive_spans(n, size) for n, size in zip(node.shape[1:], op.attributes["output_size"], strict=True)
+    )
+    walker.fits(op, Shape(node.shape.channels, len(rows), len(columns)))
+    return Value.of_map(walker.fuser.average(node, rows, columns, op.name))
+
+
+def global_average(walker: Walker, op: Operation) -> Value:
+    node = walker.map(op)
+    mean = walker.fuser.average(node, ((0, node.shape.height),), ((0, node.shape.width),), op.name)
+    return Value.of_map(mean)
+
+
+def dense(walker: Walker, op: Operation) -> Value:
+    """Gemm or MatMul: a kernel of the whole map's size, with the vector's order in its weights."""
+    value = walker.value(op)
+    if value.is_map and op.kind == "MatMul":
+        raise op.refusal("multiplies the rows of a map", "Only dense layers of a flattened map can be compiled.")
+    if len(value.dims) != 1:
+        raise op.refusal("does not read a flat vector", "Flatten once, between the last map and the dense layers.")
+    attributes, node = op.attributes, value.node
+    if attributes.get("transA"):
+        raise op.refusal("transposes its input", "Use transA = 0.")
+    (size,), transposed = value.dims, bool(attributes.get("transB"))
+    weights = walker.constant(op, 1, (None, size) if transposed else (size, None))
+    weights = float(attributes.get("alpha", 1)) * (weights if transposed else weights.T)
+    if value.order is not None:
+        placed = np.zeros((len(weights), node.shape.size))
+        taken = value.order != NOTHING
+        np.add.at(placed.T, value.order[taken], weights[:, taken].T)
+        weights = placed
+    y = walker.fuser.convolve(node, weights.reshape(-1, *node.shape), Window(*node.shape[1:], 1, 1))
+    if len(op.inputs) < 3 or not op.inputs[2]:
+        return Value.of_vector(y)
+    shift = float(attributes.get("beta", 1)) * walker.spread(op, 2, Value.of_vector(y))
+    return Value.of_vector(walker.fuser.shift(y, shift.reshape(y.shape)))
+
+
+def batch_norm(walker: Walker, op: Operation) -> Value:
+    value = walker.value(op).settled(walker.fuser, op.name)
+    if op.attributes.get("training_mode"):
+        raise op.refusal("has no fixed statistics", "Export the network for inference (model.eval()).")
+    weight, bias, mean_, variance = (
+        walker.constant(op, number, (value.node.shape.channels,)) for number in range(1, 5)
+    )
+    factor = weight / np.sqrt(variance + float(op.attributes.get("epsilon", 1e-5)))
+    return replace(value, node=walker.fuser.scale(value.node, factor, bias - mean_ * factor), unpadded=None)
+
+
+WAYS: Ways = {
+    "Conv": also_over_one_axis(convolution),
+    "ConvTranspose": also_over_one_axis(transposed_convolution),
+    "AveragePool": also_over_one_axis(average_pool),
+    "AdaptiveAveragePool": also_over_one_axis(adaptive_average),
+    "GlobalAveragePool": also_over_one_axis(global_average),
+    "Gemm": dense,
+    "MatMul": dense,
+    "BatchNormalization": also_over_one_axis(batch_norm),
+}

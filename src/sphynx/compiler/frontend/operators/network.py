@@ -1,0 +1,137 @@
+"""Walks a graph of operators into a fused graph, as torch_network.py walks a network of ours. No torch.
+
+What reads constants alone is folded, and a map's shape is a constant: so shape arithmetic disappears. The operators are
+in layers.py, reductions.py, arithmetic.py, moves.py, resize.py, nonlinear.py and smooth.py; all others are refused, by
+kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from sphynx.compiler.frontend.operators import arithmetic, layers, moves, nonlinear, reductions, resize, smooth
+from sphynx.compiler.frontend.operators.graph import LOGITS, OperatorGraph
+from sphynx.compiler.frontend.operators.operation import Operation
+from sphynx.compiler.frontend.operators.refusals import TWO_MAPS, refuse_unknown
+from sphynx.compiler.frontend.operators.value import Value
+from sphynx.compiler.frontend.operators.walker import Walker, Ways
+from sphynx.compiler.fusion.fuse import Fused, Fuser
+from sphynx.errors import InputError
+from sphynx.program.convolve import Array
+
+EXACT: Ways = {
+    **layers.WAYS,
+    **reductions.WAYS,
+    **nonlinear.WAYS,
+    **arithmetic.WAYS,
+    **moves.WAYS,
+    **resize.WAYS,
+}
+WAYS: Ways = {**EXACT, **smooth.WAYS}
+
+
+class OperatorNetwork:
+    def __init__(self, graph: OperatorGraph, *, approximate: bool = False) -> None:
+        """Smooth activations are refused unless they may be approximated."""
+        self.name, self.image, self.final = graph.name, graph.image, graph.final
+        self.graph = graph
+        refuse_unknown(_of_maps(graph), WAYS if approximate else EXACT, graph.where)
+
+    def trace(
+        self, mean: tuple[float, ...], std: tuple[float, ...], *, cuts: Container[str] = (), outline: bool = False
+    ) -> Fused:
+        """What the network computes, from pixels 0 .. 255 to logits, in double precision."""
+        graph, fuser = self.graph, Fuser(self.image, mean, std, cuts=cuts, outline=outline)
+        walker = Walker(fuser, dict(graph.constants), graph.operations)
+        walker.values[graph.input] = Value.of_map(fuser.input)
+        joints = _joints(graph)
+        for operation in graph.operations:
+            if operation.word in walker.done:
+                continue
+            if not any(name in walker.values for name in operation.inputs):
+                walker.constants.update(_folded(operation, walker.constants))
+            elif operation.kind == "Shape":
+                walker.constants[operation.outputs[0]] = _shape(walker, operation)
+            else:
+                _walk(walker, operation, joints)
+        found = walker.values.get(graph.output)
+        if found is None or found.settled(fuser, LOGITS).node.shape[1:] != (1, 1):
+            raise InputError(
+                f"its output is {'a constant' if found is None else f'a map of {found.node.shape}'}",
+                where=f"{graph.where}, {graph.output}",
+                remedy="Export a network that gives one number for each class.",
+            )
+        _require_classes(graph, found)
+        part = graph.operations[-1].part if graph.operations else "part.0"
+        return fuser.finish(found.settled(fuser, LOGITS).node, f"{part}.{LOGITS}")
+
+
+def _require_classes(graph: OperatorGraph, logits: Value) -> None:
+    """A softmax that was taken off must have been over all logits, as clients apply it."""
+    axis, rank = graph.final_axis, len(logits.dims) + 1
+    if axis is None or (axis % rank > 0 and logits.dims[axis % rank - 1] == prod(logits.dims)):
+        return
+    raise InputError(
+        f"its {graph.final} is along axis {axis} of {'x'.join(map(str, (1, *logits.dims)))}, not over the classes",
+        where=graph.where,
+        remedy="Export the network without it, or with logits [n, classes] and a softmax along axis 1.",
+    )
+
+
+def _walk(walker: Walker, operation: Operation, joints: set[str]) -> None:
+    refuse_unknown([operation], WAYS, operation.label)
+    made = WAYS[operation.kind](walker, operation)
+    for name, value in zip(operation.outputs, made if isinstance(made, list) else [made], strict=False):
+        if name in joints:
+            value = replace(value, node=walker.fuser.joint(value.node, operation.name))
+        walker.values.setdefault(name, value)
+
+
+def _folded(operation: Operation, constants: dict[str, Array]) -> dict[str, Array]:
+    if operation.fold is None:
+        raise operation.refusal("reads a value that no node computes", "Export the network again.")
+    return operation.fold(operation, constants)
+
+
+def _shape(walker: Walker, operation: Operation) -> Array:
+    """With a batch of one: private inference has no other."""
+    dims = np.array([1, *walker.value(operation).dims], np.int64)
+    first, last = int(operation.attributes.get("start", 0)), operation.attributes.get("end")
+    return dims[first : None if last is None else int(last)]
+
+
+def _of_maps(graph: OperatorGraph) -> list[Operation]:
+    """The operations that read a feature map, directly or not, other than through its shape."""
+    maps, found = {graph.input}, []
+    for operation in graph.operations:
+        if maps.intersection(operation.inputs) and operation.kind not in ("Shape", "Size"):
+            of_two = operation.kind == "MatMul" and maps.issuperset(operation.inputs)
+            maps.update(operation.outputs)
+            found.append(replace(operation, kind=TWO_MAPS) if of_two else operation)
+    return found
+
+
+def _joints(graph: OperatorGraph) -> set[str]:
+    """Values that a convolution or dense layer reads, that a join places beside others, or that a sum or a batch norm
+    reads beside another operation: fused, each would compute them again, as every layer of a DenseNet all before it.
+    What only moves, pads, splits or joins them is looked through: the parts of a split are one map, with one joint."""
+    moving = ("Flatten", "Reshape", "Pad", "Identity", "Dropout", "Squeeze", "Unsqueeze", "Transpose", "Cast", "Split")
+    readers = Counter(name for operation in graph.operations for name in {*operation.inputs})
+    found: set[str] = set()
+    for operation in reversed(graph.operations):
+        if operation.kind in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
+            found.add(operation.inputs[0])
+        elif operation.kind == "Concat":
+            found.discard(operation.outputs[0])
+            found.update(operation.inputs)
+        elif found & {*operation.outputs} and (operation.kind in moving or operation.attributes.get("keeps_all")):
+            found.difference_update(operation.outputs)
+            found.add(operation.inputs[0])
+        elif operation.kind in ("BatchNormalization", "Add", "Sub", "Sum"):
+            found.update(name for name in operation.inputs if readers[name] > 1)
+    return found

@@ -1,0 +1,62 @@
+"""Operators that cannot be compiled: one line for each kind, with what to do instead."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from sphynx.compiler.frontend.operators.operation import NO_BATCH, ROUNDING_CAST, SMOOTH, Operation
+from sphynx.errors import InputError, join_faults
+
+_CONTROL = "the path through the network must not depend on the input: export a traced network"
+_RECURRENT = "recurrent layers cannot be compiled: use convolutions"
+_ATTENTION = "products of two feature maps cannot be compiled: train the network without attention"
+_SMOOTH = "have it approximated, with --approximate (approximate=True in Python), or train the network with ReLU"
+_CURVED = "train the network with ReLU, ReLU6 or a leaky ReLU in its place"
+_INSIDE = "inside a network it cannot be compiled; at its very end it is taken off, and the client applies it"
+_SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
+_NORM = "use batch norm, whose statistics are fixed"
+_CHOICE = "choices by value cannot be compiled: write them as ReLU, clamp or a leaky ReLU"
+_ROUNDED = "roundings cannot be compiled: train the network without them"
+TWO_MAPS = "MatMul of two feature maps"
+_OUR_WORDS = {"AdaptiveAveragePool", "Rearrange"}  # which ONNX lacks, for what torch's reader finds
+_INSTEAD = {
+    **dict.fromkeys(("If", "Loop", "Scan", "SequenceMap"), _CONTROL),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
+    **dict.fromkeys(("Attention", "MultiHeadAttention", "Einsum", TWO_MAPS), _ATTENTION),
+    **dict.fromkeys(("Softmax", "LogSoftmax"), _INSIDE),
+    **dict.fromkeys(SMOOTH, _SMOOTH),
+    **dict.fromkeys(("Selu", "Celu", "Erf", "Exp", "Softsign"), _CURVED),
+    **dict.fromkeys(("Where", "Greater", "Less", "Max", "Min"), _CHOICE),
+    **dict.fromkeys((ROUNDING_CAST, "Floor", "Ceil", "Round"), _ROUNDED),
+    NO_BATCH: "give it a map of [n, channels, rows, columns]",
+    "Conv over three axes": "only convolutions of one or two axes can be compiled",
+    **dict.fromkeys(("NonZero", "TopK", "ScatterND"), _SIZES),
+    **dict.fromkeys(
+        ("LayerNormalization", "InstanceNormalization", "GroupNormalization", "LpNormalization", "LRN"), _NORM
+    ),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "QLinearConv"), "export the network before it is quantised"),
+    **dict.fromkeys(("LpPool", "GlobalLpPool"), "use average or max pools"),
+}
+
+
+def refuse_unknown(operations: Iterable[Operation], known: Collection[str], where: str) -> None:
+    unknown = [operation for operation in operations if operation.kind not in known]
+    if not unknown:
+        return
+    for hopeless in (_CONTROL, _RECURRENT, _ATTENTION):  # of such a network nothing else need be said
+        found = next((operation for operation in unknown if _INSTEAD.get(operation.kind) == hopeless), None)
+        if found is not None:
+            raise InputError(
+                f"{found.kind} cannot be compiled ({found.place})", where=where, remedy=f"{hopeless.capitalize()}."
+            )
+    counts = Counter(operation.kind for operation in unknown)
+    first = {operation.kind: operation for operation in reversed(unknown)}
+    lines = [_line(kind, count, first[kind]) for kind, count in counts.items()]
+    raise InputError(join_faults(lines), where=where, remedy=f"Use {', '.join(sorted({*known} - _OUR_WORDS))}.")
+
+
+def _line(kind: str, count: int, first: Operation) -> str:
+    what = "cannot be compiled exactly" if kind in SMOOTH else "cannot be compiled"
+    where = first.place if count == 1 else f"{count} times, first in {first.place}"
+    return f"{kind} {what} ({where}): {_INSTEAD.get(kind, 'it is not known')}"

@@ -1,0 +1,123 @@
+"""What operators are walked with: the values made so far, constants, and refusals that name the operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sphynx.compiler.frontend.operators.operation import Operation
+from sphynx.compiler.frontend.operators.value import Value
+from sphynx.compiler.fusion.affine import Floats, Node
+from sphynx.compiler.fusion.fuse import Fuser
+from sphynx.program.convolve import Array
+from sphynx.program.ir import MAX_TENSOR_SIZE
+from sphynx.space.tally import Shape
+
+Way = Callable[["Walker", Operation], Value | list[Value]]
+
+
+@dataclass
+class Walker:
+    fuser: Fuser
+    constants: dict[str, Array]
+    operations: Sequence[Operation] = ()
+    values: dict[str, Value] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)  # words of operations that another one has taken along
+
+    def __post_init__(self) -> None:
+        self._readers: dict[str, list[Operation]] = {}  # of each value, once for each time that they read it
+        for operation in self.operations:
+            for name in operation.inputs:
+                self._readers.setdefault(name, []).append(operation)
+
+    def only_reader(self, op: Operation) -> Operation | None:
+        """The one operation that reads what this one makes, and reads it once; None where there are more, or none."""
+        readers = [reader for name in op.outputs for reader in self._readers.get(name, ())]
+        return readers[0] if len(readers) == 1 else None
+
+    def value(self, op: Operation, number: int = 0) -> Value:
+        """The feature map at one of the inputs, as the graph sees it."""
+        found = self.values.get(op.inputs[number]) if number < len(op.inputs) else None
+        if found is None:
+            raise op.refusal(
+                f"does not read a feature map as its input {number}", "Feature maps come first, constants after them."
+            )
+        return found
+
+    def map(self, op: Operation, number: int = 0) -> Node:
+        """The feature map at one of the inputs, of channels, rows and columns."""
+        found = self.value(op, number)
+        if not found.is_map:
+            raise op.refusal(
+                "does not read a map of channels, rows and columns",
+                "Flatten once, between the last map and the dense layers.",
+            )
+        return found.settled(self.fuser, f"{op.name}.{number}").node
+
+    def has_value(self, op: Operation, number: int) -> bool:
+        return number < len(op.inputs) and op.inputs[number] in self.values
+
+    def has_constant(self, op: Operation, number: int) -> bool:
+        return number < len(op.inputs) and op.inputs[number] in self.constants
+
+    def numbers(self, op: Operation, number: int) -> Floats:
+        """A constant, of any shape."""
+        name = op.inputs[number] if number < len(op.inputs) else ""
+        found = self.constants.get(name)
+        if found is None or found.dtype.kind not in "fiub":
+            raise op.refusal(
+                f"has no constant as its input {number}", "Export the network with its weights, for inference."
+            )
+        with np.errstate(invalid="ignore"):  # a damaged file's signalling NaNs: numbers are judged where they are used
+            return np.asarray(found, np.float64)
+
+    def integers(self, op: Operation, number: int, attribute: str = "") -> list[int]:
+        """From an attribute, as older files have it, or from a constant."""
+        if attribute and attribute in op.attributes:
+            return [int(n) for n in op.attributes[attribute]]
+        return [int(n) for n in self.numbers(op, number).reshape(-1)]
+
+    def constant(self, op: Operation, number: int, shape: tuple[int | None, ...]) -> Floats:
+        """A constant of this many dimensions, each as long as given where it is given."""
+        found = self.numbers(op, number)
+        if len(found.shape) != len(shape) or any(w not in (None, g) for w, g in zip(shape, found.shape, strict=True)):
+            wanted = "x".join("n" if length is None else str(length) for length in shape)
+            raise op.refusal(
+                f"has weights of {'x'.join(map(str, found.shape)) or 'one number'}, not {wanted}",
+                "Only convolutions of one or two axes and dense layers can be compiled.",
+            )
+        return found
+
+    def spread(self, op: Operation, number: int, value: Value) -> Floats:
+        """A constant, broadcast to one image of the value's dimensions as ONNX broadcasts."""
+        whole = (1, *value.dims)
+        try:
+            array = self.numbers(op, number)
+            if array.ndim > len(whole):
+                raise ValueError
+            found: Floats = np.broadcast_to(array, whole)[0]
+            return found
+        except ValueError:
+            raise op.refusal(
+                f"cannot combine its input {number} with a map of {'x'.join(map(str, value.dims))}",
+                "Use maps of one shape, or a constant.",
+            ) from None
+
+    def by_channel(self, op: Operation, value: Value, spread: Floats) -> tuple[Value, Floats] | None:
+        """Numbers for a value's elements, which lie as the node's, as one for each channel of the node; None where they
+        differ inside one. The graph may see other channels than the node has: then the value is settled."""
+        for settle in (False, True):
+            found = value.settled(self.fuser, op.name) if settle else value
+            numbers = spread.reshape(found.node.shape.channels, -1)
+            if (numbers == numbers[:, :1]).all():
+                return found, numbers[:, 0]
+        return None
+
+    def fits(self, op: Operation, shape: Shape) -> None:
+        if min(shape) < 1 or shape.size > MAX_TENSOR_SIZE:
+            raise op.refusal(f"makes a map of {shape}", "Check its kernel and padding against the image's size.")
+
+
+Ways = Mapping[str, Way]

@@ -1,0 +1,66 @@
+"""Float networks as judges: each answers uint8 images one way or the other, normalised as the network wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from sphynx.compiler.frontend.export.module import evaluating
+from sphynx.data.images import Statistics
+from sphynx.program.convolve import Array
+from sphynx.program.judgement import SINGLE_PRECISION
+
+BATCH = 50  # of networks of ours; others may know a batch of one only
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    by: str
+    answer: Callable[[Array, Statistics, Statistics], Array]  # images, mean, std -> [n, classes]
+    resolution: float  # of the numbers that it computes in, relative to 1
+
+
+def torch_judge(module: nn.Module, batch: int = 1) -> Judge:
+    def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
+        kept = next(module.parameters(), torch.zeros(()))
+        with torch.no_grad(), evaluating(module):
+            whole = torch.from_numpy(_normalised(images, mean, std)).to(kept.device, kept.dtype)
+            batches = (whole[first : first + batch] for first in range(0, len(whole), batch))
+            found = [module(x).reshape(len(x), -1).double().cpu().numpy() for x in batches]
+        return np.concatenate(found)
+
+    kinds = {parameter.dtype for parameter in module.parameters() if parameter.is_floating_point()}
+    return Judge("torch", answer, max((torch.finfo(kind).eps for kind in kinds), default=SINGLE_PRECISION))
+
+
+def onnx_judge(path: Path) -> Judge | None:
+    """None where ONNX Runtime is not installed, too old for the file, or cannot run it, as it finds out late: a dilated
+    convolution that is padded by auto_pad loads."""
+    try:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # what it cannot run is judged without it: its errors would only alarm
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        (source,) = session.get_inputs()
+        kind = {"tensor(double)": np.float64, "tensor(float16)": np.float16}.get(source.type, np.float32)
+        session.run(None, {source.name: np.zeros((1, *source.shape[1:]), kind)})
+    except Exception:  # its own kinds of errors cannot be named where it is not installed
+        return None
+
+    def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
+        batches = _normalised(images, mean, std).astype(kind)
+        return np.stack([np.asarray(session.run(None, {source.name: x[None]})[0]).reshape(-1) for x in batches])
+
+    return Judge("ONNX Runtime", answer, float(np.finfo(kind).eps))
+
+
+def _normalised(images: Array, mean: Statistics, std: Statistics) -> Array:
+    means, deviations = (np.asarray(each).reshape(-1, 1, 1) for each in (mean, std))
+    found: Array = (images / 255 - means) / deviations
+    return found

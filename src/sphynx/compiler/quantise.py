@@ -1,0 +1,340 @@
+"""Fixed point: the fused network's real numbers become a program of integers.
+
+Calibration images tell how large every tensor gets. Then, map by map in the order of evaluation:
+- each term's weights are rounded at the finest power of two that keeps them within `weight_bits`; a term whose rounding
+  would disturb the sum far less than another's is rounded more coarsely, so that it does not widen the ring in vain;
+- terms are shifted left to the finest scale among them, the bias map is rounded at that scale;
+- the logits' weights are rounded more coarsely where only the logits would widen the ring;
+- a ReLU or a signed truncation leaves `activation_bits`, rounding to the nearest by half a unit in the bias, or the
+  constants of a sum, before it; logits, the links of a chain and the comparisons of a max pool are not truncated;
+- the summands of a public sum are shifted left to the finest scale among them, and its factors rounded to 16 bits;
+- the integer program runs on the calibration images as far as this map, and the bias takes up the mean error of each
+  channel (Nagel et al. 2019): pixels and activations are positive, so rounded weights would shift every sum.
+The program says all of that but the last: `corrections` are what the biases took up, and with them and the program the
+integer weights follow from the fused network (rounding.py).
+Each range is the largest value seen and two bits more, and the ring is as wide as the widest range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import floor, frexp, log2, sqrt
+
+import numpy as np
+
+from sphynx.compiler.fusion.approximate import Approximation
+from sphynx.compiler.fusion.fuse import Fused
+from sphynx.compiler.measure import Measured, Size
+from sphynx.compiler.precision import Precision
+from sphynx.compiler.rounding import corrected, rounded, rounded_factors
+from sphynx.errors import InputError, SphynxError
+from sphynx.program.convolve import Array, magnitude
+from sphynx.program.cost.widths import LEAST_LOGIT_BITS, compared_tensors
+from sphynx.program.interpret import apply_step
+from sphynx.program.ir import (
+    INPUT,
+    MAX_RING_BITS,
+    MAX_SCALE,
+    Affine,
+    Combine,
+    Curve,
+    Final,
+    Gate,
+    Graph,
+    Linear,
+    Pool,
+    Program,
+    Relu,
+    Square,
+    Step,
+    Summand,
+    Truncate,
+)
+
+HEADROOM_BITS = 2
+SQUARE_GUARD_BITS = 3
+VANISHING_BITS = 10  # rounding noise this many bits below the last one of what a map makes can never be seen
+NEGLIGIBLE_BITS = 2  # rounding noise this many bits below the largest term's does no harm
+
+_REMEDY = "Compile with fewer --activation-bits or --weight-bits."
+
+
+@dataclass(frozen=True, eq=False)
+class Quantised:
+    program: Program
+    weights: dict[str, Array]
+    corrections: dict[str, Array]  # per linear map and channel: what its bias took up, and is in the weights already
+    logit_error: float  # on the calibration images, by rounding alone: see `relative_error`
+    logits: Array  # of the calibration images, as the program gives them
+    float_logits: Array  # and before rounding and approximation
+    precision: Precision
+    approximations: tuple[Approximation, ...] = ()  # of smooth functions
+    approximation_error: float = 0.0  # of the logits, by those alone
+
+
+def quantise(
+    measured: Measured,
+    precision: Precision = Precision(),
+    *,
+    class_names: tuple[str, ...] = (),
+    name: str = "",
+    picture_part: float = 1.0,
+    final: Final = "",
+) -> Quantised:
+    graph = measured.fused.graph
+    quantiser = _Quantiser(measured.fused, measured.sizes, precision)
+    steps, largest, integer_logits = _quantise_steps(graph, quantiser, measured.pixels)
+    steps = _with_ranges(graph, steps, largest)
+    program = Program(
+        graph.image, steps, _ring_bits(steps), precision.weight_bits, class_names, name, picture_part, final
+    )
+    logits = np.ldexp(integer_logits.reshape(measured.logits.shape).astype(np.float64), -program.logits.scale)
+    error = relative_error(logits, measured.logits)
+    return Quantised(program, quantiser.weights, quantiser.corrections, error, logits, measured.logits, precision)
+
+
+def _ring_bits(steps: tuple[Step, ...]) -> int:
+    """A signed truncation takes a bit beyond its range, a square twice what it leaves of it."""
+    ranges = {step.name: step.range_bits for step in steps if isinstance(step, Linear | Combine)}
+    needed = list(ranges.values())
+    for step in steps:
+        if isinstance(step, Truncate) or (isinstance(step, Square) and step.truncate_before):
+            needed.append(ranges[step.source] + 1)
+        if isinstance(step, Square):
+            needed.append(2 * (ranges[step.source] - step.truncate_before))
+    return max(needed, default=0)
+
+
+def relative_error(found: Array, wanted: Array) -> float:
+    """Of logits: root mean square, over that of the wanted ones around their mean."""
+    spread = float(np.std(wanted - wanted.mean(axis=0)))
+    return sqrt(float(np.square(found - wanted).mean())) / spread if spread else 0.0
+
+
+class _Quantiser:
+    def __init__(self, fused: Fused, sizes: dict[str, Size], precision: Precision) -> None:
+        self.fused, self.sizes, self.precision = fused, sizes, precision
+        self.graph = fused.graph
+        self.links = fused.graph.links - compared_tensors(fused.graph)
+        self.truncating: dict[str, list[Relu | Truncate]] = {}  # by what they read
+        for step in fused.graph.steps:
+            if isinstance(step, Truncate) or (isinstance(step, Relu) and not step.comparison):
+                self.truncating.setdefault(step.source, []).append(step)
+        self.scales = {INPUT: 0}
+        self.weights: dict[str, Array] = {}
+        self.corrections: dict[str, Array] = {}
+        self.ring_bits = 0  # that the steps before the logits need
+
+    def step(self, step: Step) -> Step:
+        if isinstance(step, Linear):
+            return self.linear(step)
+        if isinstance(step, Combine):
+            return self.combine(step)
+        scale = self.scales[step.source]
+        if isinstance(step, Pool):
+            self.scales[step.name] = scale
+            return step
+        if isinstance(step, Gate):
+            self.scales[step.name] = scale + self.scales[step.gate]
+            return step
+        if isinstance(step, Square):
+            return self.square(step)
+        if isinstance(step, Curve):
+            raise InputError("a smooth function was not approximated", where=step.name, remedy="Use ReLU.")
+        if isinstance(step, Relu) and step.comparison:
+            self.scales[step.name] = scale
+            return step
+        truncate = self._truncation(step.source)
+        self.scales[step.name] = scale - truncate
+        if isinstance(step, Truncate) and not truncate:  # then it is a public copy
+            return Combine(step.name, (Summand(step.source),), self.graph.shapes[step.name], scale)
+        return replace(step, truncate=truncate)
+
+    def combine(self, step: Combine) -> Combine:
+        finest = max(self.scales[name] for name in step.sources)
+        summands = tuple(replace(s, shift=finest - self.scales[s.source]) for s in step.summands)
+        if max(s.shift for s in summands) >= MAX_RING_BITS:
+            raise SphynxError("its summands differ too much in scale", where=step.name, remedy=_REMEDY)
+        factors, factor_scale = rounded_factors(self.fused.weights[step.factors_name]) if step.factors else ((), 0)
+        scale = self.scales[step.name] = finest + factor_scale
+        half, unit = self._half(step), 1 << self._truncation(step.name)
+        constants = (half,) * step.shape.channels if half else ()
+        if step.constants:
+            # Whole units of what a truncation leaves: then the constant moves the rounded value by exactly as much.
+            real = np.ldexp(self.fused.weights[step.constants_name], scale)
+            if bits_for(float(np.abs(real).max())) >= MAX_RING_BITS - HEADROOM_BITS:
+                raise SphynxError("its constants do not fit the widest ring", where=step.name, remedy=_REMEDY)
+            constants = tuple(half + unit * round(number / unit) for number in real.tolist())
+        return replace(step, summands=summands, scale=scale, constants=constants, factors=factors)
+
+    def square(self, step: Square) -> Square:
+        """What it reads has as many bits as an activation; what it leaves a few more, since it is a part of a sum."""
+        scale, kept = self.scales[step.source], self.precision.activation_bits
+        before = max(0, bits_for(self.sizes[step.source].largest * 2.0**scale) - kept)
+        scale = 2 * (scale - before)
+        after = max(0, bits_for(self.sizes[step.name].largest * 2.0**scale) - kept - SQUARE_GUARD_BITS)
+        self.scales[step.name] = scale - after
+        return replace(step, truncate_before=before, truncate_after=after)
+
+    def correct(self, step: Linear, tensor: Array) -> Array:
+        """The tensor with each channel's mean moved to where real numbers have it; the bias takes up the same."""
+        wanted = self.sizes[step.name].channel_means * 2.0 ** self.scales[step.name]
+        moved = np.rint(wanted + self._half(step) - tensor.mean(axis=(0, 2, 3))).astype(np.int64)
+        self.corrections[step.name] = moved
+        self.weights[step.bias_name] = corrected(self.weights[step.bias_name], moved)
+        return corrected(tensor, moved)
+
+    def _truncation(self, source: str) -> int:
+        """How many bits the nonlinearities that read this tensor drop: all of them as many."""
+        readers = self.truncating.get(source, [])
+        # A map that no calibration image makes positive is measured by its negative values.
+        largest = max((self._largest(reader) for reader in readers), default=0.0) or self.sizes[source].largest
+        bits = bits_for(largest * 2.0 ** self.scales[source]) - self.precision.activation_bits
+        return max(0, bits) if readers else 0
+
+    def _largest(self, step: Relu | Truncate) -> float:
+        """Of what matters: of ReLUs that only a difference of two of them reads, as in a clip, that difference."""
+        readers = [other for other in self.graph.steps if step.name in other.sources]
+        if isinstance(step, Relu) and readers and all(self._subtracts(reader, step.name) for reader in readers):
+            return max(self.sizes[reader.name].largest for reader in readers)
+        return self._shown(step.name)
+
+    def _shown_by(self, step: Linear) -> float:
+        """Of a map, by what it makes and what a nonlinearity makes of that."""
+        return max(self._shown(name) for name in (step.name, *(r.name for r in self.truncating.get(step.name, []))))
+
+    def _shown(self, name: str) -> float:
+        """How large a tensor is, or, if only sums read it in which it would vanish, what can be seen in these."""
+        readers = [step for step in self.graph.steps if name in step.sources]
+        own = self.sizes[name].largest
+        if not readers or not all(isinstance(reader, Combine) and not reader.factors for reader in readers):
+            return own
+        unit = 2.0**-self.precision.activation_bits
+        return max(own, *(unit * self.sizes[reader.name].largest for reader in readers))
+
+    def _subtracts(self, step: Step, source: str) -> bool:
+        if not isinstance(step, Combine):
+            return False
+        factors = self.fused.weights[step.factors_name] if step.factors else np.ones(len(step.summands))
+        pairs = zip(step.summands, factors.tolist(), strict=True)
+        return len({s.negative ^ (factor < 0) for s, factor in pairs if s.source == source}) == 2
+
+    def _half(self, step: Affine) -> int:
+        """What makes rounding down round to the nearest, for a map that a truncation follows."""
+        truncate = self._truncation(step.name)
+        return 1 << (truncate - 1) if truncate else 0
+
+    def linear(self, step: Linear) -> Linear:
+        arrays = [self.fused.weights[step.weight_name(number)] for number in range(len(step.terms))]
+        weight_scales = self._weight_scales(step, arrays)
+        scale = self._sum_scale(step, weight_scales)
+        if step.name == self.graph.logits.name and self.ring_bits:
+            beyond = range_bits(self.sizes[step.name].largest * 2.0**scale) - self.ring_bits
+            coarser = max(0, min(beyond, self.precision.weight_bits - LEAST_LOGIT_BITS))
+            weight_scales = [None if found is None else found - coarser for found in weight_scales]
+            scale = self._sum_scale(step, weight_scales)
+        terms = []
+        for term, weight_scale in zip(step.terms, weight_scales, strict=True):
+            source_scale = self.scales[term.source]
+            exponent = scale - source_scale if weight_scale is None else weight_scale
+            terms.append(replace(term, shift=scale - source_scale - exponent, weight_scale=exponent))
+        if max(abs(scale), *(abs(term.weight_scale) for term in terms)) > MAX_SCALE:
+            raise _beyond_doubles(step)
+        largest_bias = float(np.abs(self.fused.weights[step.bias_name]).max()) * 2.0**scale
+        if bits_for(largest_bias) >= MAX_RING_BITS - HEADROOM_BITS:
+            raise SphynxError("its bias does not fit the widest ring", where=step.name, remedy=_REMEDY)
+        scaled = replace(step, terms=tuple(terms), scale=scale)
+        self.weights.update(rounded(scaled, self.fused.weights, self.precision.weight_bits))
+        self.scales[step.name] = scale
+        return scaled
+
+    def _sum_scale(self, step: Linear, weight_scales: list[int | None]) -> int:
+        """The finest among the terms; of a map without weights, which is its bias, that of an activation."""
+        pairs = zip(step.terms, weight_scales, strict=True)
+        found = [self.scales[term.source] + scale for term, scale in pairs if scale is not None]
+        largest = self._shown_by(step)
+        return max(found, default=self.precision.activation_bits - frexp(largest)[1] if largest else 0)
+
+    def _weight_scales(self, step: Linear, arrays: list[Array]) -> list[int | None]:
+        """Per term; None where all weights are zero."""
+        bits = self.precision.weight_bits
+        if step.name in self.links:
+            bits = min(bits, self.precision.link_bits)
+        top = (1 << (bits - 1)) - 1
+        finest: list[int | None] = []
+        noises: list[float] = []  # of the sum, from rounding this term's weights, as a power of two
+        for term, array in zip(step.terms, arrays, strict=True):
+            largest = float(np.abs(array).max())
+            if 0 < largest < 2.0**-MAX_SCALE:
+                raise _beyond_doubles(step)  # their scale could be no finite number
+            finest.append(floor(log2(top / largest)) if largest > 0 else None)
+            inputs = np.count_nonzero(array) / len(array)
+            noise = self.sizes[term.source].rms * sqrt(inputs)
+            noises.append(log2(noise) - (finest[-1] or 0) if largest > 0 and noise > 0 else -np.inf)
+        # Weights may be tiny beside a bias, or beside what the map is added to: their own bits would widen the ring.
+        shown, most = self._shown_by(step), max(bits, self.precision.activation_bits) + VANISHING_BITS
+        harmless = max(max(noises) - NEGLIGIBLE_BITS, log2(shown) - most if shown else -np.inf)
+        return [
+            scale if scale is None or noise == -np.inf else scale - max(0, floor(harmless - noise))
+            for scale, noise in zip(finest, noises, strict=True)
+        ]
+
+
+def _beyond_doubles(step: Linear) -> InputError:
+    return InputError(
+        f"at any precision its numbers lie beyond 2^{MAX_SCALE} or below 2^-{MAX_SCALE}",
+        where=step.name,
+        remedy="Train the network again: its weights vanish or explode.",
+    )
+
+
+def bits_for(largest: float) -> int:
+    """Bits of an unsigned integer as large as this."""
+    return max(0, floor(largest)).bit_length()
+
+
+def range_bits(largest: float) -> int:
+    """With the sign and the headroom."""
+    return bits_for(largest) + 1 + HEADROOM_BITS
+
+
+def _quantise_steps(
+    graph: Graph, quantiser: _Quantiser, pixels: Array
+) -> tuple[tuple[Step, ...], dict[str, int], Array]:
+    """The integer steps, each run on the calibration images; the largest value that each made; the logits."""
+    last_use = {source: number for number, step in enumerate(graph.steps) for source in step.sources}
+    tensors = {INPUT: pixels.astype(np.int64)}
+    steps: list[Step] = []
+    largest: dict[str, int] = {}
+    for number, original in enumerate(graph.steps):
+        if original.name == graph.logits.name:
+            quantiser.ring_bits = _ring_bits(_with_ranges(graph, tuple(steps), largest))
+        step = quantiser.step(original)
+        try:
+            tensor = apply_step(step, tensors, quantiser.weights)
+        except OverflowError:
+            raise SphynxError("its numbers do not fit 64 bits", where=step.name, remedy=_REMEDY) from None
+        if isinstance(step, Linear):
+            tensor = quantiser.correct(step, tensor)
+        tensors[step.name] = tensor
+        largest[step.name] = magnitude(tensor)
+        steps.append(step)
+        for source in set(step.sources):
+            if last_use[source] == number:
+                del tensors[source]
+    return tuple(steps), largest, tensors[graph.logits.name]
+
+
+def _with_ranges(graph: Graph, steps: tuple[Step, ...], largest: dict[str, int]) -> tuple[Step, ...]:
+    truncations = {step.source: step.truncate for step in steps if isinstance(step, Relu | Truncate)}
+    compared = compared_tensors(graph)
+    ranged: list[Step] = []
+    for step in steps:
+        if isinstance(step, Linear | Combine) and step.name in compared:
+            # The sign takes a bit; a truncation leaves at least one.
+            bits = max(range_bits(largest[step.name]), truncations.get(step.name, 0) + 1)
+            if bits > MAX_RING_BITS:
+                raise SphynxError(f"it needs {bits} bits, more than any ring has", where=step.name, remedy=_REMEDY)
+            step = replace(step, range_bits=bits)
+        ranged.append(step)
+    return tuple(ranged)

@@ -1,0 +1,178 @@
+"""Networks that can be compiled, by where they come from: trained by Sphynx, a torch module, an ONNX or a .pt2 file.
+
+Reading one also walks it in outline, so that a layer that cannot run privately is named before data are opened, which
+may take long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from sphynx.compiler.compile import Walk, calibration_set, compile_walk
+from sphynx.compiler.frontend.export.module import load_module, read_module
+from sphynx.compiler.frontend.onnx.file import read_network
+from sphynx.compiler.frontend.operators.network import OperatorNetwork
+from sphynx.compiler.frontend.torch_network import trace
+from sphynx.compiler.fusion.fit import DEFAULT_KNEES, require_knees
+from sphynx.compiler.originals import BATCH, Judge, onnx_judge, torch_judge
+from sphynx.compiler.precision import Precision
+from sphynx.compiler.quantise import Quantised
+from sphynx.data.class_order import ordered_as
+from sphynx.data.images import Data, Statistics
+from sphynx.data.streamed import StreamedData
+from sphynx.errors import InputError
+from sphynx.network.build import as_designed
+from sphynx.network.fit import require_fit
+from sphynx.network.trained import TrainedNetwork
+from sphynx.program.cost.deployment import Deployment
+from sphynx.program.ir import Final
+from sphynx.program.judgement import Original, finished, hash_of
+from sphynx.space.files import AnyDesign
+from sphynx.space.tally import Shape
+
+OURSELVES = "Sphynx, in float"
+
+
+@dataclass(frozen=True, eq=False)
+class Readable:
+    """A network that was read and can be compiled with data like those it knows."""
+
+    walk: Walk
+    mean: Statistics
+    std: Statistics
+    name: str
+    design: AnyDesign | None = None  # of a network of ours: the data must fit it
+    final: Final = ""
+    judge: Judge | None = None  # the float network; None where our own evaluation of it must do
+    knees: int = DEFAULT_KNEES  # of its smooth functions, where they may be approximated
+    class_names: tuple[str, ...] = ()  # where it has its own
+
+    def __post_init__(self) -> None:
+        with torch.no_grad():
+            self.walk(self.mean, self.std, outline=True)
+
+    def compile(
+        self,
+        data: Data | StreamedData,
+        precision: Precision | None = None,
+        deployment: Deployment = Deployment(),
+    ) -> tuple[Quantised, Original]:
+        """And what the float network answers to the calibration images."""
+        if self.design is not None:
+            require_fit(self.design, data, trained=True)
+        chosen = ordered_as(calibration_set(data.train), self.class_names, where=data.name)
+        images = chosen.images.cpu().numpy()
+        with torch.no_grad():
+            made = compile_walk(
+                self.walk,
+                self.mean,
+                self.std,
+                images,
+                precision,
+                class_names=chosen.class_names,
+                name=self.name,
+                picture_part=data.picture_part,
+                final=self.final,
+                knees=self.knees,
+                deployment=deployment,
+            )
+        labels, images_hash = chosen.labels.cpu().numpy(), hash_of(images)
+        if self.judge is None:
+            answers = finished(made.float_logits.reshape(len(images), -1), self.final)
+            return made, Original(answers, labels, images_hash, OURSELVES)
+        answers = self.judge.answer(images, self.mean, self.std)
+        return made, Original(answers, labels, images_hash, self.judge.by, self.judge.resolution)
+
+
+def read_trained(trained: TrainedNetwork) -> Readable:
+    """A run's program is called as its design, a model's as the model."""
+    network = as_designed(trained.module)
+    name = trained.name if trained.is_model else network.design.name
+    judge = torch_judge(network, BATCH)
+    return Readable(
+        partial(trace, network),
+        trained.mean,
+        trained.std,
+        name,
+        network.design,
+        judge=judge,
+        class_names=trained.class_names,
+    )
+
+
+def read_onnx(
+    path: Path,
+    mean: Sequence[float] | float = 0.0,
+    std: Sequence[float] | float = 1.0,
+    *,
+    approximate: bool = False,
+    knees: int = DEFAULT_KNEES,
+) -> Readable:
+    """`mean` is subtracted from pixel / 255, which is then divided by `std`: a number, or one for each channel.
+
+    `approximate` allows smooth activations, with at most `knees` knees.
+    """
+    return _read_operators(read_network(path, approximate=approximate), mean, std, knees, onnx_judge(path))
+
+
+def read_exported(
+    path: Path,
+    mean: Sequence[float] | float = 0.0,
+    std: Sequence[float] | float = 1.0,
+    *,
+    approximate: bool = False,
+    knees: int = DEFAULT_KNEES,
+) -> Readable:
+    """A file of torch.export.save, as an ONNX file is read."""
+    module, image = load_module(path)
+    network = read_module(module, image, where=str(path), name=path.stem, approximate=approximate)
+    return _read_operators(network, mean, std, knees, torch_judge(module))
+
+
+def read_torch(
+    module: nn.Module,
+    image: Shape,
+    mean: Sequence[float] | float,
+    std: Sequence[float] | float,
+    *,
+    approximate: bool = False,
+    knees: int = DEFAULT_KNEES,
+) -> Readable:
+    """Any module from images [n, channels, height, width] to logits [n, classes]."""
+    network = read_module(module, image, approximate=approximate)
+    return _read_operators(network, mean, std, knees, torch_judge(module))
+
+
+def _read_operators(
+    network: OperatorNetwork,
+    mean: Sequence[float] | float,
+    std: Sequence[float] | float,
+    knees: int,
+    judge: Judge | None,
+) -> Readable:
+    require_knees(knees)
+    channels = network.image.channels
+    means, deviations = per_channel(mean, channels, "--mean"), per_channel(std, channels, "--std")
+    if min(deviations) <= 0:
+        raise InputError(
+            "a standard deviation is not positive", where="--std", remedy="Give what the network was trained with."
+        )
+    return Readable(network.trace, means, deviations, network.name, final=network.final, judge=judge, knees=knees)
+
+
+def per_channel(given: Sequence[float] | float, channels: int, flag: str) -> tuple[float, ...]:
+    values = tuple(given) if isinstance(given, Sequence) else (float(given),)
+    if len(values) not in (1, channels) or not all(map(isfinite, values)):
+        raise InputError(
+            f"{','.join(map(str, values)) or 'nothing'} is not one number per channel ({channels})",
+            where=flag,
+            remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
+        )
+    return values if len(values) == channels else values * channels

@@ -1,0 +1,30 @@
+"""Prices of channels: positive, highest where a channel has most ReLUs, and the estimate where they were taken."""
+
+import pytest
+
+from sphynx.compiler.latency import design_estimate
+from sphynx.compiler.stream_prices import stream_prices
+from sphynx.program.cost.estimate import REFERENCE
+from sphynx.program.cost.link import LINKS
+from sphynx.space.stream import Stage, StreamDesign
+from sphynx.space.tally import Shape
+
+
+def test_prices_meet_the_estimate() -> None:
+    design = StreamDesign((Stage(8, (8,)), Stage(16, (16,)), Stage(32, (32,))), Shape(3, 32, 32), 10)
+    prices = stream_prices(design, REFERENCE, LINKS["lan"], "gc")
+    seconds = design_estimate(design, REFERENCE, LINKS["lan"], "gc").total.online_seconds
+    assert prices.seconds(design) == pytest.approx(seconds)
+    assert prices.channel_seconds[0] > prices.channel_seconds[1] > prices.channel_seconds[2] > 0
+    assert prices.backend == "gc" and prices.stages == str(design)
+
+
+def test_a_large_stream_is_estimated_and_priced_as_it_would_be_cut() -> None:
+    stages = (Stage(32, (8,)), Stage(64, (64,) * 2), Stage(128, (256,) * 3))
+    design = StreamDesign(stages, Shape(3, 32, 32), 10)
+    cut, fused = (design_estimate(design, REFERENCE, LINKS["lan"], "gmw", cuts=cuts).total for cuts in (None, ()))
+    assert cut.offline_seconds + cut.online_seconds < fused.offline_seconds + fused.online_seconds
+    # Were wider ones priced fused, the difference between the two would count as channels'.
+    prices = stream_prices(design, REFERENCE, LINKS["lan"], "gmw")
+    channels = prices.seconds(design) - prices.fixed_seconds
+    assert 0 < channels < cut.online_seconds
