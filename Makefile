@@ -33,7 +33,7 @@ checks: $(TOOLS)
 
 # Every experiment of the paper on tiny networks: proves the path, not the claims. Not part of `test`.
 reproduce-smoke: $(INSTALLED)
-	$(BIN)/sphynx reproduce all --scale smoke --out out/reproduce-smoke
+	$(BIN)/python -m reproduction run all --scale smoke --out out/reproduce-smoke
 
 # Faults at every message, and many clients for minutes: docs/reliability.md. Not part of `test`, but a slice is.
 chaos: $(TOOLS)
@@ -46,7 +46,7 @@ soak: $(TOOLS)
 docs: $(INSTALLED)
 	$(BIN)/python docs/make_reference.py > docs/reference.md.new
 	mv docs/reference.md.new docs/reference.md
-	$(BIN)/python docs/make_paper_results.py > docs/results/paper.md.new
+	$(BIN)/python -m reproduction page > docs/results/paper.md.new
 	mv docs/results/paper.md.new docs/results/paper.md
 	$(BIN)/python docs/make_stream_results.py > docs/results/stream.md.new
 	mv docs/results/stream.md.new docs/results/stream.md
@@ -96,15 +96,15 @@ $(VENV)/.extra-%: pyproject.toml constraints.txt | $(INSTALLED)
 	touch $@
 
 lint: $(TOOLS)
-	$(BIN)/ruff format --check src tests examples benchmarks docs/*.py
-	$(BIN)/ruff check src tests examples benchmarks docs/*.py
+	$(BIN)/ruff format --check src reproduction tests examples benchmarks docs/*.py
+	$(BIN)/ruff check src reproduction tests examples benchmarks docs/*.py
 	$(BIN)/clang-format --dry-run --Werror $(CORE_SOURCES)
 
 types: $(TOOLS)
 	$(BIN)/mypy
 
 layers: $(TOOLS)
-	PYTHONPATH=src $(BIN)/lint-imports --no-cache
+	PYTHONPATH=src:. $(BIN)/lint-imports --no-cache
 
 test-python: $(TOOLS)
 	$(PYTEST) -m 'not slow'
@@ -161,8 +161,8 @@ fuzz: $(TOOLS)
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 format: $(TOOLS)
-	$(BIN)/ruff check --fix src tests examples benchmarks docs/*.py
-	$(BIN)/ruff format src tests examples benchmarks docs/*.py
+	$(BIN)/ruff check --fix src reproduction tests examples benchmarks docs/*.py
+	$(BIN)/ruff format src reproduction tests examples benchmarks docs/*.py
 	$(BIN)/clang-format -i $(CORE_SOURCES)
 
 clean:

@@ -70,7 +70,7 @@ def test_the_strategies_are_those_that_there_are() -> None:
 
 
 def test_long_work_says_more_or_nothing() -> None:
-    long = {"demo", "design", "search", "place", "train", "reproduce", "check", "bench core", "bench private"}
+    long = {"demo", "design", "search", "place", "train", "check", "bench core", "bench private"}
     long |= {"bench throughput", "bench scaling", "allocate", "report"}
     for flag in ("-v", "-q"):
         assert {verb.removeprefix("sphynx ") for verb, _ in named(flag)} - {"locate"} == long

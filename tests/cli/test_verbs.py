@@ -26,7 +26,7 @@ def sphynx(warm: Warm) -> Sphynx:
 def test_help_and_version(sphynx: Sphynx) -> None:
     shown = sphynx("--help")
     assert shown.returncode == 0
-    for verb in ("plan", "show", "reproduce", "doctor"):
+    for verb in ("plan", "show", "doctor"):
         assert verb in shown.stdout
         assert "Example" in sphynx(verb, "--help").stdout
     assert sphynx("--version").stdout.startswith("sphynx ")
@@ -79,7 +79,6 @@ def test_help_loads_nothing_heavy() -> None:
         ["plan", "--relu-budget", "50k"],
         ["show", "sphynx"],
         ["recipes", "ls"],
-        ["reproduce", "relu-counts"],
         ["watch", "--once", "run"],
         ["doctor"],
     ],
@@ -174,23 +173,6 @@ def test_designs_and_pictures_go_into_new_folders(sphynx: Sphynx, tmp_path: Path
     assert (tmp_path / "other/design.json").read_text() == (tmp_path / "new/plan/design.json").read_text()
 
 
-@pytest.mark.parametrize(("table", "rows"), [("relu-counts", 61), ("parameters", 6)])
-def test_reproduce(sphynx: Sphynx, table: str, rows: int, tmp_path: Path) -> None:
-    printed = json.loads(sphynx("reproduce", table, "--json", "-o", "counts", cwd=tmp_path).stdout)
-    assert len(printed) == rows
-    assert json.loads((tmp_path / "counts" / f"{table}.json").read_text()) == printed
-    shown = sphynx("reproduce", table, cwd=tmp_path)
-    assert shown.returncode == 0
-    assert (tmp_path / "runs" / "reproduce" / f"{table}.svg").read_text().startswith("<svg")
-    assert f"of {rows} rows agree" in shown.stdout
-
-
-def test_estimated_latencies_are_printed_and_written(sphynx: Sphynx, tmp_path: Path) -> None:
-    printed = json.loads(sphynx("reproduce", "latency-estimates", "--json", "-o", "kept", cwd=tmp_path).stdout)
-    assert set(printed) == {"imagenet", "cifar100"}
-    assert json.loads((tmp_path / "kept" / "latency-estimates.json").read_text()) == printed
-
-
 def test_doctor(sphynx: Sphynx) -> None:
     found = json.loads(sphynx("doctor", "--json").stdout)
     assert found["core"]["built"] is True
@@ -259,7 +241,6 @@ def bad_genotype(**change: object) -> str:
         (["show", "unknown.json"], "unknown operation 'fly'"),
         (["show", "cycle.json"], "cycle"),
         (["show", "missing.json"], "1 incoming edges"),
-        (["reproduce", "nothing"], "is not a table or figure of the paper"),
         (["bench", "core", "--threads", "3"], "'3' is not one of 'all', '1'"),
         (["bench", "core", "--repeats", "0"], "--repeats"),
         (["fly"], "fly"),

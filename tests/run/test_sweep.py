@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 import torch
+from reproduction.experiments import EXPERIMENTS
+from reproduction.reproduce import DataSets, Reproduction
+from reproduction.scales import SCALES
 from safetensors.torch import load_file
 
 import sphynx
 from sphynx.api import searching
 from sphynx.errors import DivergedError, InputError, MissingPartError
-from sphynx.report.paper.experiments import EXPERIMENTS
-from sphynx.report.paper.reproduce import DataSets, Reproduction
-from sphynx.report.paper.scales import SCALES
 from sphynx.run.progress import QUIET, Update, Voice, speak_with
 from sphynx.run.sweep import IN_TURN, Sweep, open_sweep
 from sphynx.train.job import Job

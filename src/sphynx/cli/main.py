@@ -28,7 +28,6 @@ from sphynx.cli import (
     plan,
     recipes,
     report,
-    reproduce,
     search,
     serve,
     show,
@@ -54,7 +53,6 @@ app.command("app")(app_verb.app)
 app.command("plan")(plan.plan)
 app.command("design")(design.design)
 app.command("show")(show.show)
-app.command("reproduce")(reproduce.reproduce)
 app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.add_typer(recipes.app, name="recipes")
@@ -105,9 +103,14 @@ def _print_any_name() -> None:
 
 
 def main() -> None:
+    call(app)
+
+
+def call(verbs: typer.Typer) -> None:
+    """Run what was typed; a failure becomes one message and an exit code."""
     _print_any_name()
     try:
-        app()
+        verbs()
     except SphynxError as error:
         print(f"error: {error}\n  remedy: {error.remedy}", file=sys.stderr)
         sys.exit(error.exit_code)

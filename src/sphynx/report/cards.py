@@ -10,7 +10,7 @@ from typing import Any
 
 from sphynx.design.results import RankedCells
 from sphynx.report.figures import Chart
-from sphynx.report.paper.outcomes import describe_network
+from sphynx.report.naming import describe_network
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.skeleton import draw_skeleton
 from sphynx.report.sources import DesignRun, Score, Sources, TrainingRun

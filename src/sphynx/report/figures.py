@@ -10,7 +10,7 @@ from typing import Any
 
 from sphynx.report.literature import Published, read_published
 from sphynx.report.measured import BenchEntry, PrivateTimes
-from sphynx.report.paper.experiments import DATA_SETS
+from sphynx.report.naming import DATA_SETS
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.sources import PlacementRun, Sources, TrainingRun
 from sphynx.search.placement.doubt import doubt

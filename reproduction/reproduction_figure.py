@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from reproduction.experiments import Experiment, Row
+from reproduction.outcomes import SEARCHED, Ours, Outcome, cells_of
+from reproduction.scales import Scale, design_of
 from sphynx.report.figures import beta_drawing
 from sphynx.report.literature import Published, read_published
-from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
-from sphynx.report.paper.outcomes import SEARCHED, Ours, Outcome, cells_of
-from sphynx.report.paper.scales import Scale, design_of
+from sphynx.report.naming import DATA_SETS
 from sphynx.space.files import account_of_any
 from sphynx.space.published_cells import SPHYNX
 from sphynx.svg.chart_axes import linear_axis, log_axis

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sphynx.report.paper.outcomes import Ours, Outcome
+from reproduction.outcomes import Ours, Outcome
 
 
 @dataclass(frozen=True)

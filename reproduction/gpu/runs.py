@@ -1,4 +1,4 @@
-"""The paper's experiments as a list of runs, in order of what they show per second of a GPU (`paper_runs.py` runs it).
+"""The paper's experiments as a list of runs, in order of what they show per second of a GPU.
 
 `seconds` are estimates of a run alone on an H200, from results/speed: 0.92 s per epoch of C=5, D=5 with the paper's
 stacks at batch 512, growing with depth; 3.2 s of the teacher; a DARTS step 52 ms, unrolled half as much again; a step
@@ -18,9 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from sphynx.report.paper.experiments import DATA_SETS, EXPERIMENTS, Row
-from sphynx.report.paper.outcomes import SEARCHED, cells_of
-from sphynx.report.paper.scales import design_of
+from reproduction.experiments import EXPERIMENTS, Row
+from reproduction.outcomes import SEARCHED, cells_of
+from reproduction.scales import design_of
+from sphynx.report.naming import DATA_SETS
 from sphynx.search.ranking import random_cells
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design

@@ -23,9 +23,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sphynx.report.paper.experiments import Experiment
-from sphynx.report.paper.kept_searches import KeptPlacement, RankedCells
-from sphynx.report.paper.outcomes import RANDOM, SEARCHED, Ours, Outcome, without_reading
+from reproduction.experiments import Experiment
+from reproduction.kept_searches import KeptPlacement, RankedCells
+from reproduction.outcomes import RANDOM, SEARCHED, Ours, Outcome, without_reading
 
 Word = Literal["reproduced", "not reproduced", "undecided", "not run"]
 SPREAD = 0.7  # points; the sample deviation over three seeds of one of our networks is 0.25

@@ -1,6 +1,6 @@
 """The paper's counts: a row agrees, or is known to be inconsistent in the paper, with its reason."""
 
-from sphynx.report.paper.tables import PaperRow, parameter_rows, relu_count_rows
+from reproduction.tables import PaperRow, parameter_rows, relu_count_rows
 
 
 def test_disagreements_are_exactly_the_known_ones() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sphynx.report.paper.tables import PaperRow
+from reproduction.tables import PaperRow
 from sphynx.svg.chart_axes import log_axis
 from sphynx.svg.charts import WIDE, Point, Series, curves
 from sphynx.svg.drawing import Drawing, Text

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from reproduction.experiments import EXPERIMENTS
+from reproduction.placement_saving import Saving, savings
+from reproduction.reproduce import DataSets, Reproduction
+from reproduction.scales import SCALES
 
-from sphynx.report.paper.experiments import EXPERIMENTS
-from sphynx.report.paper.placement_saving import Saving, savings
-from sphynx.report.paper.reproduce import DataSets, Reproduction
-from sphynx.report.paper.scales import SCALES
 from sphynx.run.progress import QUIET
 from sphynx.train.processes import Processes
 from tests.data.layouts import write_classes

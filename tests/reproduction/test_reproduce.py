@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 import torch
+from reproduction.experiments import EXPERIMENTS
+from reproduction.outcomes import read_kept
+from reproduction.reproduce import DataSets, Reproduction
+from reproduction.reproduction_figure import draw_outcomes
+from reproduction.scales import SCALES, Scale
 
 from sphynx.errors import InputError
-from sphynx.report.paper.experiments import EXPERIMENTS
-from sphynx.report.paper.outcomes import read_kept
-from sphynx.report.paper.reproduce import DataSets, Reproduction
-from sphynx.report.paper.reproduction_figure import draw_outcomes
-from sphynx.report.paper.scales import SCALES, Scale
 from sphynx.run.progress import QUIET
 from sphynx.train.processes import Processes
 from tests.data.layouts import write_classes, write_tiny_imagenet
 
-RESULTS = Path(__file__).parents[3] / "results" / "cifar100"
+RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
 CPU = Processes(torch.device("cpu"))
 
 

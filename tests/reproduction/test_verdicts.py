@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from reproduction.experiments import EXPERIMENTS
+from reproduction.kept_searches import KeptPlacement, RankedCells
+from reproduction.outcomes import Ours, Outcome, differing_settings
+from reproduction.verdicts import Verdict, verdict_on
 
-from sphynx.report.paper.experiments import EXPERIMENTS
-from sphynx.report.paper.kept_searches import KeptPlacement, RankedCells
-from sphynx.report.paper.outcomes import Ours, Outcome, differing_settings
-from sphynx.report.paper.verdicts import Verdict, verdict_on
 from sphynx.report.provenance import provenance
 from sphynx.train.recipe import load_recipe
 

@@ -9,16 +9,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
-import pytest
 import torch
 from PIL import Image
+from reproduction.experiments import EXPERIMENTS
+from reproduction.gpu.runs import SHORT_EPOCHS, planned_runs
+from reproduction.gpu.state import pack_results, pack_state, unpack
+from reproduction.outcomes import SEARCHED, cells_of
+from reproduction.scales import design_of
 
-from sphynx.report.paper.experiments import DATA_SETS, EXPERIMENTS
-from sphynx.report.paper.outcomes import SEARCHED, cells_of
-from sphynx.report.paper.scales import design_of
+from sphynx.report.naming import DATA_SETS
 from sphynx.run.progress import QUIET
 from sphynx.search.recipe import load_recipe
 from sphynx.search.search import search_cells
@@ -28,25 +29,9 @@ from tests.search.test_runs import small_data
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def paper_list(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import paper_list
-
-    return paper_list
-
-
-@pytest.fixture
-def paper_state(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import paper_state
-
-    return paper_state
-
-
-def test_every_row_that_can_be_run_is_planned(paper_list: ModuleType, tmp_path: Path) -> None:
+def test_every_row_that_can_be_run_is_planned(tmp_path: Path) -> None:
     """But for the largest networks of one figure, those with a teacher and those of a search."""
-    runs = paper_list.planned_runs()
+    runs = planned_runs()
     names = {run.name for run in runs}
     assert len(names) == len(runs) and all(run.needs in {"", *names} for run in runs)
     planned = {run.design(tmp_path) for run in runs if run.kind == "train" and not run.needs}
@@ -60,18 +45,18 @@ def test_every_row_that_can_be_run_is_planned(paper_list: ModuleType, tmp_path: 
     assert missing == {f"relu-sharing {label}" for label in ("130K/156K", "200K/233K", "300K/311K")}
     for run in runs:
         if run.kind == "train":
-            assert load_training_recipe(run.recipe, run.settings).epochs >= paper_list.SHORT_EPOCHS
+            assert load_training_recipe(run.recipe, run.settings).epochs >= SHORT_EPOCHS
 
 
-def test_a_search_goes_on_elsewhere_from_kernels_of_8_bits(paper_state: ModuleType, tmp_path: Path) -> None:
+def test_a_search_goes_on_elsewhere_from_kernels_of_8_bits(tmp_path: Path) -> None:
     recipe = dataclasses.replace(load_recipe("smoke"), epochs=2, depth=2, nodes=4, supernet="released", channels=4)
     search_cells(small_data(), "darts-unrolled", recipe, tmp_path / "runs" / "cells", voice=QUIET)
     out, there = tmp_path / "out", tmp_path / "there"
-    paper_state.pack_results(tmp_path / "runs", out)
-    assert paper_state.pack_state(tmp_path / "runs", out, [("cells", "search")], 10) != []
+    pack_results(tmp_path / "runs", out)
+    assert pack_state(tmp_path / "runs", out, [("cells", "search")], 10) != []
     assert not list(out.glob("state.*"))  # it is beyond the limit
-    paper_state.pack_state(tmp_path / "runs", out, [("cells", "search"), ("nothing", "train")], 1 << 20)
-    paper_state.unpack(out, there)
+    pack_state(tmp_path / "runs", out, [("cells", "search"), ("nothing", "train")], 1 << 20)
+    unpack(out, there)
     before, after = (
         torch.load(folder / "cells" / "checkpoint.pt", weights_only=True)["state"]["learner"]
         for folder in (tmp_path / "runs", there)
@@ -104,7 +89,7 @@ def test_a_window_at_its_smallest_and_the_next_elsewhere(tmp_path: Path) -> None
 
 def run(*words: str) -> str:
     done = subprocess.run(
-        [sys.executable, "benchmarks/paper_runs.py", *words],
+        [sys.executable, "-m", "reproduction.gpu", *words],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,

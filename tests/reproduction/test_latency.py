@@ -1,8 +1,7 @@
 """The paper's estimator gives the paper's printed values."""
 
 import pytest
-
-from sphynx.report.paper.latency import (
+from reproduction.latency import (
     imagenet_estimates,
     implied_gc_s_per_relu,
     latency_s,

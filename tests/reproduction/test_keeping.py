@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from reproduction.experiments import EXPERIMENTS
+from reproduction.keeping import keep, runs_below
+from reproduction.kept_searches import read_placements, read_searches
+from reproduction.outcomes import Outcome, cells_of, read_kept
+from reproduction.scales import design_of
+from reproduction.verdicts import verdict_on
 
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.errors import InputError
-from sphynx.report.paper.experiments import DATA_SETS, EXPERIMENTS
-from sphynx.report.paper.keeping import keep, runs_below
-from sphynx.report.paper.kept_searches import read_placements, read_searches
-from sphynx.report.paper.outcomes import Outcome, cells_of, read_kept
-from sphynx.report.paper.scales import design_of
-from sphynx.report.paper.verdicts import verdict_on
+from sphynx.report.naming import DATA_SETS
 from sphynx.run.progress import QUIET
 from sphynx.search.placement.candidates import placements
 from sphynx.search.placement.place import place

@@ -1,24 +1,19 @@
-#!/usr/bin/env python3
 """The paper's experiments on one GPU, spread over as many windows of time as there are.
 
     nvidia-cuda-mps-control -d        # once: several runs beside each other share the GPU
-    PYTHONPATH=src python benchmarks/paper_runs.py --data cifar100 --state runs/paper --out kept --seconds 1500
-    PYTHONPATH=src python benchmarks/paper_runs.py --list
+    PYTHONPATH=src python -m reproduction.gpu --data cifar100 --state runs/paper --out kept --seconds 1500
+    PYTHONPATH=src python -m reproduction.gpu --list
 
-Runs what `paper_list` lists, `--slots` runs at a time, and ends within `--seconds`: RESERVE_SECONDS before the end all
+Runs what `runs` lists, `--slots` runs at a time, and ends within `--seconds`: RESERVE_SECONDS before the end all
 runs get SIGINT, which saves. The same command continues. On another machine: put the files of `--out` (results.tgz,
-state.NN) into `--state` first. What is finished is kept with `python docs/keep_results.py STATE/runs`; then `make docs`
+state.NN) into `--state` first. What is finished is kept with `python -m reproduction keep STATE/runs`; then `make docs`
 writes the page.
 
 torch and the images are loaded once, before CUDA is touched; each run is a forked process, which begins within seconds.
 A run that would not be finished in time is not started, unless it may be carried over. Estimated seconds are multiplied
 by a ratio that finished runs correct.
 
-What slots are worth, by the epoch times of 14 runs on an H200, three at a time: runs of 886 estimated seconds, and of
-14 starts besides, took 791 s. With STARTUP_SECONDS for each start that is 1.3 times what one slot would do; without
-them 1.1 times. An epoch of paper-600-seed0 took 2.9 s alone and 5.3 s beside a short training, whose epochs took 1.7 s
-(about 1.1 alone). So slots mostly hide starts, and each run by itself takes 2 to 4 times as long: with one slot the
-first of the list is finished soonest.
+@SLOTS@
 """
 
 from __future__ import annotations
@@ -35,13 +30,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-STARTED = time.monotonic()
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # a pool of threads in this process would not survive a fork
-
 import torch
-from paper_list import Planned, planned_runs
-from paper_state import pack_results, pack_state, unpack
 
+from reproduction.gpu import STARTED
+from reproduction.gpu.runs import Planned, planned_runs
+from reproduction.gpu.state import pack_results, pack_state, unpack
 from sphynx.api.searching import place_reduce_cells, search_cells
 from sphynx.api.training import train_network
 from sphynx.data.images import Data

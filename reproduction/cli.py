@@ -1,4 +1,4 @@
-"""`sphynx reproduce`: the paper's tables and figures, the paper's value beside ours."""
+"""`python -m reproduction run`: the paper's tables and figures, the paper's value beside ours."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reproduction.cli_extras import extras, latency_estimates, print_latency_estimates, print_saving
 from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table
-from sphynx.cli.reproduce_extras import extras, latency_estimates, print_latency_estimates, print_saving
 from sphynx.errors import InputError
 
 if TYPE_CHECKING:
-    from sphynx.report.paper.experiments import Experiment
-    from sphynx.report.paper.kept_searches import KeptPlacement
-    from sphynx.report.paper.outcomes import Ours, Outcome
-    from sphynx.report.paper.scales import Scale
+    from reproduction.experiments import Experiment
+    from reproduction.kept_searches import KeptPlacement
+    from reproduction.outcomes import Ours, Outcome
+    from reproduction.scales import Scale
 
 COUNTED = ("relu-counts", "parameters", "latency-estimates")
 ALL = "all"
 _OF_TRAININGS = ("scale", "data", "results", "seeds", "run", "device", "ray")
 
 
-def reproduce(
+def run_experiment(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="An experiment, `all`, or `list` for their names.")],
     scale: Annotated[str, typer.Option("--scale", help="smoke, fast (one GPU) or full (the paper's).")] = "smoke",
@@ -54,17 +54,17 @@ def reproduce(
 
     Examples:
 
-      sphynx reproduce relu-counts
+      python -m reproduction run relu-counts
 
-      sphynx reproduce placement
+      python -m reproduction run placement
 
-      sphynx reproduce cifar100 --scale full --data cifar100=cifar-100-python.tar.gz -o runs/paper
+      python -m reproduction run cifar100 --scale full --data cifar100=cifar-100-python.tar.gz -o runs/paper
 
-      sphynx reproduce cifar100 --no-run --results results
+      python -m reproduction run cifar100 --no-run --results results
 
-      sphynx reproduce all --scale smoke -o runs/smoke
+      python -m reproduction run all --scale smoke -o runs/smoke
     """
-    from sphynx.report.paper.experiments import EXPERIMENTS, experiment_named
+    from reproduction.experiments import EXPERIMENTS, experiment_named
 
     if name == "list":
         _list(as_json)
@@ -80,13 +80,13 @@ def reproduce(
             f"{name!r} is not a table or figure of the paper",
             remedy=f"Use one of {', '.join((*COUNTED, *EXPERIMENTS, ALL))}.",
         )
+    from reproduction.keeping import PLACEMENTS
+    from reproduction.kept_searches import read_placements
+    from reproduction.outcomes import outcomes_to_json, read_kept
+    from reproduction.reproduce import DataSets, Reproduction
+    from reproduction.reproduction_figure import draw_outcomes
+    from reproduction.scales import scale_named
     from sphynx.errors import NothingToRunError
-    from sphynx.report.paper.keeping import PLACEMENTS
-    from sphynx.report.paper.kept_searches import read_placements
-    from sphynx.report.paper.outcomes import outcomes_to_json, read_kept
-    from sphynx.report.paper.reproduce import DataSets, Reproduction
-    from sphynx.report.paper.reproduction_figure import draw_outcomes
-    from sphynx.report.paper.scales import scale_named
     from sphynx.run.folder import RunFolder
     from sphynx.run.sweep import open_sweep
     from sphynx.train.processes import join_processes
@@ -133,7 +133,7 @@ def reproduce(
 
 def _data_sets(given: list[str]) -> dict[str, str]:
     """`imagenet=PATH`, or a PATH for whatever the experiment asks for."""
-    from sphynx.report.paper.experiments import DATA_SETS
+    from sphynx.report.naming import DATA_SETS
 
     found = {}
     for text in given:
@@ -143,7 +143,7 @@ def _data_sets(given: list[str]) -> dict[str, str]:
 
 
 def _list(as_json: bool) -> None:
-    from sphynx.report.paper.experiments import EXPERIMENTS
+    from reproduction.experiments import EXPERIMENTS
 
     if as_json:
         print_json([*COUNTED, *EXPERIMENTS])
@@ -169,7 +169,7 @@ def _print(
     *,
     with_estimates: bool,  # with `all` they are printed before
 ) -> None:
-    from sphynx.report.paper.verdicts import verdict_on
+    from reproduction.verdicts import verdict_on
 
     with_beta = any(outcome.row.beta is not None for outcome in outcomes)
     columns = ["series", "network", ">paper %", ">ours %", *([">paper beta", ">our beta"] if with_beta else [])]
@@ -230,8 +230,8 @@ def _counted(name: str, out: Path, *, quiet: bool) -> Any:
         estimates = latency_estimates(quiet=quiet)
         (out / f"{name}.json").write_text(json.dumps(estimates, indent=2) + "\n")
         return estimates
-    from sphynx.report.paper.counts_figure import draw_counts
-    from sphynx.report.paper.tables import parameter_rows, relu_count_rows
+    from reproduction.counts_figure import draw_counts
+    from reproduction.tables import parameter_rows, relu_count_rows
 
     rows = relu_count_rows() if name == "relu-counts" else parameter_rows()
     title, unit = ("ReLU counts", "ReLUs") if name == "relu-counts" else ("Parameter counts", "parameters")

@@ -13,9 +13,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from reproduction.kept_searches import count_convolutions
 from sphynx.data.source import KEY as DATA_SOURCE
 from sphynx.errors import InputError
-from sphynx.report.paper.kept_searches import count_convolutions
 from sphynx.run.folder import RunFolder
 from sphynx.space.genotype import genotype_from_json
 from sphynx.train.results import RESULT

@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reproduction.experiments import Experiment, Row
+from reproduction.scales import SCALES, Scale, design_of
 from sphynx.errors import InputError
-from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
-from sphynx.report.paper.scales import SCALES, Scale, design_of
+from sphynx.report.naming import DATA_SETS, describe_network
 from sphynx.report.provenance import Provenance, provenance
 from sphynx.search.ranking import random_cells
 from sphynx.search.strategies import STRATEGIES
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
-from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json, design_fingerprint
+from sphynx.space.files import account_of_any, any_design_from_json, design_fingerprint
 from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
-from sphynx.space.micro import MicroDesign
 from sphynx.space.published_cells import genotype_named, into_sphynx_space
-from sphynx.space.stream import StreamDesign
 from sphynx.train.job import TEACHER_WEIGHTS
 from sphynx.train.results import TrainResult
 
@@ -113,17 +112,6 @@ def outcomes_to_json(experiment: Experiment, scale: Scale, outcomes: Sequence[Ou
         "notes": list(experiment.notes),
         "rows": [outcome.to_json() for outcome in outcomes],
     }
-
-
-def describe_network(design: AnyDesign) -> str:
-    if isinstance(design, StreamDesign):
-        return f"stream {design}, {design.borders} borders"
-    if not isinstance(design, Design | MicroDesign):
-        return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
-    text = f"C={design.channels} D={design.depth} reduce {','.join(map(str, design.reduce_positions))}"
-    if isinstance(design, Design) and design.conv_stack != "paper":
-        text += f", {design.conv_stack} convolutions"
-    return text
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Prints docs/results/paper.md: every experiment of the paper beside our kept runs, and a verdict on each claim.
-
-python docs/make_paper_results.py > docs/results/paper.md        (or: make docs)
-"""
+"""docs/results/paper.md: every experiment of the paper beside our kept runs, and a verdict on each claim."""
 
 from __future__ import annotations
 
@@ -10,25 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 
+from reproduction.experiments import EXPERIMENTS, Experiment, Row
+from reproduction.keeping import PLACEMENTS, SEARCHES
+from reproduction.kept_searches import KeptPlacement, KeptSearch, read_placements, read_rankings, read_searches
+from reproduction.outcomes import KeptResult, Ours, Outcome, read_kept, without_reading
+from reproduction.verdicts import SPREAD, Verdict, verdict_on
 from sphynx.bench.results import BenchRun
-from sphynx.report.paper.experiments import DATA_SETS, EXPERIMENTS, Experiment, Row
-from sphynx.report.paper.keeping import PLACEMENTS, SEARCHES
-from sphynx.report.paper.kept_searches import KeptPlacement, KeptSearch, read_placements, read_rankings, read_searches
-from sphynx.report.paper.outcomes import KeptResult, Ours, Outcome, read_kept, without_reading
-from sphynx.report.paper.verdicts import SPREAD, Verdict, verdict_on
+from sphynx.report.naming import DATA_SETS
 from sphynx.space.json_file import read_json
-
-RESULTS = Path(__file__).parents[1] / "results"
 
 HEADER = f"""# The paper beside ours
 
 Every experiment of *Sphynx: ReLU-Efficient Network Design for Private Inference* with what the paper prints, what
 our kept runs (`results/`) gave for the same network, and where their settings are not the paper's. `make docs`
-writes this page; `sphynx reproduce NAME` runs what is missing. Accuracies are of the test images at the final
+writes this page; `python -m reproduction run NAME` runs what is missing. Accuracies are of the test images at the final
 epoch; of several runs with equal settings the mean and their number. The paper's are means of three seeds where its
 table says so, and its released code reports the best test epoch, which stands beside ours where it was recorded.
 It trains in fp32; all of ours are by bf16 autocast with fp32 weights on one GPU.
-A run is added by `python docs/keep_results.py RUN` and `make docs`.
+A run is added by `python -m reproduction keep RUN` and `make docs`.
 
 Verdicts: a claim that one network beats another is *reproduced* where ours does by at least {SPREAD} points under
 equal settings, *not reproduced* where it loses by as much, *undecided* between. That networks are equally good is
@@ -45,7 +41,7 @@ it is. *Not run* says that nothing here bears on it.
 
 Of several runs of one network those are shown that are in the paper's own setting or in one that another row of the
 table has too, and where there are none, the nearest to the paper's. The others:
-`sphynx reproduce NAME --no-run --results results`.
+`python -m reproduction run NAME --no-run --results results`.
 
 Five of these rules were made after the results that they judge had been seen: that random cells count only when all
 that are listed were trained (before, one random cell, 1.84 points below the published ones, made *random-cells*
@@ -60,9 +56,9 @@ which is the released code's default; the paper prints 5). The rule on students 
 """
 
 
-def page() -> str:
-    kept, placements = read_kept([RESULTS]), read_placements(RESULTS / PLACEMENTS)
-    rankings = read_rankings(RESULTS / SEARCHES)
+def make_page(results: Path) -> str:
+    kept, placements = read_kept([results]), read_placements(results / PLACEMENTS)
+    rankings = read_rankings(results / SEARCHES)
     judged = {}
     for experiment in EXPERIMENTS.values():
         outcomes = [_outcome(row, kept) for row in experiment.rows]
@@ -78,8 +74,8 @@ def page() -> str:
         if experiment.judged == "choice":
             parts += _placements(placements)
         if name == "search":
-            parts += _searches(read_searches(RESULTS / SEARCHES))
-        parts += _private(name, outcomes)
+            parts += _searches(read_searches(results / SEARCHES))
+        parts += _private(results, name, outcomes)
     return "\n".join([*parts, *settings.section()])
 
 
@@ -174,9 +170,9 @@ def _searches(found: list[KeptSearch]) -> Iterator[str]:
     yield ""
 
 
-def _private(name: str, outcomes: list[Outcome]) -> Iterator[str]:
+def _private(results: Path, name: str, outcomes: list[Outcome]) -> Iterator[str]:
     """Private inference of its networks, where that was measured."""
-    file = RESULTS / f"private/paper-{name}.json"
+    file = results / f"private/paper-{name}.json"
     if not file.is_file():
         return
     measured = BenchRun.from_json(read_json(file), where=file.name)
@@ -207,7 +203,3 @@ def _by_settings(kept: tuple[Ours, ...]) -> dict[tuple[str, ...], list[Ours]]:
     for ours in kept:
         found.setdefault(ours.differs, []).append(ours)
     return found
-
-
-if __name__ == "__main__":
-    print(page(), end="")

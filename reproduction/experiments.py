@@ -14,19 +14,11 @@ from importlib import resources
 from typing import Literal
 
 from sphynx.errors import InputError
-from sphynx.space.tally import Shape
 
 Picture = Literal["pareto", "bars", "placement"]
 # What a claim is about (`verdicts`): accuracies as printed, one series ahead of the others, networks that are equally
 # good, or the choice that Algorithm 1 makes.
 Judged = Literal["accuracies", "pairs", "flat", "choice"]
-
-# The paper's data sets: shape of an image, number of classes.
-DATA_SETS = {
-    "cifar100": (Shape(3, 32, 32), 100),
-    "tiny-imagenet": (Shape(3, 64, 64), 200),
-    "imagenet": (Shape(3, 224, 224), 1000),
-}
 
 
 @dataclass(frozen=True)
@@ -196,7 +188,7 @@ def experiment_named(name: str) -> Experiment:
 
 
 def read_rows() -> list[Row]:
-    text = resources.files("sphynx.report.paper").joinpath("experiments.csv").read_text()
+    text = resources.files("reproduction").joinpath("experiments.csv").read_text()
     return [_row(fields) for fields in csv.DictReader(text.splitlines())]
 
 

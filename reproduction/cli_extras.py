@@ -1,4 +1,4 @@
-"""What `sphynx reproduce` shows beside accuracies: the paper's estimated latencies, and what Algorithm 1 saves."""
+"""What an experiment shows beside accuracies: the paper's estimated latencies, and what Algorithm 1 saves."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import typer
 from sphynx.cli.output import print_table
 
 if TYPE_CHECKING:
-    from sphynx.report.paper.experiments import Experiment
-    from sphynx.report.paper.outcomes import Outcome
-    from sphynx.report.paper.scales import Scale
+    from reproduction.experiments import Experiment
+    from reproduction.outcomes import Outcome
+    from reproduction.scales import Scale
 
 
 def extras(experiment: Experiment, scale: Scale, outcomes: list[Outcome]) -> dict[str, Any]:
     """What an experiment gives beside its rows."""
-    from sphynx.report.paper.latency import estimates_of
-    from sphynx.report.paper.placement_saving import savings
+    from reproduction.latency import estimates_of
+    from reproduction.placement_saving import savings
 
     found = {
         "latency_estimates_of_the_paper": estimates_of(experiment.name),
@@ -27,7 +27,7 @@ def extras(experiment: Experiment, scale: Scale, outcomes: list[Outcome]) -> dic
 
 
 def print_saving(scale: Scale, outcomes: list[Outcome]) -> None:
-    from sphynx.report.paper.placement_saving import savings
+    from reproduction.placement_saving import savings
 
     found = savings(outcomes)
     if not found:
@@ -53,7 +53,7 @@ def print_saving(scale: Scale, outcomes: list[Outcome]) -> None:
 
 
 def print_latency_estimates(data: str) -> None:
-    from sphynx.report.paper.latency import imagenet_estimates, implied_gc_s_per_relu, measured_s_per_relu, safenet
+    from reproduction.latency import imagenet_estimates, implied_gc_s_per_relu, measured_s_per_relu, safenet
 
     if data == "imagenet":
         print_table(
@@ -84,7 +84,7 @@ def print_latency_estimates(data: str) -> None:
 
 
 def latency_estimates(*, quiet: bool) -> dict[str, Any]:
-    from sphynx.report.paper.latency import estimates_of
+    from reproduction.latency import estimates_of
 
     data_sets = ("imagenet", "cifar100")
     if not quiet:

@@ -1,14 +1,14 @@
 """The paper's rows: every network can be built, has the printed ReLUs, and agrees with the published points."""
 
 import pytest
+from reproduction.experiments import EXPERIMENTS, Row, experiment_named, read_rows
+from reproduction.outcomes import SEARCHED, cells_of
+from reproduction.reproduction_figure import paper_relus
+from reproduction.scales import SCALES, shrunk
+from reproduction.tables import PaperRow
 
 from sphynx.errors import InputError
 from sphynx.report.literature import read_published
-from sphynx.report.paper.experiments import EXPERIMENTS, Row, experiment_named, read_rows
-from sphynx.report.paper.outcomes import SEARCHED, cells_of
-from sphynx.report.paper.reproduction_figure import paper_relus
-from sphynx.report.paper.scales import SCALES, shrunk
-from sphynx.report.paper.tables import PaperRow
 
 ROWS = read_rows()
 

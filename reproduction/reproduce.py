@@ -17,6 +17,9 @@ from copy import copy
 from functools import partial
 from pathlib import Path
 
+from reproduction.experiments import Experiment, Row
+from reproduction.outcomes import SEARCHED, KeptResult, Ours, Outcome, cells_of
+from reproduction.scales import Scale, design_of, shrunk
 from sphynx.data.catalogue import CATALOGUE
 from sphynx.data.images import Data
 from sphynx.data.open import DIGITS, open_any
@@ -24,9 +27,7 @@ from sphynx.data.streamed import StreamedData
 from sphynx.errors import InputError, NothingToRunError
 from sphynx.network.model import load_model
 from sphynx.record import fingerprint
-from sphynx.report.paper.experiments import DATA_SETS, Experiment, Row
-from sphynx.report.paper.outcomes import SEARCHED, KeptResult, Ours, Outcome, cells_of, describe_network
-from sphynx.report.paper.scales import Scale, design_of, shrunk
+from sphynx.report.naming import DATA_SETS, describe_network
 from sphynx.report.provenance import joined, provenance
 from sphynx.run.environment import describe_environment
 from sphynx.run.folder import RunFolder

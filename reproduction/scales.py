@@ -9,8 +9,9 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from reproduction.experiments import Row
 from sphynx.errors import InputError
-from sphynx.report.paper.experiments import DATA_SETS, Row
+from sphynx.report.naming import DATA_SETS
 from sphynx.search.placement.recipe import PlacementRecipe, load_placement_recipe
 from sphynx.search.recipe import SearchRecipe
 from sphynx.search.recipe import load_recipe as load_search_recipe

@@ -1,0 +1,47 @@
+"""`python -m reproduction`: the paper's experiments, kept runs, and the page that compares them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reproduction.cli import run_experiment
+from sphynx.cli.main import call
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+app = typer.Typer(
+    name="reproduction",
+    help="The paper's experiments beside ours.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run_experiment)
+
+
+@app.command()
+def keep(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of run folders.")],
+    to: Annotated[Path, typer.Option("--to", help="The folder of results.")] = RESULTS,
+) -> None:
+    """Keep finished trainings, cell searches and placement searches as files under results/, for `page`."""
+    from reproduction.keeping import keep as keep_run
+    from reproduction.keeping import runs_below
+
+    for run in (run for path in runs for run in runs_below(path)):
+        typer.echo(keep_run(run, to))
+
+
+@app.command()
+def page() -> None:
+    """Print docs/results/paper.md: every experiment beside our kept runs, and a verdict on each claim."""
+    from reproduction.page import make_page
+
+    typer.echo(make_page(RESULTS), nl=False)
+
+
+if __name__ == "__main__":
+    call(app)

@@ -1,0 +1,10 @@
+"""The paper's experiments as a list of runs, and a queue that spreads them over windows of a GPU's time.
+
+Importing it comes before torch: a pool of threads in the queue's process would not survive its forks.
+"""
+
+import os
+import time
+
+STARTED = time.monotonic()  # a window's seconds include what importing takes
+os.environ.setdefault("OMP_NUM_THREADS", "1")

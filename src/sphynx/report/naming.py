@@ -1,0 +1,28 @@
+"""What tables and figures call networks and data sets."""
+
+from __future__ import annotations
+
+from sphynx.space.design import Design
+from sphynx.space.files import AnyDesign
+from sphynx.space.micro import MicroDesign
+from sphynx.space.stream import StreamDesign
+from sphynx.space.tally import Shape
+
+# The paper's data sets: shape of an image, number of classes.
+DATA_SETS = {
+    "cifar100": (Shape(3, 32, 32), 100),
+    "tiny-imagenet": (Shape(3, 64, 64), 200),
+    "imagenet": (Shape(3, 224, 224), 1000),
+}
+
+
+def describe_network(design: AnyDesign) -> str:
+    """Name what sets a network apart from others of its family, in a few words."""
+    if isinstance(design, StreamDesign):
+        return f"stream {design}, {design.borders} borders"
+    if not isinstance(design, Design | MicroDesign):
+        return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
+    text = f"C={design.channels} D={design.depth} reduce {','.join(map(str, design.reduce_positions))}"
+    if isinstance(design, Design) and design.conv_stack != "paper":
+        text += f", {design.conv_stack} convolutions"
+    return text

@@ -1,1 +1,0 @@
-"""The paper beside ours: its tables and figures as data, its experiments run again, and what became of them."""
