@@ -34,7 +34,7 @@ def test_every_row_that_can_be_run_is_planned(tmp_path: Path) -> None:
     runs = planned_runs()
     names = {run.name for run in runs}
     assert len(names) == len(runs) and all(run.needs in {"", *names} for run in runs)
-    planned = {run.design(tmp_path) for run in runs if run.kind == "train" and not run.needs}
+    planned = {run.design(tmp_path) for run in runs if run.design and run.kind == "train" and not run.needs}
     missing = {
         f"{row.experiment} {row.label}"
         for experiment in EXPERIMENTS.values()
