@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,7 +49,8 @@ def onnx_judge(path: Path) -> Judge | None:
         options.log_severity_level = 4  # what it cannot run is judged without it: its errors would only alarm
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         (source,) = session.get_inputs()
-        kind = {"tensor(double)": np.float64, "tensor(float16)": np.float16}.get(source.type, np.float32)
+        kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float16)": np.float16}
+        kind = kinds.get(source.type, np.float32)
         session.run(None, {source.name: np.zeros((1, *source.shape[1:]), kind)})
     except Exception:  # its own kinds of errors cannot be named where it is not installed
         return None
