@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from sphynx.compiler.frontend.export.module import load_module
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.core import Prg, _native, garbling
 from sphynx.data.picture import cover, read_upright
@@ -49,6 +50,7 @@ from sphynx.space.published_cells import SPHYNX
 from sphynx.space.reference import ResNet18Design
 from sphynx.space.tally import Shape
 from tests.compiler.frontend.onnx_models import joined, plain_cnn, residual
+from tests.compiler.frontend.test_hostile_archives import MODEL, members_of, write
 from tests.program.programs import gated_program, public_program, random_weights, small_program
 
 FOLDER = Path(tempfile.mkdtemp(prefix="sphynx-fuzz-"))
@@ -271,6 +273,16 @@ def _network(data: bytes) -> None:
     network.trace((0.5,) * channels, (0.25,) * channels, outline=True)
 
 
+@cache
+def _archive() -> dict[str, bytes]:
+    return members_of(FOLDER)
+
+
+def _exported(data: bytes) -> None:
+    """The graph in a .pt2 file whose weights are good; torch takes what the module is made of no further than here."""
+    load_module(write(FOLDER / "input.pt2", {**_archive(), MODEL: data}))
+
+
 def _image(data: bytes) -> None:
     picture = cover(read_upright(io.BytesIO(data), "input"), 8, 6, 7 / 8)
     assert picture.size == (8, 6)
@@ -325,6 +337,7 @@ TARGETS = {
             _network,
             lambda: [model().SerializeToString() for model in (plain_cnn, residual, joined)],
         ),
+        Target("exported", _exported, lambda: [_archive()[MODEL]]),
         Target("image", _image, _pictures),
     )
 }

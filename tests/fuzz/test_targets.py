@@ -7,7 +7,15 @@ import pytest
 from tests.fuzz.search import search
 from tests.fuzz.targets import CORPUS, TARGETS
 
-EXECUTIONS = {"weights": 60, "bundle": 100, "onnx": 40, "program": 100, "program-file": 60, "image": 100}
+EXECUTIONS = {
+    "weights": 60,
+    "bundle": 100,
+    "onnx": 40,
+    "program": 100,
+    "program-file": 60,
+    "image": 100,
+    "exported": 100,
+}
 
 
 @pytest.mark.parametrize("name", TARGETS)

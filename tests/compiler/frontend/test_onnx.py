@@ -297,7 +297,7 @@ def test_what_cannot_be_compiled_is_refused(model: onnx.ModelProto, message: str
 def test_two_inputs_are_refused(tmp_path: Path) -> None:
     model = plain_cnn()
     model.graph.input.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1]))
-    with pytest.raises(InputError, match="2 inputs and 1 outputs"):
+    with pytest.raises(InputError, match="2 inputs and 1 output,"):
         read_network(write(model, tmp_path / "network.onnx"))
 
 

@@ -19,6 +19,8 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from sphynx.compiler.frontend.operators.operation import Call
+from sphynx.compiler.frontend.operators.sizes import CHECK_SIZES, Allowance
+from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 
 # A map's name, or the names of several; what it reads is bound to the names that ATen gives its arguments.
@@ -30,15 +32,17 @@ _OF_SHAPE = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "n
 
 
 class Lowering:
-    def __init__(self, ways: Mapping[str, Way]) -> None:
+    def __init__(self, ways: Mapping[str, Way], where: str) -> None:
         self.calls: list[Call] = []
         self.constants: dict[str, Array] = {}
-        self._ways = ways
+        self._ways, self._where = ways, where
+        self._allowance = Allowance(0)
         self._known: dict[Node, Any] = {}  # what does not depend on the image
         self._names: dict[Node, tuple[str, ...]] = {}  # of what does
 
     def walk(self, program: ExportedProgram) -> str:
         """Lowers every node; gives the name of the only output."""
+        self._allowance = Allowance(kept_elements(program))
         specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
         output = ""
         for node in program.graph.nodes:
@@ -60,8 +64,10 @@ class Lowering:
     def _lower(self, node: Node) -> None:
         name = operator_name(node)
         if not any(read in self._names for read in node.all_input_nodes):
+            self._require_room(node)
             self._known[node] = self._computed(node, lambda read: self._known[read])
         elif name in _OF_SHAPE:
+            self._require_room(node)
             self._known[node] = self._computed(node, lambda read: self._known.get(read, _empty(read)))
         elif node.target is operator.getitem:
             source, index = node.args
@@ -70,6 +76,17 @@ class Lowering:
         else:
             made = self._ways.get(name, _unknown)(self, node, arguments(node))
             self._names[node] = (made,) if isinstance(made, str) else made
+
+    def _require_room(self, node: Node) -> None:
+        """Refuse constants that would fill the memory, by the sizes that the export found."""
+        elements = elements_of(node)
+        if elements is None or not self._allowance.take(elements):
+            many = "an unknown number of" if elements is None else f"{elements:,}"
+            raise InputError(
+                f"{operator_name(node)} makes a constant of {many} elements (node {node.name})",
+                where=self._where,
+                remedy=CHECK_SIZES,
+            )
 
     def _computed(self, node: Node, value_of: Callable[[Node], Any]) -> Any:
         assert callable(node.target)
@@ -124,6 +141,21 @@ class Lowering:
         return (name, *(f"{name}.{number}" for number in range(1, count)))
 
 
+def kept_elements(program: ExportedProgram) -> int:
+    """Of all weights, buffers and constants."""
+    kept = (*program.state_dict.values(), *program.constants.values())
+    return sum(each.numel() for each in kept if isinstance(each, Tensor))
+
+
+def elements_of(node: Node) -> int | None:
+    """How many a node makes; None where only the run would tell."""
+    value = node.meta.get("val")
+    parts = value if isinstance(value, tuple | list) else [value]
+    if any(isinstance(part, Tensor) and type(part.numel()) is not int for part in parts):
+        return None
+    return sum(int(part.numel()) for part in parts if isinstance(part, Tensor))
+
+
 def arguments(node: Node) -> dict[str, Any]:
     """By the names that ATen gives them, with defaults."""
     schema = getattr(node.target, "_schema", None)
@@ -145,7 +177,11 @@ def operator_name(node: Node) -> str:
 def module_path(node: Node) -> str:
     """Of the module that the node belongs to: layer1.0.conv1."""
     stack = node.meta.get("nn_module_stack") or {}
-    path = str(list(stack.values())[-1][0]) if stack else ""
+    return plain_path(str(list(stack.values())[-1][0]) if stack else "")
+
+
+def plain_path(path: str) -> str:
+    """A module's path as its user would write it."""
     return path.removeprefix("L['self']").lstrip(".").replace("._modules['", ".").replace("']", "")
 
 

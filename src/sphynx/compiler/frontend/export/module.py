@@ -17,20 +17,24 @@ from operator import getitem
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch._ops import OpOverload
-from torch.export import ExportedProgram, default_decompositions, export, load
+from torch.export import ExportedProgram, default_decompositions, export
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
+from sphynx.compiler.frontend.export.archive import DTYPES, Json, invalid_archive, read_archive
 from sphynx.compiler.frontend.export.aten import WAYS
-from sphynx.compiler.frontend.export.lower import Lowering, operator_name
+from sphynx.compiler.frontend.export.lower import Lowering, elements_of, kept_elements, operator_name
+from sphynx.compiler.frontend.export.stored import stored_module, user_inputs, user_outputs
 from sphynx.compiler.frontend.operators.graph import assemble
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
+from sphynx.compiler.frontend.operators.refusals import require_one_each
+from sphynx.compiler.frontend.operators.sizes import LARGEST_MAP
 from sphynx.errors import InputError
-from sphynx.program.ir import MAX_TENSOR_SIZE
 from sphynx.space.tally import Shape
 
+_LOGS = ("torch.fx.experimental", "torch.export", "torch._subclasses")
 OPSET = 17  # whose words we use
 _ONE_EACH = "Wrap it in a module from one image [n, channels, height, width] to logits [n, classes]."
 _FIXED = "Export it with fixed channels, height and width; n must be open or 1."
@@ -42,7 +46,7 @@ def read_module(
 ) -> OperatorNetwork:
     """As it is in evaluation; the module itself stays as it was. `approximate` allows smooth activations."""
     where = where or type(module).__name__
-    if image.size > MAX_TENSOR_SIZE or min(image) < 1:
+    if image.size > LARGEST_MAP or min(image) < 1:
         raise InputError(f"{image} is not a valid image shape", where=where, remedy="Give an example of one image.")
     required = [
         each.name
@@ -54,9 +58,17 @@ def read_module(
     if any(kept.device.type != "cpu" for kept in module.parameters()):
         module = deepcopy(module).cpu()  # constants are computed on the way, all of them here
     with evaluating(module):
-        program = _functional(_exported(module, image, where))
-    _require_one_each(program, where)
-    low = Lowering(WAYS)
+        exported = _exported(module, image, where)
+        _require_sizes(exported, where)
+        program = _functional(exported)
+    specs = program.graph_signature
+    require_one_each(
+        sum(spec.kind == InputKind.USER_INPUT for spec in specs.input_specs),
+        sum(spec.kind == OutputKind.USER_OUTPUT for spec in specs.output_specs),
+        where,
+        _ONE_EACH,
+    )
+    low = Lowering(WAYS, where)
     output = low.walk(program)
     (source,) = program.graph_signature.user_inputs
     graph = assemble(
@@ -73,30 +85,31 @@ def read_module(
 
 
 def load_module(path: Path) -> tuple[nn.Module, Shape]:
-    """What a .pt2 file holds, and the image that it takes."""
+    """What a .pt2 file holds, and the image that it takes. Nothing in the file is run or looked up but its operators,
+    which are ATen's."""
     if not path.is_file():
         raise InputError("there is no such file", where=str(path), remedy="Make it with torch.export.save.")
+    archive = read_archive(path)
     try:
-        with _silent(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            program = load(path)
-    except Exception as error:  # a damaged archive fails in any of its readers
-        fault = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise InputError(
-            f"it is not a valid .pt2 file ({fault})", where=str(path), remedy="Make it again with torch.export.save."
-        ) from None
-    _require_one_each(program, str(path))
-    (name,) = program.graph_signature.user_inputs
-    value = next(node.meta["val"] for node in program.graph.nodes if node.name == name)
-    return program.module(), _image(value, str(path))
+        inputs, outputs = user_inputs(archive.program), user_outputs(archive.program)
+        require_one_each(len(inputs), len(outputs), str(path), _ONE_EACH)
+        image = _image(inputs[0], archive.program["graph_module"]["graph"]["tensor_values"], str(path))
+        return stored_module(archive, str(path)), image
+    except InputError:
+        raise
+    except Exception as error:  # a graph that is not one fails wherever it is read
+        raise invalid_archive(error, path) from None
 
 
-def _image(value: object, where: str) -> Shape:
-    if not isinstance(value, Tensor) or not value.dtype.is_floating_point or value.ndim != 4:
+def _image(given: Json, values: Json, where: str) -> Shape:
+    found: Json = values[given["as_tensor"]["name"]] if "as_tensor" in given else {"dtype": 0}
+    dtype = DTYPES.get(found["dtype"])
+    if dtype is None or not dtype.is_floating_point or len(found["sizes"]) != 4:
         raise InputError("its input is not an image of floating point numbers", where=where, remedy=_ONE_EACH)
-    batch, *lengths = value.shape
-    if not all(type(length) is int for length in lengths) or (type(batch) is int and batch != 1):
-        raise InputError(f"its input is {list(map(str, value.shape))}", where=where, remedy=_FIXED)
+    sizes = [size.get("as_int", "open") for size in found["sizes"]]
+    batch, *lengths = sizes
+    if not all(type(length) is int for length in lengths) or batch not in ("open", 1):
+        raise InputError(f"its input is {'x'.join(map(str, sizes))}", where=where, remedy=_FIXED)
     return Shape(*lengths)
 
 
@@ -117,7 +130,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 def _silent() -> Iterator[None]:
     """Where an export or a file fails torch prints the graph so far and logs: the error that follows says it in one
     line."""
-    levels = {log: log.level for log in map(logging.getLogger, ("torch.fx.experimental", "torch.export"))}
+    levels = {log: log.level for log in map(logging.getLogger, _LOGS)}
     for log in levels:
         log.setLevel(logging.ERROR)
     try:
@@ -149,6 +162,19 @@ def _exported(module: nn.Module, image: Shape, where: str) -> ExportedProgram:
             where=where,
             remedy="Check that the module runs on such an image, and that torch.export.export accepts it.",
         ) from error
+
+
+def _require_sizes(program: ExportedProgram, where: str) -> None:
+    """Refuse maps that could not be computed; larger than they may be are only what is made of large weights."""
+    most = max(LARGEST_MAP, kept_elements(program))
+    for node in program.graph.nodes:
+        elements = elements_of(node) if node.op == "call_function" else 0
+        if elements is not None and elements > most:
+            raise InputError(
+                f"{operator_name(node)} makes {elements:,} elements (node {node.name})",
+                where=where,
+                remedy=f"Use smaller images, or fewer channels: {LARGEST_MAP:,} elements at most.",
+            )
 
 
 def _functional(program: ExportedProgram) -> ExportedProgram:
@@ -190,12 +216,3 @@ def _unknown(program: ExportedProgram) -> set[object]:
         and operator_name(node) not in WAYS
         and any(isinstance(user, Node) for user in node.users)
     }
-
-
-def _require_one_each(program: ExportedProgram, where: str) -> None:
-    inputs = [spec for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
-    outputs = [spec for spec in program.graph_signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
-    if len(inputs) != 1 or len(outputs) != 1:
-        raise InputError(
-            f"it has {len(inputs)} inputs and {len(outputs)} outputs, not one of each", where=where, remedy=_ONE_EACH
-        )

@@ -12,6 +12,7 @@ import numpy as np
 from sphynx.compiler.frontend.operators.graph import OperatorGraph, assemble
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
 from sphynx.compiler.frontend.operators.operation import ROUNDING_CAST, Call, Operation
+from sphynx.compiler.frontend.operators.refusals import require_one_each
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.convolve import Array
 from sphynx.program.ir import MAX_TENSOR_SIZE
@@ -40,12 +41,7 @@ def _load(path: Path) -> OperatorGraph:
     except (ValueError, TypeError, KeyError) as error:
         raise _invalid(f"a constant cannot be read: {error}", path) from None
     inputs = [value for value in graph.input if value.name not in constants]
-    if len(inputs) != 1 or len(graph.output) != 1:
-        raise InputError(
-            f"it has {len(inputs)} inputs and {len(graph.output)} outputs, not one of each",
-            where=str(path),
-            remedy=_EXPORT,
-        )
+    require_one_each(len(inputs), len(graph.output), str(path), _EXPORT)
     return assemble(
         list(_calls(graph)),
         constants,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from sphynx.compiler.frontend.operators.operation import NO_BATCH, ROUNDING_CAST, SMOOTH, Operation
+from sphynx.compiler.frontend.operators.operation import NO_BATCH, ROUNDING_CAST, SMOOTH, Call, Operation
 from sphynx.errors import InputError, join_faults
 
 _CONTROL = "the path through the network must not depend on the input: export a traced network"
@@ -40,7 +40,7 @@ _INSTEAD = {
 }
 
 
-def refuse_unknown(operations: Iterable[Operation], known: Collection[str], where: str) -> None:
+def refuse_unknown(operations: Iterable[Operation | Call], known: Collection[str], where: str) -> None:
     unknown = [operation for operation in operations if operation.kind not in known]
     if not unknown:
         return
@@ -56,7 +56,14 @@ def refuse_unknown(operations: Iterable[Operation], known: Collection[str], wher
     raise InputError(join_faults(lines), where=where, remedy=f"Use {', '.join(sorted({*known} - _OUR_WORDS))}.")
 
 
-def _line(kind: str, count: int, first: Operation) -> str:
+def _line(kind: str, count: int, first: Operation | Call) -> str:
     what = "cannot be compiled exactly" if kind in SMOOTH else "cannot be compiled"
     where = first.place if count == 1 else f"{count} times, first in {first.place}"
     return f"{kind} {what} ({where}): {_INSTEAD.get(kind, 'it is not known')}"
+
+
+def require_one_each(inputs: int, outputs: int, where: str, remedy: str) -> None:
+    """Refuse networks other than from one image to one vector of logits."""
+    if (inputs, outputs) != (1, 1):
+        shown = f"{inputs} input{'s' * (inputs != 1)} and {outputs} output{'s' * (outputs != 1)}"
+        raise InputError(f"it has {shown}, not one of each", where=where, remedy=remedy)

@@ -1,0 +1,24 @@
+"""How large anything may become that a network from elsewhere asks for: checked before it is made. No torch."""
+
+from __future__ import annotations
+
+LARGEST_MAP = 1 << 24  # elements: VGG's first layer at 512x512
+_TIMES_GIVEN = 4
+CHECK_SIZES = "Check its constants: they ask for more than a network needs."
+
+
+class Allowance:
+    """The elements that constants may have that are computed from those of a file, all of them together.
+
+    A file of a few hundred bytes can ask for gigabytes, by one operator or by many.
+    """
+
+    def __init__(self, given_elements: int) -> None:
+        self._left = LARGEST_MAP + _TIMES_GIVEN * given_elements
+
+    def take(self, elements: int) -> bool:
+        """Whether there is room for so many more."""
+        if elements > self._left:
+            return False
+        self._left -= elements
+        return True
