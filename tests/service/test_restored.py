@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sphynx.errors import BundleRefusedError
-from sphynx.service import home
+from sphynx.service import home, waterline
 from sphynx.service.admission import Limits
 from sphynx.service.home import home_of, why_moved
 from sphynx.service.ledger import Ledger
@@ -67,6 +67,13 @@ def test_both_folders_restored_from_copies(scene: Scene) -> None:
     assert not used_twice(server.audit) and len(server.audit.read_text().splitlines()) == 8
 
 
+@pytest.fixture
+def no_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine without a file system in memory."""
+    monkeypatch.setattr(waterline, "SHARED_MEMORY", tmp_path / "not there")
+
+
+@pytest.mark.usefixtures("no_notes")
 @pytest.mark.parametrize("behind", ["client", "server"])
 def test_whoever_was_restored_to_an_earlier_time_discards_its_bundles(
     tmp_path: Path, authority: Path, behind: str, caplog: pytest.LogCaptureFixture

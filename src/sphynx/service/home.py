@@ -3,7 +3,7 @@
 A copy has another inode or another time of birth. A file system that was set back with the whole machine keeps both,
 but the machine has been started anew since. The device is left out: its number may change with every start.
 
-Not to be seen: contents that were put back into the same file while the machine ran.
+Not to be seen here: contents that were put back into the same file while the machine ran (`waterline.py`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,16 @@ def home_of(path: Path) -> str:
 
 def why_moved(before: str, now: str) -> str | None:
     """What speaks for a copy, if anything does."""
-    if before.split()[:2] != now.split()[:2]:
+    if is_other_file(before, now):
         return "the ledger is not the file that was made here: the folder was copied or restored"
     if before != now:
         return "the machine was restarted, perhaps from an older state of its disk"
     return None
+
+
+def is_other_file(before: str, now: str) -> bool:
+    """Whether the inode or the birth is another; also before there was a home."""
+    return before.split()[:2] != now.split()[:2]
 
 
 def _birth(path: Path) -> str:

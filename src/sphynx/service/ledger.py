@@ -22,8 +22,18 @@ from pathlib import Path
 
 from sphynx.errors import BundleGoneError, BundleRefusedError, DiskError
 from sphynx.service.ledger_file import LedgerFile
+from sphynx.service.ledger_queries import (
+    HOUR_S,
+    burn_number,
+    catch_up,
+    count_held,
+    count_images,
+    query_begun,
+    set_burn_number,
+)
+from sphynx.service.waterline import Waterline
 
-HOUR_S = 3600.0
+_SET_BACK = "an older state of the ledger was put back while it was in use; all bundles are discarded"
 KEEP_SPENT_S = 90 * 86_400.0  # then a row goes; its identifier stays unusable, because only ready rows are
 _COLUMNS = "bundle_id, owner, program, backend, batch, expires_at, size_bytes, offline_seconds, offline_bytes, holder"
 
@@ -48,6 +58,7 @@ class Ledger:
         self._file = LedgerFile(path)
         self._given_up: set[bytes] = set()  # discarded, but the disk did not take it
         self._confirmed: dict[tuple[str, str], int] = {}  # by owner and program: to be written with the next change
+        self._waterline: Waterline | None = None
 
     def on_behalf_of(self, holder: str) -> Ledger:
         """The same file, for another process that asks this one (`owner.py`), and the same changes still to be written:
@@ -62,9 +73,9 @@ class Ledger:
         now = self._clock()
         values = (entry.bundle_id, entry.owner, entry.program, entry.backend, entry.batch, entry.expires_at)
         with self._change() as base:
-            if most is not None and self._held(base, entry) >= most:
+            if most is not None and count_held(base, entry.owner, entry.program, now) >= most:
                 raise _refused(entry.bundle_id, f"a client may keep {most} bundles ready", "Use some first.")
-            (begun_images,) = base.execute(*_begun(entry.owner, now)).fetchone()
+            (begun_images,) = base.execute(*query_begun(entry.owner, now)).fetchone()
             if hourly is not None and begun_images + entry.batch > hourly:
                 raise _refused(
                     entry.bundle_id, f"a client may prepare for {hourly} images per hour", "Try again later."
@@ -114,20 +125,28 @@ class Ledger:
         ask at the same time. Burns are numbered by the client; `number` is what it says. Returns the number."""
         now = self._clock()
         with self._change() as base:
-            if hourly is not None and self._images(base, bundle_id, owner, now) > hourly:
-                raise _refused(bundle_id, f"a client may have {hourly} images inferred per hour", "Try again later.")
-            changed = base.execute(
-                "UPDATE bundles SET state = 'burned', changed_at = ?, holder = ? WHERE bundle_id = ?"
-                " AND state = 'ready' AND owner = ? AND program = ? AND expires_at > ?",
-                (now, self._holder, bundle_id, owner, program, now),
-            ).rowcount
+            noted = self._waterline.level() if self._waterline is not None else None
+            is_set_back, burns = catch_up(base, noted, now)
+            changed = 0
+            if not is_set_back:
+                if hourly is not None and count_images(base, bundle_id, owner, now) > hourly:
+                    why = f"a client may have {hourly} images inferred per hour"
+                    raise _refused(bundle_id, why, "Try again later.")
+                changed = base.execute(
+                    "UPDATE bundles SET state = 'burned', changed_at = ?, holder = ? WHERE bundle_id = ?"
+                    " AND state = 'ready' AND owner = ? AND program = ? AND expires_at > ?",
+                    (now, self._holder, bundle_id, owner, program, now),
+                ).rowcount
             if changed == 1:
-                known = _burned(base, owner, program)
+                known = burn_number(base, owner, program)
                 burned = known + 1 if number is None else max(known, number)
-                _set_burned(base, owner, program, burned)
+                set_burn_number(base, owner, program, burned)
+                base.execute("UPDATE level SET burns = ?", (burns + 1,))
         if changed != 1:
-            why = self._why_not(bundle_id, owner, program)
+            why = _SET_BACK if is_set_back else self._why_not(bundle_id, owner, program)
             raise BundleGoneError(why, where=_name(bundle_id), remedy="Prepare a new bundle.")
+        if self._waterline is not None:
+            self._waterline.raise_to(burns + 1)
         return burned
 
     def confirm(self, owner: str, program: str, number: int) -> None:
@@ -150,7 +169,7 @@ class Ledger:
         behind = self.ready(owner=owner, program=program)
         self._given_up.update(entry.bundle_id for entry in behind)
         with self._change() as base:
-            _set_burned(base, owner, program, max(burned, _burned(base, owner, program)))
+            set_burn_number(base, owner, program, max(burned, burn_number(base, owner, program)))
         return behind
 
     def discard(self, *bundle_ids: bytes) -> None:
@@ -176,7 +195,7 @@ class Ledger:
 
     def begun_images(self, owner: str) -> int:
         """For how many images the owner began bundles in the last hour, whatever became of them."""
-        return int(self._file.select(*_begun(owner, self._clock()))[0][0])
+        return int(self._file.select(*query_begun(owner, self._clock()))[0][0])
 
     def usual_bytes(self, program: str, backend: str, batch: int) -> int:
         """How large bundles of this kind came out so far; 0 if there was none."""
@@ -236,6 +255,19 @@ class Ledger:
             base.execute("DELETE FROM home")
             base.execute("INSERT INTO home VALUES (?)", (mark,))
 
+    def level(self) -> tuple[str, int]:
+        """The name of the note outside the folder, "" if there is none, and how many bundles were burned since."""
+        found = self._file.select("SELECT note, burns FROM level")
+        return (str(found[0][0]), int(found[0][1])) if found else ("", 0)
+
+    def watch(self, note: str, burns: int, waterline: Waterline) -> None:
+        """From now on burns are noted there as well, and one that finds the ledger behind its note fails."""
+        with self._change() as base:
+            base.execute("DELETE FROM level")
+            base.execute("INSERT INTO level VALUES (?, ?)", (note, burns))
+        waterline.raise_to(burns)
+        self._waterline = waterline
+
     def bind(self, weights_hash: str) -> None:
         """A server's bundles hold shares of its weights: with other weights they would give wrong results unseen."""
         if self.is_bound(weights_hash):
@@ -260,6 +292,8 @@ class Ledger:
         if self._confirmed:
             with contextlib.suppress(DiskError), self._change():
                 pass  # every change writes what was confirmed before
+        if self._waterline is not None:
+            self._waterline.close()
         self._file.close()
 
     @contextmanager
@@ -283,25 +317,6 @@ class Ledger:
             if self._confirmed.get(key) == number:
                 self._confirmed.pop(key, None)  # another thread may have written it, too
 
-    def _held(self, base: sqlite3.Connection, entry: Entry) -> int:
-        """Bundles of the same owner and program that are ready or in the making."""
-        found = base.execute(
-            "SELECT COUNT(*) FROM bundles WHERE owner = ? AND program = ? AND state IN ('reserved', 'ready')"
-            " AND expires_at > ?",
-            (entry.owner, entry.program, self._clock()),
-        )
-        return int(found.fetchone()[0])
-
-    def _images(self, base: sqlite3.Connection, bundle_id: bytes, owner: str, now: float) -> int:
-        """How many the owner has had inferred in the last hour, and those of this bundle."""
-        found = base.execute(
-            "SELECT (SELECT TOTAL(batch) FROM bundles WHERE owner = ? AND state = 'burned'"
-            " AND changed_at > ? AND changed_at < ?)"
-            " + (SELECT TOTAL(batch) FROM bundles WHERE bundle_id = ? AND owner = ? AND state = 'ready')",
-            (owner, *_last_hour(now), bundle_id, owner),
-        )
-        return int(found.fetchone()[0])
-
     def _entries(self, condition: str, values: tuple[object, ...]) -> list[Entry]:
         rows = self._file.select(f"SELECT {_COLUMNS} FROM bundles WHERE {condition} ORDER BY expires_at", values)
         return [entry for row in rows if (entry := Entry(*row)).bundle_id not in self._given_up]
@@ -315,35 +330,6 @@ class Ledger:
             return "it was made for another program"
         reasons = {"ready": "it has expired", "burned": "it was used before", "reserved": "it is not ready"}
         return reasons.get(str(state), "it was discarded")
-
-
-def _burned(base: sqlite3.Connection, owner: str, program: str) -> int:
-    found = base.execute("SELECT burned FROM burns WHERE owner = ? AND program = ?", (owner, program)).fetchone()
-    return int(found[0]) if found else 0
-
-
-def _set_burned(base: sqlite3.Connection, owner: str, program: str, burned: int) -> None:
-    base.execute(
-        "INSERT INTO burns (owner, program, burned) VALUES (?, ?, ?)"
-        " ON CONFLICT (owner, program) DO UPDATE SET burned = excluded.burned",
-        (owner, program, burned),
-    )
-
-
-def _begun(owner: str, now: float) -> tuple[str, tuple[object, ...]]:
-    """No row changes before it is reserved, so the index finds the hour's rows by their last change."""
-    query = (
-        "SELECT TOTAL(batch) FROM bundles WHERE owner = ? AND state IN ('reserved', 'ready', 'burned', 'discarded')"
-        " AND changed_at > ? AND reserved_at > ? AND reserved_at < ?"
-    )
-    since, until = _last_hour(now)
-    return query, (owner, since, since, until)
-
-
-def _last_hour(now: float) -> tuple[float, float]:
-    """Its beginning and its end. Clocks are set back a little; what lies further ahead is of a clock that was wrong,
-    and would count until that time has come."""
-    return now - HOUR_S, now + HOUR_S
 
 
 def _marks(values: Collection[object]) -> str:

@@ -56,7 +56,8 @@ CREATE INDEX IF NOT EXISTS by_size ON bundles (batch, backend, program, size_byt
 DROP INDEX IF EXISTS by_owner;
 DROP INDEX IF EXISTS by_use;
 """
-# How many bundles were burned with a peer, and as how many of those the peer must know; and where the file is at home.
+# How many bundles were burned with a peer, and as how many of those the peer must know; where the file is at home; and
+# how many were burned in all, with the name of the note that says so elsewhere (`waterline.py`).
 _LATER_TABLES = """
 CREATE TABLE IF NOT EXISTS burns (
     owner TEXT NOT NULL,
@@ -66,6 +67,7 @@ CREATE TABLE IF NOT EXISTS burns (
     PRIMARY KEY (owner, program)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS home (mark TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS level (note TEXT NOT NULL, burns INTEGER NOT NULL);
 """
 
 

@@ -36,8 +36,9 @@ from sphynx.service.at_hand import AtHand
 from sphynx.service.deletions import Deletions
 from sphynx.service.file_system import check_local
 from sphynx.service.holders import Holders
-from sphynx.service.home import home_of, why_moved
+from sphynx.service.home import home_of, is_other_file, why_moved
 from sphynx.service.ledger import Entry, Ledger
+from sphynx.service.waterline import Waterline, new_id
 
 LEDGER, BUNDLES = "ledger.sqlite", "bundles"
 _log = logging.getLogger(__name__)
@@ -279,11 +280,23 @@ class Store:
         """Bundles of a restored folder may have been used since it was copied: both parties may have been restored."""
         before, now = self.ledger.home(), home_of(self._folder / LEDGER)
         why = why_moved(before, now) if before else None
+        note, burns = self.ledger.level()
+        is_copy = is_other_file(before, now)  # its note is the original's
+        name = new_id() if is_copy or not note else note
+        waterline = Waterline(name, self._folder / LEDGER)
+        noted = waterline.level()
+        if noted is not None and burns < noted:
+            why, trust, burns = "an older state of the folder was put back", False, noted
+        elif note and noted is None and not is_copy:
+            why = (
+                why or "the note that would tell an older state of the folder is gone (logging out or a new container)"
+            )
         ready = self.ledger.ready()
         if why and ready and not trust:
             tell(f"{len(ready)} bundles were discarded: {why}")
             for entry in ready:
                 self.discard(entry.bundle_id)
+        self.ledger.watch(name if waterline.is_kept else "", burns, waterline)
         if before != now:
             self.ledger.move_in(now)  # last: a crash before it discards again
 
