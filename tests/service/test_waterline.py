@@ -40,7 +40,8 @@ def burn_one(store: Store) -> bytes:
 def test_an_older_state_in_the_same_files_is_seen_by_the_note_outside(tmp_path: Path, trust: bool) -> None:
     told: list[str] = []
     with Store(tmp_path / "state", quota_bytes=QUOTA) as store:
-        put(store, some_entry()), put(store, some_entry())
+        for _ in range(2):
+            put(store, some_entry())
     copy(tmp_path / "state")
     with Store(tmp_path / "state", quota_bytes=QUOTA, tell=told.append) as store:
         used = burn_one(store)
@@ -82,7 +83,8 @@ def test_both_folders_restored_into_the_same_files_to_the_same_time(tmp_path: Pa
 def test_an_older_state_that_is_put_back_while_the_ledger_is_in_use(tmp_path: Path) -> None:
     """By SQLite's own means, as `.restore` does it."""
     with Store(tmp_path / "state", quota_bytes=QUOTA) as store:
-        put(store, some_entry()), put(store, some_entry())
+        for _ in range(2):
+            put(store, some_entry())
         with (
             contextlib.closing(sqlite3.connect(tmp_path / "copy")) as kept,
             contextlib.closing(sqlite3.connect(tmp_path / "state" / LEDGER)) as live,
@@ -147,4 +149,5 @@ def test_the_highest_of_several_processes_is_noted(tmp_path: Path, memory: Path)
     assert one.level() == other.level() == 7
     (memory / f"sphynx-{os.geteuid()}" / "a").write_text("")  # whoever noted it remembers
     assert one.level() == 7 and other.level() == 5
-    one.close(), other.close()
+    for line in (one, other):
+        line.close()
