@@ -71,7 +71,7 @@ wheels: $(TOOLS)
 # What a server's environment is made of, as CycloneDX.
 sbom: $(TOOLS)
 	mkdir -p out
-	$(BIN)/python .ci/sbom.py sphynx serve > out/sbom.json
+	$(BIN)/python .ci/sbom.py sphynx-inference serve > out/sbom.json
 
 # Pins with hashes of what a server without torch installs, for `pip install --require-hashes`: after a change of them.
 lock:

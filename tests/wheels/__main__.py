@@ -60,7 +60,7 @@ def build_and_compare(python: str, folder: Path, out: Path, *, once: bool) -> tu
 
 
 def build(python: str, folder: Path) -> list[Path]:
-    """sphynx, then sphynx-models, from a copy of the committed source below `folder`."""
+    """Build sphynx-inference, then sphynx-models, from a copy of the committed source below `folder`."""
     source, wheels = folder / "source", folder / "wheels"
     source.mkdir(parents=True)
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
