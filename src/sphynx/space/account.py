@@ -5,17 +5,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sphynx.space.cell import INPUT_NODES
+from sphynx.space.choices import Convolution, ConvStack, Stem
+from sphynx.space.genotype import Genotype
 from sphynx.space.operations import tally_operation
 from sphynx.space.tally import Account, Shape, Tally
 
-if TYPE_CHECKING:
-    from sphynx.space.design import Design  # which shows its account in a notebook
+
+class CellNetwork(Protocol):
+    """What counting needs to know of a design."""
+
+    @property
+    def genotype(self) -> Genotype: ...
+    @property
+    def channels(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def reduce_positions(self) -> tuple[int, ...]: ...
+    @property
+    def image(self) -> Shape: ...
+    @property
+    def classes(self) -> int: ...
+    @property
+    def stem(self) -> Stem: ...
+    @property
+    def conv_stack(self) -> ConvStack: ...
+    @property
+    def convolution(self) -> Convolution: ...
+    @property
+    def inner_relus(self) -> bool: ...
+    def cell_channels(self, position: int) -> int: ...
+    def older_input_is_larger(self, position: int) -> bool: ...
 
 
-def account_of(design: Design) -> Account:
+def account_of(design: CellNetwork) -> Account:
     account = Account()
     older, newer = _stem(account, design)
     for position in range(design.depth):
@@ -29,11 +55,11 @@ def account_of(design: Design) -> Account:
     return account
 
 
-def relu_count(design: Design) -> int:
+def relu_count(design: CellNetwork) -> int:
     return account_of(design).total.relus
 
 
-def _stem(account: Account, design: Design) -> tuple[Shape, Shape]:
+def _stem(account: Account, design: CellNetwork) -> tuple[Shape, Shape]:
     """The two maps that cell 0 reads."""
     tally, C = account.total, design.channels
     if design.stem == "small":
@@ -47,7 +73,7 @@ def _stem(account: Account, design: Design) -> tuple[Shape, Shape]:
     return quarter, eighth
 
 
-def _cell(tally: Tally, design: Design, position: int, older: Shape, newer: Shape) -> Shape:
+def _cell(tally: Tally, design: CellNetwork, position: int, older: Shape, newer: Shape) -> Shape:
     channels = design.cell_channels(position)
     reducing = position in design.reduce_positions
     if design.older_input_is_larger(position):

@@ -19,7 +19,7 @@ from sphynx.space.choices import IMAGENET_STEM_FROM, Balancing, Convolution, Con
 from sphynx.space.described import Described
 from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.json_file import read_json
-from sphynx.space.notebook import design_html
+from sphynx.space.notebook import table_html
 from sphynx.space.tally import Account, Shape
 
 FORMAT = "sphynx-design/1"
@@ -100,7 +100,15 @@ class Design(Described):
         return design_from_json(read_json(file), where=str(file))
 
     def _repr_html_(self) -> str:
-        return design_html(self)
+        rows = {
+            "input": f"{self.image}, {self.classes} classes",
+            "channels, depth": f"C = {self.channels}, D = {self.depth}",
+            "reduce cells at": ", ".join(map(str, self.reduce_positions)),
+            "ReLUs": f"{self.relus:,}",
+            "parameters": f"{self.parameters:,}",
+            "multiply-accumulates": f"{self.macs:,}",
+        }
+        return table_html(rows) + self.genotype._repr_html_()
 
 
 def default_reduce_positions(depth: int) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from sphynx.errors import InputError, join_faults
 from sphynx.space.cell import EDGES_PER_NODE, INPUT_NODES, Cell, Edge
 from sphynx.space.json_file import read_json
-from sphynx.space.notebook import genotype_html
+from sphynx.space.notebook import cells_html
 
 Space = Literal["sphynx", "micro"]
 
@@ -87,7 +87,7 @@ class Genotype:
         return load_genotype(Path(path))
 
     def _repr_html_(self) -> str:
-        return genotype_html(self)
+        return cells_html(self.name, self.normal, self.reduce)
 
 
 def cell_faults(which: str, nodes: Cell, space: Space) -> list[str]:

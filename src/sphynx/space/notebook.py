@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING
 
-from sphynx.space.account import account_of
+from sphynx.space.cell import Cell
 from sphynx.space.cell_svg import cell_svg
 
-if TYPE_CHECKING:
-    from sphynx.space.design import Design
-    from sphynx.space.genotype import Genotype
 
-
-def genotype_html(genotype: Genotype) -> str:
-    name = genotype.name or "cells"
+def cells_html(name: str, normal: Cell, reduce: Cell) -> str:
+    """Draw both cells."""
     return "".join(
-        cell_svg(cell, title=f"{name}: {kind}")
-        for kind, cell in (("normal", genotype.normal), ("reduce", genotype.reduce))
+        cell_svg(cell, title=f"{name or 'cells'}: {kind}") for kind, cell in (("normal", normal), ("reduce", reduce))
     )
 
 
-def design_html(design: Design) -> str:
-    total = account_of(design).total
-    rows = {
-        "input": f"{design.image}, {design.classes} classes",
-        "channels, depth": f"C = {design.channels}, D = {design.depth}",
-        "reduce cells at": ", ".join(map(str, design.reduce_positions)),
-        "ReLUs": f"{total.relus:,}",
-        "parameters": f"{total.parameters:,}",
-        "multiply-accumulates": f"{total.macs:,}",
-    }
+def table_html(rows: Mapping[str, str]) -> str:
+    """Lay facts out, a row each."""
     cells = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in rows.items())
-    return f"<table>{cells}</table>{genotype_html(design.genotype)}"
+    return f"<table>{cells}</table>"
