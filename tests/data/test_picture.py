@@ -2,6 +2,8 @@
 the same part of it.
 """
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,12 @@ from PIL import Image
 
 from sphynx.data.decode import decode_image
 from sphynx.data.open import open_any
+from sphynx.data.picture import cover, read_upright
 from sphynx.data.streamed import StreamedData, stream_plain
 from sphynx.errors import InputError
 from sphynx.service.pictures import read_picture
 from sphynx.space.tally import Shape
+from tests.data.costly_pictures import READ, REFUSED
 from tests.data.layouts import pixels, write_classes, write_image
 from tests.program.programs import program_reading
 
@@ -79,3 +83,70 @@ def test_a_client_shows_the_part_that_streamed_evaluation_measured(size: int, tm
     np.testing.assert_array_equal(asked, (shown * 255).round().byte().numpy())
     whole = np.stack([read_picture(file, program_reading(program.image)) for file in data.test.files])
     assert (asked != whole).any(axis=(1, 2, 3)).all()  # the part matters for each of them
+
+
+def resized_whole(picture: Image.Image, width: int, height: int) -> Image.Image:
+    """The definition: resized until it covers this size, then cut, at any price."""
+    scale = max(width / picture.width, height / picture.height)
+    wide, high = max(width, round(picture.width * scale)), max(height, round(picture.height * scale))
+    left, top = (wide - width) // 2, (high - height) // 2
+    resized = picture.resize((wide, high), Image.Resampling.BILINEAR)
+    return resized.crop((left, top, left + width, top + height))
+
+
+def test_ordinary_pictures_are_resized_whole() -> None:
+    """Bit for bit, whether they are larger or smaller, up to sixteen times as long as wide."""
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        short = int(random.integers(1, 60))
+        long = int(random.integers(short, 16 * short + 1))
+        size = (short, long) if random.random() < 0.5 else (long, short)
+        picture = Image.fromarray(random.integers(0, 256, (*size, 3), np.uint8))
+        width, height = (int(length) for length in random.integers(1, 70, 2))
+        if random.random() < 0.7:
+            height = width
+        elif max(width, height) > 4 * min(width, height) or long > 4 * short:
+            continue  # together these may be longer than sixteen times what is shown
+        expected = resized_whole(picture, width, height)
+        np.testing.assert_array_equal(np.asarray(cover(picture, width, height)), np.asarray(expected), str(size))
+
+
+@pytest.mark.parametrize("long", [800, 801])
+@pytest.mark.parametrize(("short", "side"), [(1, 32), (1, 9), (2, 33), (3, 32), (5, 224), (20, 32)])
+def test_long_pictures_show_the_same_middle(short: int, long: int, side: int) -> None:
+    """A wave along the picture: within two levels of what it is when all of it is resized, whichever way it lies."""
+    wave = 127 + 120 * np.sin(np.arange(long) / 3)
+    for rows in (np.tile(wave, (short, 1)), np.tile(wave[:, None], (1, short))):
+        picture = Image.fromarray(rows.astype(np.uint8))
+        shown, expected = (np.asarray(do(picture, side, side), np.int64) for do in (cover, resized_whole))
+        assert np.abs(shown - expected).max() <= 2
+
+
+def test_small_files_cost_little() -> None:
+    """Whatever their shape, depth, frames and metadata say: read or refused, with the memory of what is allowed."""
+    command = [sys.executable, "-m", "tests.data.costly_pictures", "224"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    found = {
+        kind: (int(grew_mib), outcome)
+        for kind, grew_mib, outcome in (line.split(" ", 2) for line in run.stdout.splitlines())
+    }
+    assert set(found) == set(READ) | set(REFUSED)
+    for kind in READ:
+        grew_mib, outcome = found[kind]
+        assert outcome == "(3, 224, 224)" and grew_mib < (256 if kind == "large" else 64), (kind, found[kind])
+    for kind, (why, _) in REFUSED.items():
+        grew_mib, outcome = found[kind]
+        assert why in outcome and grew_mib < 64, (kind, found[kind])
+
+
+@pytest.mark.filterwarnings("ignore:.*Skipping tag 270")
+def test_a_photograph_with_a_wrong_tag_and_a_video_behind_it_is_read(tmp_path: Path) -> None:
+    """Cameras write both: a tag longer than the file, and bytes that look like scans."""
+    exif = Image.Exif()
+    exif[ORIENTATION], exif[0x010E] = TURNED_RIGHT, "a description"
+    Image.fromarray(pixels(1, (16, 24, 3))[0]).save(tmp_path / "a.jpg", exif=exif)
+    content = (tmp_path / "a.jpg").read_bytes()
+    long_tag = (14).to_bytes(4, "big"), (1 << 30).to_bytes(4, "big")  # how long the description is
+    content = content.replace(b"\x01\x0e\x00\x02" + long_tag[0], b"\x01\x0e\x00\x02" + long_tag[1])
+    (tmp_path / "a.jpg").write_bytes(content + b"\xff\xda" * 100_000)
+    assert read_upright(tmp_path / "a.jpg", "a").size == (16, 24)

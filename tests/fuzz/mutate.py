@@ -1,5 +1,5 @@
-"""New inputs from old ones: bytes flipped, cut, doubled and joined; where an input is JSON, a safetensors
-file or an ONNX network, also values of it replaced, so that what lies behind a parser's first check is reached too."""
+"""New inputs from old ones: bytes flipped, cut, doubled and joined; where an input is JSON, a safetensors file, an ONNX
+network or a picture, also values of it replaced, so that what lies behind a parser's first check is reached too."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
+
+from tests.fuzz.mutate_picture import jpeg_changed, png_changed, tiff_changed
 
 MAX_BYTES = 1 << 17
 _VALUES: tuple[Any, ...] = (
@@ -74,10 +76,10 @@ def _bytes_changed(data: bytes, other: bytes, rng: random.Random) -> bytes:
 
 
 def _value_changed(data: bytes, other: bytes, rng: random.Random) -> bytes:
-    for change in (_json_changed, _header_changed, _onnx_changed):
+    for change in (png_changed, jpeg_changed, tiff_changed, _json_changed, _header_changed, _onnx_changed):
         try:
             return change(data, other, rng)
-        except (ValueError, RecursionError, OverflowError, DecodeError):
+        except (ValueError, RecursionError, OverflowError, DecodeError, struct.error):
             continue
     return _bytes_changed(data, other, rng)
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import atexit
-import io
 import json
 import socket
 import ssl
@@ -18,12 +17,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from sphynx.compiler.frontend.export.module import load_module
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.core import Prg, _native, garbling
-from sphynx.data.picture import cover, read_upright
 from sphynx.errors import SphynxError
 from sphynx.program.files import load_program, save_program
 from sphynx.program.weights import WEIGHTS, load_weights, save_weights
@@ -51,6 +48,7 @@ from sphynx.space.reference import ResNet18Design
 from sphynx.space.tally import Shape
 from tests.compiler.frontend.onnx_models import joined, plain_cnn, residual
 from tests.compiler.frontend.test_hostile_archives import MODEL, members_of, write
+from tests.fuzz.picture_target import good_pictures, read_and_cut
 from tests.program.programs import gated_program, public_program, random_weights, small_program
 
 FOLDER = Path(tempfile.mkdtemp(prefix="sphynx-fuzz-"))
@@ -283,21 +281,6 @@ def _exported(data: bytes) -> None:
     load_module(write(FOLDER / "input.pt2", {**_archive(), MODEL: data}))
 
 
-def _image(data: bytes) -> None:
-    picture = cover(read_upright(io.BytesIO(data), "input"), 8, 6, 7 / 8)
-    assert picture.size == (8, 6)
-
-
-def _pictures() -> list[bytes]:
-    pixels = np.arange(12 * 10 * 3, dtype=np.uint8).reshape(12, 10, 3)
-    found = []
-    for kind, mode in (("PNG", "RGB"), ("PNG", "L"), ("PNG", "P"), ("JPEG", "RGB"), ("GIF", "P"), ("BMP", "RGB")):
-        file = io.BytesIO()
-        Image.fromarray(pixels).convert(mode).save(file, kind)
-        found.append(file.getvalue())
-    return found
-
-
 def _made_programs() -> list[bytes]:
     programs = (small_program(ring_bits=44), public_program(), gated_program())  # the first one's square needs as many
     return [json.dumps(program.to_json()).encode() for program in programs]
@@ -338,6 +321,6 @@ TARGETS = {
             lambda: [model().SerializeToString() for model in (plain_cnn, residual, joined)],
         ),
         Target("exported", _exported, lambda: [_archive()[MODEL]]),
-        Target("image", _image, _pictures),
+        Target("image", read_and_cut, good_pictures),
     )
 }

@@ -5,31 +5,62 @@ A client that read its picture otherwise than the training did would ask about a
 
 from __future__ import annotations
 
+import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, UnidentifiedImageError
 
+from sphynx.data.image_files import READ
+from sphynx.data.picture_limits import (
+    FORMATS,
+    outline,
+    refuse_costly_exif,
+    refuse_costly_pixels,
+    refuse_costly_structure,
+)
 from sphynx.errors import InputError
 
 _GREY_MODES = ("1", "L")
 _SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
+_ORIENTATION = 0x0112  # EXIF's tag, and what undoes its values
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+# A picture that is enlarged is cut to so many times what is shown of it, along either side: one a pixel wide would
+# become huge. Those less long are resized whole, and then cut.
+_ENLARGED = 16
+_NEIGHBOURS = 4  # pixels on which those in the middle depend, at the least
 
 
 def read_upright(file: Path | IO[bytes], name: str) -> Image.Image:
-    """Of mode L where the file is grey, else RGB. Whatever cannot be used is refused by `name`."""
+    """Of mode L where the file is grey, else RGB. Whatever cannot be used, or costs too much, is refused by `name`."""
     try:
-        with Image.open(file) as opened:
-            # Cameras write the sensor's rows and say in EXIF how to turn them: unturned, portraits would lie.
-            picture, kind = ImageOps.exif_transpose(opened), opened.format
-            picture.load()
+        with file.open("rb") if isinstance(file, Path) else nullcontext(file) as stream:
+            found = outline(stream)
+            refuse_costly_structure(found, name)
+            with Image.open(stream, formats=FORMATS) as opened:
+                refuse_costly_pixels(opened, found, name)
+                opened.load()
+                refuse_costly_exif(opened, name)
+                # Cameras write the sensor's rows and say in EXIF how to turn them: unturned, portraits would lie.
+                turn = _TURNS.get(opened.getexif().get(_ORIENTATION, 1))
+                picture, kind = opened if turn is None else opened.transpose(turn), opened.format
+    except InputError:
+        raise
     except Exception as error:  # Pillow's readers raise many kinds on hostile bytes: all mean "not a usable image"
+        why = READ if isinstance(error, UnidentifiedImageError) else f"{type(error).__name__}: {error}"
         raise InputError(
-            f"the image cannot be read ({type(error).__name__}: {error})",
-            where=name,
-            remedy="Replace or remove this file.",
+            f"the image cannot be read ({why})", where=name, remedy="Replace or remove this file."
         ) from error
     return eight_bits(picture, name, kind)
 
@@ -39,14 +70,15 @@ def eight_bits(picture: Image.Image, name: str, kind: str | None = None) -> Imag
     # Pillow before 12 opened sixteen grey bits of a PNG as mode I.
     if picture.mode in _SIXTEEN_BITS or (picture.mode, kind) == ("I", "PNG"):
         # Pillow's own conversion cuts all values above 255 off, which leaves a white picture.
-        return picture.convert("I").point(lambda value: value * (1 / 256)).convert("L")
+        return Image.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
     if picture.mode in ("I", "F"):
         raise InputError(
             "its pixels are 32-bit numbers without a defined white value",
             where=name,
             remedy="Save it with 8 or 16 bits per channel.",
         )
-    return picture.convert("L" if picture.mode in _GREY_MODES else "RGB")
+    mode = "L" if picture.mode in _GREY_MODES else "RGB"
+    return picture if picture.mode == mode else picture.convert(mode)  # which copies even where nothing changes
 
 
 def save_picture(pixels: NDArray[np.uint8], path: Path) -> None:
@@ -61,16 +93,29 @@ def save_picture(pixels: NDArray[np.uint8], path: Path) -> None:
 
 
 def cover(picture: Image.Image, width: int, height: int, part: float = 1.0) -> Image.Image:
-    """Resized until it covers this size, then its middle. `part` is how much of that remains, along either side."""
+    """Resized until it covers this size, then its middle. `part` is how much of that remains, along either side.
+
+    Memory and time are bounded by the picture's size and this one, whatever the picture's shape.
+    """
     if part < 1:
         return _middle(cover(picture, round(width / part), round(height / part)), width, height)
     if picture.size == (width, height):
         return picture
     scale = max(width / picture.width, height / picture.height)
+    if scale > 1:
+        needed = (math.ceil(_ENLARGED * length / scale) + _NEIGHBOURS for length in (width, height))
+        picture = _middle(picture, *map(_kept, picture.size, needed))
     wide, high = max(width, round(picture.width * scale)), max(height, round(picture.height * scale))
     return _middle(picture.resize((wide, high), Image.Resampling.BILINEAR), width, height)
 
 
+def _kept(length: int, needed: int) -> int:
+    """So much of a length, or one more: an equal part at both ends is cut off, so that the middle stays."""
+    return min(length, needed + (length - needed) % 2)
+
+
 def _middle(picture: Image.Image, width: int, height: int) -> Image.Image:
+    if picture.size == (width, height):
+        return picture
     left, top = (picture.width - width) // 2, (picture.height - height) // 2
     return picture.crop((left, top, left + width, top + height))

@@ -21,11 +21,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from sphynx.data.batches import Augmentation, BatchSettings, EpochBatches, Normalise, cut_out
-from sphynx.data.decode import SKIP, decode_image, find_bad, require_memory
+from sphynx.data.decode import SKIP, find_bad, require_memory
 from sphynx.data.folders import Listing, list_splits
 from sphynx.data.image_files import NOTHING, BadFile, LeftOut, listed
 from sphynx.data.images import DataFace, ImageSet, Statistics, refuse_unusable, stratified
-from sphynx.data.picture import cover
+from sphynx.data.picture import cover, read_upright
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError
 
@@ -181,7 +181,7 @@ class _Files(Dataset[Sample]):
         epoch, index = key
         file, label = self.images.files[index], int(self.images.labels[index])
         try:
-            picture = Image.fromarray(decode_image(file, str(file))).convert("RGB")
+            picture = read_upright(file, str(file)).convert("RGB")
         except InputError as error:
             return torch.zeros(self.images.shape, dtype=torch.uint8), label, BadFile(error.where, error.what)
         if self.augmentation is None:

@@ -49,7 +49,10 @@ def _resized(picture: Image, program: Program, where: str) -> NDArray[np.uint8]:
     from sphynx.data.picture import cover, eight_bits
 
     image, mode = program.image, _mode(program, where)
-    covered = cover(eight_bits(picture, where).convert(mode), image.width, image.height, program.picture_part)
+    picture = eight_bits(picture, where)
+    if picture.mode != mode and mode == "L":
+        picture = picture.convert(mode)  # grey becomes RGB when it is small: the same pixels
+    covered = cover(picture, image.width, image.height, program.picture_part).convert(mode)
     pixels = np.asarray(covered, np.uint8).reshape(image.height, image.width, image.channels)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
