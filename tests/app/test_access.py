@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import http.client
 import socket
+import threading
+import time
 from urllib.parse import urlsplit
 
 import pytest
 
+from sphynx.app import web
+from sphynx.app.strangers import MOST_STRANGERS
 from sphynx.app.web import DRAINED_BYTES, HEADERS, MOST_UPLOADED_BYTES, PAGE
 from tests.app.conftest import Scene
 
@@ -60,6 +64,50 @@ def test_other_sites_and_forged_hosts_are_refused(scene: Scene, method: str) -> 
         {"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}"},
     )
     assert [status_of(scene, about, headers) for headers in granted] == [200] * len(granted)
+
+
+def test_a_link_opens_the_page_and_nothing_else(scene: Scene) -> None:
+    """As from the file that `sphynx app --open` shows to the browser: for this server that is another site."""
+    page, followed = f"/{scene.app.access.token}/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert status_of(scene, page, {**followed, "Sec-Fetch-Dest": "document"}) == 200
+    assert status_of(scene, page, {**followed, "Sec-Fetch-Dest": "iframe"}) == 403
+    assert status_of(scene, page, {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}) == 403
+    assert status_of(scene, page + "about", {**followed, "Sec-Fetch-Dest": "document"}) == 403
+
+
+@pytest.mark.parametrize("target", ["http://[", "//[", "/[", "http://[::1/", "*", "x:y", "/%", "http://\xff]["])
+def test_addresses_that_are_none_are_refused_without_a_word(
+    scene: Scene, target: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    address = urlsplit(scene.app.url)
+    for method in ("GET", "POST"):
+        with socket.create_connection((str(address.hostname), address.port), timeout=60) as sock:
+            sock.sendall(f"{method} {target} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode("latin-1"))
+            sock.shutdown(socket.SHUT_WR)
+            assert b" 403 " in sock.makefile("rb").readline()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_strangers_that_say_nothing_lose_their_places(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest first; the page is served meanwhile."""
+    monkeypatch.setattr(web._Handler, "timeout", None)  # they would be patient
+    address, before = urlsplit(scene.app.url), threading.active_count()
+    idle = [socket.create_connection((str(address.hostname), address.port), timeout=60) for _ in range(200)]
+    try:
+        assert status_of(scene, f"/{scene.app.access.token}/about") == 200
+        lost, kept = idle[: 1 - MOST_STRANGERS], idle[1 - MOST_STRANGERS :]
+        assert [sock.recv(1) for sock in lost] == [b""] * len(lost)
+        for sock in kept:
+            sock.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                sock.recv(1)
+        deadline_s = time.monotonic() + 60
+        while threading.active_count() > before + MOST_STRANGERS:  # the threads of the others end
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+    finally:
+        for sock in idle:
+            sock.close()
 
 
 def upload(scene: Scene, head: str, body: bytes) -> bytes:

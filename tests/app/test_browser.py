@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from PIL import Image
 
+from sphynx.app.opening import redirecting_file
 from sphynx.program.interpret import interpret
 from sphynx.service.pictures import pixels_of
 from tests.app.conftest import Scene, pixels
@@ -70,6 +71,14 @@ def test_a_dropped_picture_is_answered_privately(
     assert {urlsplit(url).netloc for url in browser.requests if url != "about:blank"} == {
         urlsplit(scene.app.url).netloc
     }
+
+
+def test_the_file_for_the_browser_leads_to_the_page(scene: Scene, browser: Browser) -> None:
+    with redirecting_file(scene.app.url) as file:
+        browser.call("Page.navigate", url=file.as_uri())
+        browser.wait_for("document.querySelectorAll('#samples button').length")
+        assert browser.evaluate("location.href") == scene.app.url and browser.evaluate("document.referrer") == ""
+    assert browser.complaints == []
 
 
 def test_the_keyboard_reaches_everything_and_everything_has_a_name(scene: Scene, browser: Browser) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner
@@ -68,7 +69,11 @@ def test_it_prepares_ahead_and_leaves_nothing_behind(
                 found = json.loads(reply.read())
             assert not found["prepared_now"] and found["labels"][0] in ("cat", "dog", "bird")
             assert list(tmp_path.iterdir())
-            assert browser.with_name("browser.opened").read_text().strip() == url
+            address = browser.with_name("browser.opened").read_text().strip()
+            assert urlsplit(url).path not in address  # every user of the machine may see it
+            shown = Path(urlsplit(address).path)
+            assert shown.stat().st_mode & 0o077 == shown.parent.stat().st_mode & 0o077 == 0
+            assert f'content="0; url={url}"' in shown.read_text()
         finally:
             started.send_signal(signal.SIGTERM)
         assert started.wait(60) == 0

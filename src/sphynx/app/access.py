@@ -4,7 +4,8 @@ A browser reaches loopback for any site it shows, so the address alone protects 
 
     its path begins with the token of this run: 256 bits, in the address that the user was told;
     its Host is this server's own, by address or as localhost: another name means DNS rebinding;
-    its Origin and Sec-Fetch-Site, where a browser sends them, say that it comes from this page, or from no page at all.
+    its Origin and Sec-Fetch-Site, where a browser sends them, say that it comes from this page, or from no page at all,
+    or it opens the page itself, as the file does that `sphynx app --open` shows to the browser.
 """
 
 from __future__ import annotations
@@ -30,4 +31,9 @@ class Access:
         origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
         if origin is not None and origin != f"http://{headers['Host']}":
             return None
-        return None if site not in (None, "none", "same-origin") else rest
+        opens_page = (rest, headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")) == (
+            "",
+            "navigate",
+            "document",
+        )
+        return rest if site in (None, "none", "same-origin") or opens_page else None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import signal
+import tempfile
 import threading
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 
 from sphynx.api.rates import machine_rates
 from sphynx.app.bulletin import Bulletin
@@ -41,9 +44,27 @@ def run_page(
             desks.append(opened.enter_context(desk))
         page = App(desks, port)
         tell_address(page.url)
-        if not (in_browser and webbrowser.open(page.url)):
-            tell("Open this address in a browser on this machine.")
+        is_opened = in_browser and webbrowser.open(opened.enter_context(redirecting_file(page.url)).as_uri())
+        tell(f"{'If no page appears, open' if is_opened else 'Open'} this address in a browser on this machine.")
         tell("Press Ctrl-C to stop.")
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
         page.close()
+
+
+@contextlib.contextmanager
+def redirecting_file(url: str) -> Iterator[Path]:
+    """Make a file that leads a browser to `url`, for the user's eyes only; it is deleted at the end.
+
+    The address holds the token, and every user of a machine may see what programs were started with.
+    """
+    address = html.escape(url)
+    page = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Sphynx</title>
+<meta http-equiv="refresh" content="0; url={address}"></head><body><a href="{address}">Open the page</a></body></html>
+"""
+    with tempfile.TemporaryDirectory(prefix="sphynx-app-") as folder:  # which is 0700
+        file = Path(folder) / "open.html"
+        file.touch(mode=0o600)
+        file.write_text(page, encoding="utf-8")
+        yield file

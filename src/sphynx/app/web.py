@@ -24,14 +24,15 @@ import queue
 import threading
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from sphynx.app.access import HOST, Access
 from sphynx.app.desk import Desk
 from sphynx.app.network import Network, chosen_relu
+from sphynx.app.strangers import PageServer
 from sphynx.errors import InputError, SphynxError
 
 MOST_UPLOADED_BYTES = 32 << 20
@@ -64,7 +65,7 @@ class App:
             served = app
 
         try:
-            self._http = ThreadingHTTPServer((HOST, port), Handler)
+            self._http = PageServer((HOST, port), Handler)
         except OSError as error:
             raise InputError(
                 f"cannot listen there ({error.strerror})",
@@ -74,7 +75,6 @@ class App:
         self.networks, self.access = [Network(desk) for desk in desks], Access(int(self._http.server_address[1]))
         self.streams = threading.Semaphore(MOST_STREAMS)
         self.is_closing = threading.Event()
-        self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, name="sphynx-page", daemon=True)
         self._thread.start()
 
@@ -101,6 +101,7 @@ class App:
 
 class _Handler(BaseHTTPRequestHandler):
     served: App
+    server: PageServer
     timeout = REQUEST_SECONDS
     server_version, sys_version = "sphynx", ""
 
@@ -114,14 +115,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Addresses hold the token: nothing is logged."""
 
     def _handle(self, answer: Any) -> None:
-        parts = urlsplit(self.path)
-        path = self.served.access.granted_path(parts.path, self.headers)  # type: ignore[arg-type]
+        asked, _, query = self.path.partition("?")  # a stranger's may be no address: urlsplit would raise
+        path = self.served.access.granted_path(asked, self.headers)  # type: ignore[arg-type]
         with contextlib.suppress(ConnectionError, TimeoutError):  # the page is gone
             if path is None:
                 self._refuse(HTTPStatus.FORBIDDEN, "refused")
                 return
+            self.server.count_no_more(self.connection)
             try:
-                answer(path, dict(parse_qsl(parts.query)))
+                answer(path, dict(parse_qsl(query)))
             except SphynxError as error:
                 status = HTTPStatus.BAD_REQUEST if isinstance(error, InputError) else HTTPStatus.BAD_GATEWAY
                 self._send_json({"what": str(error), "remedy": error.remedy}, status)
