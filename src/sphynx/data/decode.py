@@ -71,7 +71,7 @@ def decode_all(
 
 
 def find_bad(files: Sequence[Path]) -> dict[int, BadFile]:
-    """Those that cannot be read, by their places in the list. Reads every file."""
+    """Find the files that cannot be read, by their places in the list. Reads every file."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         tried = threads.map(lambda file: _tried(file, str(file), 1), files)
         return {index: found for index, found in enumerate(tried) if isinstance(found, BadFile)}
@@ -115,7 +115,8 @@ def _refuse(bad: Sequence[BadFile], arrays: dict[int, Pixels], name: Callable[[i
 
 
 def _of_other_sizes(sizes: dict[int, str], name: Callable[[int], str]) -> str:
-    """In one line, however many there are: what cannot be read must not be lost among them."""
+    """Describe images of other sizes in one line, however many there are, so that unreadable files are not lost
+    among them."""
     first = {size: index for index, size in reversed(sizes.items())}
     shown = [f"{name(first[size])} is {size}" for size, _ in Counter(sizes.values()).most_common(EXAMPLES)]
     return f"{count_of(len(sizes), 'image')} have another size: {', '.join(shown)}"

@@ -142,6 +142,6 @@ def _in_words(wnids: tuple[str, ...], file: Path) -> tuple[str, ...]:
 
 
 def _first_folder(folder: Path, names: tuple[str, ...]) -> Path | None:
-    """By the order of `names`. Train/ and TRAIN/ count too: as classes they would be learned apart, silently."""
+    """Find the first of `names`. Train/ and TRAIN/ count too: as classes they would be learned apart, silently."""
     found = {path.name.lower(): path for path in sorted(folder.iterdir()) if path.is_dir()}
     return next((found[name] for name in names if name in found), None)

@@ -22,7 +22,7 @@ class BadFile:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What lies in a data set's folder and is not part of the data."""
+    """The files and folders of a data set's folder that are not part of the data."""
 
     bad: tuple[BadFile, ...] = ()  # with `skip_bad`; otherwise they are an error
     formats: Mapping[str, int] = field(default_factory=dict)  # files of other formats, by ending ("" for none)
@@ -33,7 +33,7 @@ class LeftOut:
         return LeftOut(self.bad + other.bad, dict(counts), self.folders + other.folders)
 
     def lines(self) -> list[str]:
-        """For the user; nothing where nothing was left out."""
+        """Lines for the user; none where nothing was left out."""
         said = []
         if self.bad:
             said.append(f"left out {count_of(len(self.bad), 'image')} that cannot be read:\n{listed(self.bad)}")

@@ -62,7 +62,7 @@ class ImageSet:
         return self.subset(rest), self.subset(held_out)
 
     def sample(self, count: int, seed: int = 0) -> ImageSet:
-        """So many images, drawn at random; all of them for 0 or where there are no more."""
+        """A random sample of `count` images; all of them where `count` is 0 or there are no more."""
         if not 0 < count < len(self):
             return self
         drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:count]
@@ -72,7 +72,7 @@ class ImageSet:
         return ImageSet(self.images.to(device), self.labels.to(device), self.class_names)
 
     def digest(self) -> str:
-        """Of every pixel and label, in their order."""
+        """A digest of every pixel and label, in their order."""
         digest = hashlib.sha256(repr(tuple(self.images.shape)).encode())
         for tensor in (self.images, self.labels):
             digest.update(tensor.cpu().contiguous().numpy().data)
@@ -92,7 +92,7 @@ class ImageSet:
 
 
 class AnyImages(Protocol):
-    """What images in memory and images streamed from a folder have in common."""
+    """The interface that images in memory and images streamed from a folder have in common."""
 
     @property
     def labels(self) -> Tensor: ...
@@ -138,7 +138,7 @@ class DataFace:
         return len(self.train.class_names)
 
     def identity(self) -> dict[str, object]:
-        """What a run records of its data: enough to tell another data set apart."""
+        """The facts that a run records of its data: enough to tell another data set apart."""
         return {
             "name": self.name,
             "train": len(self.train),

@@ -52,7 +52,7 @@ def open_known(
 
 
 def _refuse_fixed_size(data: str, recorded: int) -> None:
-    """Where data cannot be resized to the size that was recorded: nobody gave it, so nobody can leave it out."""
+    """Refuse data that cannot be resized to the recorded size: nobody gave that size, so nobody can leave it out."""
     try:
         height, width = open_data(data).train.shape[1:]
     except InputError:

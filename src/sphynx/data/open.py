@@ -112,7 +112,8 @@ def _open_folder(path: Path, image_size: int | None, skip_bad: bool) -> Data:
 
 
 def tarfile_like(path: Path) -> bool:
-    """By its name, so that a truncated archive is reported as truncated, not as unknown; else by its content."""
+    """Recognise an archive by its name, so that a truncated one is reported as truncated, not as unknown; else by
+    content."""
     return path.name.endswith((".tar", ".tar.gz", ".tgz")) or tarfile.is_tarfile(path)
 
 

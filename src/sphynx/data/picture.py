@@ -43,7 +43,8 @@ _NEIGHBOURS = 4  # pixels on which those in the middle depend, at the least
 
 
 def read_upright(file: Path | IO[bytes], name: str) -> Image.Image:
-    """Of mode L where the file is grey, else RGB. Whatever cannot be used, or costs too much, is refused by `name`."""
+    """Read an image upright, in mode L where the file is grey, else RGB. Refuses by `name` what is unusable or too
+    costly."""
     try:
         with file.open("rb") if isinstance(file, Path) else nullcontext(file) as stream:
             found = outline(stream)
@@ -66,7 +67,7 @@ def read_upright(file: Path | IO[bytes], name: str) -> Image.Image:
 
 
 def eight_bits(picture: Image.Image, name: str, kind: str | None = None) -> Image.Image:
-    """Of mode L where it is grey, else RGB. `kind` is the file's format."""
+    """Convert to mode L where the image is grey, else RGB. `kind` is the file's format."""
     # Pillow before 12 opened sixteen grey bits of a PNG as mode I.
     if picture.mode in _SIXTEEN_BITS or (picture.mode, kind) == ("I", "PNG"):
         # Pillow's own conversion cuts all values above 255 off, which leaves a white picture.

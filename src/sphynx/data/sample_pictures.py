@@ -31,7 +31,7 @@ def sample_photographs() -> list[Path]:
 
 
 def sample_pictures(channels: int, height: int) -> dict[str, Image.Image]:
-    """For a network that reads images of this kind: by name, the most telling first."""
+    """Sample pictures by name for a network that reads images of this kind, the most telling first."""
     found: dict[str, Image.Image] = {}
     if _sklearn_datasets() is not None:
         if channels == 1 and height <= 4 * DIGIT_SIDE:

@@ -1,4 +1,5 @@
-"""Where data were opened from: what a run and a compiled program keep, so that later commands find the data again.
+"""The source that data were opened from. A run and a compiled program keep it, so that later commands find the data
+again.
 
 It says nothing of what the data are (`DataFace.identity` does): a moved folder is the same data.
 """

@@ -64,14 +64,14 @@ class StreamedSet:
         return self.split(0.5, seed)
 
     def digest(self) -> str:
-        """Of every file's name and label, in their order; the files are not read."""
+        """A digest of every file's name and label, in their order; the files are not read."""
         names = "\0".join(f"{file.parent.name}/{file.name}" for file in self.files)
         digest = hashlib.sha256(names.encode(errors="surrogateescape"))
         digest.update(self.labels.contiguous().numpy().data)
         return digest.hexdigest()
 
     def sample(self, count: int, seed: int = 0) -> ImageSet:
-        """So many images, drawn at random, the middle of each, in memory: to calibrate and to check with."""
+        """A random sample of `count` images, the middle of each, in memory: to calibrate and to check with."""
         drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:count]
         chosen = self.subset(drawn.sort().values)
         numbers = [[(0, index)] for index in range(len(chosen))]
@@ -124,7 +124,7 @@ def _streamed(listing: Listing, size: int) -> StreamedSet:
 
 
 class StreamedBatches(EpochBatches):
-    """As `Batches`, from files. `crop` means the random resized crop here."""
+    """Batches read from files, otherwise as `Batches`. `crop` means the random resized crop here."""
 
     draws_on_host = True  # the files are chosen there
 

@@ -116,7 +116,7 @@ def auto_contrast(pixels: Tensor, strength: Tensor) -> Tensor:  # noqa: ARG001 -
 
 
 def equalize(pixels: Tensor, strength: Tensor) -> Tensor:  # noqa: ARG001 - it has no strength
-    """Each channel's values are spread so that about as many pixels have every one."""
+    """Spread each channel's values so that about as many pixels have every one."""
     flat = pixels.flatten(2).long()
     counts = torch.zeros(*flat.shape[:2], 256, dtype=torch.int64, device=pixels.device)
     counts.scatter_add_(2, flat, torch.ones_like(flat))
@@ -150,7 +150,7 @@ def _blended(towards: Tensor, pixels: Tensor, strength: Tensor) -> Tensor:
 
 
 def _moved(pixels: Tensor, *matrix: Tensor | float) -> Tensor:
-    """Where each pixel is read from: x' = a x + b y + c, y' = d x + e y + f, in pixels from the centre."""
+    """Read each pixel from x' = a x + b y + c, y' = d x + e y + f, in pixels from the centre."""
     count, _, height, width = pixels.shape
     a, b, c, d, e, f = (torch.as_tensor(value, device=pixels.device).expand(count) for value in matrix)
     ratio = height / width

@@ -53,7 +53,7 @@ class Forecast:
         self._epoch_seconds: dict[tuple[Genotype, Recipe], float] = {}
 
     def estimates(self) -> tuple[Estimate, ...]:
-        """In the order of the stages; with a time budget, with epochs that fit what is left of it."""
+        """Estimates in the order of the stages; under a time budget, with epochs that fit what is left of it."""
         started, budget_seconds, found = time.monotonic(), self.request.time_budget, dict[str, Estimate]()
 
         def left() -> float:
@@ -69,7 +69,7 @@ class Forecast:
         return tuple(ordered) if budget_seconds is None else fit(ordered, left(), self._remedy())
 
     def _stages(self) -> dict[str, Callable[[], Estimate]]:
-        """Those that the request asks for, as they will run."""
+        """The stages that the request asks for, as they will run."""
         request = self.request
         return {
             **({"cells": self._cells} if request.strategy else {}),
@@ -145,7 +145,7 @@ class Forecast:
         return self._run_end.seconds(len(self.data.test))
 
     def _seconds(self, cells: Genotype, recipe: Recipe) -> float:
-        """Of an epoch over all training images; each network is timed once."""
+        """Seconds of an epoch over all training images; each network is timed once."""
         if (cells, recipe) not in self._epoch_seconds:
             self._epoch_seconds[cells, recipe] = training_epoch_seconds(self._job(cells, recipe))
         return self._epoch_seconds[cells, recipe]

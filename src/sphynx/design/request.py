@@ -1,4 +1,4 @@
-"""What a design pipeline is asked for: the budget, the recipes of its stages, and what is searched.
+"""The request to a design pipeline: the budget, the recipes of its stages, and what is searched.
 
 `training_recipe`, `search_recipe` and `placement_recipe` say what the recipe `auto` is: for a pipeline, and that of the
 training for a training by itself.
@@ -35,7 +35,7 @@ Searched = TypeVar("Searched", SearchRecipe, PlacementRecipe)
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for."""
+    """A request to the design pipeline."""
 
     relu_budget: int
     search: SearchRecipe

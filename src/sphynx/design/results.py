@@ -1,4 +1,4 @@
-"""What a design gives: the network's plan and accuracies, its cells ranked, and networks with other cells beside it.
+"""Results of a design: the network's plan and accuracies, its cells ranked, and networks with other cells beside it.
 
 `DesignResult` is a design folder's result.json; `Schedule`, `Ranking` and `ComparedTrainings` are what stages keep.
 """
@@ -70,7 +70,7 @@ class Comparison(Record):
 
     @property
     def gains(self) -> tuple[Gain, ...]:
-        """Of the first row over each other one."""
+        """Gains of the first row over each other one."""
         return tuple(gain(self.rows[0], other) for other in self.rows[1:])
 
     def to_json(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class RankedCells(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class DesignResult(Record):
-    """What a design came to: the network, how it was chosen, and its accuracy compared with networks of other cells.
+    """The result of a design: the network, how it was chosen, and its accuracy compared with networks of other cells.
 
     >>> result = sphynx.design_network("digits", relu_budget="1k", out="runs/designed")  # doctest: +SKIP
     >>> result.relus, result.accuracy, result.cells  # doctest: +SKIP

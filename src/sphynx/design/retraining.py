@@ -1,4 +1,4 @@
-"""What cells and placements are ranked by: a short training on part of the training images, scored on the rest.
+"""Retrain cells and placements to rank them: a short training on part of the training images, scored on the rest.
 
 `ranking_recipe` says how short in a pipeline, `too_few_to_rank` from how many images on a ranking says anything.
 
@@ -33,7 +33,8 @@ LEAST_RANKED_ON = 200
 
 
 def ranking_recipe(training: Recipe, images: int) -> Recipe:
-    """Of the short trainings by which cells are ranked, in the last round; no longer than the training itself."""
+    """The recipe of the short trainings by which cells are ranked, in the last round; no longer than the training
+    itself."""
     epochs = max(least_ranking_epochs(training, images), training.epochs // RANKING_PART)
     return with_epochs(training, min(epochs, training.epochs))
 

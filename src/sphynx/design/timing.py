@@ -67,7 +67,7 @@ def training_epoch_seconds(job: Job) -> float:
 
 @dataclass(frozen=True)
 class RunEnd:
-    """What a training does after its last epoch."""
+    """The time that a training takes after its last epoch."""
 
     files_seconds: float  # results, the network, a figure
     image_seconds: float  # of evaluation
@@ -107,7 +107,7 @@ def _steps_seconds(learner: Learner[Batch], halves: Halves, epoch: int) -> float
 
 
 def _finish_seconds(searcher: Searcher, halves: Halves, images: int) -> float:
-    """What a strategy does after a pass grows linearly with the batches of that pass, and so does the evaluation."""
+    """Estimate how long a pass takes to finish: a strategy's work and the evaluation grow linearly with the batches."""
     strategy, shared = searcher.strategy, searcher.shared
 
     def finish(batches: int) -> float:

@@ -38,12 +38,13 @@ def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool
 
 
 def is_network(module: nn.Module) -> TypeGuard[AnyNetwork]:
-    """Whether it is one that `build_network` makes."""
+    """Return whether `build_network` makes modules of this class."""
     return isinstance(module, AnyNetwork)
 
 
 def with_width_multiple(network: AnyNetwork, multiple: int) -> AnyNetwork:
-    """For training where hardware wants it; the reference networks' widths are what their users chose."""
+    """Widen a Sphynx network where hardware trains it faster; widths of reference networks stay as their users chose
+    them."""
     return widened(network, multiple) if isinstance(network, SphynxNetwork) else network
 
 

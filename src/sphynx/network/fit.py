@@ -1,5 +1,6 @@
-"""Whether a network is for the images of a data set. The refusal says what helps: other data, or a design by which
-command."""
+"""Check that a network is for the images of a data set. The refusal says what helps: other data, or a design by which
+command.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def widened(network: SphynxNetwork, multiple: int) -> SphynxNetwork:
 
 @torch.no_grad()
 def embed(wide: nn.Module, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
-    """Of (narrow tensor, the part of the wide one's that holds it); all other weights become zero."""
+    """Copy pairs of (narrow tensor, the part of the wide one's that holds it); set all other weights to zero."""
     for parameter in wide.parameters():
         parameter.zero_()
     for part, whole in pairs:
@@ -56,7 +56,7 @@ def _like(network: SphynxNetwork, multiple: int) -> SphynxNetwork:
 
 
 def _pairs(narrow: SphynxNetwork, wide: SphynxNetwork) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each tensor of the narrow network beside the part of the wide one's that holds it."""
+    """Pair each tensor of the narrow network with the part of the wide one's that holds it."""
     held = wide.state_dict(keep_vars=True)
     nodes = len(narrow.design.genotype.normal)
     for name, part in narrow.state_dict(keep_vars=True).items():

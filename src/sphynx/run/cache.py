@@ -1,4 +1,4 @@
-"""Where Sphynx keeps what it can fetch, measure or derive again. Deleting it costs time and nothing else."""
+"""The folder where Sphynx keeps what it can fetch, measure or derive again. Deleting it costs time and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run ran on: versions, device, threads and the exact source, for `environment.json`."""
+"""Record what a run ran on: versions, device, threads and the exact source, for `environment.json`."""
 
 from __future__ import annotations
 

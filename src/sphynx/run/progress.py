@@ -1,4 +1,4 @@
-"""What long work says of itself: on stderr a bar with the time left and one aligned row per epoch, and to a listener.
+"""Progress of long work: on stderr a bar with the time left and one aligned row per epoch, and updates to a listener.
 
     with Progress("train", total=recipe.epochs * steps, columns=("epoch", "loss", "accuracy"), voice=voice) as progress:
         progress.advance()
@@ -29,7 +29,7 @@ Value = float | int | str | None
 
 @dataclass(frozen=True)
 class Update:
-    """What a listener hears: an epoch's numbers, or a note.
+    """A report to a progress listener: an epoch's numbers, or a note.
 
     >>> update = sphynx.Update("train", done=3, total=23, values={"loss": 0.5})
     >>> f"{update.done} of {update.total}: {update.values['loss']}"
@@ -70,7 +70,7 @@ _own = [QUIET]
 
 
 def speak_with(voice: Voice) -> None:
-    """In a process that does another's work: the voice that arrives with it is this one."""
+    """Set this process's voice to the one that arrived with the work of another process."""
     _own[0] = voice
 
 

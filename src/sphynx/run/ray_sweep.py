@@ -99,7 +99,7 @@ def on_ray(address: str | None, voice: Voice, resume_command: str) -> Iterator[O
 
 
 def _reach(address: str | None) -> None:
-    """Where nobody listens Ray itself would wait for minutes."""
+    """Refuse an address where nobody listens: Ray itself would wait for minutes."""
     host, _, port = (address or "").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.rpartition("/")[2].strip("[]"), int(port)), timeout=REACH_S).close()
@@ -120,7 +120,7 @@ class _Board:
 
 
 def _run(pieces: list[Callable[[], Any]], at: int, name: str, threads: int, board: Any) -> tuple[Any, ...]:
-    """In the worker. Errors go back as values: our own kinds do not survive Ray's wrapping."""
+    """Run a piece in the worker. Errors go back as values: our own kinds do not survive Ray's wrapping."""
     torch.set_num_threads(threads)
     speak_with(Voice("quiet", lambda update: board.tell.remote(name, update)))
     try:

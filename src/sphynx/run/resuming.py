@@ -1,4 +1,4 @@
-"""Whether a folder that holds a run already is continued or refused, and by which words."""
+"""Decide whether a folder that holds a run already is continued or refused, and word the refusal."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Saver:
         self._due_at = started + (time.monotonic() - started) / _SHARE_OF_TIME
 
     def wait(self) -> None:
-        """Until the last checkpoint is durable."""
+        """Wait until the last checkpoint is durable."""
         if self._on_its_way is not None:
             self._on_its_way.result()
 

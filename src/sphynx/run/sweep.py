@@ -24,7 +24,7 @@ HERE, LOCAL = "", "local"
 class Sweep(Protocol):
     @property
     def may_repeat(self) -> bool:
-        """Whether a piece may be called again after it was cut off: it should continue from its folder."""
+        """Return whether a piece may be called again after it was cut off: it should continue from its folder."""
         ...
 
     def map(self, work: Mapping[str, Callable[[], Result]]) -> list[Result]:
@@ -33,7 +33,7 @@ class Sweep(Protocol):
 
 
 class InTurn:
-    """In this process. What is said is said by the work itself."""
+    """Run the pieces one after another in this process. The work itself says what is to be said."""
 
     may_repeat = False
 

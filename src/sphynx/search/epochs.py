@@ -118,7 +118,7 @@ class Learner(Protocol[Taken_contra]):
 
 @dataclass(frozen=True)
 class Watch:
-    """Where a run is kept and shown. `resume` is the command that continues it."""
+    """The place where a run is kept and shown. `resume` is the command that continues it."""
 
     folder: RunFolder
     config: Mapping[str, Any]  # the settings, written once it is known that the folder is this run's

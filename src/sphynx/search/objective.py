@@ -1,4 +1,4 @@
-"""What a search minimises: a loss on the network's output and, as an option, a price on the operations it uses.
+"""The objective of a search: a loss on the network's output and, as an option, a price on the operations it uses.
 
 Prices come in as plain numbers per operation (ReLUs, bytes, milliseconds: whatever the caller measured), so that the
 search knows nothing of how a network will be run. This is the Sphynx paper's future work, its latency-aware objective.

@@ -29,7 +29,7 @@ class _Selection:
         self.keep = {kind: torch.ones(len(space.edges), len(space.candidates)) for kind in KINDS}
 
     def mixed(self, kind: Kind | None = None, edge: int = 0, without: int | None = None) -> Mixtures:
-        """With one operation, or (`without` = None) one whole edge of `kind`, taken out."""
+        """Mix without one operation or, where `without` is None, without one whole edge of `kind`."""
         mixed: dict[Kind, Mixture] = {}
         for name, mixture in self.mixtures.items():
             assert mixture.weights is not None

@@ -73,7 +73,8 @@ class Ranked(Record):
 
     @property
     def accuracy(self) -> float:
-        """Of its longest training: to be compared with others of that length only, since a longer one gives more."""
+        """The accuracy of the longest training: comparable only with others of that length, since a longer one gives
+        more."""
         return self.trainings[-1].accuracy
 
     def to_json(self) -> dict[str, Any]:
@@ -113,7 +114,8 @@ def rank(
 
 
 def random_cells(space: CellSpace, count: int, seed: int) -> dict[str, Genotype]:
-    """What found cells are ranked beside, and by themselves (retrained, not shared) a search."""
+    """Draw random cells, beside which found cells are ranked; ranked by themselves (retrained, not shared) they are a
+    search."""
     generator = random.Random(seed)
     return {f"random cells {number}": space.random_genotype(generator, f"random-{number}") for number in range(count)}
 

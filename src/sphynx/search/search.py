@@ -54,7 +54,7 @@ class SearchResult(Record):
     stopped: str  # why it stopped before its last epoch, or nothing
 
     def _repr_html_(self) -> str:
-        """In a notebook: the cells that were found."""
+        """Show the cells that were found in a notebook."""
         return self.genotype._repr_html_()
 
 
@@ -200,7 +200,8 @@ def _supernet(data: Data, strategy: str | Maker, recipe: SearchRecipe, seed: int
 
 
 def _chosen(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:
-    """As the recipe says, the last or the best epoch's; where the search was stopped, of those before its cause."""
+    """Take the last or the best epoch's cells, as the recipe says; of a stopped search, only epochs before the cause
+    count."""
     back = {"skips": 1, "eigenvalue": recipe.hessian_window}.get(rows[-1]["stopped"], 0)
     sound = rows[: max(len(rows) - back, 1)]
     row = max(sound, key=lambda row: float(row["held_out"])) if recipe.epoch == "best" else sound[-1]

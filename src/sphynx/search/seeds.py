@@ -25,7 +25,7 @@ NO_CELLS: Mapping[str, Genotype] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class SearchSummary(Record):
-    """What a cell search found: the chosen cells, and those of every seed.
+    """The result of a cell search: the chosen cells, and those of every seed.
 
     >>> found = sphynx.search_cells("digits", "runs/cells", seeds=2)  # doctest: +SKIP
     >>> found.chosen.normal, found.spread  # doctest: +SKIP

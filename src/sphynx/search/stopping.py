@@ -28,7 +28,7 @@ def too_many_skips(genotype: Genotype, recipe: SearchRecipe) -> bool:
 
 
 def eigenvalue_grew(eigenvalues: Sequence[float], recipe: SearchRecipe) -> bool:
-    """Whether the mean over the last `hessian_window` epochs outgrew the mean that many epochs earlier."""
+    """Return whether the mean over the last `hessian_window` epochs outgrew the mean that many epochs earlier."""
     window = recipe.hessian_window
     if len(eigenvalues) < 2 * window:
         return False

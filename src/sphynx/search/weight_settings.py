@@ -64,7 +64,7 @@ class WeightSettings:
         ]
 
     def no_decay(self, *names: str) -> list[str]:
-        """Of moving averages, and of Adam's two."""
+        """List faults of decay rates: of moving averages, and of Adam's two."""
         faults: list[str] = []
         for name in names:
             value = getattr(self, name)

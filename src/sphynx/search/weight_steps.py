@@ -1,4 +1,4 @@
-"""What a step on network weights w takes: SGD by the settings, gradients and kernels in the layout of fused kernels."""
+"""Steps on network weights w: SGD by the settings, gradients and kernels in the layout of fused kernels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def memory_format(settings: WeightSettings) -> torch.memory_format:
 
 
 def give_gradients(weights: Sequence[Tensor], gradients: Iterable[Tensor | None]) -> None:
-    """Each gradient in its weight's own layout, which the fused kernel asks for: that of a slice comes contiguous."""
+    """Set each gradient in its weight's own layout, which the fused kernel needs: that of a slice comes contiguous."""
     for weight, gradient in zip(weights, gradients, strict=True):
         if gradient is not None and gradient.stride() != weight.stride():
             gradient = torch.empty_like(weight).copy_(gradient)

@@ -1,5 +1,5 @@
-"""What lies at a path, by the names of its files: a verb that is given another stage's artifact names the command that
-helps. No torch.
+"""Recognise what lies at a path by the names of its files, so that a verb that is given another stage's artifact can
+name the command that helps. No torch.
 
     design.json --sphynx train--> run folder --sphynx compile--> compiled folder --sphynx serve-->
 """
@@ -35,12 +35,12 @@ def kind_of(path: Path) -> Kind:
 
 
 def is_foreign(path: str | Path) -> bool:
-    """Whether it is a file of a network from elsewhere, by its name."""
+    """Return whether the name is that of a network file from elsewhere."""
     return Path(path).suffix.lower() in FOREIGN
 
 
 def refuse_uncompiled(path: Path) -> None:
-    """Where a compiled folder is needed."""
+    """Refuse another stage's artifact where a compiled folder is needed, and name the command that helps."""
     if (path / PROGRAM).is_file():
         return
     kind, name = kind_of(path), _name(path)
@@ -63,7 +63,7 @@ def refuse_uncompiled(path: Path) -> None:
 
 
 def refuse_untrained(path: Path) -> None:
-    """Where a trained network is needed: a run folder, or its weights."""
+    """Refuse another stage's artifact where a run folder or its weights are needed, and name the command that helps."""
     if (path / MODEL).is_file():
         return
     kind, name = kind_of(path), _name(path)
@@ -94,7 +94,7 @@ def read_design(path: Path) -> AnyDesign:
 
 
 def refuse_trained(path: Path) -> None:
-    """Where a design is needed."""
+    """Refuse another stage's artifact where a design is needed, and name the command that helps."""
     kind, name = kind_of(path), _name(path)
     design = path / DESIGN if path.is_dir() else path.parent / DESIGN
     again = f"sphynx train {design} --data DATA"
@@ -162,6 +162,6 @@ def _design_file(path: Path) -> Path:
 
 
 def _name(path: Path) -> str:
-    """For a folder that is made of it: runs/digits/model.safetensors and runs/digits are both called digits."""
+    """Name a folder made from this path: runs/digits/model.safetensors and runs/digits are both called digits."""
     resolved = path.resolve()
     return resolved.parent.name if (resolved.parent / MODEL).is_file() else resolved.stem

@@ -1,4 +1,4 @@
-"""What a design may be made of, by name: one list of words for designs, their files, and the flags of the verbs."""
+"""The words that a design may use: one list for designs, their files, and the flags of the verbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kind of design can be asked: its exact counts, from the description alone, and its file."""
+"""The questions that every kind of design answers: its exact counts, from the description alone, and its file."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ class Described(ABC):
         return self.account.total.macs
 
     def save(self, path: str | Path) -> None:
-        """As a design.json."""
+        """Write this design as a design.json."""
         Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")

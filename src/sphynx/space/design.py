@@ -57,7 +57,7 @@ class Design(Described):
 
     @property
     def feature_map(self) -> Shape:
-        """What enters cell 0 at full resolution: H0 x W0 and the stem's channels."""
+        """The shape that enters cell 0 at full resolution: H0 x W0 and the stem's channels."""
         if self.stem == "imagenet":
             return Shape(self.channels, *(_eighth(n) for n in (self.image.height, self.image.width)))
         return self.image.with_channels(3 * self.channels)
@@ -67,7 +67,7 @@ class Design(Described):
         return int(self.channels * CHANNEL_FACTOR[self.balancing] ** reductions)
 
     def older_input_is_larger(self, position: int) -> bool:
-        """Whether the output of cell k-2 still has the resolution before a reduction at cell k-1."""
+        """Return whether the output of cell k-2 still has the resolution before a reduction at cell k-1."""
         if position == 0:
             return self.stem == "imagenet"
         return position - 1 in self.reduce_positions

@@ -54,7 +54,7 @@ def any_design_from_json(data: Any, where: str = "design") -> AnyDesign:
 
 
 def design_fingerprint(design: AnyDesign) -> str:
-    """What the weights depend on: everything of a design but its names."""
+    """A fingerprint of everything that the weights depend on: the whole design but its names."""
     described = design.to_json()
     del described["name"]
     described.get("genotype", {}).pop("name", None)
@@ -66,7 +66,7 @@ def account_of_any(design: AnyDesign) -> Account:
 
 
 def is_design(data: Any) -> bool:
-    """Whether a file's JSON says that it is a design (perhaps of a version that cannot be read)."""
+    """Return whether a file's JSON says that it is a design (perhaps of a version that cannot be read)."""
     formats = (SPHYNX_FORMAT, STREAM_FORMAT, *_COMPARISONS)
     kinds = [name.split("/")[0] for name in formats]
     return isinstance(data, Mapping) and str(data.get("format", "")).split("/")[0] in kinds

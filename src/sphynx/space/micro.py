@@ -71,7 +71,7 @@ class MicroDesign(Described):
 
 
 def reads_through_relu(edge: Edge, stride: int) -> bool:
-    """Whether an edge's module starts with a ReLU: every convolution, and the reduction of a strided skip."""
+    """Return whether an edge's module starts with a ReLU: every convolution does, and a strided skip's reduction."""
     return edge.operation.startswith("sep") or (edge.operation == "skip" and stride == 2)
 
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of a design or a genotype: the cells as pictures, the counts as a small table."""
+"""Show a design or a genotype in a notebook: the cells as pictures, the counts as a small table."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
 
 
 def least_relus(template: Design) -> int:
-    """Of the smallest network that `plan` can list."""
+    """Count the ReLUs of the smallest network that `plan` can list."""
     return relu_count(_with_size(template, _min_channels(template), MIN_DEPTH))
 
 

@@ -1,4 +1,4 @@
-"""What private inference of a stream network costs, block by block: a table that the design wing can read.
+"""Prices of private inference of a stream network, block by block: a table that the design wing can read.
 
 `sphynx estimate DESIGN --prices FILE` makes it where the compiled core has measured a machine; a search for an
 allocation reads it where there is none. Near the design that it was made for, a network with C_i channels in block i

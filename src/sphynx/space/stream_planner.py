@@ -121,7 +121,7 @@ def _even(channels: float, step: int) -> int:
 
 
 def _shared(channels: int, blocks: int) -> tuple[int, ...]:
-    """As evenly as multiples of 8 go, the rest in the last: 728 in three is 256, 256, 216."""
+    """Share channels as evenly as multiples of 8 allow, the rest in the last block: 728 in three is 256, 256, 216."""
     if channels < blocks:
         return ()
     each = -(-channels // blocks)

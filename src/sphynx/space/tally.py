@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Shape(NamedTuple):
-    """Of an image or a feature map.
+    """The shape of an image or a feature map.
 
     >>> sphynx.Shape(3, 32, 32).size
     3072

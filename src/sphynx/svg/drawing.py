@@ -109,7 +109,7 @@ class Drawing:
         )
 
     def _repr_svg_(self) -> str:
-        """In a notebook."""
+        """Show the drawing in a notebook."""
         return self.to_svg()
 
 
@@ -188,7 +188,8 @@ _EMS = {c: ems for ems, these in ((0.34, "ijlI.,:;|' "), (0.41, "frt()/-[]"), (0
 
 
 def text_width(text: str, size: float = 12.0) -> float:
-    """By classes of letters of DejaVu Sans, a wide font: browsers that take another leave some room."""
+    """Estimate a text's width by letter classes of DejaVu Sans, a wide font: browsers with another one leave some
+    room."""
     return sum(_EMS.get(c, 0.69 if c.isupper() else 0.63) for c in text) * size
 
 
@@ -204,7 +205,7 @@ class Key:
 
 
 def legend(entries: Sequence[Key], width: float, size: float = 12.0) -> Drawing:
-    """In as many lines as the width asks for."""
+    """A legend in as many lines as the width asks for."""
     x, y, line = 0.0, 0.0, size + 7
     drawing = Drawing(width, line, "legend")
     for entry in entries:

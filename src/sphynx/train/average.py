@@ -42,7 +42,7 @@ class Average:
             torch._foreach_copy_(*_columns(self._counts))
 
     def tensors(self) -> list[Tensor]:
-        """What an update changes."""
+        """The tensors that an update changes."""
         return [*_state(self.network), self.updates]
 
     def state_dict(self) -> dict[str, Any]:

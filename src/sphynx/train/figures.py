@@ -13,7 +13,7 @@ ACCURACIES = {"train_accuracy": "training images, augmented", "held_out_accuracy
 
 
 def draw_training(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Nothing where no epoch was trained."""
+    """Draw losses and accuracies over epochs; draw nothing where no epoch was trained."""
     if not rows:
         return
     panels = [

@@ -1,4 +1,4 @@
-"""What is to be trained, on what and by which recipe, and how the run's folder says so.
+"""A training job: what is trained, on what and by which recipe, and how the run's folder says so.
 
     config.json   design, data, recipe, seed, teacher; `teacher_weights` says which network of that design taught
 

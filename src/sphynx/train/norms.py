@@ -19,7 +19,7 @@ from sphynx.network.regions import as_written
 
 @torch.no_grad()
 def estimate_norms(network: AnyNetwork, batches: Iterable[tuple[Tensor, Tensor]], count: int) -> None:
-    """By `count` batches, or as many as there are."""
+    """Estimate the statistics of all batch norms from `count` batches, or as many as there are."""
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
     momenta, training = [norm.momentum for norm in norms], network.training
     device = next(network.parameters()).device

@@ -1,4 +1,4 @@
-"""What training minimises: cross-entropy, the auxiliary head's share of it, and distillation.
+"""The loss that training minimises: cross-entropy, the auxiliary head's share of it, and distillation.
 
     loss = l [CE(s, y) + a CE(s_aux, y)] + w d(s, t)        s, t: logits of student and teacher for the same x
 

@@ -45,7 +45,7 @@ class Processes:
             distributed.barrier()
 
     def shared(self, value: Shared | None) -> Shared:
-        """What the leading process has, in every process; the others give None."""
+        """Give the leading process's value to every process; the others pass None."""
         held = [value]
         if self.world > 1:
             distributed.broadcast_object_list(held, src=0, device=self.device)

@@ -1,4 +1,4 @@
-"""What trainings give: of one seed (a run folder's result.json), and of several, with their mean and spread."""
+"""Results of trainings: of one seed (a run folder's result.json), and of several, with their mean and spread."""
 
 from __future__ import annotations
 

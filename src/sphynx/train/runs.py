@@ -89,7 +89,8 @@ def teacher_for(spec: str, job: Job) -> AnyNetwork:
 
 
 def as_teacher(trained: TrainedNetwork, data: DataFace) -> AnyNetwork:
-    """Its logits in the order of the data's classes, by their names: they are compared with a student's."""
+    """The network with its logits in the order of the data's classes, by name, so that they compare with a
+    student's."""
     require_fit(trained.design, data, trained=True)
     numbers = numbers_among(data.train.class_names, trained.class_names, where=data.name, knower="teacher")
     return trained.module if numbers is None else with_class_order(trained.module, numbers)

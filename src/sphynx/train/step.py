@@ -221,7 +221,7 @@ def uses_channels_last(recipe: Recipe, device: torch.device) -> bool:
 
 
 def width_multiple(recipe: Recipe, device: torch.device) -> int:
-    """What tensor cores want widths to be multiples of (see `network.widen`)."""
+    """The number that widths should be multiples of for tensor cores (see `network.widen`)."""
     return 8 if device.type == "cuda" and uses_half_precision(recipe, device) else 1
 
 

@@ -1,1 +1,1 @@
-"""Where the ReLUs of a stream network go: which C each block gets of a budget."""
+"""Divide the ReLUs of a stream network among its blocks: which C each block gets of a budget."""

@@ -41,7 +41,7 @@ FORMAT, FILE = "sphynx-allocation/1", "allocation.json"
 
 @dataclass(frozen=True)
 class Lessons:
-    """What weights learn from and by which loss. Without a teacher: one half of the images, by their labels."""
+    """The images that weights learn from, and the loss. Without a teacher: one half of the images, by their labels."""
 
     images: Pairs[tuple[Tensor, ...]]
     loss: TaughtLoss = functional.cross_entropy

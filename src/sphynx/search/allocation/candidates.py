@@ -28,7 +28,7 @@ PARTS = 6  # the grid of stage shares: that many equal parts, at least one for e
 
 @dataclass(frozen=True)
 class Budget:
-    """What a channel of each block takes, and what all of them together may."""
+    """The cost of a channel of each block, and the most that all of them together may cost."""
 
     costs: tuple[float, ...]
     total: float
@@ -49,7 +49,7 @@ def relu_budget(design: StreamDesign, relus: int, multiple: int = 1) -> Budget:
 
 
 def latency_budget(design: StreamDesign, seconds: float, prices: Prices, multiple: int = 1) -> Budget:
-    """Of what the prices leave for channels: the rest is spent on rounds and on the stream itself."""
+    """Budget the seconds that the prices leave for channels: the rest is spent on rounds and on the stream itself."""
     prices.require_fit(design)
     return Budget(prices.channel_seconds, seconds - prices.fixed_seconds, "seconds", multiple)
 
@@ -57,7 +57,7 @@ def latency_budget(design: StreamDesign, seconds: float, prices: Prices, multipl
 def allocations(
     design: StreamDesign, budget: Budget, *, parts: int, randoms: int, seed: int
 ) -> dict[str, StreamDesign]:
-    """By name, without those that come out alike."""
+    """List the candidates by name, without duplicates."""
     blocks = design.blocks
     random = np.random.default_rng(seed)
     shares: dict[str, Floats] = {"uniform": np.ones(blocks)}

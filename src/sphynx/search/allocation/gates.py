@@ -38,7 +38,7 @@ ANNEALED_BY = 2 / 3
 
 
 class Gates(nn.Module):
-    """In the place of a block's ReLU."""
+    """A gate per channel, in the place of a block's ReLU."""
 
     tau: Tensor
 
@@ -114,12 +114,12 @@ class GateSearch:
         return loss.detach()
 
     def _tensors(self) -> list[Tensor]:
-        """What a step changes."""
+        """The tensors that a step changes."""
         optimisers = optimiser_tensors(self.optimiser, self.gate_optimiser)
         return [*self.network.parameters(), *self.network.buffers(), *optimisers]
 
     def spent(self) -> Tensor:
-        """What the gates stand for now, in the budget's unit."""
+        """The cost of the gates as they are now, in the budget's unit."""
         return (torch.stack([gate.values().sum() for gate in self.gates]) * self.costs).sum()
 
     def allocation(self) -> StreamDesign:

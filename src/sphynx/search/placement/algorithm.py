@@ -1,4 +1,4 @@
-"""Where the reduce cells go: the Sphynx paper's Algorithm 1.
+"""Choose where the reduce cells go: the Sphynx paper's Algorithm 1.
 
 Each candidate placement i is a whole network f_i with its own weights (the stem is shared). F = sum_i g_i f_i with a
 one-hot g drawn for each batch by Gumbel-max from beta_hat = softmax(beta): only the drawn network runs. The paper
@@ -160,7 +160,7 @@ class PlacementSearch:
         return functional.cross_entropy(self._logits(chosen, x), y)
 
     def _tensors(self, chosen: int) -> list[Tensor]:
-        """What a step on this candidate changes."""
+        """The tensors that a step on this candidate changes."""
         return [
             *self.weights[chosen],
             *self.networks[chosen].buffers(),

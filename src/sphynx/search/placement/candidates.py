@@ -1,4 +1,4 @@
-"""Where the reduce cells may go: all placements, the paper's, and those that keep a number of ReLUs.
+"""List where the reduce cells may go: all placements, the paper's, and those that keep a number of ReLUs.
 
 ReLU balancing makes every cell equal only where sizes are even: 7 pixels become 4, and one stays one, with four times
 the channels. A network with more reduce cells, or with earlier ones, can have more ReLUs there.
@@ -33,7 +33,7 @@ def placements(depth: int, reduce_cells: int = 2, candidates: Candidates = "all"
 def placements_within(
     design: Design, places: Sequence[Placement], most_relus: float, limit: str
 ) -> tuple[Placement, ...]:
-    """Those with which the design has at most so many ReLUs; `limit` says whose limit that is, where none has."""
+    """Keep the placements with at most `most_relus` ReLUs; where there is none, `limit` says whose limit that is."""
     counts = {place: relu_count(replace(design, reduce_positions=place)) for place in places}
     within = tuple(place for place, relus in counts.items() if relus <= most_relus)
     if not within:

@@ -1,4 +1,4 @@
-"""Whether a placement search decided: what its probabilities say of the choice, in a sentence."""
+"""Judge whether a placement search decided: a sentence on what its probabilities say of the choice."""
 
 from __future__ import annotations
 

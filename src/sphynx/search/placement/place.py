@@ -33,7 +33,7 @@ FORMAT = "sphynx-placement/1"
 
 @dataclass(frozen=True)
 class PlacementResult(Record):
-    """Where the reduce cells were tried, and what the search thought of each place after every epoch.
+    """The places of the reduce cells that were tried, and how likely each was to the search after every epoch.
 
     >>> placed = sphynx.place_reduce_cells("design.json", "digits", "runs/placed")  # doctest: +SKIP
     >>> placed.best, placed.beta_hat[-1]  # doctest: +SKIP

@@ -53,7 +53,7 @@ class PlacementRecipe(WeightSettings):
 
     @property
     def method(self) -> str:
-        """Its name beside results: only the paper's gradient is the paper's algorithm."""
+        """The method's name beside results: only the paper's gradient is the paper's algorithm."""
         return METHODS[self.estimator]
 
 

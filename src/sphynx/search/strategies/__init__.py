@@ -34,7 +34,7 @@ STRATEGIES: dict[str, Maker] = {
 
 
 def name_of(strategy: str | Maker) -> str:
-    """By which a run and its result remember it: that of the class, for one of your own."""
+    """Return the name by which a run and its result remember a strategy: that of the class, for one of your own."""
     if isinstance(strategy, str):
         return strategy
     named = getattr(strategy, "name", "")  # of a class that sets it in __init__ there is none yet

@@ -52,7 +52,7 @@ class Darts:
         return list(self.alpha.values())
 
     def tensors(self) -> list[Tensor]:
-        """What a step changes besides w."""
+        """The tensors that a step changes besides w."""
         return [*self.parameters(), *optimiser_tensors(self.optimiser)]
 
     def start_epoch(self, epoch: int) -> None:
@@ -62,7 +62,7 @@ class Darts:
         return {kind: Mixture(weights=alpha.softmax(dim=-1)) for kind, alpha in self.alpha.items()}
 
     def held_out_loss(self, batch: Batch) -> Tensor:
-        """What the architecture minimises; differentiable in its parameters."""
+        """The loss that the architecture minimises; differentiable in its parameters."""
         mixtures = self.mixtures()
         loss = self.shared.loss(batch, mixtures)
         if self.shared.cost:
@@ -129,7 +129,7 @@ class Darts:
         ]
 
     def _training_direction(self, train: Batch) -> list[Tensor]:
-        """What one step of SGD with momentum and decay would subtract from w, per unit of learning rate."""
+        """The direction that one step of SGD with momentum and decay subtracts from w, per unit of learning rate."""
         weights, recipe = self.shared.parameters, self.shared.recipe
         gradients = torch.autograd.grad(self.shared.loss(train, self.mixtures()), weights, allow_unused=True)
         direction = []

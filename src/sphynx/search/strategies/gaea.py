@@ -48,7 +48,7 @@ class Gaea:
         return [*self.theta.values(), *self.edge_theta.values()]
 
     def tensors(self) -> list[Tensor]:
-        """What a step changes besides w."""
+        """The tensors that a step changes besides w."""
         return self.parameters()
 
     def start_epoch(self, epoch: int) -> None:

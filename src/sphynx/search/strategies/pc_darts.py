@@ -48,7 +48,7 @@ class PcDarts(Darts):
             }
 
     def genotype(self) -> Genotype:
-        """By the products also where `ranked_by` is alpha, which says nothing of how strong an edge is."""
+        """Choose by the products, also where `ranked_by` is alpha, which says nothing of how strong an edge is."""
         return strongest(self.space, self.strengths(), self.name)
 
 

@@ -62,7 +62,7 @@ class RandomSearch:
         return [candidates[number] for number in sorted(scores, key=lambda n: (-scores[n], n))]
 
     def strengths(self) -> dict[Kind, Tensor]:
-        """Nothing is learned but which cell was best."""
+        """Show the best cell so far: this strategy learns nothing else."""
         return usage(self.space, [self.best])
 
     def genotype(self) -> Genotype:

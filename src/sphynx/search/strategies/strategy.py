@@ -24,7 +24,7 @@ class Strategy(Protocol):
         """Learns from one batch of each half; the loss on the first, left on the device."""
 
     def finish_epoch(self, held_out: Iterable[Batch], *, last: bool) -> None:
-        """What the method does after a pass over the training half (ENAS: its controller; random search: ranking)."""
+        """Finish a pass over the training half as the method does (ENAS: train its controller; random search: rank)."""
 
     def strengths(self) -> dict[Kind, Tensor]:
         """(edges, operations + zero) per kind of cell: how strongly each operation is preferred now."""
@@ -33,7 +33,7 @@ class Strategy(Protocol):
         """The cells that the method would return now."""
 
     def mixtures(self) -> Mixtures:
-        """What the supernet is evaluated with now."""
+        """The mixtures with which the supernet is evaluated now."""
 
     def state_dict(self) -> dict[str, Any]: ...
 

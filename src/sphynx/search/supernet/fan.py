@@ -111,7 +111,7 @@ class Fan(nn.Module):
         self.register_buffer("shuffle", _shuffled(channels, channel_divisor), persistent=False)
 
     def mix(self, x: Tensor, weights: Tensor, edges: Tensor | None) -> Tensor:
-        """What reaches each target, (B, T, C, H, W): all operations, weighted by (T, operations + zero)."""
+        """Add up what reaches each target, (B, T, C, H, W): all operations, weighted by (T, operations + zero)."""
         part = x[:, : self.part] if self.partial else x
         weighted = [
             start(partial(self._weighted, operation), part, weights[:, column])
@@ -147,7 +147,7 @@ class Fan(nn.Module):
         return y
 
     def _operate(self, operation: str, x: Tensor) -> Tensor:
-        """What has no weights and is the same for all targets; (B, C, H, W)."""
+        """Apply an operation that has no weights and is the same for all targets; (B, C, H, W)."""
         if operation == "skip":
             return x
         if operation == "avg_pool":

@@ -1,4 +1,6 @@
-"""What a strategy hands to the supernet for one forward pass: how much of each operation each edge lets through."""
+"""The mixture that a strategy hands to the supernet for a forward pass: how much of each operation an edge lets
+through.
+"""
 
 from __future__ import annotations
 

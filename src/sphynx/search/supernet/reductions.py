@@ -1,4 +1,4 @@
-"""Where a supernet reduces, so that its cells are searched at the sizes at which they will be used.
+"""Choose where a supernet reduces, so that its cells are searched at the sizes at which they will be used.
 
 The paper searches with reduce cells at D/3 and 2D/3 and then moves them to the front (Algorithm 1): most cells of the
 network see smaller maps than any in the search did. On 4x4 pixels the 9x9 window of dil5 is mostly padding, on 32x32 it
@@ -24,7 +24,8 @@ def early_places(depth: int, reduce_cells: int) -> Places:
 
 
 def places_in_another_depth(places: Places, depth: int, other_depth: int) -> Places:
-    """In proportion: (0, 1, 8) of 10 cells are (0, 1, 4) of 5. None falls on another or beyond the last cell."""
+    """Scale places to another depth: (0, 1, 8) of 10 cells are (0, 1, 4) of 5. No two coincide, none is past the
+    last cell."""
     _require_room(other_depth, len(places))
     found: list[int] = []
     for number, place in enumerate(places):

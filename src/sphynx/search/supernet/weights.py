@@ -17,7 +17,7 @@ from sphynx.search.weight_steps import give_gradients, make_optimiser, memory_fo
 
 
 class MixedNetwork(Protocol):
-    """What a strategy needs of a supernet."""
+    """The part of a supernet that a strategy needs."""
 
     space: CellSpace
 
@@ -73,7 +73,7 @@ class SharedWeights:
         return float(total) / max(count, 1)
 
     def tensors(self) -> list[Tensor]:
-        """What a step changes."""
+        """The tensors that a step changes."""
         return [*self.parameters, *optimiser_tensors(self.optimiser)]
 
     def state_dict(self) -> dict[str, Any]:

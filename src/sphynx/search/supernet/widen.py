@@ -24,7 +24,7 @@ def widened_supernet(narrow: Supernet, multiple: int) -> Supernet:
 
 
 def _pairs(narrow: Supernet, wide: Supernet) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each tensor of the narrow supernet beside the part of the wide one's that holds it."""
+    """Pair each tensor of the narrow supernet with the part of the wide one's that holds it."""
     nodes = len(narrow.space.intermediates)
     stacked = {
         id(weight): module.targets
