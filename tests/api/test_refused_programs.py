@@ -12,6 +12,7 @@ from sphynx.compiler.frontend.operators import value
 from sphynx.compiler.precision import Precision
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.program.convolve import Array
+from sphynx.protocol import off_by_one
 from sphynx.space.tally import Shape
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:torch")
@@ -79,6 +80,23 @@ def test_what_does_not_fit_a_ciphertext_is_refused_when_it_is_compiled() -> None
     network = nn.Sequential(nn.Flatten(), nn.Linear(image.size, 4))
     with pytest.raises(sphynx.InputError, match=r"logits: one output reads 65 rows and 64 columns .* 4,160 elements"):
         sphynx.compile(network, calibrate=noise(image))
+
+
+def test_a_program_whose_shares_would_be_off_by_one_too_often_gets_a_wider_ring(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    narrow = sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
+    usual = off_by_one.log2_off_by_one(narrow.program, narrow.weights)
+    assert narrow.program.ring_bits < 40 and usual < off_by_one.MAX_LOG2_OFF_BY_ONE
+    monkeypatch.setattr(off_by_one, "MAX_LOG2_OFF_BY_ONE", usual - 1)  # as if it had many more elements
+    wide = sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
+    assert wide.program.ring_bits == 49 and wide.program.steps == narrow.program.steps  # 40 bits would be no rarer here
+    pixels = noise(IMAGE).test.images[:1].numpy()
+    (answer,) = wide.infer_privately(pixels)
+    assert np.array_equal(answer.logits, narrow.infer(pixels)[0])
+    monkeypatch.setattr(off_by_one, "MAX_LOG2_OFF_BY_ONE", -100.0)
+    with pytest.raises(sphynx.SphynxError, match="off by one with probability"):
+        sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), warn=lambda _: None)
 
 
 def test_convolutions_that_fit_apart_are_not_fused_beyond_a_ciphertext() -> None:

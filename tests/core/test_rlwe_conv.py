@@ -201,7 +201,7 @@ def test_noise_bound_counts_every_output_of_a_reply() -> None:
     plan = he.plan(params, ConvShape.square(4, (8, 8), 8, 3, padding=1), channels_per_ciphertext=4)
     weights = np.full((8, 4, 3, 3), 100, np.int32)
     assert plan.outputs_per_reply == 8
-    bound = he.noise_bound(params, plan, [weights])
+    (bound,) = he.noise_bounds(params, plan, [weights])
     assert bound.worst == pytest.approx(21.5 * 100 * 8 * 36 + 2 * 4096 * 21)
 
 

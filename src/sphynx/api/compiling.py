@@ -18,6 +18,7 @@ from sphynx.data.source import DataSource
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.cost.deployment import Deployment
 from sphynx.program.judgement import Judgement, judge
+from sphynx.protocol.off_by_one import with_ring_for
 from sphynx.protocol.runnable import require_runnable
 from sphynx.space.artifact import is_foreign
 
@@ -209,11 +210,12 @@ def _compiled(
     read = None if readable.judge is None else made.float_logits.reshape(original.answers.shape)
     judged = judge(original, made.logits.reshape(original.answers.shape), readable.final, read)
     _require_close(judged, where, accept_error, warn)
-    require_runnable(made.program, made.weights)
+    program = with_ring_for(made.program, made.weights)
+    require_runnable(program, made.weights)
     return Compiled(
-        made.program,
+        program,
         made.weights,
-        made.program.name,
+        program.name,
         data.source,
         made.logit_error,
         made.corrections,

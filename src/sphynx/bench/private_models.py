@@ -25,6 +25,7 @@ from sphynx.program.files import load_program
 from sphynx.program.folder import save_compiled
 from sphynx.program.interpret import interpret
 from sphynx.program.weights import load_weights
+from sphynx.protocol.off_by_one import with_ring_for
 from sphynx.space.choices import ConvStack
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign, load_any_design
@@ -78,7 +79,8 @@ def untrained_model(name: str, conv_stack: ConvStack, folder: Path) -> Model:
     _settle(network, (torch.from_numpy(pixels).double() / 255 - _MEAN) / _STD)
     mean, std = ((value,) * design.image.channels for value in (_MEAN, _STD))
     precision = UNTRAINED_STREAM_PRECISION if isinstance(design, StreamDesign) else UNTRAINED_PRECISION
-    save_compiled(folder, compile_network(network.eval(), mean, std, pixels, precision))
+    made = compile_network(network.eval(), mean, std, pixels, precision)
+    save_compiled(folder, replace(made, program=with_ring_for(made.program, made.weights)))
     return Model(design.name, folder, design)
 
 

@@ -66,6 +66,7 @@ def check(
     """
     from sphynx.api.compiled import Compiled
     from sphynx.api.networks import load
+    from sphynx.protocol.off_by_one import log2_off_by_one
     from sphynx.run.environment import describe_environment
 
     voice = opt.voice_for(verbose, quiet)
@@ -78,6 +79,7 @@ def check(
     judged = loaded.judge(opened)
     if judged is None and loaded.original is not None:
         voice.say("The calibration images have changed, so they are not compared with the float network's answers.")
+    off_by_one = log2_off_by_one(loaded.program, loaded.weights)
     exams = _ask_privately(loaded, chosen, backends, quiet=quiet) if backends else []
     if figure is not None:
         from sphynx.report.verb_figures import draw_ranges
@@ -91,6 +93,7 @@ def check(
                 "split": split,
                 "environment": describe_environment(),
                 **result.to_json(),
+                "log2_off_by_one": off_by_one,
                 "original": None if judged is None else judged.to_json(),
                 "private": [exam.to_json() for exam in exams],
             }
@@ -98,7 +101,10 @@ def check(
         _require_exact(exams, compiled)
         require_close(judged, compiled)
         return
-    rows = [["integer accuracy", f"{result.accuracy:.2%}"]]
+    rows = [
+        ["integer accuracy", f"{result.accuracy:.2%}"],
+        ["a share off by one, for each image", f"2^{off_by_one:.1f}"],
+    ]
     if result.float_network is not None:
         rows += [
             ["float accuracy", f"{result.float_network.accuracy:.2%}"],

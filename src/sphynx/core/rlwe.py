@@ -39,8 +39,8 @@ class NoiseBound:
     log2_off_by_one: float
 
 
-def noise_bound(params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[np.int32]]) -> NoiseBound:
-    """For the worst reply of a plan. Every weight of a reply adds noise to every coefficient of it."""
+def noise_bounds(params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[Any]]) -> list[NoiseBound]:
+    """Of each reply of a plan, for every tile alike. Every weight of a reply adds noise to every coefficient of it."""
     out = conv_plan.shapes[0].out_channels
     starts = np.arange(0, out, conv_plan.outputs_per_reply)
     l1, l2_squared = np.zeros(len(starts)), np.zeros(len(starts))
@@ -48,7 +48,7 @@ def noise_bound(params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[n
         flat = weight.reshape(out, -1).astype(np.float64)
         l1 += np.add.reduceat(np.abs(flat).sum(axis=1), starts)
         l2_squared += np.add.reduceat((flat**2).sum(axis=1), starts)
-    return NoiseBound(*params.noise(float(l1.max()), float(l2_squared.max())))
+    return [NoiseBound(*params.noise(*sums)) for sums in zip(l1.tolist(), l2_squared.tolist(), strict=True)]
 
 
 def plan(

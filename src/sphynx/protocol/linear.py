@@ -26,12 +26,10 @@ from sphynx.program.convolve import Array
 from sphynx.program.ir import INPUT, Combine, Linear, Pool, Program, PublicMap
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.linear_plan import ProgramPlan, Upload, plan_program
+from sphynx.protocol.off_by_one import require_rare
 
 Words = NDArray[np.uint64]
 Ring = NDArray[Any]  # uint32 or uint64, whichever is the narrower that holds the ring; bits above it mean nothing
-
-# A share is off by one, in its last bit before truncation, with at most this probability for each element.
-MAX_LOG2_OFF_BY_ONE = -36.0
 
 
 class ServerModel:
@@ -51,6 +49,7 @@ class ServerModel:
         Prepared weights take up to `memory_bytes`, the maps in order as far as they fit; those of the other maps are
         transformed whenever they are needed, 16 MB at a time.
         """
+        require_rare(program, weights)
         self.program = program
         self.plan = plan_program(program)
         self.dtype = ring_dtype(program.ring_bits)
@@ -62,7 +61,6 @@ class ServerModel:
         for step in program.linears:
             conv = self.plan.convs[step.name]
             factors = [weights[step.weight_name(number)].astype(np.int32) for number in range(len(step.terms))]
-            check_noise(step, rlwe.noise_bound(self.plan.params, conv, factors))
             values = None if prepared_values is None else prepared_values[at:]
             held = memory_bytes is None or 4 * at + rlwe.prepared_bytes(self.plan.params, conv) <= memory_bytes
             self.prepared[step.name] = rlwe.PreparedConv(
@@ -130,15 +128,6 @@ class ServerPass:
             if term.source in self.tensors:
                 self._model.add_term(step, number, self.tensors[term.source], self._totals[step.name], threads)
                 del left[number]
-
-
-def check_noise(step: Linear, bound: rlwe.NoiseBound) -> None:
-    if bound.log2_off_by_one > MAX_LOG2_OFF_BY_ONE:
-        raise SphynxError(
-            f"under encryption its results would be off by one with probability 2^{bound.log2_off_by_one:.0f} each",
-            where=step.name,
-            remedy="Compile with fewer --weight-bits or --activation-bits.",
-        )
 
 
 def ring_mask(program: Program) -> np.uint64:

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sphynx.core import rlwe
 from sphynx.errors import SphynxError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.convolve import Array
 from sphynx.program.ir import Program
 from sphynx.protocol.activations import Layers, activation_layers
-from sphynx.protocol.linear import check_noise
 from sphynx.protocol.linear_plan import ProgramPlan, plan_program
 from sphynx.protocol.message_sizes import check_messages
+from sphynx.protocol.off_by_one import require_rare
 
 
 def require_runnable(program: Program, weights: Mapping[str, Array]) -> None:
-    """Refuse by its name a layer that does not fit a ciphertext, a message or a backend, or would add too much noise.
+    """Refuse by its name a layer that does not fit a ciphertext, a message or a backend, and too noisy programs.
 
     What one of the backends can run is enough.
     """
     plan, layers = plan_program(program), activation_layers(program, 1)
-    for step in program.linears:
-        factors = [weights[step.weight_name(number)] for number in range(len(step.terms))]
-        check_noise(step, rlwe.noise_bound(plan.params, plan.convs[step.name], factors))
+    require_rare(program, weights)
     refusals = [refusal for backend in BACKENDS if (refusal := _refusal(plan, layers, backend)) is not None]
     if len(refusals) == len(BACKENDS):
         raise refusals[0]
