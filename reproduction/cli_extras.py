@@ -1,4 +1,4 @@
-"""What an experiment shows beside accuracies: the paper's estimated latencies, and what Algorithm 1 saves."""
+"""Extras of an experiment beside accuracies: the paper's estimated latencies, and what Algorithm 1 saves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def extras(experiment: Experiment, scale: Scale, outcomes: list[Outcome]) -> dict[str, Any]:
-    """What an experiment gives beside its rows."""
+    """Collect what an experiment gives beside its rows."""
     from reproduction.latency import estimates_of
     from reproduction.placement_saving import savings
 

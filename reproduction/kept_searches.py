@@ -18,7 +18,7 @@ CONVOLUTIONS = ("conv3", "conv5", "dil3", "dil5")
 
 @dataclass(frozen=True)
 class KeptPlacement:
-    """Of two reduce cells, in a network of the published cells."""
+    """A kept search for the places of two reduce cells, in a network of the published cells."""
 
     name: str
     channels: int

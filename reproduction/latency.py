@@ -28,7 +28,7 @@ DELPHI_RELUS = 180_000
 
 @dataclass(frozen=True)
 class LatencyEstimate:
-    """Of one ImageNet network. Seconds, online, DELPHI's protocol on the paper's machine."""
+    """An estimate for one ImageNet network. Seconds, online, DELPHI's protocol on the paper's machine."""
 
     network: str
     relus: int
@@ -59,7 +59,7 @@ def latency_s(relus: int, gc_s_per_relu: float, plaintext_s: float = 0.0) -> flo
 
 
 def implied_gc_s_per_relu() -> float:
-    """What the ImageNet rows of ResNet18 and VGG11 were estimated with."""
+    """The GC time with which the ImageNet rows of ResNet18 and VGG11 were estimated."""
     return statistics.median(_s_per_relu(row) for row in _rows(ESTIMATED) if row.method in REFERENCE_NETWORKS)
 
 
@@ -113,7 +113,7 @@ def safenet() -> Rescaled:
 
 
 def estimates_of(data: str) -> list[dict[str, Any]]:
-    """Of the paper's latencies on a data set, those that are estimates, as JSON."""
+    """List the paper's latencies on a data set that are estimates, as JSON."""
     if data == "imagenet":
         return [estimate.to_json() for estimate in imagenet_estimates()]
     return [safenet().to_json()] if data == "cifar100" else []

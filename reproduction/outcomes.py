@@ -1,4 +1,4 @@
-"""What became of an experiment's rows: ours beside the paper's, with the network that ran and where it ran."""
+"""Outcomes of an experiment's rows: ours beside the paper's, with the network that ran and where it ran."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class KeptResult:
     environment: Mapping[str, Any]
 
     def of(self, row: Row, present: Mapping[str, Any]) -> Ours | None:
-        """As the row's outcome, where it is of the row's network. The form of conv3/conv5 may differ, and is said."""
+        """Make the row's outcome if this is of its network. The form of conv3/conv5 may differ, and is said."""
         if (self.config["teacher"] is not None) != row.distilled:
             return None
         design = any_design_from_json(self.config["design"], where=self.name)
@@ -161,8 +161,8 @@ class KeptResult:
 
 
 def without_reading(differs: tuple[str, ...]) -> tuple[str, ...]:
-    """What a student's settings have in common with the same network's without a teacher: the paper's formula for
-    distillation sums squares over the classes, its text says their mean, and either may be meant."""
+    """Leave out how distillation was read, so that a student's settings compare with the same network's without a
+    teacher: the paper's formula sums squares over the classes, its text says their mean, and either may be meant."""
     return tuple(text for text in differs if not text.startswith("distillation_reduction "))
 
 
@@ -171,7 +171,7 @@ _BESIDE = {"precision", "memory_format", "acceleration", "test_each_epoch"}
 
 
 def differing_settings(row: Row, config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Where a run departs from the paper's setting: the network's form, its teacher, and its recipe."""
+    """List where a run departs from the paper's setting: the network's form, its teacher, and its recipe."""
     paper = SCALES["full"].recipe(row).to_json()
     recipe, design = config["recipe"], config["design"]
     found = [

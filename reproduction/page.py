@@ -80,7 +80,7 @@ def make_page(results: Path) -> str:
 
 
 class Settings:
-    """Each setting that is not the paper's gets a number where it is first used, and is explained once."""
+    """Number each setting that is not the paper's where it is first used, and explain it once."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, ...], int] = {}
@@ -127,7 +127,7 @@ def _section(
 
 
 def _accuracy(runs: list[Ours], *, named: bool) -> str:
-    """Of one network: the mean over its seeds; of several networks in one row also which training it was."""
+    """Write the mean over one network's seeds; where a row has several networks, also which training it was."""
     text = f"{fmean(run.accuracy for run in runs):.2f}" + (f" (n={len(runs)})" if len(runs) > 1 else "")
     best = [run.best_epoch for run in runs if run.best_epoch is not None]
     text += f", best epoch {fmean(best):.2f}" if best else ""
@@ -137,7 +137,7 @@ def _accuracy(runs: list[Ours], *, named: bool) -> str:
 def _shown(
     found: dict[tuple[str, ...], list[Ours]], shared: Counter[tuple[str, ...]]
 ) -> dict[tuple[str, ...], list[Ours]]:
-    """In the paper's own setting, or comparable with another row; else the nearest to the paper's setting."""
+    """Keep runs in the paper's own setting or comparable with another row; else the nearest to the paper's setting."""
     comparable = {
         differs: runs for differs, runs in found.items() if not differs or shared[without_reading(differs)] > 1
     }

@@ -1,4 +1,4 @@
-"""What Algorithm 1 saves over training every placement, in measured minutes.
+"""Measure what Algorithm 1 saves over training every placement, in minutes.
 
 The paper claims candidates / 2, on the assumption that a search takes as long as one training; it gives no times.
 Minutes are of one seed, as the runs counted them, interruptions left out.

@@ -120,7 +120,7 @@ class Reproduction:
         return outcomes
 
     def _run_at_once(self, experiment: Experiment, alone: Reproduction) -> None:
-        """What several rows share is one piece: two tasks must not write one folder."""
+        """Run independent pieces at once. What several rows share is one piece: two tasks must not write one folder."""
         rows = [(row, data) for row in experiment.rows if (data := self._data_to_run(row)) is not None]
         self.sweep.map(
             {
@@ -237,7 +237,7 @@ class Reproduction:
         return train_unless_finished(job)
 
     def _require_finished(self, job: Job) -> None:
-        """Where nothing is run."""
+        """Raise for an unfinished job where nothing is run."""
         if not self.run_missing and not ((job.out / RESULT).is_file() and (job.out / MODEL).is_file()):
             raise NotFinishedError
 

@@ -50,7 +50,7 @@ def _all_ours(outcome: Outcome) -> list[Ours]:
 
 
 def paper_relus(row: Row) -> int:
-    """Of the paper's own network, counted."""
+    """Count the ReLUs of the paper's own network."""
     image, classes = DATA_SETS[row.data]
     cells = SPHYNX if row.cells.startswith(SEARCHED) else cells_of(row)
     return account_of_any(design_of(row, image, classes, cells)).total.relus

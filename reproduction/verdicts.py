@@ -1,4 +1,4 @@
-"""What our kept runs say about a claim of the paper: reproduced, not reproduced, undecided, or not run.
+"""Judge what our kept runs say about a claim of the paper: reproduced, not reproduced, undecided, or not run.
 
     pairs        one kind of network beats another: networks of equal label in two series, both trained by equal
                  settings, whatever these are. Cells drawn at random count when all that are listed were trained.
@@ -107,7 +107,7 @@ def _of_pairs(outcomes: Sequence[Outcome], ahead: str) -> Verdict:
 
 
 def _of_rankings(cells: str, rankings: Sequence[RankedCells]) -> Verdict:
-    """Each entry against the mean of the random ones that were trained as long."""
+    """Judge each entry against the mean of the random ones that were trained as long."""
     wanted = DARTS if cells.startswith(SEARCHED) else (cells,)
     random: dict[str, list[float]] = {}
     for entry in rankings:
@@ -134,7 +134,7 @@ def _of_gains(gains: Sequence[tuple[str, float]]) -> Verdict:
 
 
 def _of_range(outcomes: Sequence[Outcome]) -> Verdict:
-    """By the settings under which most of the networks were trained."""
+    """Judge by the settings under which most of the networks were trained."""
     used = list(dict.fromkeys(ours.differs for _, ours in _runs(outcomes)))
     trained = [
         {o.row.label: found[settings] for o in outcomes if settings in (found := _by_settings(_runs([o])))}
@@ -155,7 +155,7 @@ def _of_range(outcomes: Sequence[Outcome]) -> Verdict:
 
 
 def _of_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement]) -> Verdict:
-    """By searches in the released form, which is what gave the paper's figure: as printed, beta hardly learns."""
+    """Judge by searches in the released form, which is what gave the paper's figure: as printed, beta hardly learns."""
     judged: list[tuple[str, float, str]] = []
     used: list[tuple[str, ...]] = []
     for search in (search for search in placements if search.estimator == "released"):

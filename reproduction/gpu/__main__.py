@@ -89,7 +89,7 @@ class Window:
         return found
 
     def folder(self, run: Planned) -> Path:
-        """Of the variant that ran last."""
+        """The folder of the variant that ran last."""
         tried = [self.runs / name for name in (_variant(run, number) for number in range(len(run.variants)))]
         return next((folder for folder in reversed(tried) if folder.is_dir()), tried[0])
 
@@ -127,7 +127,7 @@ def work(run: Planned, window: Window, variant: int, out: Path) -> None:
 
 
 def fork(run: Planned, window: Window, variant: int) -> int:
-    """Its process id; the process itself never returns."""
+    """Fork a process for the run and return its id; the process itself never returns."""
     out = window.runs / _variant(run, variant)
     out.mkdir(parents=True, exist_ok=True)
     process = os.fork()

@@ -203,8 +203,12 @@ def _tiny() -> Planned:
 
 
 def _distillation() -> list[Planned]:
-    """By squared logits from the same cells with ReLUs inside, larger; and the student without a teacher. The paper's
-    formula sums squares over the classes; its text says mean squared error, as torch's is called, a hundredth of it."""
+    """Plan distillation by squared logits from the same cells with ReLUs inside, larger; and the student without a
+    teacher.
+
+    The paper's formula sums squares over the classes; its text says mean squared error, as torch's is called, a
+    hundredth of it.
+    """
     row = next(row for row in EXPERIMENTS["distillation"].rows if "inner_relus" in row.options)
     teacher, student = design_of(row, IMAGE, CLASSES, cells_of(row)), _network(SPHYNX)
 

@@ -1,4 +1,4 @@
-"""What goes from one machine to the next: all results, which are small, and the checkpoints of what is unfinished.
+"""Pack what goes from one machine to the next: all results, which are small, and the checkpoints of what is unfinished.
 
 results.tgz      every run's JSON files, metrics, figures and logs
 state.NN         parts of one tar with checkpoints and teachers, the most important first, up to a limit

@@ -121,7 +121,7 @@ class Shelf(Generic[Settings]):
     prefix: str = ""
 
     def names(self) -> list[str]:
-        """As files are called: with the prefix, so that no two shelves have a name in common."""
+        """List the names as files are called: with the prefix, so that no two shelves have a name in common."""
         folder = resources.files(self.package) / "recipes"
         found = (file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
         return sorted(name for name in found if name.startswith(self.prefix))

@@ -1,4 +1,4 @@
-"""What failed, where, and the remedy. Every failure a user can act on is a SphynxError, and all its kinds are here.
+"""Errors: what failed, where, and the remedy. Every failure a user can act on is a SphynxError, and all kinds are here.
 
 SphynxError
   InputError             what was given cannot be used: a file, a value, a budget
@@ -47,7 +47,7 @@ class SphynxError(Exception):
 
 
 class InputError(SphynxError):
-    """What the user gave cannot be used: a file, a flag, a budget.
+    """The user gave something that cannot be used: a file, a flag, a budget.
 
     >>> try:
     ...     sphynx.plan("many")

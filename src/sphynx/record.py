@@ -26,7 +26,8 @@ from sphynx.errors import InputError, join_faults
 
 
 class Record:
-    """For frozen dataclasses. What `to_json` of a subclass adds, such as a derived value, reading leaves out again."""
+    """A base for frozen dataclasses. What a subclass's `to_json` adds, such as a derived value, reading leaves out
+    again."""
 
     def to_json(self) -> dict[str, Any]:
         fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(self)  # type: ignore[arg-type]

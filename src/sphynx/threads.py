@@ -43,7 +43,7 @@ class Worker:
         return self._running.locked() and self._life() is not None
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Until it has ended, or for so long; whether it has."""
+        """Wait up to `timeout_s`, or without limit; return whether it ended."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while self.is_alive:
             left_s = _LOOK_AGAIN_S if deadline is None else min(_LOOK_AGAIN_S, deadline - time.monotonic())
@@ -105,7 +105,7 @@ class Call:
         self._failure: BaseException | None = None
 
     def make(self) -> None:
-        """Unless somebody does or did."""
+        """Make the call, unless somebody does or did."""
         if self._is_claimed.acquire(blocking=False):
             try:
                 self._call()

@@ -113,10 +113,11 @@ class Client:
         )
 
     def infer(self, image: str | Path | NDArray[np.uint8] | Image, *, relu: BackendChoice | None = None) -> Prediction:
-        """What is in a picture, which the server never sees: a file, a PIL image, or a uint8 array [channels, height,
+        """Classify a picture, which the server never sees: a file, a PIL image, or a uint8 array [channels, height,
         width] (`image_shape`). Files and PIL images are resized. Makes a bundle first if none is ready.
 
-        `relu` insists on a bundle for gc or for gmw; auto takes what is ready. Unless given it is the client's."""
+        `relu` insists on a bundle for gc or for gmw; auto takes what is ready. Unless given it is the client's.
+        """
         choice = self._choice(relu)
         return self._asked(lambda connection: connection.infer(pixels_of(image, connection.program), relu=choice))
 
@@ -174,7 +175,7 @@ class Client:
 
     @property
     def program(self) -> Program:
-        """What the server computes, without its weights: public."""
+        """The program that the server computes, without its weights: public."""
         return self._connected().program
 
     @property
@@ -247,8 +248,8 @@ class Client:
             return connection
 
     def _hang_up(self) -> bool:
-        """By another thread, for good: a call that runs fails at its next message, others before their first. Whether
-        it is soon over: one that still connects is not, and does nothing after that."""
+        """Hang up for good, from another thread: a call that runs fails at its next message, others before their
+        first. Return whether that is soon over: a call that still connects is not, and does nothing after that."""
         self._is_hung_up = True  # first: whoever connects just now looks at it afterwards
         connection = self._connection  # without the lock, which is held for as long as connecting takes
         if connection is not None:

@@ -1,4 +1,4 @@
-"""Both parties of private inference in this process: two threads, a pair of sockets, neither TLS nor keys.
+"""Private inference with both parties in this process: two threads, a pair of sockets, neither TLS nor keys.
 
 For trying a program out. The protocol is the one that a server and its clients run, so that bytes, rounds and answers
 are theirs; times are those of two parties that share this machine.

@@ -104,7 +104,7 @@ class Compiled:
 
     @property
     def comparisons(self) -> int:
-        """Of max pools; each costs what a ReLU costs."""
+        """Comparisons of max pools; each costs what a ReLU costs."""
         return self.program.comparison_count
 
     @property
@@ -121,7 +121,7 @@ class Compiled:
         return real_logits(self.program, interpret(self.program, self.weights, np.asarray(images)))
 
     def infer_privately(self, images: NDArray[np.uint8] | Tensor, *, backend: Backend = "gmw") -> list[Prediction]:
-        """Both parties here, each in a thread of its own, without TLS: what an inference costs, and that it is exact.
+        """Run both parties here, in two threads, without TLS: shows what an inference costs, and that it is exact.
 
         `images` are uint8 [n, channels, height, width]; each is asked about by itself.
         """

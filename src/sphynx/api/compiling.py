@@ -146,7 +146,7 @@ def _opened(
 
 
 def _doubted(compiled: Compiled, warn: Callable[[str], None]) -> Compiled:
-    """Of networks from elsewhere, which may have been given a wrong normalisation."""
+    """Warn of a doubt about a network from elsewhere, which may have been given a wrong normalisation."""
     if compiled.judged is not None and compiled.judged.doubt is not None:
         warn(f"{compiled.name or 'network'}: {compiled.judged.doubt}")
     return compiled
@@ -192,7 +192,7 @@ def _read_file(
 def _normalisation(
     mean: Sequence[float] | float | None, std: Sequence[float] | float | None
 ) -> tuple[Sequence[float] | float, Sequence[float] | float]:
-    """Of a network from elsewhere, whichever way it comes."""
+    """The normalisation of a network from elsewhere, whichever way it comes."""
     return 0.0 if mean is None else mean, 1.0 if std is None else std
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Flags(TypedDict, total=False):
-    """What `plan` and `plan_for_latency` have in common."""
+    """Parameters that `plan` and `plan_for_latency` have in common."""
 
     image: tuple[int, int, int]
     classes: int
@@ -118,7 +118,7 @@ def plan_for_latency(
     conv_stack: ConvStack = "single",
     convolution: Convolution = "vanilla",
 ) -> LatencyPlan:
-    """As many ReLUs as an online latency allows: seconds, or "100ms". Measures this machine once, in a few seconds.
+    """Plan as many ReLUs as an online latency, seconds or "100ms", allows. Measures this machine once, in seconds.
 
     `link` is loopback, lan, wan, or one such as "20ms,300Mbit"; without a `backend` the faster one is used. Needs
     torch.
@@ -146,7 +146,7 @@ def _template(
     conv_stack: ConvStack,
     convolution: Convolution,
 ) -> Design:
-    """Of the least size; the plan says which one is wanted."""
+    """A design of the least size; the plan says which size is wanted."""
     shape = _shape(image)
     return Design(
         genotype=into_sphynx_space(cells) if isinstance(cells, Genotype) else find_cells(cells),

@@ -42,7 +42,7 @@ class Refill:
         atexit.register(self._drop)
 
     def close(self) -> None:
-        """What is being made is finished if that does not take long, otherwise dropped; the connection is closed."""
+        """Finish the bundle that is being made if that does not take long, else drop it; close the connection."""
         self._over.set()
         self._worker.join(CLOSE_S)
         self._drop()

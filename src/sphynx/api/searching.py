@@ -138,7 +138,7 @@ def place_reduce_cells(
     resume_command: str = AGAIN,
     ray: str = HERE,
 ) -> PlacementResult:
-    """Where the reduce cells of a design go (Algorithm 1): `.best`; the design that has them there is in the folder.
+    """Choose where a design's reduce cells go (Algorithm 1): `.best`; the design that has them there is in the folder.
 
     Placements with more ReLUs than the design, which odd sizes can have, are left out. `exhaustive` names a training
     recipe by which every placement is trained as well.
@@ -177,7 +177,7 @@ def place_reduce_cells(
 
 
 def _named_cells(choices: Sequence[str | Path], nodes: int) -> dict[str, Genotype]:
-    """By the name or path that was given. With other nodes a network would have other ReLUs."""
+    """Find cells by the names or paths that were given. With other nodes a network would have other ReLUs."""
     named = {str(choice): find_cells(choice) for choice in choices}
     for choice, genotype in named.items():
         if genotype.nodes != nodes:

@@ -111,7 +111,7 @@ class Server:
 
     @property
     def metrics_port(self) -> int | None:
-        """Where /metrics and /healthz are, if they were asked for."""
+        """The port of /metrics and /healthz, if they were asked for."""
         return self._running.metrics_port
 
     def _drop(self) -> None:
@@ -173,10 +173,10 @@ class Server:
 
 
 class _NoEvents(EventLog):
-    """For a server whose caller does not listen to its events."""
+    """A log for a server whose caller does not listen to its events."""
 
     def __init__(self) -> None:
         super().__init__(io.StringIO())
 
     def write(self, event: str, **fields: Scalar) -> None:
-        """Nothing is kept."""
+        """Keep nothing."""

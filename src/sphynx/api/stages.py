@@ -1,4 +1,4 @@
-"""What the calls that search and train have in common.
+"""The parameters that the calls that search and train have in common.
 
 Each keeps its work in a folder and continues what an interrupted one left there with `resume=True`. `progress` hears of
 every epoch (`Update`); without it nothing is said. With `ray`, "local" or a cluster's address, what is independent

@@ -48,7 +48,7 @@ def summarise(
     ask: int = 6,
     tell: Tell = lambda _line: None,
 ) -> NetworkSummary | None:
-    """Of the network at the first path; None where the page is about several networks or about benchmarks alone."""
+    """Summarise the network at the first path; None for a page about several networks or about benchmarks alone."""
     known, first = known_summary(sources), _existing(paths[0])
     program = _compiled(first, compiled, sources, known, tell)
     if known is None and kind_of(first) == "compiled" and program is not None:

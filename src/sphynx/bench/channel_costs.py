@@ -1,4 +1,4 @@
-"""What a message and a byte cost between two processes of this machine, over the channel that private inference uses.
+"""Measure what a message and a byte cost between two processes of this machine, over private inference's own channel.
 
 A message is one of a GMW layer (their mean size); the parties take turns, and half a turn is timed by the wall clock,
 from the call that sends to the other party's return: framing, TLS, system calls, and the wait until it runs.
@@ -41,7 +41,7 @@ class ChannelCosts:
 
 @dataclass(frozen=True)
 class _Seen:
-    """By one party."""
+    """Times that one party measured."""
 
     message_s: float  # with its bytes
     stream_cpu_s: float
@@ -59,7 +59,7 @@ def channel_costs(open_channel: OpenChannel) -> ChannelCosts:
 
 
 def _message_bytes() -> int:
-    """Of the mean one."""
+    """The mean size of a message of the layer."""
     sizes = online_messages(ReluShape(W, K, F, LAYER_RELUS))
     return sizes.online_bytes // sizes.messages
 

@@ -1,4 +1,4 @@
-"""What a network costs in the clear, on the cores that private inference has: by torch and by ONNX Runtime, fp32.
+"""Time a network in the clear, on the cores that private inference has: by torch and by ONNX Runtime, fp32.
 
 Medians of forward passes on up to two threads; of torch for the memory layout and the kernels that are fastest here, of
 ONNX Runtime where it is installed, with its own fusion. Ratios are to the faster of the two. CPU seconds are of one
@@ -45,7 +45,7 @@ class ClearTime:
 
     @property
     def seconds(self) -> float:
-        """Of the faster one."""
+        """Seconds of the faster of the two."""
         return self.torch_s if self.onnxruntime_s is None else min(self.torch_s, self.onnxruntime_s)
 
     @property
@@ -54,7 +54,7 @@ class ClearTime:
 
 
 def median_time(times: Sequence[ClearTime]) -> ClearTime | None:
-    """Each of its times by itself."""
+    """The median of each time by itself."""
     if not times:
         return None
     wall_s = [time.onnxruntime_s for time in times if time.onnxruntime_s is not None]

@@ -50,7 +50,7 @@ def _aes_rate(count: int, threads: int, repeats: int) -> float:
 
 
 def garbling_rates(threads: int, repeats: int) -> dict[str, float]:
-    """Of a layer of ReLUs, with the AES rate that bounds them."""
+    """Measure rates of garbling and evaluating a layer of ReLUs, with the AES rate that bounds them."""
     circuit, prg, key, seed = garbling.relu_circuit(W, K, F), Prg(), bytes(16), bytes(range(16))
     delta = garbling.random_delta(prg)
     zeros = garbling.random_labels(prg, 2 * W + K, RELUS)
@@ -80,7 +80,7 @@ def garbling_rates(threads: int, repeats: int) -> dict[str, float]:
 
 
 def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender]:
-    """Both parties after ideal base OTs."""
+    """Make both parties of an OT extension after ideal base OTs."""
     prg = Prg()
     delta = garbling.random_delta(prg)
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)

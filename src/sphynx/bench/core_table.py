@@ -19,7 +19,7 @@ SYMMETRIC = (
 
 
 def rate_rows(results: dict[str, Any]) -> Iterator[list[str]]:
-    """what, measured, bound or peer, ratio, goal."""
+    """Rows of a table: what, measured, bound or peer, ratio, goal."""
     yield from symmetric_rows("1 core", results)
     if results["all_cores"] is not None:
         yield from symmetric_rows(f"{results['machine']['cores']} cores", results["all_cores"])

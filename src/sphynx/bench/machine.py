@@ -1,4 +1,4 @@
-"""What a number was measured on, and how: the machine, the best of several runs, what a process has used.
+"""The machine that a number was measured on, and how: the best of several runs, what a process has used.
 
 What another process has used is read from /proc, so on Linux only.
 """
@@ -66,7 +66,7 @@ def best_seconds(work: Callable[[], object], repeats: int, *, threads: int = 1) 
 
 
 def peak_memory_bytes() -> int:
-    """Of this program image. ru_maxrss would still remember the larger parent that it was forked from."""
+    """Peak memory of this program image. ru_maxrss would still remember the larger parent that it was forked from."""
     return _peak_memory_bytes("self") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -75,7 +75,7 @@ def peak_memory_bytes_of(pid: int) -> int | None:
 
 
 def cpu_seconds_of(pid: int) -> float | None:
-    """Of all its threads, those that have ended too; None where the system does not say."""
+    """CPU seconds of all threads of a process, also those that have ended; None where the system does not say."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -23,7 +23,7 @@ from sphynx.protocol.linear_plan import plan_program
 
 
 class Timed(NamedTuple):
-    """Of one row in one pass."""
+    """Measurements of one row in one pass."""
 
     plaintext: ClearTime | None
     server: Measured

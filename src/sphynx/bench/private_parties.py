@@ -72,7 +72,7 @@ class Phase:
 
 @dataclass
 class Measured:
-    """By one party. `offline[i]` and `online[i]` belong to one inference; the uncounted first one is in `first`."""
+    """Phases that one party measured. `offline[i]` and `online[i]` belong to one inference; `first` is not counted."""
 
     first: Phase | None = None
     offline: list[Phase] = field(default_factory=list)
@@ -104,7 +104,7 @@ def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]
 
 
 def run_pair(serve: Party[Result], ask: Party[Result], *, where: str, remedy: str) -> tuple[Result, Result]:
-    """What the two return, each in a process of its own; the first is `accepted`, the second `connected`.
+    """Run both in processes of their own; return their results. The first is `accepted`, the second `connected`.
 
     Where one fails, the other is ended at once: a server would wait long for a client that never connects.
     """

@@ -1,4 +1,4 @@
-"""What both parties compute for a layer of ReLUs: the protocol's own code over a channel that carries nothing.
+"""Measure the work of both parties for a layer of ReLUs: the protocol's own code over a channel that carries nothing.
 
 CPU seconds of all threads, so that what native code spreads over the cores counts in full; the best of several. What a
 call returns is held, as a bundle is: the first touch of fresh memory is part of the work. Received messages are zeros:
@@ -77,7 +77,7 @@ def _ots() -> tuple[ServerOts, ClientOts]:
 
 
 def _best_cpu_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Of the whole process, unlike `best_seconds`: native code starts threads."""
+    """The best CPU time of the whole process, unlike `best_seconds`: native code starts threads."""
     held = [work()]
     best = float("inf")
     for _ in range(repeats):

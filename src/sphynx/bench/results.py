@@ -1,4 +1,4 @@
-"""What `sphynx bench` measures: rows, lines through them, and the machine and source that they are of.
+"""Results of `sphynx bench`: rows, lines through them, and the machine and source that they are of.
 
 Seconds are medians. Of a private row: `online_s` is the client's, from its first byte to the logits; `offline_s` ends
 when both parties have ended. `setup_s` is once per connection and in neither. Bytes are both directions', counted by
@@ -166,7 +166,7 @@ class ThroughputRow(Record):
 
 @dataclass(frozen=True)
 class BenchRun(Record):
-    """What `sphynx bench private` and, with lines, `bench scaling` write."""
+    """The file that `sphynx bench private` and, with lines, `bench scaling` write."""
 
     machine: Machine
     source: Source

@@ -54,7 +54,7 @@ class Serving(Protocol):
 
 @dataclass(frozen=True)
 class Asked:
-    """By one client, on the clock that all processes of a machine share."""
+    """Times of one client, on the clock that all processes of a machine share."""
 
     start_s: float
     latencies_s: list[float]

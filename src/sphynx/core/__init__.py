@@ -40,13 +40,13 @@ def random_bytes(prg: Prg, count: int) -> bytes:
 
 @dataclass(frozen=True)
 class CpuFeatures:
-    """What the CPU offers to the core, and which AES path the core takes because of it."""
+    """The features that the CPU offers to the core, and the AES path that the core takes because of them."""
 
     available: tuple[str, ...]
     aes_path: str
 
 
 def cpu_features() -> CpuFeatures:
-    """For `sphynx doctor`."""
+    """Report the CPU's features for `sphynx doctor`."""
     found = _native.cpu_features()
     return CpuFeatures(tuple(name for name, present in found.items() if present), _native.aes_path())

@@ -1,4 +1,4 @@
-"""Whether the compiled core is as new as the sources beside it.
+"""Check that the compiled core is as new as the sources beside it.
 
 Only a checkout that is installed in place has such sources. There a `git pull` changes Python at once and the core when
 it is built again; between them the two may disagree on a message's layout, and answers be wrong without an error.

@@ -32,8 +32,8 @@ def unslice_bits(planes: Words, count: int) -> Words:
 
 
 def bit_values(planes: Words) -> Words:
-    """Each bit of the planes as a number, in the last axis. numpy.unpackbits reads a table at an address that depends
-    on the bits, which are secret."""
+    """Unpack each bit of the planes into a number, in the last axis. numpy.unpackbits reads a table at an address
+    that depends on the bits, which are secret."""
     return ((planes[..., None] >> _BIT_NUMBERS) & np.uint64(1)).reshape(*planes.shape[:-1], -1)
 
 

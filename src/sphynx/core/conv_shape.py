@@ -72,7 +72,7 @@ class ConvShape:
         dilation: int = 1,
         padding: int = 0,
     ) -> ConvShape:
-        """What torch.nn.Conv2d of these arguments does to a (height, width) image."""
+        """The shape of what torch.nn.Conv2d of these arguments does to a (height, width) image."""
         span = dilation * (kernel - 1) + 1
         height, width = size
         out_height = (height + 2 * padding - span) // stride + 1

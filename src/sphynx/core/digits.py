@@ -93,7 +93,7 @@ class Digits:
 
 
 def _places(bit: int, width: int) -> np.uint64:
-    """In a pad, of all digits of the client's that have this bit: those for g are below those for p."""
+    """The places in a pad of all the client's digits that have this bit: those for g are below those for p."""
     having = sum(1 << c for c in range(2**width) if c >> bit & 1)
     return np.uint64(having | having << 2**width)
 

@@ -39,7 +39,7 @@ def random_labels(prg: Prg, wires: int, instances: int) -> Words:
 
 @dataclass(frozen=True, repr=False)
 class Garbled:
-    """What garbling yields: `tables` go to the evaluator, `colours` (output planes) stay with the garbler."""
+    """The result of garbling: `tables` go to the evaluator, `colours` (output planes) stay with the garbler."""
 
     tables: Words
     colours: Words

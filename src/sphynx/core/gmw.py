@@ -99,7 +99,7 @@ class OnlineMessages:
 
     @property
     def messages(self) -> int:
-        """Of both parties, each with a header, one after the other."""
+        """Count the messages of both parties, each with a header, one after the other."""
         return 2 * turns(len(self.openings))
 
 

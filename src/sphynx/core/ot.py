@@ -94,7 +94,7 @@ def pad_planes(pads: Words, width: int) -> Words:
 
 
 def expanded_pads(pads: Words, length: int, *, threads: int = 0) -> Words:
-    """Each pad as the seed of so many random words, (pads, length): OTs of long strings."""
+    """Expand each pad, as a seed, into `length` random words, (pads, length): OTs of long strings."""
     words = np.empty((len(pads), (length + 1) // 2, 2), np.uint64)
     _native.expand_pads(pads, words, threads)
     return words.reshape(len(pads), 2 * words.shape[1])[:, :length]

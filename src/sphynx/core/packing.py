@@ -27,7 +27,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class InputLayout:
-    """Where a tensor's elements sit in its ciphertexts. Equal layouts of one tensor can share one upload."""
+    """The layout of a tensor's elements in its ciphertexts. Equal layouts of one tensor can share one upload."""
 
     n: int
     channels: int

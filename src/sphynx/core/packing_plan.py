@@ -189,6 +189,6 @@ def _layout(n: int, shape: ConvShape, geometry: _Geometry, per_ciphertext: int, 
 
 
 def _phases(taps: list[tuple[int, int]], stride: int, size: int, all_phases: bool) -> tuple[int, ...]:
-    """Those that are read. In an axis shorter than the stride the last phases hold nothing and are never sent."""
+    """The phases that are read. In an axis shorter than the stride the last phases hold nothing and are never sent."""
     read = set(range(stride)) if all_phases else {phase for _, phase in taps}
     return tuple(sorted(phase for phase in read if phase < size)) or (0,)

@@ -36,7 +36,7 @@ class RingConv:
         self.native = _native.ring.Conv(**geometry, ring_bits=ring_bits, weights=np.ascontiguousarray(weights))
 
     def __call__(self, tensor: NDArray[Element], threads: int = 0) -> NDArray[Element]:
-        """(in_channels, height, width) to (out_channels, out_height, out_width), the same element type."""
+        """Convolve (in_channels, height, width) to (out_channels, out_height, out_width), the same element type."""
         shape = self.shape
         if tensor.shape != (shape.in_channels, shape.height, shape.width):
             raise InputError(

@@ -32,7 +32,7 @@ PASSING_POLYNOMIALS = 256  # transformed at a time where weights are not held: 1
 
 @dataclass(frozen=True)
 class NoiseBound:
-    """Of a reply. `worst` always holds; shares are off by one with probability 2^log2_off_by_one each."""
+    """The noise of a reply. `worst` always holds; shares are off by one with probability 2^log2_off_by_one each."""
 
     worst: float
     rms: float
@@ -40,7 +40,7 @@ class NoiseBound:
 
 
 def noise_bounds(params: Params, conv_plan: ConvPlan, weights: Sequence[NDArray[Any]]) -> list[NoiseBound]:
-    """Of each reply of a plan, for every tile alike. Every weight of a reply adds noise to every coefficient of it."""
+    """Bound the noise of each reply, alike for all tiles. Each weight of a reply adds noise to all its coefficients."""
     out = conv_plan.shapes[0].out_channels
     starts = np.arange(0, out, conv_plan.outputs_per_reply)
     l1, l2_squared = np.zeros(len(starts)), np.zeros(len(starts))
@@ -142,7 +142,7 @@ class PreparedConv:
             self._natives = [self._transformed(block, tuple(weights)) for block in self.blocks]
 
     def native(self, number: int) -> _native.rlwe.Weights:
-        """Of a block, transformed now where they are not held."""
+        """The weights of a block, transformed now where they are not held."""
         if self._weights is None:
             return self._natives[number]
         return self._transformed(self.blocks[number], self._weights)
@@ -174,12 +174,12 @@ class PreparedConv:
 
 
 def prepared_bytes(params: Params, conv_plan: ConvPlan) -> int:
-    """Of a plan's weights, where they are held."""
+    """Count the bytes of a plan's prepared weights, where they are held."""
     return 4 * params.n * len(params.primes) * conv_plan.products // conv_plan.tiles
 
 
 def _narrowed(weights: NDArray[np.int32]) -> NDArray[Any]:
-    """In half the memory where they fit."""
+    """Store the weights in half the memory where they fit."""
     fits = weights.min(initial=0) > -(1 << 15) and weights.max(initial=0) < 1 << 15
     return weights.astype(np.int16) if fits else weights
 
@@ -241,7 +241,7 @@ class LinearServer:
     def reply(
         self, conv: PreparedConv, inputs: Sequence[Ciphertexts], images: int | None = None
     ) -> tuple[bytes, Words]:
-        """What goes to the client, and the server's own share ([images,] out_channels, out_height, out_width).
+        """Make the reply to the client, and the server's own share ([images,] out_channels, out_height, out_width).
 
         `inputs` are what `parse` gave, input after input, or where the convolution is grouped `parse_apart`.
         """
@@ -265,7 +265,7 @@ class LinearServer:
         return np.concatenate([wires[reply] for reply in order], axis=1).tobytes(), conv.plan.unpack(whole, images)
 
     def _answer(self, conv: PreparedConv, block: int, inputs: Sequence[Ciphertexts], tiles: int) -> tuple[bytes, Words]:
-        """Of one block, tile after tile."""
+        """Answer for one block, tile after tile."""
         counts = [conv.plan.used_counts[reply] for reply in conv.blocks[block].replies]
         share = np.empty(tiles * sum(counts), np.uint64)
         wire = _native.rlwe.reply(

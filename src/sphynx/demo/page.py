@@ -111,7 +111,7 @@ def _sides(scene: Scene) -> dict[str, Any]:
 
 
 def noise_pixels(received: bytes) -> NDArray[np.uint8]:
-    """Each byte a dot, in a square; what is left over of the last row is not drawn."""
+    """Draw each byte as a dot, in a square; what is left over of the last row is not drawn."""
     side = max(1, math.isqrt(len(received)))
     return np.frombuffer(received[: side * side], np.uint8).reshape(1, side, side)
 

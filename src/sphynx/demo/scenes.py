@@ -1,4 +1,4 @@
-"""What the demonstration shows: a network designed on the spot for digits, and one that comes with Sphynx.
+"""Scenes of the demonstration: a network designed on the spot for digits, and one that comes with Sphynx.
 
 A scene is a compiled network, pictures, and the answers to them: privately from a server that never sees them, and in
 the clear by torch. An answer is `equal` if the private logits are those of the integer oracle, bit for bit.
@@ -67,7 +67,7 @@ class Answer:
 
     @property
     def wrong(self) -> bool:
-        """Of a picture that somebody labelled."""
+        """True if the private answer differs from the label that somebody gave the picture."""
         return bool(self.question.truth) and self.private.label != self.question.truth
 
 
@@ -171,13 +171,13 @@ class _Wire:
             self.masked_picture = b"".join(parts)
 
     def received(self, section: Section, payload: bytearray) -> None:
-        """Of no interest here."""
+        """Ignore what is received."""
 
     def entered(self, section: Section) -> None:
-        """Of no interest here."""
+        """Ignore sections."""
 
     def left(self, span: Span) -> None:
-        """Of no interest here."""
+        """Ignore spans."""
 
 
 def _in_the_clear(network: AnyNetwork, run: Path, pixels: Pixels, names: tuple[str, ...]) -> tuple[list[str], float]:

@@ -1,1 +1,1 @@
-"""What a fixed-point program is, does and costs: the artifact that private inference runs. No torch."""
+"""The fixed-point program: what it is, does and costs. It is the artifact that private inference runs. No torch."""

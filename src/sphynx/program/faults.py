@@ -1,4 +1,4 @@
-"""What is wrong with a program that somebody else wrote: every index, slice, window and range, before any is used.
+"""Find what is wrong with a program that somebody else wrote: every index, slice, window and range, before any is used.
 
 `structural_faults` is for graphs of real numbers as well, `range_faults` for programs alone.
 """
@@ -103,7 +103,7 @@ def _combine_faults(step: Combine, shapes: Mapping[str, Shape]) -> Iterator[str]
 
 
 def range_faults(ring_bits: int, steps: Sequence[Step]) -> Iterator[str]:
-    """Of a program's scales, ranges and truncations."""
+    """List faults of a program's scales, ranges and truncations."""
     if not 1 <= ring_bits <= MAX_RING_BITS:
         yield f"the ring width is {ring_bits}, outside 1 .. {MAX_RING_BITS}"
     ranges = stated_ranges(steps)

@@ -20,7 +20,7 @@ SHOWN_DIGITS = 16  # to people, and the least that they can name a program by
 
 
 def short_hash(content_hash: str) -> str:
-    """As people see it."""
+    """Shorten a hash for people to read."""
     return content_hash[:SHOWN_DIGITS]
 
 

@@ -14,7 +14,7 @@ from sphynx.program.weights import WEIGHTS, save_corrections, save_weights
 
 
 class Parts(Protocol):
-    """What was compiled just now; of a program that was loaded nobody knows the corrections any more."""
+    """A program compiled just now, with its parts; of a loaded one the corrections are not known any more."""
 
     @property
     def program(self) -> Program: ...

@@ -126,7 +126,7 @@ class Graph:
 
     @cached_property
     def origins(self) -> dict[str, frozenset[str]]:
-        """For each tensor the linear maps that make it, themselves or through public maps: none of an activation."""
+        """Map each tensor to the linear maps that make it, directly or through public maps; an activation has none."""
         origins: dict[str, frozenset[str]] = {name: frozenset() for name in self.shapes}
         for step in self.steps:
             if isinstance(step, Linear):
@@ -141,7 +141,7 @@ class Graph:
         return frozenset().union(*(self.origins[name] for step in self.linears for name in step.sources))
 
     def is_crop(self, name: str) -> bool:
-        """Whether it holds some elements of another tensor as they are: a border that a fused map reads apart."""
+        """Return whether a tensor holds some elements of another as they are: a border that a fused map reads apart."""
         step = next((step for step in self.steps if step.name == name), None)
         if isinstance(step, Combine):
             return len(step.summands) == 1 and not step.constants and not step.factors
@@ -157,7 +157,7 @@ class Graph:
 
     @property
     def comparison_count(self) -> int:
-        """Of max pools; each costs what a ReLU costs."""
+        """Comparisons of max pools; each costs what a ReLU costs."""
         return self._count(comparison=True)
 
     def _count(self, *, comparison: bool) -> int:
@@ -233,7 +233,7 @@ class Program(Graph):
 
     @cached_property
     def content_hash(self) -> str:
-        """What bundles, sessions and weights are bound to."""
+        """The hash that bundles, sessions and weights are bound to."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -242,7 +242,7 @@ _KIND_NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 def _is_new(step: Step) -> bool:
-    """Whether format 1 has no such step."""
+    """Return whether format 1 has no such step."""
     if isinstance(step, Linear):
         return any(term.groups > 1 for term in step.terms)
     return isinstance(step, Combine | Truncate | Gate) or (isinstance(step, Relu) and step.comparison)

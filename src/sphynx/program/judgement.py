@@ -35,7 +35,7 @@ MISREAD_REMEDY = (
 
 @dataclass(frozen=True, eq=False)
 class Original:
-    """What the float network answers to the calibration images."""
+    """The float network's answers to the calibration images."""
 
     answers: Array  # [n, classes], floats
     labels: Array  # [n]
@@ -70,18 +70,18 @@ class Judgement:
 
     @property
     def is_misread(self) -> bool:
-        """Whether the network that was read is another one."""
+        """True if the network that was read is another one."""
         return self.read_error is not None and not self.read_error <= MISREAD
 
     @property
     def is_guessing(self) -> bool:
-        """Whether the float network is hardly better than guessing, on these images."""
+        """True if the float network is hardly better than guessing, on these images."""
         chance = 1 / self.classes
         return self.classes > 1 and self.float_accuracy < chance + GUESSING * (1 - chance)
 
     @property
     def doubt(self) -> str | None:
-        """What to look into although program and float network agree: both get the same images."""
+        """A doubt to look into although program and float network agree: both get the same images."""
         if not self.is_guessing:
             return None
         return (
@@ -93,11 +93,11 @@ class Judgement:
 
     @property
     def fault(self) -> tuple[str, str] | None:
-        """What is wrong, and the remedy; None where nothing is."""
+        """The fault and its remedy; None where there is none."""
         return self.fault_beyond(None)
 
     def fault_beyond(self, accepted: float | None) -> tuple[str, str] | None:
-        """What is wrong where errors up to this share of the spread are accepted; by default a tenth."""
+        """Say what is wrong where errors up to this share of the spread are accepted; by default a tenth."""
         if self.is_misread and (accepted is None or not (self.read_error or 0.0) <= accepted):
             return (
                 f"another network was read: before anything is rounded, its logits are off by {self.read_error:.0%} of "
@@ -162,7 +162,7 @@ def _relative(off: float, spread: float) -> float:
 
 
 def finished(logits: Array, final: Final) -> Array:
-    """As the network's own end makes of them."""
+    """Apply the network's own end to its logits."""
     if final == "sigmoid":
         found: Array = np.exp(-np.logaddexp(0, -logits))
         return found

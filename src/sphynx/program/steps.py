@@ -159,7 +159,7 @@ class Combine:
 
     @property
     def integer_factors(self) -> tuple[int, ...]:
-        """Of every summand, its sign and shift included."""
+        """Factors of all summands, their signs and shifts included."""
         factors = self.factors or (1,) * len(self.summands)
         signed = (
             (-factor if s.negative else factor, s.shift) for s, factor in zip(self.summands, factors, strict=True)
@@ -254,7 +254,7 @@ KINDS: dict[str, type[Step]] = {
 
 
 def made_shape(step: Step, shapes: dict[str, Shape]) -> Shape:
-    """Of the tensor that a step makes, from those of its sources."""
+    """Work out the shape of the tensor that a step makes, from those of its sources."""
     if isinstance(step, Linear | Combine):
         return step.shape
     source = shapes[step.source]

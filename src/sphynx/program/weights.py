@@ -49,7 +49,7 @@ def load_weights(path: Path, program: Program) -> dict[str, Array]:
 
 
 def inside_groups(weights: Array, groups: int) -> Array:
-    """Of kernels for all pairs of channels those of pairs that share a group: [outputs, inputs of a group, ...]."""
+    """Keep the kernels of pairs of channels that share a group: [outputs, inputs of a group, ...]."""
     if groups == 1:
         return weights
     outputs, inputs = (length // groups for length in weights.shape[:2])
@@ -71,7 +71,7 @@ def ungrouped(weights: Array, groups: int) -> Array:
 
 
 def _groups(program: Program) -> dict[str, int]:
-    """Of the weights whose channels are in groups."""
+    """Groups of the weights whose channels are grouped."""
     return {
         step.weight_name(number): term.groups
         for step in program.linears
@@ -146,7 +146,7 @@ def read_arrays(file: Path, remedy: str) -> tuple[dict[str, str], dict[str, NDAr
 
 
 def content_hash(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> str:
-    """Of named arrays, and of what is said about them."""
+    """Hash named arrays, and what is said about them."""
     digest = hashlib.sha256()
     for key, value in sorted((metadata or {}).items()):
         digest.update(f"{key}={value}\n".encode())

@@ -35,7 +35,7 @@ class Tensors(Protocol):
 
 
 def activation_layers(program: Program, batch: int) -> Layers:
-    """In the order of evaluation. Refuses by its name a step that the protocol does not compute."""
+    """Plan the layers in the order of evaluation. Refuses by its name a step that the protocol does not compute."""
     layers: Layers = {}
     for step in program.activations:
         shape, k = program.shapes[step.name], program.ring_bits
@@ -55,7 +55,7 @@ def activation_layers(program: Program, batch: int) -> Layers:
 
 
 def entering(step: Activation, tensors: Tensors) -> NDArray[Any]:
-    """What a layer reads of a party's shares: a map, or a map and behind it its gates."""
+    """Take what a layer reads of a party's shares: a map, or a map and behind it its gates."""
     if isinstance(step, Gate):
         return np.concatenate([tensors[name].reshape(-1) for name in step.sources])
     return tensors[step.source]

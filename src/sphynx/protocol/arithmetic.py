@@ -29,10 +29,10 @@ class ArithmeticLayer(Protocol):
 
     @property
     def parts(self) -> list[tuple[str, Plan]]:
-        """In the order in which they run."""
+        """The parts in the order in which they run."""
 
     def fresh_masks(self, prg: Prg) -> Arrays:
-        """What the client draws between parts."""
+        """Draw the client's masks between parts."""
 
     def entering(self, part: str, material: Arrays, x: Words) -> Words:
         """The client's share that a part reads; x is that of the layer."""

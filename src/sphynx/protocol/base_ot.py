@@ -80,7 +80,7 @@ class BaseOtReceiver:
         self._prg = prg
 
     def answer(self, first_message: bytes) -> tuple[bytes, Words]:
-        """(what to send, the keys as blocks of shape (OTs, 2))."""
+        """Return (what to send, the keys as blocks of shape (OTs, 2))."""
         sent, keys = [], []
         for index, mask in enumerate(self._masks):
             scalar = _random_scalar(self._prg)

@@ -1,4 +1,4 @@
-"""What one party keeps between the offline and the online phase of one inference: its half of a bundle.
+"""One party's half of a bundle: what it keeps between the offline and the online phase of one inference.
 
 A bundle is spent by one inference. Both parties' halves carry one random identifier, the hash of the program they were
 made for, the ReLU backend and the batch size; whoever loads one checks all of it before use. One file, readable by its

@@ -1,4 +1,4 @@
-"""What a rate of inferences costs: cores, memory, traffic, and disk for bundles and the ledger. No torch.
+"""Plan what a rate of inferences needs: cores, memory, traffic, and disk for bundles and the ledger. No torch.
 
     cores      rate x CPU seconds of one inference, offline and online: `estimate` for one core and no link. Bundles are
                made at the rate at which they are used, so both phases count. HE is each party's own part, the ring
@@ -53,7 +53,7 @@ class Capacity:
 
     @property
     def cores(self) -> float:
-        """Of both parties."""
+        """Cores of both parties together."""
         return self.server_cores + self.client_cores
 
     def to_json(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Capacity:
 
 
 def capacity(program: Program, rates: Rates, rate_per_s: float, *, backend: Backend | None, ahead_s: float) -> Capacity:
-    """With the backend that is faster here where none is given. `rates` are those of a core of either party."""
+    """Plan for the given backend, or the one that is faster here. `rates` are those of a core of either party."""
     backend = backend or faster_backend(program, rates, HERE)
     server_s, client_s = party_seconds(program, rates, backend)
     total = estimate(program, replace(rates, cores=1), HERE, backend).total

@@ -62,7 +62,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Section:
-    """Where bytes and seconds belong: ("online", "cell 1/relu")."""
+    """The section to which bytes and seconds belong: ("online", "cell 1/relu")."""
 
     phase: str
     layer: str
@@ -79,7 +79,7 @@ class Span:
 
 @dataclass
 class Record:
-    """What a channel counted."""
+    """The counts of a channel."""
 
     traffic: dict[Section, Traffic] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Channel:
 
     @contextlib.contextmanager
     def section(self, phase: str, layer: str = "") -> Iterator[None]:
-        """What is sent and received inside belongs to this phase and layer."""
+        """Count what is sent and received inside under this phase and layer."""
         before, self._section, self._counts = self._section, Section(phase, layer), None
         if self.observer is not None:
             self.observer.entered(self._section)
@@ -133,11 +133,11 @@ class Channel:
 
     @property
     def ahead_bytes(self) -> int:
-        """What may be sent before the peer reads, without waiting for it: half of the room, the rest for overheads."""
+        """Bytes that may be sent before the peer reads, without waiting: half of the room, the rest for overheads."""
         return self._stream.max_pending_bytes // 2
 
     def take_record(self) -> Record:
-        """What was counted since the last call."""
+        """Take what was counted since the last call."""
         taken, self.record, self._counts = self.record, Record(), None
         return taken
 
@@ -154,11 +154,11 @@ class Channel:
         return self._receive(0, limit, timeout_s)
 
     def wait_sent(self) -> None:
-        """Until what was sent is on its way; raises if the peer does not read."""
+        """Wait until what was sent is on its way; raise if the peer does not read."""
         self._stream.wait_sent()
 
     def is_readable(self) -> bool:
-        """Whether the peer has sent something, or left, that nobody has received."""
+        """Return whether the peer has sent something, or left, that nobody has received."""
         return self._stream.is_readable()
 
     def give_up(self, reason: str, remedy: str) -> None:
@@ -169,7 +169,7 @@ class Channel:
         self.close(wait_s=0)
 
     def abort(self) -> None:
-        """By any thread: whoever sends or receives is told that the connection is lost."""
+        """Abort from any thread: whoever sends or receives is told that the connection is lost."""
         self._stream.abort()
 
     def close(self, *, wait_s: float | None = None) -> None:
@@ -244,7 +244,7 @@ class Channel:
         return int(size)
 
     def _new_counts(self) -> Traffic:
-        """Those of the section that is entered, which has a row once there is something to count."""
+        """Start counting for the section that is entered, which has a row once there is something to count."""
         self._counts = self.record.traffic.setdefault(self._section, Traffic())
         return self._counts
 

@@ -52,7 +52,7 @@ class Squaring:
 
     @property
     def correction_bytes(self) -> tuple[int, ...]:
-        """For each bit of x_c."""
+        """Sizes of the corrections, for each bit of x_c."""
         return tuple((self.count * (self.k - bit) + 7) // 8 for bit in range(self.k))
 
     @property
@@ -68,7 +68,7 @@ class Squaring:
         return np.uint64(2**self.k - 1)
 
     def of_bit(self, bit: int) -> slice:
-        """Its OTs."""
+        """The OTs of a bit."""
         return slice(bit * self.row, bit * self.row + self.count)
 
 

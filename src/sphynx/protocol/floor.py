@@ -56,7 +56,7 @@ class FloorLayer(OnePart):
 
 
 def floor_server(channel: Channel, plan: Truncation, material: Arrays, x: Words) -> Words:
-    """For x of w - 1 bits and a sign, w being the plan's."""
+    """Truncate x of w - 1 bits and a sign, w being the plan's."""
     offset = np.uint64(1 << (plan.w - 2))
     y = truncate_server(channel, plan, material, x + offset)
     return (y - (offset >> np.uint64(plan.f))) & np.uint64(2**plan.k - 1)

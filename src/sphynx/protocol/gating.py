@@ -65,7 +65,7 @@ class Gating:
 
     @property
     def correction_bytes(self) -> tuple[int, ...]:
-        """For each bit of a gate."""
+        """Sizes of the corrections, for each bit of a gate."""
         return tuple((self.count * (self.k - bit) + 7) // 8 for bit in range(self.k))
 
     @property
@@ -90,7 +90,7 @@ class Gating:
         return x[: self.count].reshape(self.gates, self.length), x[self.count :].reshape(self.gates, 1)
 
     def of_bit(self, bit: int) -> slice:
-        """Its OTs."""
+        """The OTs of a bit."""
         return slice(bit * self.row, bit * self.row + self.gates)
 
     def seeded(self, pads: Words, bit: int) -> Words:
@@ -98,7 +98,7 @@ class Gating:
         return ot.expanded_pads(pads[self.of_bit(bit)], self.length)
 
     def unpacked(self, message: memoryview) -> Iterator[tuple[int, Words]]:
-        """Each bit's corrections."""
+        """Unpack the corrections bit by bit."""
         start = 0
         for bit, size in enumerate(self.correction_bytes):
             packed = np.frombuffer(message, np.uint8, size, start)

@@ -198,7 +198,7 @@ class InferenceClient:
 
 
 def _linear_after(program: Program) -> dict[str, list[Linear | PublicMap]]:
-    """For each activation the linear and public maps up to the next one."""
+    """List for each activation the linear and public maps up to the next one."""
     following: dict[str, list[Linear | PublicMap]] = {}
     current: list[Linear | PublicMap] = []
     for step in program.steps:
@@ -235,7 +235,7 @@ def _mask_name(tensor: str) -> str:
 
 
 def _part_name(layer: str) -> str:
-    """Of a layer's material, as `Bundle.parts` has it."""
+    """Name a layer's material as `Bundle.parts` has it."""
     return f"material/{layer}"
 
 

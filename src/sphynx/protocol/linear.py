@@ -143,7 +143,7 @@ def draw_mask(prg: Prg, program: Program, name: str, images: int) -> Words:
 
 
 def apply_public(step: PublicMap, shares: Mapping[str, Ring], constants: Words | None = None) -> Ring:
-    """Each party's on its own shares, modulo whatever the element type holds; the server adds the constants."""
+    """Apply a public map to a party's own shares, modulo what the element type holds; the server adds the constants."""
     if isinstance(step, Combine):
         return combined(step, shares, constants)
     return pool_share(step, shares[step.source])
@@ -220,7 +220,7 @@ def _checked_parse(
 
 
 def upload_section(upload: Upload) -> str:
-    """Not the tensor's own name, under which a ReLU's material is counted."""
+    """Name an upload's section, apart from the tensor's own name, under which a ReLU's material is counted."""
     return f"{upload.tensor}/mask"
 
 

@@ -1,4 +1,4 @@
-"""Who encrypts what, when: the public plan of a program's linear maps under RLWE, from its shapes alone.
+"""Plan who encrypts what, and when: the public plan of a program's linear maps under RLWE, from its shapes alone.
 
 The client encrypts its share of every tensor that a linear map reads; one reply answers a whole map, all terms summed.
 A term that is shifted left by s is computed as W (2^s r): the client encrypts r << s, so that the shift costs no noise.

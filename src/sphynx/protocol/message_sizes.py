@@ -1,4 +1,4 @@
-"""Whether all messages of a preparation fit a frame: asked before the first of them, not after minutes of work.
+"""Check that all messages of a preparation fit a frame: before the first of them, not after minutes of work.
 
 Those of an inference are smaller. Both parties ask, with the same answer: sizes follow from the public program.
 """

@@ -42,7 +42,7 @@ class ReluClient(Protocol):
         """The client's material of each layer, for its shares of x and the masks r' that it will hold."""
 
     def online(self, channel: Channel, layer: ReluLayer, material: Arrays, x: Words, new_mask: Words) -> None:
-        """With the x and r' of `offline`; the client's share of the result is r'."""
+        """Run the online phase with the x and r' of `offline`; the client's share of the result is r'."""
 
 
 def relu_server(backend: Backend) -> ReluServer:

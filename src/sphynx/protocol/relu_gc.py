@@ -53,7 +53,7 @@ class _Chunk:
 
     @property
     def words(self) -> slice:
-        """Of a plane over the layer."""
+        """The chunk's words of a plane over the layer."""
         return slice(self.start // 64, plane_words(self.start + self.count))
 
     def labels(self, scratch: Words) -> Words:
@@ -63,7 +63,7 @@ class _Chunk:
 
     @property
     def client_labels(self) -> slice:
-        """Of the layer's OTs: chunk after chunk, in each (w + k wires, instances)."""
+        """The chunk's part of the layer's OTs: chunk after chunk, in each (w + k wires, instances)."""
         wires = self.shape.w + self.shape.k
         return slice(wires * self.start, wires * (self.start + self.count))
 
@@ -226,7 +226,7 @@ def _choices(shape: ReluShape, x: Words, new_mask: Words) -> Words:
 
 
 def _receive_tables(channel: Channel, shape: ReluShape) -> Arrays:
-    """As they come from the wire, without a copy."""
+    """Receive the tables as they come from the wire, without a copy."""
     arrays: Arrays = {}
     for number, size in enumerate(messages(shape).tables):
         message = channel.receive(size)

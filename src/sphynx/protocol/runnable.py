@@ -1,4 +1,4 @@
-"""Whether two parties could run a program: asked when it is compiled, so that not the first inference finds out."""
+"""Check that two parties could run a program: when it is compiled, so that not the first inference finds out."""
 
 from __future__ import annotations
 

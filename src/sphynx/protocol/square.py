@@ -92,7 +92,7 @@ class SquareLayer:
         return truncate_server(channel, self.second, part_of(material, "second"), x) if self.second else x
 
     def client(self, channel: Channel, material: Arrays, x: Words, new_mask: Words) -> None:
-        """With the x of `offline`; the client's share of the result is new_mask."""
+        """Run the client's part with the x of `offline`; the client's share of the result is new_mask."""
         s, square = self.entering("squaring", material, x), self.entering("second", material, x)
         if self.first:
             truncate_client(channel, self.first, part_of(material, "first"), x, s)

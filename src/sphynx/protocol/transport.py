@@ -75,7 +75,7 @@ class SocketStream:
 
     @property
     def _has_unread(self) -> bool:
-        """Whether `_fill` may have something that is not in the socket any more."""
+        """Return whether `_fill` may have something that is not in the socket any more."""
         return False
 
     @property
@@ -123,7 +123,7 @@ class SocketStream:
         return filled
 
     def wait_sent(self) -> None:
-        """Until the kernel has all that was sent: a peer that asks on without reading is not answered further."""
+        """Wait until the kernel has all that was sent: a peer that asks on without reading is not answered further."""
         with self._changed:
             wait_s = self.timeout_s + self._pending_bytes / SLOWEST_BYTES_PER_S
             if not self._changed.wait_for(lambda: not self._pending or self._failure, wait_s):
@@ -166,8 +166,8 @@ class SocketStream:
             return  # the peer is gone or will not listen: there is nobody to be polite to
 
     def is_readable(self) -> bool:
-        """Whether bytes, or the peer's end, have come and nobody has taken them. One that is closed is at its end: its
-        descriptor may be another's by now."""
+        """Return whether bytes, or the peer's end, have come and nobody has taken them. A closed stream is at its
+        end: its descriptor may be another's by now."""
         return self._closing or bool(self._readable.poll(0))
 
     def stop_reading(self) -> None:
@@ -201,7 +201,7 @@ class SocketStream:
                 raise lost("the peer reads too slowly")
 
     def _seal(self, parts: list[Buffer]) -> Iterable[list[Buffer]]:
-        """What goes on the wire for these bytes, in slices that are handed over as they come."""
+        """Make what goes on the wire for these bytes, in slices that are handed over as they come."""
         return (parts,)
 
     def _fill(self, view: memoryview) -> int | None:
@@ -229,7 +229,7 @@ class SocketStream:
         return left_s > 0 and bool(self._readable.poll(1000 * left_s))
 
     def _has_room(self, before_bytes: int) -> bool:
-        """Not asked to shrink where memory is short, only not to grow: a slow peer that reads is not to blame."""
+        """Return whether more may wait. Short memory stops growth only: a slow peer that reads is not to blame."""
         if self._failure is not None:
             return True
         if self._pending_bytes > self.max_pending_bytes:
@@ -248,7 +248,7 @@ class SocketStream:
         return self._link_free_at + link.round_trip_s / 2
 
     def _send_now(self, parts: list[Buffer], size: int) -> list[Buffer]:
-        """What the kernel did not take."""
+        """Send what the kernel takes; return the rest."""
         while parts:
             try:
                 sent = self._sock.sendmsg(parts[:_BUFFERS_AT_ONCE])

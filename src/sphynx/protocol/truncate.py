@@ -58,7 +58,7 @@ class Truncation:
 
     @property
     def digits(self) -> Digits:
-        """Of the low f bits, and the top bit of the share. In a tree of pairs: masks of more take four messages."""
+        """Digits of the low f bits, and the share's top bit. In a tree of pairs: masks of more take four messages."""
         return digits_of(self.f + 1, 0, self.w - 1, TRUNCATION_ARITY)
 
     @property
@@ -83,7 +83,7 @@ class Truncation:
 
     @property
     def blocks(self) -> tuple[int, int, int]:
-        """Of the extensions: leaves, nodes with bits, nodes alone."""
+        """Message blocks of the extensions: leaves, nodes with bits, nodes alone."""
         return (
             ot.message_blocks(SOFTSPOKEN_PARAMETER, self.leaf_ots, random_choices=False),
             ot.message_blocks(SOFTSPOKEN_PARAMETER, self.node_ots + self.bit_ots, random_choices=True),

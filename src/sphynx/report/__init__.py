@@ -1,1 +1,1 @@
-"""What people look at: tables beside the paper's, drawings, plots."""
+"""The report that people look at: tables beside the paper's, drawings, plots."""

@@ -125,7 +125,7 @@ def _groups(design: Design) -> tuple[str, str]:
 
 
 def training_table(sources: Sources, present: Mapping[str, Any]) -> Table:
-    """Where a run was not made here, a numbered note says where."""
+    """Tabulate the runs; a numbered note says where a run was made that was not made here."""
     rows, notes = [], list[str]()
     for run in sources.training:
         recipe = run.config["recipe"]
@@ -207,7 +207,7 @@ def design_table(run: DesignRun, present: Mapping[str, Any]) -> Table:
 
 
 def model_cards(sources: Sources, present: Mapping[str, Any]) -> Iterator[ModelCard]:
-    """Of every finished run."""
+    """A card for every finished run."""
     finished = ((run, run.result) for run in sources.training if run.result is not None)
     for number, (run, result) in enumerate(finished):
         yield ModelCard(f"card-{number}", run.name, _model_facts(run, result, present))

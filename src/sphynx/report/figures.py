@@ -39,7 +39,7 @@ class Chart:
     draw: Callable[[float], Drawing]
 
     def alone(self, width: float = WIDE) -> Drawing:
-        """As a file shows it, where no page around it has its title and caption."""
+        """Draw the chart as a file shows it, with title and caption, since no page around it has them."""
         body, caption = self.draw(width), wrapped(self.caption, width - 12)
         drawing = Drawing(width, body.height + 34 + 16 * len(caption), self.title)
         drawing.add(Text(6, 19, self.title, bold=True, size=15))

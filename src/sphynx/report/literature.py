@@ -1,4 +1,4 @@
-"""What others published, and the paper itself, as points of accuracy, ReLUs and latency: `literature.csv`."""
+"""Published results, the paper's among them, as points of accuracy, ReLUs and latency: `literature.csv`."""
 
 from __future__ import annotations
 

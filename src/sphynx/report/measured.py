@@ -1,4 +1,4 @@
-"""What a report reads of the JSON of `sphynx bench` and `sphynx check`.
+"""The part that a report reads of the JSON of `sphynx bench` and `sphynx check`.
 
 Such files may be of other versions or come from other programs: what a chart draws must be there and be an amount, and
 the rest may be missing.
@@ -102,7 +102,7 @@ class BenchEntry(Generic[Values]):
 
     @property
     def protocol(self) -> str:
-        """What is done to a ReLU, and over which link."""
+        """The protocol for ReLUs, and the link where it is known."""
         return f"{self.values.backend}, {self.values.link}" if self.values.link else self.values.backend
 
     @property
@@ -153,7 +153,7 @@ class Scaling(Record):
 
 @dataclass(frozen=True)
 class LayerBits(Amounts):
-    """What a linear map was given, used, and could need."""
+    """The bits that a linear map was given, used, and could need."""
 
     name: str
     range_bits: int

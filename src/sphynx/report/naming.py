@@ -1,4 +1,4 @@
-"""What tables and figures call networks and data sets."""
+"""Names of networks and data sets in tables and figures."""
 
 from __future__ import annotations
 

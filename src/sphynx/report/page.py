@@ -44,7 +44,7 @@ class Report:
     cells: Mapping[str, str]  # file name -> SVG
 
     def _repr_html_(self) -> str:
-        """In a notebook: the page in a frame of its own, so that the styles keep apart."""
+        """Show the page in a notebook, in a frame of its own, so that the styles keep apart."""
         return f'<iframe srcdoc="{escape(self.html)}" style="width: 100%; height: 80vh; border: 0"></iframe>'
 
     def save_figures(self, folder: Path) -> list[Path]:
@@ -63,7 +63,7 @@ class Report:
 
 
 def known_summary(sources: Sources) -> NetworkSummary | None:
-    """Of the one network that the page is about, as far as files say it."""
+    """Summarise the one network that the page is about, as far as files say it."""
     runs = lead_runs(sources)
     return summary_of(runs, rows_of(runs[0].name.split("/")[0], runs[0].relus, sources)) if runs else None
 
@@ -177,7 +177,7 @@ def chart_part(chart: Chart) -> dict[str, Any]:
 
 
 def _both(chart: Chart) -> tuple[str, str]:
-    """For a screen and for a phone, where text must not shrink; the style sheet shows one of them."""
+    """Draw for a screen and for a phone, where text must not shrink; the style sheet shows one of them."""
 
     def svg(drawing: Drawing, css_class: str) -> str:
         return drawing.to_svg(alone=False, css_class=css_class)

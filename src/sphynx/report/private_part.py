@@ -201,7 +201,7 @@ def _short(tensor: str) -> str:
 
 
 def _kind(section: str) -> str:
-    """What a section of the protocol is about, by its name: pieces of one kind share a colour."""
+    """Tell by its name what a section of the protocol is about: pieces of one kind share a colour."""
     if section.endswith("/mask"):
         return "encrypted masks"
     if section.endswith("activation"):

@@ -1,4 +1,4 @@
-"""Where a result was made: on this machine by this source, or elsewhere. Every table and chart says which.
+"""Say where a result was made: on this machine by this source, or elsewhere. Every table and chart says which.
 
 Two machines are told apart by platform, device and cores, as far as the result names them; two programs by the hash of
 their Python source.
@@ -23,7 +23,7 @@ class Provenance:
 
 
 def provenance(environment: Mapping[str, Any] | None, present: Mapping[str, Any]) -> Provenance:
-    """Of a result's environment.json, compared with `run.environment.describe_environment()` of now."""
+    """Compare a result's environment.json with `run.environment.describe_environment()` of now."""
     if not environment:
         return Provenance("unknown machine and version", False)
     parts = (_other_machine(environment, present), _other_versions([environment], present))
@@ -31,7 +31,7 @@ def provenance(environment: Mapping[str, Any] | None, present: Mapping[str, Any]
 
 
 def joined(several: Sequence[Provenance]) -> Provenance:
-    """Of a mean over several runs."""
+    """The provenance of a mean over several runs."""
     texts = dict.fromkeys(p.text for p in several)
     return Provenance(" / ".join(texts), all(p.here for p in several))
 

@@ -1,5 +1,5 @@
-"""What a report is made from: run folders (train, search, place, design), results files, models by name, and the JSON
-that `sphynx bench` and `sphynx check` print. Each input says by its content what it is.
+"""Sources of a report: run folders (train, search, place, design), results files, models by name, and the JSON that
+`sphynx bench` and `sphynx check` print. Each input says by its content what it is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Role = Literal["own", "comparison", "teacher"]  # what the page is about, and wh
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Record):
-    """What a report reads of a run's result or of a model's card."""
+    """The part that a report reads of a run's result or of a model's card."""
 
     accuracy: float  # on test images, at the final epoch
     top5: float | None = None
@@ -62,7 +62,7 @@ class TrainingRun:
 
     @property
     def epochs(self) -> int:
-        """Those that were run; a model's card keeps no curves, only its recipe."""
+        """Epochs that were run; a model's card keeps no curves, only its recipe."""
         return len(self.metrics) or int(self.config["recipe"]["epochs"])
 
     @property
@@ -100,7 +100,7 @@ class CellSearch:
 
 @dataclass(frozen=True)
 class DesignRun:
-    """What `sphynx design` gave: its plan, and its network beside others of the same plan."""
+    """A result of `sphynx design`: its plan, and its network beside others of the same plan."""
 
     name: str
     result: DesignResult
@@ -109,7 +109,7 @@ class DesignRun:
 
 @dataclass(frozen=True)
 class ScalingRun:
-    """What `sphynx bench scaling` measured."""
+    """Measurements of `sphynx bench scaling`."""
 
     results: Scaling
     environment: Mapping[str, Any]
@@ -117,7 +117,7 @@ class ScalingRun:
 
 @dataclass(frozen=True)
 class RangeCheck:
-    """What `sphynx check --json` printed: the bits that each linear map was given, used, and could need."""
+    """Output of `sphynx check --json`: the bits that each linear map was given, used, and could need."""
 
     name: str
     found: Ranges
@@ -176,7 +176,7 @@ def add_beside(paths: Sequence[Path], found: Sources) -> list[Path]:
 
 
 def _belongs(file: Path, name: str) -> bool:
-    """Whether it is a benchmark or a check of the network of this name. What cannot be read is something else."""
+    """Return whether a file is a benchmark or a check of the network of this name; false where it cannot be read."""
     try:
         data = read_json(file)
     except InputError:
@@ -249,7 +249,7 @@ def _read_run(folder: Path, name: str, found: Sources) -> None:
 
 
 def _role(name: str) -> Role:
-    """By its place below the folder that was given."""
+    """Tell a run's role by its place below the folder that was given."""
     below = name.split("/")[1:]
     return "teacher" if "teacher" in below[-1:] else "comparison" if "comparison" in below else "own"
 

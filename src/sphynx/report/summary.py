@@ -26,7 +26,7 @@ WORST = 8  # classes in the table of errors
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one private inference."""
+    """The cost of one private inference."""
 
     backend: str
     link: str
@@ -182,7 +182,7 @@ def lead_runs(sources: Sources) -> list[TrainingRun]:
 
 
 def summary_of(runs: Sequence[TrainingRun], rows: Sequence[BenchEntry[PrivateTimes]]) -> NetworkSummary:
-    """What the runs' own files and benchmarks say."""
+    """Summarise the network from its runs' own files and benchmarks."""
     first = runs[0]
     accuracies = [(run.accuracy or 0.0) / 100 for run in runs]
     mean = sum(accuracies) / len(accuracies)

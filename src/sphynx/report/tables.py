@@ -1,4 +1,4 @@
-"""What a page is made of besides charts: tables, tiles, small pictures; and how numbers are written everywhere.
+"""Parts of a page besides charts: tables, tiles, small pictures; and how numbers are written everywhere.
 
 Counts are written out (25,600), accuracies with two decimals (69.28 %), times and bytes with three digits and a unit.
 """
@@ -50,5 +50,5 @@ def picture_url(pixels: NDArray[np.uint8]) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Of a value that is in percent already."""
+    """Write a value that is in percent already."""
     return "-" if value is None else f"{value:.2f} %"

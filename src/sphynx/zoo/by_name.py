@@ -64,7 +64,7 @@ def compiled_folder(compiled_or_name: str | Path, tell: Tell, models: Path = SHI
 
 
 def _tidy(cache: Path) -> None:
-    """What is old is moved aside and looked at again: another process may have asked for it just before."""
+    """Delete old folders, each moved aside and looked at again: another process may have just asked for it."""
     oldest = time.time() - KEPT_SECONDS
     with contextlib.suppress(OSError):  # a cache that cannot be listed
         for entry in cache.iterdir():
@@ -111,7 +111,7 @@ def _hash_of_files(model: Path) -> str:
 
 
 def _fresh_folder(cache: Path) -> Path:
-    """In the cache if that can be written. Readable by its owner only; what is left there goes with the process."""
+    """Make a folder in the cache if that can be written; readable by its owner only, deleted with the process."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
         folder = tempfile.mkdtemp(prefix=FRESH, dir=cache)

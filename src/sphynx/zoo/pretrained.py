@@ -111,7 +111,7 @@ def _card(run: Path, name: str, network: AnyNetwork, evaluation: Mapping[str, An
 
 
 def _summary_of_seeds(run: Path) -> dict[str, Any] | None:
-    """Of the seeds that this run is one of, where it is."""
+    """Read the summary of the seeds that this run is one of, where it is."""
     file = run.resolve().parent / "result.json"
     if not (run.resolve().name.startswith("seed-") and file.is_file()):
         return None

@@ -37,13 +37,13 @@ def model_names(folder: Path = SHIPPED) -> list[str]:
 
 
 def model_path(run_or_name: str | Path, folder: Path = SHIPPED) -> Path:
-    """Where a trained network lies that is given as a run folder, a weights file or a model's name."""
+    """Find a trained network that is given as a run folder, a weights file or a model's name."""
     path = Path(run_or_name)
     return path if path.exists() else folder_of(str(run_or_name), folder)
 
 
 def program_path(compiled_or_name: str | Path, folder: Path = SHIPPED) -> Path:
-    """Where a program lies that is given as a compiled folder or as a model's name."""
+    """Find a program that is given as a compiled folder or as a model's name."""
     path = Path(compiled_or_name)
     if path.exists():
         return path

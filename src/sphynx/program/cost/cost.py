@@ -1,4 +1,4 @@
-"""What a program costs under protocol, per linear map and nonlinearity, counted from its public shapes.
+"""Count what a program costs under protocol, per linear map and nonlinearity, from its public shapes.
 
 HE: products and ciphertexts by the packing plan, each map planned by itself; a tensor that two maps read in one layout
 is uploaded once and counted where it is read first; the protocol plans the program as a whole and may differ a little.
@@ -34,7 +34,7 @@ GMW_CONVERTED_BITS = 5  # of each ReLU, made additive offline by a product with 
 
 @dataclass(frozen=True)
 class LayerCost:
-    """Of one linear map, and of the nonlinearities behind it up to the next one."""
+    """The cost of one linear map, and of the nonlinearities behind it up to the next one."""
 
     macs: int = 0
     ring_macs: int = 0  # of them those that the ring convolution makes: none of padding
@@ -83,7 +83,7 @@ class LayerCost:
 
 
 def layer_costs(program: Program, layers: Collection[str] | None = None) -> Iterator[tuple[str, LayerCost]]:
-    """Of all linear maps, or of these; with each the nonlinearities that read it, or a public map of it."""
+    """Count all linear maps, or these; with each the nonlinearities that read it, or a public map of it."""
     nonlinear: dict[str, LayerCost] = {}
     owners = activation_owners(program)
     wanted = {name for name, owner in owners.items() if layers is None or owner in layers}
@@ -99,7 +99,7 @@ def layer_costs(program: Program, layers: Collection[str] | None = None) -> Iter
 
 
 def activation_owners(program: Program) -> dict[str, str]:
-    """For each nonlinear step the latest of the linear maps behind what it reads; the first of all where none is."""
+    """Map each nonlinear step to the latest linear map behind what it reads; to the first of all where none is."""
     places = {step.name: place for place, step in enumerate(program.linears)}
     names = list(places)
     latest = dict.fromkeys(program.shapes, 0)
@@ -112,7 +112,7 @@ def activation_owners(program: Program) -> dict[str, str]:
 def activation_costs(
     program: Program, batch: int = 1, activations: Collection[str] | None = None
 ) -> Iterator[tuple[str, LayerCost]]:
-    """Of the nonlinear steps alone, by their names: of all, or of these.
+    """Count the nonlinear steps alone, by their names: all, or these.
 
     A batch's elements of one step are one layer: they share planes, whose last word is unfilled once, not per image.
     """
@@ -195,7 +195,7 @@ def truncation_cost(count: int, k: int, f: int) -> LayerCost:
 
 
 def gate_cost(gates: int, length: int, k: int) -> LayerCost:
-    """Of gates that multiply this many elements each: offline k OTs for each of them either way, with long messages."""
+    """Count gates that multiply `length` elements each: offline k OTs for each, either way, with long messages."""
     row = PLANE_BITS * -(-gates // PLANE_BITS)
     return LayerCost(
         gates=gates * length,
@@ -208,7 +208,7 @@ def gate_cost(gates: int, length: int, k: int) -> LayerCost:
 
 
 def packed_bytes(elements: int, k: int) -> int:
-    """Of one message of ring elements."""
+    """The size of one message of ring elements."""
     return (elements * k + 7) // 8
 
 

@@ -1,4 +1,5 @@
-"""What a program is compiled for: the protocol for ReLUs, the link, bundles at once, memory. That sets its price.
+"""The deployment that a program is compiled for: the protocol for ReLUs, the link, bundles at once, memory. That sets
+its price.
 
 The price is the estimated time of one inference on one core of the reference machine, and a share of preparing the
 weights, which also stands for the memory that they take. Somebody waits for the online phase, while bundles are made
@@ -33,12 +34,12 @@ class Deployment:
             raise InputError(f"{self.bundles} is not a valid number of bundles", remedy="Prepare at least one.")
 
     def held_weights(self, ring_bits: int) -> float:
-        """As many polynomials as the memory holds."""
+        """The number of polynomials that the memory holds."""
         if self.memory_bytes is None:
             return float("inf")
         params = rlwe.Params.for_ring(ring_bits)
         return self.memory_bytes / (RESIDUE_BYTES * params.n * len(params.primes))
 
     def weight_seconds(self, *, held: bool) -> float:
-        """Of transforming one polynomial, for one inference."""
+        """Seconds to transform one polynomial, for one inference."""
         return TRANSFORM_SECONDS / (INFERENCES if held else self.bundles)

@@ -46,7 +46,7 @@ class HeSeconds:
 
 @dataclass(frozen=True)
 class ReluSeconds:
-    """Both parties' work, CPU seconds: for each unit (gc: AND gate, gmw: OT), and online for each layer beside."""
+    """CPU seconds of both parties' work: for each unit (gc: AND gate, gmw: OT), and online for each layer beside."""
 
     offline: float
     online: float
@@ -105,7 +105,7 @@ REFERENCE = Rates(
 
 @dataclass(frozen=True)
 class LayerTime:
-    """Of a linear map and the nonlinearity that reads it."""
+    """The time of a linear map and of the nonlinearity that reads it."""
 
     name: str
     offline_seconds: float
@@ -135,7 +135,7 @@ class Estimate:
 
 
 def estimate(program: Program, rates: Rates, link: Link, backend: Backend | None = None) -> Estimate:
-    """With the backend that is faster online where none is given."""
+    """Estimate with the given backend, or the one that is faster online."""
     backend = backend or faster_backend(program, rates, link)
     layers = tuple(layer_times(program, dict(layer_costs(program)), rates, link, backend))
     return Estimate(backend, link, (*layers, _ends(program, rates, link)))
@@ -150,7 +150,7 @@ def faster_backend(program: Program, rates: Rates, link: Link, batch: int = 1) -
 def layer_times(
     program: Program, costs: Mapping[str, LayerCost], rates: Rates, link: Link, backend: Backend, bundles: int = 1
 ) -> Iterator[LayerTime]:
-    """Of those linear maps whose costs are given. Bundles that are prepared at once share their messages."""
+    """Time those linear maps whose costs are given. Bundles that are prepared at once share their messages."""
     limbs = -(-program.ring_bits // 8)
     first = next(program.linears).name
     he = rates.he_small if program.ring_bits <= SMALL_DEGREE_BITS else rates.he_large
@@ -189,7 +189,7 @@ class _Step:
 
 
 def _truncation_step(cost: LayerCost, rates: Rates) -> _Step:
-    """Of signed truncations, which GMW's carries do beside either backend."""
+    """The step of signed truncations, which GMW's carries do beside either backend."""
     down_bytes = cost.truncation_down_ots * rates.ot_bytes + cost.truncation_correction_bytes
     up_bytes = (cost.truncation_ots - cost.truncation_down_ots) * rates.ot_bytes
     return _Step(cost.truncation_ots * rates.gmw.offline, 2 if cost.truncations else 0, up_bytes, down_bytes)
@@ -201,7 +201,7 @@ def _square_step(cost: LayerCost, rates: Rates) -> _Step:
 
 
 def _gate_step(cost: LayerCost, rates: Rates) -> _Step:
-    """Of gates; the time that their long messages take is that of as many bytes."""
+    """The step of gates; the time that their long messages take is that of as many bytes."""
     ot_bytes = cost.gate_ots / 2 * rates.ot_bytes
     each_way = ot_bytes + cost.gate_correction_bytes
     return _Step(cost.gate_ots * rates.gmw.offline, 3 if cost.gates else 0, each_way, each_way)

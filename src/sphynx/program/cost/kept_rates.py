@@ -12,7 +12,7 @@ from sphynx.run.cache import cache_folder
 
 
 def kept_rates() -> Rates | None:
-    """What was measured before, if it can be used."""
+    """Load what was measured before, if it can be used."""
     try:
         return Rates.from_json(json.loads(rates_file().read_text()))
     except (InputError, OSError, ValueError, KeyError, TypeError):

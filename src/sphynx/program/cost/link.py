@@ -1,4 +1,4 @@
-"""What lies between the two parties: a round trip and a bandwidth each way, by name or as the user writes them.
+"""The link between the two parties: a round trip and a bandwidth each way, by name or as the user writes them.
 
 Both are what the link adds to two processes on one machine: loopback adds nothing.
 """

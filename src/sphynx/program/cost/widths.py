@@ -35,13 +35,13 @@ LEAST_LOGIT_BITS = 8  # of their weights: with fewer, their rounding would be se
 
 
 def compared_tensors(graph: Graph) -> set[str]:
-    """Those that a nonlinearity or the user reads. Of the others some are links of chains, some parts of sums."""
+    """The tensors that a nonlinearity or the user reads. Of the others some are links of chains, some parts of sums."""
     return {step.source for step in graph.activations if not isinstance(step, Gate)} | {graph.logits.name}
 
 
 def guess_bits(graph: Graph, weight_bits: int, activation_bits: int, link_bits: int) -> dict[str, int]:
-    """Of every tensor. Those of pixels, of activations and of sums of them have neither sign nor headroom, all others
-    have both; a range has them in any case."""
+    """Guess the bits of every tensor. Those of pixels, of activations and of sums of them have neither sign nor
+    headroom, all others have both; a range has them in any case."""
     compared = compared_tensors(graph)
     bare = {INPUT}
     bits = {INPUT: float(PIXEL_BITS)}
@@ -74,7 +74,7 @@ def _sum_bits(graph: Graph, term: Term) -> float:
 
 
 def guess_ring(graph: Graph, bits: dict[str, int], weight_bits: int) -> int:
-    """As wide as the widest range, and a bit wider than those of signed truncations; maybe wider than any ring.
+    """Guess a ring as wide as the widest range, one bit wider than those of signed truncations; perhaps wider than any.
 
     Logits that would be wider than all others are made of coarser weights (quantise.py).
     """

@@ -39,7 +39,7 @@ class LiveRun:
 
     @property
     def seconds_left(self) -> float | None:
-        """By its last epochs; what went by since the last one counts. None before the first."""
+        """Seconds left by the last epochs, less what went by since the last one. None before the first."""
         recent = [float(row["seconds"]) for row in self.rows[-RECENT:] if "seconds" in row]
         if self.finished or not recent:
             return 0.0 if self.finished else None
@@ -47,17 +47,17 @@ class LiveRun:
         return max(0.0, left - self.news_s)
 
     def curves(self) -> dict[str, list[float]]:
-        """By name, a value for each epoch that has a finite one; names in a fixed order."""
+        """Curves by name, a value for each epoch that has a finite one; names in a fixed order."""
         found = {name: [row[name] for row in self.rows if isinstance(row.get(name), int | float)] for name in CURVES}
         finite = {name: [float(value) for value in values if isfinite(value)] for name, values in found.items()}
         return {name: values for name, values in finite.items() if values}
 
     def cells(self) -> list[Genotype]:
-        """Those that a search would have chosen after each epoch."""
+        """The cells that a search would have chosen after each epoch."""
         return [genotype_from_json(row["genotype"], where=self.name) for row in self.rows if "genotype" in row]
 
     def probabilities(self) -> dict[str, list[float]]:
-        """Of each candidate after each epoch whose probabilities are all finite, the likeliest first."""
+        """Probabilities of each candidate after each epoch that has only finite ones, the likeliest first."""
         given = (list(map(float, row["beta_hat"])) for row in self.rows if isinstance(row.get("beta_hat"), list))
         beta = [probabilities for probabilities in given if all(map(isfinite, probabilities))]
         if not beta:
@@ -70,7 +70,7 @@ class LiveRun:
 
 @dataclass(frozen=True)
 class Stage:
-    """Of a `sphynx design`."""
+    """A stage of `sphynx design`."""
 
     name: str
     finished: bool
@@ -92,7 +92,7 @@ class Live:
 
     @property
     def seconds_left(self) -> float | None:
-        """Of all stages; without stages, of the run that is running."""
+        """Seconds left of all stages; without stages, of the run that is running."""
         left = self.current.seconds_left
         waiting = [stage.seconds for stage in self.stages if not stage.finished]
         return left if left is None or not waiting else left + sum(waiting[1:])
