@@ -1,4 +1,4 @@
-"""Who may talk to the page's server: only a page that it served itself, to whoever was given the address.
+"""Decide who may talk to the page's server: only a page that it served itself, to whoever was given the address.
 
 A browser reaches loopback for any site it shows, so the address alone protects nothing. A request is refused unless
 
@@ -24,7 +24,7 @@ class Access:
         self.url = f"http://{HOST}:{port}/{self.token}/"
 
     def granted_path(self, path: str, headers: Mapping[str, str]) -> str | None:
-        """What is asked for below the token; None: refused."""
+        """The path that is asked for below the token; None: refused."""
         given, _, rest = path.removeprefix("/").partition("/")
         if not secrets.compare_digest(given.encode(), self.token.encode()) or headers.get("Host") not in self._hosts:
             return None

@@ -86,7 +86,7 @@ class Desk:
         return self._in_turn(partial(self._ask, pixels, relu)).result()
 
     def estimates(self, relu: Backend) -> dict[str, Any]:
-        """Of one inference on this machine over each named link."""
+        """Estimate one inference on this machine over each named link."""
         return self._in_turn(partial(self._estimates, relu)).result()
 
     def _in_turn(self, work: Callable[[], Found]) -> Future[Found]:
@@ -167,7 +167,7 @@ class Desk:
         }
 
     def _masked(self, picture: bytes, masked: bytes) -> dict[str, Any]:
-        """What the server received, beside what it received of the latest picture that was another one."""
+        """Show what the server received, beside what it received of the latest picture that was another one."""
         if self._latest is not None and self._latest[0] != picture:
             self._other = self._latest
         self._latest = (picture, masked)

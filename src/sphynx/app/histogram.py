@@ -21,8 +21,8 @@ def byte_counts(data: bytes) -> Counts:
 
 
 def chi_square_same(counts: Counts) -> tuple[float, int]:
-    """Of several histograms [sources, values]: the statistic and its degrees of freedom. Values that never occur are
-    left out."""
+    """Test whether several histograms [sources, values] are alike: the statistic and its degrees of freedom. Values
+    that never occur are left out."""
     seen = counts[:, counts.sum(0) > 0]
     expected = seen.sum(1, keepdims=True) * seen.sum(0, keepdims=True) / seen.sum()
     return float(((seen - expected) ** 2 / expected).sum()), (seen.shape[0] - 1) * (seen.shape[1] - 1)

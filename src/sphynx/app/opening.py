@@ -33,7 +33,7 @@ def run_page(
     tell_address: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> None:
-    """Until Ctrl-C or SIGTERM: then the server here is stopped, and the keys made for it are deleted."""
+    """Show the page until Ctrl-C or SIGTERM; then the server here is stopped, and the keys made for it are deleted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as opened:
         desks = []

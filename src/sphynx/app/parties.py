@@ -1,5 +1,5 @@
-"""Who answers the page: a server elsewhere, asked with the user's keys, or one started here, as a process of its own,
-for a network whose weights are here too. Both are asked over mutual TLS by the same client.
+"""Parties that answer the page: a server elsewhere, asked with the user's keys, or one started here, as a process of
+its own, for a network whose weights are here too. Both are asked over mutual TLS by the same client.
 """
 
 from __future__ import annotations

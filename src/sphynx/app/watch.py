@@ -1,4 +1,4 @@
-"""What one call of the client does on the wire: phases, layers, seconds, bytes each way, and the masked picture.
+"""Watch one call of the client on the wire: phases, layers, seconds, bytes each way, and the masked picture.
 
 A `Watch` is the observer of the client's channel. The masked picture is the payload of the one message of the online
 input section, copied as it is sent.

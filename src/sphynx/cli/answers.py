@@ -1,4 +1,4 @@
-"""What `sphynx infer` prints of the answers that it has, whether or not it came to the end."""
+"""Print the answers that `sphynx infer` has, whether or not it came to the end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Answers:
-    """Of all images that were to be asked about, in their order."""
+    """Answers to all images that were to be asked about, in their order."""
 
     unreadable: dict[Path, InputError] = field(default_factory=dict)  # or a folder without images
     readable: list[Path] = field(default_factory=list)

@@ -28,7 +28,7 @@ PORTION = 8  # images at a time, however many there are: half of the bundles tha
 
 
 class Asking:
-    """So many bundles are ready at the end besides those for the pictures."""
+    """Ask about pictures; `prepare` bundles are ready at the end besides those for the pictures."""
 
     def __init__(self, client: Client, pictures: list[Picture], prepare: int) -> None:
         self._client, self._pictures, self._prepare = client, pictures, prepare
@@ -47,7 +47,7 @@ class Asking:
         self._bar.stop()
 
     def answers(self) -> Iterator[tuple[Path, Prediction]]:
-        """Each as it comes."""
+        """Yield each answer as it comes."""
         for first in range(0, len(self._pictures), PORTION):
             portion = self._pictures[first : first + PORTION]
             self._make_ready(len(portion))
@@ -61,7 +61,7 @@ class Asking:
         return self._client.infer(pixels)
 
     def _make_ready(self, bundles: int) -> None:
-        """So many of the client's kind; those that are ready already count."""
+        """Make this many bundles of the client's kind ready; those that are ready already count."""
         self._go_on(partial(self._make_missing, bundles))
 
     def _make_missing(self, bundles: int) -> None:
@@ -70,7 +70,7 @@ class Asking:
             self._client.prepare(missing, done=lambda _number: self._bar.advance(self._task))
 
     def _go_on(self, work: Callable[[], Done]) -> Done:
-        """Where a server is lost and there are others, the work is done again there: a question with another bundle."""
+        """Do the work; where a server is lost, do it again at another, a question with another bundle."""
         failures = 0
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What the verbs of `sphynx bench` share: which networks, protocols and links, what is measured, where numbers go."""
+"""Options that verbs of `sphynx bench` share: networks, protocols and links, what is measured, where numbers go."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def links_for(text: str) -> dict[str, Link | None]:
 
 
 def sizes_in(text: str) -> list[str]:
-    """Of untrained networks, each a number of ReLUs, or a design's file, as its user wrote it."""
+    """List untrained networks, each a number of ReLUs, or a design's file, as its user wrote it."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

@@ -1,5 +1,6 @@
-"""What `sphynx compile` prints of a program: its linear maps in a table of 100 columns, blocks that repeat shown once,
-and what one private inference would cost. As JSON every map is there."""
+"""Print a program for `sphynx compile`: its linear maps in a table of 100 columns, blocks that repeat shown once, and
+what one private inference would cost. As JSON every map is there.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class Row:
     bits: str
 
     def is_like(self, other: Row) -> bool:
-        """But for its name and its bits, which differ from one block to the next."""
+        """Compare with another row, but for name and bits, which differ from one block to the next."""
         return (self.shape, self.kernels, self.he_products) == (other.shape, other.kernels, other.he_products)
 
 
@@ -166,7 +167,7 @@ def program_json(program: Program, deployment: Deployment) -> dict[str, Any]:
 
 
 def _estimate(program: Program, deployment: Deployment) -> tuple[Estimate, Rates, bool]:
-    """Whether the rates are this machine's as well."""
+    """Estimate the cost; return also the rates, and whether they are this machine's."""
     from sphynx.program.cost.estimate import REFERENCE, estimate
     from sphynx.program.cost.kept_rates import kept_rates
 
@@ -193,7 +194,7 @@ def _rows(program: Program) -> list[Row]:
 
 
 def _kernels(program: Program, step: Linear) -> str:
-    """Of whole tensors, alike ones together, and how many read single rows, columns or corners of a border."""
+    """List kernels of whole tensors, alike ones together, and count those of single rows, columns or corners."""
     borders = sum(program.is_crop(term.source) for term in step.terms)
     kinds = Counter(
         f"{term.kernel_height}x{term.kernel_width}"

@@ -158,7 +158,7 @@ def _read(client: Client, files: list[Path], answers: Answers) -> list[Picture]:
 
 @contextlib.contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """As by Ctrl-C: what is done is printed."""
+    """Treat SIGTERM as Ctrl-C: what is done is printed."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What verbs say of a program beside the float network that it was compiled from."""
+"""Lines that verbs print on how a program compares with the float network that it was compiled from."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def pack_run(
 
 
 def _accuracy(card: dict[str, Any]) -> float:
-    """As it was evaluated again, on a CPU, which is what `sphynx eval NAME` finds there; otherwise the training's."""
+    """The accuracy evaluated again on a CPU, which `sphynx eval NAME` finds there too; otherwise the training's."""
     found: float = (card["evaluation"] or card)["accuracy"]
     return found
 

@@ -125,7 +125,7 @@ ReluOption = Annotated[
 
 
 def voice_for(verbose: bool, quiet: bool, as_json: bool = False) -> Voice:
-    """What prints JSON says nothing else, unless it is asked to."""
+    """Choose a voice: a verb that prints JSON says nothing else, unless it is asked to."""
     from sphynx.run.progress import Voice
 
     if verbose and quiet:
@@ -208,7 +208,7 @@ def parse_positions(text: str) -> tuple[int, ...]:
 
 
 def given_flags(context: typer.Context, names: Sequence[str]) -> list[str]:
-    """Those of the flags that the command line has, as they are written there."""
+    """List those of the flags that the command line has, as they are written there."""
     found = []
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")

@@ -1,4 +1,4 @@
-"""What verbs print: tables for people or JSON for programs on stdout; everything else goes to stderr."""
+"""Output of verbs: tables for people or JSON for programs on stdout; everything else goes to stderr."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def plan(
 
 
 def _refuse_idle_flags(context: typer.Context, family: Family, *, by_latency: bool) -> None:
-    """Those that would change nothing: who gives one expects another plan."""
+    """Refuse flags that would change nothing: whoever gives one expects another plan."""
     for idle, why in (
         (_OF_CELLS if family == "stream" else _OF_STREAMS, f"no effect with --family {family}"),
         (() if by_latency else ("link", "relu"), "no effect without --latency-budget"),

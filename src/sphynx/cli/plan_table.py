@@ -50,7 +50,7 @@ def _counted(placed: Design | None) -> str:
 
 
 def _nearest_of_each_depth(plans: PlanList, budget: int) -> list[Plan]:
-    """And the chosen one."""
+    """The nearest plan of each depth, and the chosen one."""
     nearest: dict[int, Plan] = {}
     for p in plans.plans:
         best = nearest.setdefault(p.depth, p)

@@ -36,7 +36,7 @@ def with_recipe_flags(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def recipe_overrides(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, as TOML would hold it: a list is written 30,60,90."""
+    """Convert what was given to what TOML would hold: a list is written 30,60,90."""
     hints = typing.get_type_hints(Recipe)
     overrides: dict[str, Any] = {}
     for name, value in given.items():

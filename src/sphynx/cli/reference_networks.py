@@ -30,7 +30,7 @@ _WIDE_RESNET_DEPTH, _WIDE_RESNET_WIDTH, _WIDTH = 28, 10, 64
 
 
 def refuse_meaningless_flags(context: typer.Context, network: str) -> None:
-    """Those given for a network, by name or by its cells, that has no such property."""
+    """Refuse flags given for a network, by name or by its cells, that has no such property."""
     given = opt.given_flags(context, _MEANINGLESS.get(network, _MEANINGLESS_OF_CELLS))
     if given:
         kind = network if network in _MEANINGLESS else "a network of cells"

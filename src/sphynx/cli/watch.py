@@ -69,7 +69,7 @@ def watch(
 
 
 def _first(run: Path, wait_s: float) -> Live:
-    """What is there, or will be in a moment."""
+    """Read what is there, or will be in a moment."""
     from sphynx.report.live.runs import read_live
 
     deadline = time.monotonic() + wait_s

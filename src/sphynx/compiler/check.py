@@ -35,7 +35,7 @@ class LayerRange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """With the float network that the program was compiled from."""
+    """A comparison with the float network that the program was compiled from."""
 
     accuracy: float
     agreement: float  # the share of images for which both name the same class

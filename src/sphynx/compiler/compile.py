@@ -182,8 +182,8 @@ def _search(attempt: Attempt, allowed_error: float, start: int | None = None) ->
 
 
 def automatic_precision(level: int) -> Precision:
-    """What is tried where the user gives none: weights of `level` bits, and when they have the most, finer activations:
-    deep networks add up the rounding of hundreds of layers."""
+    """The precision that is tried where the user gives none: weights of `level` bits, and when they have the most,
+    finer activations: deep networks add up the rounding of hundreds of layers."""
     most = WEIGHT_BITS.stop - 1
     return Precision(min(level, most), max(FEWEST_ACTIVATION_BITS, level - 2), min(level - 1, most))
 

@@ -1,4 +1,4 @@
-"""What the fused network makes of the calibration images in real numbers: how large every tensor gets, the logits."""
+"""Run the fused network on the calibration images in real numbers: how large every tensor gets, the logits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sphynx.program.ir import INPUT, Graph, Step
 
 @dataclass
 class Size:
-    """Of one tensor in real numbers, over all calibration images."""
+    """The size of one tensor in real numbers, over all calibration images."""
 
     largest: float = 0.0
     squares: float = 0.0
@@ -44,7 +44,7 @@ class Size:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What the fused network makes of the calibration images, in real numbers."""
+    """The fused network's tensors and logits for the calibration images, in real numbers."""
 
     fused: Fused
     pixels: Array

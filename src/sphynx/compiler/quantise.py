@@ -106,7 +106,7 @@ def _ring_bits(steps: tuple[Step, ...]) -> int:
 
 
 def relative_error(found: Array, wanted: Array) -> float:
-    """Of logits: root mean square, over that of the wanted ones around their mean."""
+    """The error of logits: root mean square, over that of the wanted ones around their mean."""
     spread = float(np.std(wanted - wanted.mean(axis=0)))
     return sqrt(float(np.square(found - wanted).mean())) / spread if spread else 0.0
 
@@ -168,7 +168,7 @@ class _Quantiser:
         return replace(step, summands=summands, scale=scale, constants=constants, factors=factors)
 
     def square(self, step: Square) -> Square:
-        """What it reads has as many bits as an activation; what it leaves a few more, since it is a part of a sum."""
+        """Quantise a square: it reads as many bits as an activation has and leaves a few more, as a part of a sum."""
         scale, kept = self.scales[step.source], self.precision.activation_bits
         before = max(0, bits_for(self.sizes[step.source].largest * 2.0**scale) - kept)
         scale = 2 * (scale - before)
@@ -193,14 +193,15 @@ class _Quantiser:
         return max(0, bits) if readers else 0
 
     def _largest(self, step: Relu | Truncate) -> float:
-        """Of what matters: of ReLUs that only a difference of two of them reads, as in a clip, that difference."""
+        """The largest value that matters: for ReLUs that only differences read, as in a clip, that of the
+        difference."""
         readers = [other for other in self.graph.steps if step.name in other.sources]
         if isinstance(step, Relu) and readers and all(self._subtracts(reader, step.name) for reader in readers):
             return max(self.sizes[reader.name].largest for reader in readers)
         return self._shown(step.name)
 
     def _shown_by(self, step: Linear) -> float:
-        """Of a map, by what it makes and what a nonlinearity makes of that."""
+        """The size of a map, by what it makes and what a nonlinearity makes of that."""
         return max(self._shown(name) for name in (step.name, *(r.name for r in self.truncating.get(step.name, []))))
 
     def _shown(self, name: str) -> float:
@@ -220,7 +221,7 @@ class _Quantiser:
         return len({s.negative ^ (factor < 0) for s, factor in pairs if s.source == source}) == 2
 
     def _half(self, step: Affine) -> int:
-        """What makes rounding down round to the nearest, for a map that a truncation follows."""
+        """The constant that makes rounding down round to the nearest, for a map that a truncation follows."""
         truncate = self._truncation(step.name)
         return 1 << (truncate - 1) if truncate else 0
 
@@ -294,7 +295,7 @@ def bits_for(largest: float) -> int:
 
 
 def range_bits(largest: float) -> int:
-    """With the sign and the headroom."""
+    """Bits for values up to `largest`, with the sign and the headroom."""
     return bits_for(largest) + 1 + HEADROOM_BITS
 
 

@@ -64,7 +64,7 @@ class Readable:
         precision: Precision | None = None,
         deployment: Deployment = Deployment(),
     ) -> tuple[Quantised, Original]:
-        """And what the float network answers to the calibration images."""
+        """Compile; return also what the float network answers to the calibration images."""
         if self.design is not None:
             require_fit(self.design, data, trained=True)
         chosen = ordered_as(calibration_set(data.train), self.class_names, where=data.name)

@@ -20,7 +20,7 @@ FACTOR_BITS = 16  # in a hard swish two sums nearly cancel: at 12 bits its sixth
 
 
 def integer_weights(fused: Fused, program: Program, corrections: Mapping[str, Array]) -> dict[str, Array]:
-    """What `quantise` made of the same fused network when it made the program and the corrections."""
+    """Make the weights that `quantise` made of the same fused network, when it made the program and the corrections."""
     weights: dict[str, Array] = {}
     for step in program.linears:
         weights.update(rounded(step, fused.weights, program.weight_bits))
@@ -40,7 +40,7 @@ def rounded(step: Linear, real: Mapping[str, Floats], weight_bits: int) -> dict[
 
 
 def rounded_factors(real: Floats) -> tuple[tuple[int, ...], int]:
-    """Of the summands of a public sum: integers of FACTOR_BITS, or fewer where those are exact, and their scale."""
+    """Round the factors of a public sum: integers of FACTOR_BITS, or fewer where those are exact, and their scale."""
     scale = FACTOR_BITS - frexp(float(np.abs(real).max()))[1]
     factors = [int(factor) for factor in np.rint(np.ldexp(real, scale)).tolist()]
     while any(factors) and not any(factor & 1 for factor in factors):

@@ -111,7 +111,7 @@ def cover(picture: Image.Image, width: int, height: int, part: float = 1.0) -> I
 
 
 def _kept(length: int, needed: int) -> int:
-    """So much of a length, or one more: an equal part at both ends is cut off, so that the middle stays."""
+    """Keep `needed` of a length, or one more: an equal part at both ends is cut off, so that the middle stays."""
     return min(length, needed + (length - needed) % 2)
 
 

@@ -1,4 +1,4 @@
-"""What a picture file may cost to read, decided before it is decoded (no torch).
+"""Bound what a picture file may cost to read, before it is decoded (no torch).
 
 A small file can stand for much work. Bounded here, so that what remains grows with the file's own length:
 

@@ -14,7 +14,7 @@ BACKEND_CHOICES: tuple[BackendChoice, ...] = get_args(BackendChoice)
 
 
 def check_backend(name: str, choices: Sequence[str], *, where: str) -> None:
-    """`where` is the argument that it was given as."""
+    """Refuse an unknown ReLU backend; `where` is the argument that it was given as."""
     if name not in choices:
         raise InputError(
             f"{name!r} is not a ReLU backend",

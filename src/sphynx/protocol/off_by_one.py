@@ -42,7 +42,7 @@ def require_rare(program: Program, weights: Mapping[str, Array]) -> None:
 
 
 def _chances(program: Program, weights: Mapping[str, Array]) -> dict[str, float]:
-    """By linear map, the expected number of shares that are off by one."""
+    """The expected number of shares that are off by one, by linear map."""
     plan, found = plan_program(program), {}
     for step in program.linears:
         conv = plan.convs[step.name]

@@ -1,4 +1,4 @@
-"""Who may do how much: limits on handshakes, connections, work at once and images per hour.
+"""Limit who may do how much: handshakes, connections, work at once and images per hour.
 
 Strangers (before the handshake) and clients (after it) are counted apart: whoever has no certificate cannot use up the
 places of those who have one. `handshakes` has the strangers' part.
@@ -26,7 +26,7 @@ def available_cores() -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """Who may do how much at a server.
+    """The limits of who may do how much at a server.
 
     >>> limits = sphynx.Limits(images_per_hour=100, connections=8)
     >>> limits.batch
@@ -54,7 +54,7 @@ class Limits:
     grace_s: float = 30.0  # for running work, once the server stops
 
     def __post_init__(self) -> None:
-        """By most limits of 0 a server would take nobody, and say that it is busy."""
+        """Refuse limits of 0, where a server would take nobody and say that it is busy."""
         for name, value in vars(self).items():
             may_be_none = name == "grace_s" or name.endswith("_bytes")
             if value is not None and (value < 0 if may_be_none else value <= 0):
@@ -115,7 +115,7 @@ class Places:
 
 
 class SparePlaces(Places):
-    """As many as others leave of the total. Whoever has one keeps it when others come."""
+    """Places that others leave of the total. Whoever has one keeps it when others come."""
 
     def __init__(self, total: int, per_holder: int, changed: threading.Condition, others: tuple[Places, ...]) -> None:
         super().__init__(total, per_holder, changed)
@@ -127,7 +127,7 @@ class SparePlaces(Places):
 
 
 class Admission:
-    """Who may do how much at the same time. `places`, of another process, stand in for those of this one."""
+    """Admit work at the same time within limits. `places`, of another process, stand in for those of this one."""
 
     def __init__(self, limits: Limits, places: Mapping[str, Places] | None = None) -> None:
         self.limits = limits

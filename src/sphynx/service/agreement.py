@@ -29,8 +29,8 @@ _log = logging.getLogger(__name__)
 
 
 def agree(channel: Channel, store: Store, *, server: str, where: str, wanted: str) -> Program:
-    """Of the server with this certificate, at this place. `wanted` is the program's hash, its first digits, or "" for
-    any; bundles are bound to the whole hash in any case."""
+    """Agree on a program with the server that has this certificate, at this place. `wanted` is the program's hash,
+    its first digits, or "" for any; bundles are bound to the whole hash in any case."""
     held, confirmed = store.ready(owner=server), store.ledger.confirmed(server)
     session.send(channel, Hello(SERVICE_VERSION, wanted if len(wanted) == HASH_DIGITS else ""))
     welcome = session.expect(channel, Welcome)

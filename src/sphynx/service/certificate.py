@@ -18,7 +18,7 @@ _EXTENSIONS = 0xA3
 
 
 class Role(Enum):
-    """By the last number of 1.3.6.1.5.5.7.3.x."""
+    """A certificate's purpose, by the last number of 1.3.6.1.5.5.7.3.x."""
 
     SERVER = 1
     CLIENT = 2
@@ -45,7 +45,7 @@ def why_not(certificate: bytes, role: Role) -> str:
 
 
 def why_not_file(path: Path, role: Role) -> str:
-    """As `why_not`, of the first certificate of a PEM file that OpenSSL has loaded."""
+    """Apply `why_not` to the first certificate of a PEM file that OpenSSL has loaded."""
     text = path.read_text()
     return why_not(ssl.PEM_cert_to_DER_cert(text[: text.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)]), role)
 

@@ -123,11 +123,11 @@ class Client:
                 session.send(self._channel, Bye())
 
     def hang_up(self) -> None:
-        """By any thread: a call that runs fails at its next message, as after a lost connection."""
+        """Hang up, from any thread: a call that runs fails at its next message, as after a lost connection."""
         self._channel.abort()
 
     def has_ended(self) -> bool:
-        """Whether the server has left while nothing was asked of it: no bundle need be burned to find out."""
+        """Return whether the server has left while nothing was asked of it: no bundle need be burned to find out."""
         if not self._calling.acquire(blocking=False):
             return False
         try:

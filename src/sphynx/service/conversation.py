@@ -35,7 +35,7 @@ from sphynx.service.yielding import GivesWay, Urgent, on_one_core
 
 @dataclass(frozen=True)
 class Service:
-    """What all conversations share."""
+    """The parts that all conversations share."""
 
     model: ServerModel
     store: Store
@@ -58,7 +58,7 @@ class Conversation:
         self._is_idle = False  # waiting for a request
 
     def run(self) -> None:
-        """Until the client leaves, fails or asks for what it may not have; the caller closes the channel."""
+        """Serve until the client leaves, fails or asks for what it may not have; the caller closes the channel."""
         limits = self._service.admission.limits
         hello = self._next_request(limits.message_s)
         if not isinstance(hello, Hello):

@@ -51,7 +51,7 @@ def client_context(folder: Path) -> ssl.SSLContext:
 
 
 def check_server_keys(folder: Path) -> None:
-    """By keys that no client accepts a server would start and serve nobody."""
+    """Refuse keys that every client would reject."""
     error = _judged_by_itself(folder)
     if error is None:
         _check_role(folder, Role.SERVER, "client", _SERVERS_KEYS)
@@ -74,7 +74,7 @@ def check_server_keys(folder: Path) -> None:
 
 
 def check_client_keys(folder: Path) -> None:
-    """What is certain here: a server's keys, and expired ones. Whom a server admits only that server knows."""
+    """Refuse keys that are certainly wrong: a server's, or expired ones. Only a server knows whom it admits."""
     error = _judged_by_itself(folder, as_client=True)
     remedies = {
         _NOT_YET_VALID: "Check this machine's clock.",
@@ -91,15 +91,15 @@ def check_client_keys(folder: Path) -> None:
 
 
 def _check_role(folder: Path, role: Role, other: str, remedy: str) -> None:
-    """What the other party looks at beyond OpenSSL's own checks."""
+    """Check what the other party looks at beyond OpenSSL's own checks."""
     why = why_not_file(folder / CERTIFICATE, role)
     if why:
         raise InputError(f"no {other} would accept these keys: {why}", where=str(folder), remedy=remedy)
 
 
 def _why_not_signed(folder: Path) -> str:
-    """Whether the authority signed the list, whenever it did: empty if so. OpenSSL checks that before it looks for the
-    server's own certificate in it."""
+    """Say why the list is not signed by the authority, at whatever time; empty if it is. OpenSSL checks that before
+    it looks for the server's own certificate in it."""
     error = _judged_by_itself(folder, _ANY_TIME)
     return "" if error is None or error.verify_code == _REVOKED else error.verify_message
 
@@ -150,7 +150,7 @@ class FreshKeys:
             return self._context
 
     def is_revoked(self, serial: int) -> bool:
-        """For connections that are open: a new one is judged by its handshake."""
+        """Return whether a certificate was revoked, for open connections: a new one is judged by its handshake."""
         with self._lock:
             self._refresh()
             return serial in self._list.serials
@@ -159,7 +159,7 @@ class FreshKeys:
         return self._list.next_update_s - time.time() < LIST_WARNING_S
 
     def is_list_overdue(self) -> bool:
-        """For connections that are open: OpenSSL then refuses every new one."""
+        """Return whether the list is overdue, for connections that are open: OpenSSL then refuses every new one."""
         return self._list.next_update_s <= time.time()
 
     def _refresh(self) -> None:
@@ -219,7 +219,7 @@ class ClientKeys:
             self._warn(f"{self._folder / REVOKED} is older than one that was here before: ask for the newest")
 
     def check(self, server_serial: int, where: str) -> None:
-        """`where` is the server, for the error."""
+        """Refuse a server whose certificate was revoked; `where` is the server, for the error."""
         if server_serial in self._list.serials:
             raise HandshakeError(
                 "the server's certificate was revoked", where=where, remedy="Ask whoever runs the server."

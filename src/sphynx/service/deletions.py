@@ -44,7 +44,7 @@ class Deletions:
 
 
 def _delete(paths: list[Path]) -> None:
-    """Those that stay in the list are still to be deleted."""
+    """Delete the files. Those that stay in the list are still to be deleted."""
     with contextlib.suppress(IndexError):  # none is left
         while True:
             path = paths.pop()

@@ -1,6 +1,7 @@
-"""What happened, one JSON object per line, for people and log collectors. Scalars only: no array, and so no share,
+"""Log what happened, one JSON object per line, for people and log collectors. Scalars only: no array, and so no share,
 mask, image or logits, can get into a log. What strangers can bring about is written so many times a second, and then
-counted: `FewLines`."""
+counted: `FewLines`.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ class FewLines:
         self._log.write(self._event, **fields)
 
     def tell_suppressed(self) -> None:
-        """By itself at the end of the second; at the end of a server at once."""
+        """Tell how many lines were suppressed: at the end of the second by itself, at the end of a server at once."""
         with self._lock:
             suppressed, self._suppressed = self._suppressed, 0
         if suppressed:
@@ -75,6 +76,6 @@ class FewLines:
 
 
 def place_of(error: BaseException) -> str:
-    """Where an unforeseen error came from. Not its text, which may hold values."""
+    """The place that an unforeseen error came from. Not its text, which may hold values."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""

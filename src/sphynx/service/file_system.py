@@ -1,4 +1,4 @@
-"""Whether a folder is on a file system that several processes can share a SQLite log on: not on a network's.
+"""Tell whether a folder is on a file system that several processes can share a SQLite log on: not on a network's.
 
 The ledger's write-ahead log needs memory that its processes share and locks that the kernel keeps. Between machines
 there is neither: two of them could burn the same bundle.
@@ -35,7 +35,7 @@ def check_local(folder: Path) -> None:
 
 
 def kind_of(folder: Path) -> str:
-    """As mount(8) calls it; "" if that is not known."""
+    """The kind of file system as mount(8) calls it; "" if that is not known."""
     if not MOUNTS.exists():
         return ""
     inside = folder.resolve()

@@ -52,7 +52,7 @@ class _Worker:
     calls: list[Worker] = field(default_factory=list)  # threads that answer its calls
 
     def is_stopped(self) -> bool:
-        """Whether a signal has stopped it: whoever is handed over to it would wait until it is continued."""
+        """Return whether a signal has stopped it: whoever is handed over to it would wait until it is continued."""
         try:
             return os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # it has ended, and was waited for
@@ -144,12 +144,12 @@ class Fleet:
             self._wake_writer.send(b"x")
 
     def stop_now(self) -> None:
-        """By another thread, as `Server.stop_now`: workers have no grace time."""
+        """Stop at once, from another thread, as `Server.stop_now` does: workers have no grace time."""
         self._stopping.set()
         self.stop()
 
     def serve(self) -> None:
-        """Until `stop`."""
+        """Serve until `stop`."""
         while not self._is_asked_to_stop(0):
             waiting: list[_Waited] = [self._wake_reader, *(one.control for one in self._workers.values())]
             is_anybody_there = self._least_busy() is not None
@@ -173,7 +173,7 @@ class Fleet:
         self._listener.close()
 
     def _start(self, number: int) -> None:
-        """Unless the machine has no process, descriptor or memory left for it now."""
+        """Start a worker, unless the machine has no process, descriptor or memory left for it now."""
         self._turns[number].put_off()
         try:
             self._workers[number] = self._started(number)
@@ -201,7 +201,7 @@ class Fleet:
         return _Worker(process, here, self.metrics.new_part())
 
     def _hear(self, wait_s: float) -> None:
-        """What the workers say, as far as it has come."""
+        """Hear what the workers say, as far as it has come."""
         controls = {worker.control.fileno(): number for number, worker in self._workers.items()}
         for descriptor in _readable([worker.control for worker in self._workers.values()], 1000 * wait_s):
             number = controls[descriptor]
@@ -235,7 +235,7 @@ class Fleet:
         return True
 
     def _answer_calls(self, worker: _Worker, descriptor: int) -> None:
-        """Unless the worker has more connections for calls than it can have threads: then that call fails."""
+        """Answer calls. One fails if the worker has more connections for them than it can have threads."""
         worker.calls = [one for one in worker.calls if one.is_alive]
         try:
             calls = socket.socket(fileno=descriptor)
@@ -304,7 +304,7 @@ class Fleet:
 
 
 def _part_of(limits: Limits, count: int) -> Limits:
-    """What each worker has of the memory, and of the places for strangers; all else is the owner's to count."""
+    """Each worker's part of the memory, and of the places for strangers; all else is the owner's to count."""
     return replace(
         limits,
         memory_bytes=limits.memory_bytes // count,

@@ -42,7 +42,7 @@ class Handshakes:
         self._lock = threading.Lock()
 
     def make_room(self) -> bool:
-        """Whether one more may `enter`: somebody may have had to give way for that."""
+        """Make room for one more; return whether it may `enter`. Somebody may have had to give way for that."""
         with self._lock:
             if len(self._waiting) < self._total:
                 return True
@@ -89,7 +89,7 @@ class Handshakes:
 
 
 def _unread_bytes(sock: socket.socket) -> int:
-    """What its thread has not had time to read may be a ClientHello. Unlike a peek this never waits."""
+    """Count what its thread has not had time to read, which may be a ClientHello. Unlike a peek this never waits."""
     try:
         (count,) = struct.unpack("i", fcntl.ioctl(sock, termios.FIONREAD, bytes(4)))
     except (OSError, ValueError):  # closed by its thread just now
@@ -98,7 +98,7 @@ def _unread_bytes(sock: socket.socket) -> int:
 
 
 def _network(address: str) -> str:
-    """Who has one IPv6 address has 2^64 of them."""
+    """The network to count an address under: whoever has one IPv6 address has 2^64 of them."""
     if ":" not in address:
         return address
     found = ipaddress.IPv6Address(address.partition("%")[0])

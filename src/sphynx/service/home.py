@@ -1,4 +1,4 @@
-"""Where a file is at home: whether it is still the one that was made here, or a copy that somebody restored.
+"""Tell whether a file is still the one that was made here, or a copy that somebody restored.
 
 A copy has another inode or another time of birth. A file system that was set back with the whole machine keeps both,
 but the machine has been started anew since. The device is left out: its number may change with every start.
@@ -19,13 +19,13 @@ _STATX_BYTES, _MASK_AT, _BIRTH_AT = 256, 0, 80
 
 
 def home_of(path: Path) -> str:
-    """Of a file that exists: "inode birth boot"."""
+    """The home of a file that exists: "inode birth boot"."""
     boot = BOOT_ID.read_text().strip() if BOOT_ID.exists() else "unknown"
     return f"{path.stat().st_ino} {_birth(path)} {boot}"
 
 
 def why_moved(before: str, now: str) -> str | None:
-    """What speaks for a copy, if anything does."""
+    """Say what speaks for a copy, if anything does."""
     if is_other_file(before, now):
         return "the ledger is not the file that was made here: the folder was copied or restored"
     if before != now:
@@ -34,7 +34,7 @@ def why_moved(before: str, now: str) -> str | None:
 
 
 def is_other_file(before: str, now: str) -> bool:
-    """Whether the inode or the birth is another; also before there was a home."""
+    """Return whether the inode or the birth is another; also before there was a home."""
     return before.split()[:2] != now.split()[:2]
 
 

@@ -38,7 +38,7 @@ BUNDLES = "bundles"
 
 @dataclass(frozen=True)
 class Hosting:
-    """What a server is asked to be."""
+    """The settings of a server."""
 
     keys: Path  # the server's folder of `sphynx keys issue`
     state: Path  # of bundles and their ledger
@@ -179,5 +179,5 @@ def _stop_by_signal(server: Serves) -> None:
 
 
 def usual_state(asked_for: str | Path, folder: Path) -> Path:
-    """Where bundles are kept unless a place is given: in the compiled folder, for a model by name below ./bundles."""
+    """The folder of bundles unless one is given: in the compiled folder, for a model by name below ./bundles."""
     return folder / BUNDLES if folder == Path(asked_for) else Path(BUNDLES) / asked_for

@@ -208,8 +208,8 @@ def _load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePri
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Of two revocations at the same time the later list would admit again whom the earlier one took out. Their lists
-    reach every folder that is here."""
+    """Lock the folder: of two revocations at the same time the later list would admit again whom the earlier one
+    took out. Their lists reach every folder that is here."""
     descriptor = os.open(folder / FOLDER, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -246,8 +246,8 @@ def _load_revoked(folder: Path) -> x509.CertificateRevocationList:
 def _revocation_list(
     authority: x509.Certificate, key: ec.EllipticCurvePrivateKey, serials: Sequence[int], *, after: int
 ) -> x509.CertificateRevocationList:
-    """Its number is the time of signing, so that a restored or new authority goes on above its earlier lists. It is
-    higher than `after` in any case: two lists of one second are two lists."""
+    """Sign a list numbered by the time of signing, so that a restored or new authority goes on above its earlier
+    lists. The number is higher than `after` in any case: two lists of one second are two lists."""
     now = _now()
     builder = (
         x509.CertificateRevocationListBuilder()

@@ -155,7 +155,7 @@ class Ledger:
         self._confirmed[owner, program] = max(known, number)
 
     def confirmed(self, owner: str) -> dict[str, int]:
-        """For each program, up to which number the owner must know of our burns."""
+        """Map each program to the number up to which the owner must know of our burns."""
         return dict(self._file.select("SELECT program, confirmed FROM burns WHERE owner = ?", (owner,)))
 
     def burned(self, owner: str, program: str) -> int:
@@ -184,7 +184,7 @@ class Ledger:
         return len(self._given_up)
 
     def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
-        """Those that can be used now, the one that expires first at the front."""
+        """List the bundles that can be used now, the one that expires first at the front."""
         given = {"owner": owner, "program": program}
         asked = {column: value for column, value in given.items() if value is not None}
         condition = " AND ".join(["state = 'ready'", "expires_at > ?", *(f"{column} = ?" for column in asked)])
@@ -194,7 +194,7 @@ class Ledger:
         return self._entries("state = 'ready' AND expires_at <= ?", (self._clock(),))
 
     def begun_images(self, owner: str) -> int:
-        """For how many images the owner began bundles in the last hour, whatever became of them."""
+        """Count the images for which the owner began bundles in the last hour, whatever became of them."""
         return int(self._file.select(*query_begun(owner, self._clock()))[0][0])
 
     def usual_bytes(self, program: str, backend: str, batch: int) -> int:
@@ -221,7 +221,7 @@ class Ledger:
         }
 
     def give_up(self, holders: Collection[str]) -> list[bytes]:
-        """What these were preparing never will be."""
+        """Discard what these holders were preparing: it never will be ready."""
         if not holders:
             return []
         query = f"SELECT bundle_id FROM bundles WHERE state = 'reserved' AND holder IN ({_marks(holders)})"
@@ -230,8 +230,8 @@ class Ledger:
         return found
 
     def alive(self, bundle_ids: Iterable[bytes], live: Callable[[], Collection[str]]) -> set[bytes]:
-        """Those of the bundles that are ready, or that one of the `live` holders is preparing or has burned just now:
-        its inference may be under way. The holders are asked for when the rows have been read."""
+        """The bundles that are ready, or that one of the `live` holders is preparing or has burned just now: its
+        inference may be under way. The holders are asked for when the rows have been read."""
         asked = list(bundle_ids)
         query = f"SELECT bundle_id, state, holder, changed_at FROM bundles WHERE bundle_id IN ({_marks(asked)})"
         rows = self._file.select(query, tuple(asked))
@@ -246,7 +246,7 @@ class Ledger:
         return self._file.select("SELECT hash FROM weights") == [(weights_hash,)]
 
     def home(self) -> str:
-        """What `move_in` wrote, "" before that."""
+        """The mark that `move_in` wrote, "" before that."""
         found = self._file.select("SELECT mark FROM home")
         return str(found[0][0]) if found else ""
 

@@ -149,9 +149,10 @@ class LedgerFile:
 
 
 def _create_private(path: Path) -> None:
-    """Unless it is there: that one must not be opened here. SQLite's locks are the process's (fcntl), and whoever
-    closes any descriptor of a file gives up all of them, also those of another ledger that this process has open.
-    Another process would then take itself for the last one, and delete the log that this one goes on writing to."""
+    """Create the file unless it is there: that one must not be opened here. SQLite's locks are the process's
+    (fcntl), and whoever closes any descriptor of a file gives up all of them, also those of another ledger that this
+    process has open. Another process would then take itself for the last one, and delete the log that this one goes
+    on writing to."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 

@@ -1,4 +1,4 @@
-"""What a change of the ledger asks of its rows, inside its transaction: counts for limits, and numbers of burns."""
+"""Queries that a change of the ledger makes inside its transaction: counts for limits, and numbers of burns."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def catch_up(base: sqlite3.Connection, noted: int | None, now: float) -> tuple[b
 
 
 def _last_hour(now: float) -> tuple[float, float]:
-    """Its beginning and its end. Clocks are set back a little; what lies further ahead is of a clock that was wrong,
-    and would count until that time has come."""
+    """The beginning and the end of the last hour. Clocks are set back a little; what lies further ahead is of a
+    clock that was wrong, and would count until that time has come."""
     return now - HOUR_S, now + HOUR_S

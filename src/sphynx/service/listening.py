@@ -1,4 +1,4 @@
-"""Where a server's connections come from: a port of this process, or another process that accepts them."""
+"""Sources of a server's connections: a port of this process, or another process that accepts them."""
 
 from __future__ import annotations
 

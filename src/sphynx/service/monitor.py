@@ -46,12 +46,12 @@ class Metrics:
         self._parts: list[Part] = []  # what other processes have counted so far
 
     def values(self) -> Values:
-        """What this process has counted."""
+        """The values that this process has counted."""
         with self._lock:
             return dict(self._values)
 
     def new_part(self) -> Part:
-        """For what another process counts: rendered together with this one's."""
+        """A part for what another process counts: rendered together with this one's."""
         part = Part(self)
         with self._lock:
             self._parts.append(part)
@@ -93,7 +93,7 @@ class Metrics:
 
 
 class Part:
-    """What one other process has counted so far, as it last said."""
+    """The counts of one other process so far, as it last said."""
 
     def __init__(self, whole: Metrics) -> None:
         self._whole, self.values = whole, Values()

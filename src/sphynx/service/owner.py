@@ -1,4 +1,4 @@
-"""What worker processes ask the process that owns the ledger, the quotas and the places for work, and its answers.
+"""Answer the calls of worker processes, in the process that owns the ledger, the quotas and the places for work.
 
     worker > owner    a call, over a Unix socket that the worker made and handed over
     owner  > worker   its result or its error; the bytes of both: `calls.py`

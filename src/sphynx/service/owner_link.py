@@ -112,7 +112,7 @@ class OwnedLedger(Ledger):
             self._link.call("ledger.discard", bundle_ids=bundle_ids[start : start + MOST_ROWS])
 
     def ready(self, *, owner: str | None = None, program: str | None = None) -> list[Entry]:
-        """Of one owner and one program: a worker needs no others."""
+        """List the ready bundles of one owner and one program: a worker needs no others."""
         found: list[Entry] = self._link.call("ledger.ready", owner=owner, program=program)
         return found
 

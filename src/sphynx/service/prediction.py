@@ -1,4 +1,4 @@
-"""What a client gets for its image: labels with probabilities, and what the answer cost."""
+"""The answer that a client gets for its image: labels with probabilities, and what the answer cost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Prediction:
 
     @property
     def probability(self) -> float:
-        """Of the likeliest label."""
+        """The probability of the likeliest label."""
         return self.probabilities[0]
 
     def to_json(self, top: int) -> dict[str, Any]:

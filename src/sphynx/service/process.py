@@ -21,7 +21,7 @@ from sphynx.service.hosting import Hosting, open_server
 
 @dataclass(frozen=True)
 class ServerOrder:
-    """What such a process serves, with which keys; plain values."""
+    """The order to such a process: what it serves, with which keys; plain values."""
 
     compiled: Path
     keys: Path

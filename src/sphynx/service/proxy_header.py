@@ -1,4 +1,4 @@
-"""For whom a load balancer connects: the header of the PROXY protocol, version 2, which it sends before TLS begins.
+"""Read for whom a load balancer connects: the PROXY protocol's header, version 2, which it sends before TLS begins.
 
     signature 12 | version and command 1 | family and transport 1 | length 2 | addresses 12 or 36 | TLVs
 
@@ -31,7 +31,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True)
 class ProxyNetworks:
-    """Where headers are read and required."""
+    """The networks from which headers are read and required."""
 
     networks: tuple[Network, ...]
 
@@ -46,7 +46,7 @@ NO_PROXIES = ProxyNetworks(())
 
 
 def parse_networks(texts: Sequence[str]) -> ProxyNetworks:
-    """Each one network or address, or several with commas between them."""
+    """Parse texts, each of one network or address, or several with commas between them."""
     parts = [part.strip() for text in texts for part in text.split(",")]
     try:
         return ProxyNetworks(tuple(ipaddress.ip_network(part) for part in parts))

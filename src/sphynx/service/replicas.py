@@ -30,7 +30,7 @@ Connected = TypeVar("Connected")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a server listens."""
+    """The place where a server listens."""
 
     host: str  # the name that its certificate has to prove
     port: int
@@ -113,7 +113,7 @@ class Replicas:
         self._failed_at[place] = self._clock()
 
     def places(self) -> list[Place]:
-        """In the order in which this client tries them."""
+        """List the places in the order in which this client tries them."""
         certificate = self._keys / CERTIFICATE
         client = certificate.read_bytes() if certificate.is_file() else b""
         ranked = sorted(self._servers, key=lambda server: _rank(client, *map(str, server)))
@@ -128,7 +128,7 @@ class Replicas:
         return sorted(places, key=lambda place: now - self._failed_at.get(place, -AVOID_S) < AVOID_S)
 
     def _tell(self, failed: dict[Place, SphynxError], used: Place) -> None:
-        """Of one name's addresses it is enough that one answers."""
+        """Warn of servers that were skipped; of one name's addresses it is enough that one answers."""
         for host, port in dict.fromkeys((place.host, place.port) for place in failed):
             if (host, port) != (used.host, used.port):
                 why = next(error.what for place, error in failed.items() if (place.host, place.port) == (host, port))

@@ -1,4 +1,4 @@
-"""What a revocation list (RFC 5280, in PEM) says: which certificates, its number, until when. Standard library only.
+"""Read a revocation list (RFC 5280, in PEM): which certificates, its number, until when. Standard library only.
 
 Signatures are OpenSSL's to check (`credentials.py`), before a number is kept.
 
@@ -34,8 +34,8 @@ class Revocations:
 
 
 def read_revocations(pem: bytes) -> Revocations:
-    """Of all lists in the file; a ValueError if there is none, or one that cannot be read. The number is the lowest:
-    OpenSSL checks the signature of one, and a higher number of another must not be kept for it."""
+    """Join all lists in the file; a ValueError if there is none, or one that cannot be read. The number is the
+    lowest: OpenSSL checks the signature of one, and a higher number of another must not be kept for it."""
     found = [_read(memoryview(base64.b64decode(text))) for text in _PEM.findall(pem)]
     if not found:
         raise ValueError("it contains no revocation list")

@@ -97,7 +97,7 @@ class Server:
         return self.metrics.render(gauges)
 
     def metrics_values(self) -> Values:
-        """For another process to render: what was counted here, and the answers that nobody has read yet."""
+        """Values for another process to render: what was counted here, and the answers that nobody has read yet."""
         return {**self.metrics.values(), ("unread_bytes", ()): self._unread_bytes()}
 
     @property
@@ -111,7 +111,7 @@ class Server:
             self._wake_writer.send(b"x")  # and no more: a lock taken here could be one that the signal interrupted
 
     def stop_now(self) -> None:
-        """By another thread: running work fails at its next message."""
+        """Stop at once, from another thread: running work fails at its next message."""
         self._stopping.set()  # first: a conversation that begins after the copy is made sees it and ends
         with self._changing:
             conversations = list(self._conversations)
@@ -120,7 +120,7 @@ class Server:
         self.stop()
 
     def serve(self) -> None:
-        """Until `stop`."""
+        """Serve until `stop`."""
         someone, stop = select.poll(), select.poll()
         someone.register(self._listener, select.POLLIN)
         for poll in (someone, stop):

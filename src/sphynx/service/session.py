@@ -1,4 +1,4 @@
-"""What client and server say to each other around the protocol: small JSON messages on the channel, client first.
+"""Messages between client and server around the protocol: small JSON objects on the channel, client first.
 
     Hello        which version, which program ("" = any)       -> Welcome, then program.json
     Agree        bundles that the client no longer holds, and which burns the server must know (no answer)
@@ -157,7 +157,7 @@ def bundle_id(program: str, client_nonce: str, server_nonce: str, number: int) -
 
 
 def other_program(served: str) -> tuple[str, str]:
-    """What a client is told that insists on another program than is served, by the server or by itself."""
+    """Tell a client that insists on another program than is served: the server says so, or the client itself."""
     return (
         f"this server serves the program {short_hash(served)}, not the one asked for",
         "Check the hash, ask without one (--program), or ask another server.",

@@ -211,7 +211,7 @@ class Store:
         return self.ledger.ready(owner=owner, program=program)
 
     def free(self, *, owner: str, program: str) -> list[Entry]:
-        """Those that are ready and that no other process keeps for itself, this one's own at the front."""
+        """List the bundles that are ready and that no other process keeps for itself, this one's own at the front."""
         ready = self.ready(owner=owner, program=program)
         others = self._holders.live() - {self._holders.name}
         return sorted(
@@ -220,14 +220,14 @@ class Store:
         )
 
     def fall_in(self, *, owner: str, program: str, burned: int) -> int:
-        """As `Ledger.fall_in`; how many were discarded."""
+        """Fall in as `Ledger.fall_in` does; return how many were discarded."""
         behind = self.ledger.fall_in(owner, program, burned)
         for entry in behind:
             self.discard(entry.bundle_id)
         return len(behind)
 
     def alive(self, bundle_ids: Iterable[bytes]) -> set[bytes]:
-        """Those that are ready, or in the making or in use by a process that lives."""
+        """The bundles that are ready, or in the making or in use by a process that lives."""
         return self.ledger.alive(bundle_ids, self._holders.live)
 
     def _make_room(self, count: int, bundle_bytes: int, owner: str) -> None:
@@ -260,7 +260,7 @@ class Store:
             )
 
     def _bytes_of_files(self) -> int:
-        """Not of those that are being written: each is held against the quota when it is to be kept."""
+        """Bytes of all files but those that are being written: each is held against the quota when it is to be kept."""
         used_bytes = 0
         for path in (self._folder / BUNDLES).iterdir():
             with contextlib.suppress(FileNotFoundError):  # taken by another thread just now
@@ -301,7 +301,8 @@ class Store:
             self.ledger.move_in(now)  # last: a crash before it discards again
 
     def _sweep(self) -> None:
-        """What is ready was saved before, and what is saved was reserved before: files are looked for first."""
+        """Delete what is expired or was given up. Files are looked for first: what is ready was saved before, and
+        what is saved was reserved before."""
         found = [*(self._folder / BUNDLES).iterdir()]
         self.ledger.give_up(self.ledger.preparing() - self._holders.live())
         self.ledger.clean()
@@ -346,7 +347,7 @@ def _rename(written: Path, path: Path) -> None:
 
 
 def _is_gone(path: Path, error: InputError) -> bool:
-    """Whether another bundle should simply be taken: another process has used this one, or another version made it."""
+    """Return whether to take another bundle: another process has used this one, or another version made it."""
     return isinstance(error, OtherFormatError) or not path.exists()
 
 

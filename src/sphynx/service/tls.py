@@ -30,7 +30,7 @@ MAX_UNASKED_BYTES = 1 << 14  # what TLS itself has to answer; it goes out with t
 
 @dataclass(frozen=True)
 class Peer:
-    """Who the other side proved to be."""
+    """The identity that the other side proved."""
 
     name: str
     fingerprint: str  # SHA-256 of the certificate
@@ -87,7 +87,7 @@ class TlsStream(SocketStream):
         link: Link | None = None,
         where: str = "TLS",
     ) -> TlsStream:
-        """`where` is the server in what is said of a failure."""
+        """Connect to a server and check its role; `where` is the server in what is said of a failure."""
         tls = TlsState(context, server_side=False, server_hostname=host, where=where)
         tls.shake_hands(sock, handshake_s)
         tls.check_peer_is(Role.SERVER)
@@ -186,7 +186,7 @@ class TlsState:
             return self._outgoing.read()
 
     def read_into(self, view: memoryview, raw: Buffer = b"") -> int | None:
-        """As many plain bytes as are there, with what just came: None if there are none, 0 after the peer's last."""
+        """Read the plain bytes that are there, with what just came: None if there are none, 0 after the peer's last."""
         filled, wanted = 0, len(view)
         with self._lock:
             if raw:

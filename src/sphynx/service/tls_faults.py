@@ -42,13 +42,13 @@ _NOT_TLS = ("wrong version number", "http request", "packet length too long", "u
 
 
 def handshake_error(error: OSError, where: str) -> HandshakeError:
-    """`where` is the peer as the user knows it."""
+    """Explain a failed handshake; `where` is the peer as the user knows it."""
     what, remedy = _explained(error)
     return HandshakeError(what, where=where, remedy=remedy)
 
 
 def reason_of(error: ssl.SSLError) -> str:
-    """For people: 'certificate verify failed: certificate has expired', 'the peer refused: certificate revoked'."""
+    """Say why: 'certificate verify failed: certificate has expired', 'the peer refused: certificate revoked'."""
     words = _words(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{words}: {error.verify_message}"

@@ -43,7 +43,7 @@ class Waterline:
 
     @property
     def is_kept(self) -> bool:
-        """Whether this machine has a place for notes."""
+        """True if this machine has a place for notes."""
         return self._note is not None
 
     def level(self) -> int | None:

@@ -37,7 +37,7 @@ OWNER_LOST = 3  # the exit code
 
 @dataclass(frozen=True)
 class WorkerOrder:
-    """What a worker is to do; plain values and descriptors that it inherits."""
+    """The order to a worker: plain values and descriptors that it inherits."""
 
     number: int
     compiled: Path

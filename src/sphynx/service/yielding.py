@@ -22,7 +22,7 @@ _turns = itertools.count()
 
 
 class Urgent:
-    """What somebody waits for: how much of it runs now."""
+    """The work that somebody waits for: how much of it runs now."""
 
     def __init__(self) -> None:
         self._running = 0

@@ -15,7 +15,7 @@ from sphynx.space.tally import Account, Shape, Tally
 
 
 class CellNetwork(Protocol):
-    """What counting needs to know of a design."""
+    """The part of a design that counting needs."""
 
     @property
     def genotype(self) -> Genotype: ...

@@ -1,4 +1,4 @@
-"""What walkers of torch networks read of a layer: its weights in double precision, batch norm as scale and shift."""
+"""Read a layer for walkers of torch networks: its weights in double precision, batch norm as scale and shift."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def array_of(tensor: Tensor) -> Floats:
 
 
 def fixed_norm(layer: nn.Module) -> tuple[Floats, Floats]:
-    """With its running statistics."""
+    """The factor and shift of a batch norm with its running statistics."""
     assert isinstance(layer, nn.BatchNorm2d) and layer.running_mean is not None and layer.running_var is not None
     factor = 1 / np.sqrt(array_of(layer.running_var) + layer.eps)
     if layer.weight is not None:

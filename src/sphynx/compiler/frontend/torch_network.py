@@ -35,7 +35,7 @@ def trace(
     cuts: Container[str] = (),
     outline: bool = False,
 ) -> Fused:
-    """What the network computes with its running statistics, from pixels 0 .. 255 to logits, in double precision."""
+    """Trace the network with its running statistics, from pixels 0 .. 255 to logits, in double precision."""
     walker = _Walker(Fuser(network.design.image, mean, std, cuts=cuts, outline=outline))
     x = walker.fuser.input
     if isinstance(network, SphynxNetwork):
@@ -199,7 +199,7 @@ class _Walker:
 
 
 def _commute(x: Node, first: nn.Module, second: nn.Module | None = None) -> bool:
-    """Whether the two are a ReLU and a max pool that had better come first."""
+    """Return whether the two are a ReLU and a max pool that had better come first."""
     if not isinstance(first, nn.ReLU) or not isinstance(second, nn.MaxPool2d):
         return False
     return pools_first(*_pool_runs(second, x), (x.shape.height, x.shape.width))

@@ -57,7 +57,7 @@ def _head(fuser: Fuser, head: nn.Linear, stream: Node, inside: Shape, halo: int)
 
 
 def _block(fuser: Fuser, block: StreamBlock, stream: Node, inside: Shape, halo: int, name: str) -> Node:
-    """What the block adds to the stream, over all of the stream's map."""
+    """The block's addition to the stream, over all of the stream's map."""
     (first, first_norm, _), (second, second_norm) = block.to_relus, block.to_stream
     assert isinstance(first, nn.Conv2d) and isinstance(second, nn.Conv2d)
     # Output 0 of the first convolution reads the stream from position -1 on, which lies halo - 1 into its map.

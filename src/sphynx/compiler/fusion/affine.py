@@ -32,7 +32,7 @@ _GROUPED_CHANNELS = 32  # at once
 
 @dataclass(frozen=True)
 class Reads:
-    """Where a kernel reads its source."""
+    """The way in which a kernel reads its source."""
 
     source: str
     channels: int  # of the source
@@ -41,7 +41,7 @@ class Reads:
     groups: int = 1  # of channels: the kernel is zero between two groups
 
     def is_pointwise(self, shape: Shape) -> bool:
-        """Whether it takes each element of a map of this height and width to the element at its place."""
+        """Return whether it takes each element of a map of this height and width to the element at its place."""
         return self.rows == Sliding(shape.height, 1, 0, 1) and self.columns == Sliding(shape.width, 1, 0, 1)
 
 
@@ -83,7 +83,7 @@ class Node:
 
     @property
     def is_public(self) -> bool:
-        """Whether it holds elements of tensors and nothing else."""
+        """True if it holds elements of tensors and nothing else."""
         return not self.kernels and not self.bias.any()
 
     def scaled(self, factor: Floats, shift: Floats) -> Node:

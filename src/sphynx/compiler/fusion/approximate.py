@@ -30,7 +30,7 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Approximation:
-    """Of one smooth layer: its function, how many ReLUs an element takes, and how far off it is."""
+    """The approximation of one smooth layer: its function, how many ReLUs an element takes, and how far off it is."""
 
     layer: str
     function: str
@@ -73,7 +73,7 @@ def approximated(fused: Fused, pixels: Array, knees: int) -> tuple[Fused, tuple[
 
 
 def _samples(fused: Fused, pixels: Array) -> tuple[dict[str, Floats], dict[str, Floats], Array]:
-    """Of what each curve reads some values of each batch, and the extremes; the mean of each channel that it makes."""
+    """Sample what each curve reads, some values of each batch and the extremes; average the channels it makes."""
     wanted = {step.source for step in curves(fused.graph)}
     found: dict[str, list[Floats]] = {name: [] for name in wanted}
     means: dict[str, Floats] = {}
@@ -136,7 +136,7 @@ def _layers(step: Curve, shape: Shape, knees: int) -> Iterator[Step]:
 
 
 def _numbers(name: str, found: Fit, channels: int) -> dict[str, Floats]:
-    """Of the two sums of a curve."""
+    """The constants and factors of the two sums of a curve."""
     return {
         f"{name}.knees/constants": -np.repeat(found.knees, channels),
         f"{name}.sum/constants": np.full(channels, found.offset),

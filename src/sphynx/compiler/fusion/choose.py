@@ -1,4 +1,4 @@
-"""Where a network is cut into chains of linear maps: by cost.
+"""Choose by cost where a network is cut into chains of linear maps.
 
 Fusing two convolutions saves a hop and ring bits; it costs a wider kernel, terms for the border where the outer one
 reads padding, and in a residual stream one convolution for each earlier block. Every joint (fuse.py) can be cut
@@ -99,7 +99,7 @@ class _Search:
         return seconds + beyond * self.deployment.weight_seconds(held=False), Cuts().union(*chosen)
 
     def cheaper_backend(self) -> Backend:
-        """With every joint truncated: cuts change little of what ReLUs cost."""
+        """The backend that is cheaper with every joint truncated: cuts change little of what ReLUs cost."""
         parts = [(self.islands.rest, Cuts())]
         parts += [(n, _cuts(own, (2,) * len(own))) for n, own in enumerate(self.islands.joints)]
         ring_bits = max(self.form(island, cuts).ring_bits for island, cuts in parts)
@@ -124,7 +124,7 @@ class _Search:
         return _cuts(joints, self.last[island])
 
     def seconds(self, island: int, cuts: Cuts, pricing: _Pricing) -> float:
-        """Of the island alone, or of all that belongs to none."""
+        """Price the island alone, or all that belongs to none."""
         key = (island, cuts, pricing)
         if key not in self.prices:
             self.prices[key] = self.price(island, cuts, pricing)

@@ -53,8 +53,7 @@ def require_knees(count: int) -> None:
 
 
 def fit(function: Function, sample: Floats, count: int) -> Fit:
-    """With at most `count` knees; `sample` are values that the function reads, the smallest and the largest among
-    them."""
+    """Fit at most `count` knees to a sample of what the function reads, its smallest and largest values included."""
     low, high = float(sample.min()), float(sample.max())
     even = np.linspace(low, high, _GRID)
     drawn = np.quantile(sample, (np.arange(_GRID) + 0.5) / _GRID)  # as many as the grid has, spread as the values are
@@ -80,7 +79,7 @@ def _hinges(x: Floats, knees: Floats) -> Floats:
 
 
 def _first_knees(function: Function, even: Floats, drawn: Floats, count: int) -> Floats:
-    """Where the best ones are dense: as the fifth root of the squared curvature times the density of values."""
+    """Place knees as densely as the best ones are: the fifth root of the squared curvature times values' density."""
     bends = np.abs(np.gradient(np.gradient(function(even), even), even)) if even[0] < even[-1] else np.zeros(_GRID)
     values = np.histogram(drawn, _GRID, (even[0], even[-1] + 1e-9))[0] / _GRID
     values = np.convolve(values, np.ones(9) / 9, "same") + _EVEN_SHARE / _GRID

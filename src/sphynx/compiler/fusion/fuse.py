@@ -184,8 +184,8 @@ class Fuser:
         return self._activated[id(node)][1]
 
     def is_wide(self, name: str) -> bool:
-        """Whether no truncation lies between the tensor and a linear map, a gate or a sum with factors: as a source it
-        would widen the ring."""
+        """Return whether no truncation lies between the tensor and a linear map, a gate or a sum with factors: as a
+        source it would widen the ring."""
         waiting = [name]
         while waiting:
             step = self._steps.get(waiting.pop())
@@ -269,7 +269,7 @@ class Fuser:
         return self._with_kernels(node, node.parts)
 
     def _with_kernels(self, node: Node, parts: tuple[Selection, ...]) -> Node:
-        """With kernels for these of its selections. One that no kernel of one tap reads becomes a tensor first."""
+        """Make kernels of these selections of the node. One that no kernel of one tap reads becomes a tensor first."""
         kernels = dict(node.kernels)
         for part in parts:
             axes = part.axes()
@@ -345,5 +345,5 @@ def truncated_joint(name: str) -> str:
 
 
 def _is_dense(reads: Reads) -> bool:
-    """Whether it slides over every element of its source."""
+    """Return whether it slides over every element of its source."""
     return all(isinstance(axis, Sliding) and axis.stride == 1 for axis in (reads.rows, reads.columns))

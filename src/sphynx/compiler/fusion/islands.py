@@ -24,7 +24,7 @@ class Islands:
         return (joint for number, own in enumerate(self.joints) if number != island for joint in own)
 
     def owner(self, name: str, made_by: int) -> int:
-        """Of a linear map; one that there is only where an island is not cut everywhere is that island's."""
+        """The island of a linear map; one that exists only where an island is not cut everywhere is that island's."""
         return self.owners.get(name.removesuffix(SUM_SUFFIX), made_by)
 
 

@@ -132,7 +132,7 @@ def _fixed_part(sign: int, moves: list[list[tuple[int, int, int]]]) -> Iterator[
 
 
 def united(axes: Iterable[Axis]) -> dict[Axis, Axis]:
-    """For each axis one that holds all of its taps and those of its kin: equal strides, or positions that touch."""
+    """Map each axis to one that holds all of its taps and those of its kin: equal strides, or positions that touch."""
     found: dict[Axis, Axis] = {}
     for kin in _kin(set(axes)):
         whole = _hull(kin)
@@ -141,7 +141,7 @@ def united(axes: Iterable[Axis]) -> dict[Axis, Axis]:
 
 
 def places(axis: Axis, whole: Axis) -> Places:
-    """Where the taps of an axis lie in one that holds them."""
+    """The places of an axis's taps in one that holds them."""
     if isinstance(axis, Sliding) and isinstance(whole, Sliding):
         return slice(whole.before - axis.before, whole.before - axis.before + axis.taps)
     assert isinstance(axis, Fixed) and isinstance(whole, Fixed)

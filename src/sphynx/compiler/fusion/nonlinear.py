@@ -1,4 +1,4 @@
-"""What networks have beside plain ReLUs, out of ReLUs, a square and public sums: max pools, clips, leaky ReLUs.
+"""Build what networks have beside plain ReLUs out of ReLUs, a square and public sums: max pools, clips, leaky ReLUs.
 
 max(a, b)          b + ReLU(a - b)                        a comparison, exact
 clip(x, low, high) low + ReLU(x - low) - ReLU(x - high)   both in one layer; a hard sigmoid is one
@@ -38,7 +38,7 @@ def pools_first(rows: Sequence[Run], columns: Sequence[Run], size: tuple[int, in
 
 
 def comparisons(runs: Sequence[Run]) -> list[int]:
-    """Of one line along the axis, in each of its layers."""
+    """Count the comparisons of one line along the axis, in each of its layers."""
     return [len(layer) for layer in _layers(runs)]
 
 
@@ -96,7 +96,7 @@ def _layers(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 def _halves(run: Run) -> tuple[Run, Run]:
-    """As many as a power of two, and the rest: neighbouring windows have such parts in common."""
+    """Split off as many as a power of two from the rest: neighbouring windows have such parts in common."""
     cut = 1 << ((len(run) - 1).bit_length() - 1)
     return run[:cut], run[cut:]
 

@@ -18,7 +18,7 @@ class _Question:
 
 
 def compose_outline(node: Node, weights: Floats, window: Window, channels: int, groups: int = 1) -> Node:
-    """As `compose`. A node of its own for each call: nodes are told apart by identity."""
+    """Compose as `compose` does. Each call makes a node of its own: nodes are told apart by identity."""
     kernels = tuple((reads, kernel.shape, kernel.tobytes()) for reads, kernel in node.kernels.items())
     numbers = (node.bias.tobytes(), weights.shape, weights.tobytes())
     key = (node.shape, kernels, *numbers, window, channels, groups)

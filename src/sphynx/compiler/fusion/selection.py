@@ -40,7 +40,7 @@ class Selection:
         return self.channels == tuple(range(self.shape.channels))
 
     def selected(self, channels: Index | None, rows: Index | None, columns: Index | None) -> Selection:
-        """Of these positions of its own; None stands for all of them."""
+        """Select these of its own positions; None stands for all of them."""
         return replace(
             self,
             channels=_through(self.channels, channels),

@@ -21,13 +21,13 @@ Counts = tuple[int, ...]  # of elements, one for each window of an axis
 
 
 def sliding_spans(length: int, kernel: int, stride: int, before: int, count: int) -> Spans:
-    """What each of the windows sees of an axis that is padded before its first element."""
+    """The span that each window sees of an axis that is padded before its first element."""
     starts = (stride * number - before for number in range(count))
     return tuple((max(0, start), min(length, start + kernel)) for start in starts)
 
 
 def adaptive_spans(length: int, parts: int) -> Spans:
-    """What each of `parts` windows sees of an axis; they overlap where their number does not divide its length."""
+    """The span that each of `parts` windows sees of an axis; they overlap where `parts` does not divide it."""
     return tuple((n * length // parts, -(-(n + 1) * length // parts)) for n in range(parts))
 
 

@@ -1,4 +1,4 @@
-"""What a .pt2 file holds, as JSON and tensors, without running any of it.
+"""Read a .pt2 file as JSON and tensors, without running any of it.
 
 torch.export.load unpickles what its safe loader rejects, evaluates expressions and looks up whatever names a file
 gives. Here only these members are read, and nothing in them is called:
@@ -79,7 +79,7 @@ def invalid_archive(error: Exception, path: Path) -> InputError:
 
 
 def _members(archive: zipfile.ZipFile, file_bytes: int) -> dict[str, zipfile.ZipInfo]:
-    """By their names without the folder that all of them are in."""
+    """List the members by their names without the folder that all of them are in."""
     found = archive.infolist()
     if any(info.compress_type != zipfile.ZIP_STORED for info in found):
         raise ValueError("it has compressed members, which torch.export.save does not write")
@@ -109,7 +109,7 @@ def _read(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> A
 
 
 def _unpickled(content: bytes, name: str) -> Json:
-    """What torch's safe loader makes of a member; sample inputs are a tuple, of which nothing is used."""
+    """Unpickle a member by torch's safe loader; sample inputs are a tuple, of which nothing is used."""
     if not content:
         return {}
     with zipfile.ZipFile(io.BytesIO(content)) as inner:

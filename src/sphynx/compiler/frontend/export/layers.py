@@ -15,13 +15,13 @@ Given = Mapping[str, Any]
 
 
 def each(given: Any, axes: int) -> list[int]:
-    """For every axis that a window slides over: ATen takes one number for all."""
+    """A number for every axis that a window slides over: ATen takes one for all."""
     numbers = [int(n) for n in given] if isinstance(given, Sequence) else [int(given)]
     return numbers * axes if len(numbers) == 1 else numbers
 
 
 def slid_axes(read: Node) -> int:
-    """Of a map or a convolution's weights: all but the first two."""
+    """Count the axes that a window slides over, of a map or a convolution's weights: all but the first two."""
     return len(shape_of(read)) - 2
 
 
@@ -64,7 +64,7 @@ def transposed_convolution(low: Lowering, node: Node, given: Given) -> str:
 
 
 def decomposed_convolution(low: Lowering, node: Node, given: Given) -> str:
-    """What convolutions of all kinds become where torch takes a program apart."""
+    """Lower `aten.convolution`, which convolutions of all kinds become where torch takes a program apart."""
     if slid_axes(given["weight"]) == 3:
         return low.call(node, "Conv over three axes", low.use(node, given["input"]))
     return (transposed_convolution if given["transposed"] else convolution)(low, node, given)
@@ -137,7 +137,7 @@ def max_pool(low: Lowering, node: Node, given: Given) -> tuple[str, ...]:
 
 
 def _reads_second(node: Node) -> bool:
-    """Whether anything reads the second of its outputs; a node of one output is not asked for others."""
+    """Return whether anything reads the second of its outputs; a node of one output is not asked for others."""
     return isinstance(node.meta["val"], tuple | list) and any(
         user.args[1:] == (1,) and bool(user.users) for user in node.users
     )
@@ -189,7 +189,7 @@ def mean(low: Lowering, node: Node, given: Given) -> str:
 
 
 def total(low: Lowering, node: Node, given: Given) -> str:
-    """Its axes are an input in ONNX, where those of a mean are an attribute."""
+    """Lower a sum: its axes are an input in ONNX, where those of a mean are an attribute."""
     x, axes = low.use(node, given["self"]), low.use(node, np.array(_reduced_axes(given)))
     return low.call(node, "ReduceSum", x, axes, keepdims=int(given.get("keepdim", False)))
 

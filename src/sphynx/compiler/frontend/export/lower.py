@@ -142,7 +142,7 @@ class Lowering:
 
 
 def kept_elements(program: ExportedProgram) -> int:
-    """Of all weights, buffers and constants."""
+    """Count the elements of all weights, buffers and constants."""
     kept = (*program.state_dict.values(), *program.constants.values())
     return sum(each.numel() for each in kept if isinstance(each, Tensor))
 
@@ -157,7 +157,7 @@ def elements_of(node: Node) -> int | None:
 
 
 def arguments(node: Node) -> dict[str, Any]:
-    """By the names that ATen gives them, with defaults."""
+    """Bind a node's arguments to the names that ATen gives them, with defaults."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return {}
@@ -175,7 +175,7 @@ def operator_name(node: Node) -> str:
 
 
 def module_path(node: Node) -> str:
-    """Of the module that the node belongs to: layer1.0.conv1."""
+    """The path of the module that the node belongs to: layer1.0.conv1."""
     stack = node.meta.get("nn_module_stack") or {}
     return plain_path(str(list(stack.values())[-1][0]) if stack else "")
 

@@ -44,7 +44,7 @@ _CONTROL = "The path through the network must not depend on the input: write it 
 def read_module(
     module: nn.Module, image: Shape, *, where: str = "", name: str = "", approximate: bool = False
 ) -> OperatorNetwork:
-    """As it is in evaluation; the module itself stays as it was. `approximate` allows smooth activations."""
+    """Read a module as it is in evaluation, without changing it. `approximate` allows smooth activations."""
     where = where or type(module).__name__
     if image.size > LARGEST_MAP or min(image) < 1:
         raise InputError(f"{image} is not a valid image shape", where=where, remedy="Give an example of one image.")
@@ -85,8 +85,8 @@ def read_module(
 
 
 def load_module(path: Path) -> tuple[nn.Module, Shape]:
-    """What a .pt2 file holds, and the image that it takes. Nothing in the file is run or looked up but its operators,
-    which are ATen's."""
+    """Load the module of a .pt2 file and the image that it takes. Nothing in the file is run or looked up but its
+    operators, which are ATen's."""
     if not path.is_file():
         raise InputError("there is no such file", where=str(path), remedy="Make it with torch.export.save.")
     archive = read_archive(path)
@@ -128,8 +128,8 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Where an export or a file fails torch prints the graph so far and logs: the error that follows says it in one
-    line."""
+    """Silence torch, which prints the graph so far and logs where an export or a file fails: the error that follows
+    says it in one line."""
     levels = {log: log.level for log in map(logging.getLogger, _LOGS)}
     for log in levels:
         log.setLevel(logging.ERROR)
@@ -198,7 +198,7 @@ def _functional(program: ExportedProgram) -> ExportedProgram:
 
 
 def _is_functional(program: ExportedProgram) -> bool:
-    """Whether every operator has a word of ours, and none changes what it is given."""
+    """Return whether every operator has a word of ours, and none changes what it is given."""
     return all(
         node.target is getitem
         or (isinstance(node.target, OpOverload) and operator_name(node) in WAYS and not node.target._schema.is_mutable)

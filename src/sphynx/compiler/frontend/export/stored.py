@@ -37,7 +37,7 @@ _PLAIN = {"as_int": int, "as_bool": bool, "as_string": str}
 
 
 def stored_module(archive: Archive, where: str) -> GraphModule:
-    """What the file computes; of one input, and the last of its outputs."""
+    """Build a module of what the file computes; of one input, and the last of its outputs."""
     program = archive.program["graph_module"]
     refuse_unknown(_unknown_calls(program["graph"]), (), where)
     builder = _Builder(archive.tensors)
@@ -49,7 +49,7 @@ def stored_module(archive: Archive, where: str) -> GraphModule:
 
 
 def user_inputs(program: Json) -> list[Json]:
-    """What the network's users give it, as the format writes arguments."""
+    """List what the network's users give it, as the format writes arguments."""
     specs = program["graph_module"]["signature"]["input_specs"]
     return [spec.get("user_input", {}).get("arg", {}) for spec in specs if {"user_input", "constant_input"} & {*spec}]
 
@@ -188,7 +188,7 @@ class _Builder:
 
 
 def _names(arguments: Sequence[Json]) -> list[str]:
-    """Of the values that these stand for, in their order; empty where there is none."""
+    """Names of the values that these stand for, in their order; empty where there is none."""
     found = []
     for argument in arguments:
         ((_, value),) = argument.items()

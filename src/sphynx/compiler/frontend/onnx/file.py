@@ -140,7 +140,7 @@ def _calls(graph: GraphProto) -> Iterator[Call]:
 
 
 def _folded(node: NodeProto, operation: Operation, constants: Mapping[str, Array]) -> dict[str, Array]:
-    """What an operation on constants gives, by ONNX's own reference evaluator."""
+    """Evaluate an operation on constants by ONNX's own reference evaluator."""
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
 

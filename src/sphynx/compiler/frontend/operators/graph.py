@@ -45,7 +45,7 @@ def assemble(
     output: str,
     opset: int,
 ) -> OperatorGraph:
-    """What the output needs, without what turns logits into probabilities."""
+    """Assemble what the output needs, without what turns logits into probabilities."""
     needed = [call for call in _needed(calls, output) if call.outputs[0] not in constants]
     output, final, axis = _without_final(needed, output, opset)
     needed = _needed(recognised(needed, constants), output)

@@ -88,7 +88,7 @@ def _phases(axis: Slide, taps: int) -> dict[int, dict[int, int]]:
 
 
 def _spread(weights: Floats, row_dilation: int, column_dilation: int) -> Floats:
-    """With the zeros between dilated taps written out."""
+    """Write out the zeros between dilated taps."""
     outputs, inputs, rows, columns = weights.shape
     wide = np.zeros((outputs, inputs, row_dilation * (rows - 1) + 1, column_dilation * (columns - 1) + 1))
     wide[:, :, ::row_dilation, ::column_dilation] = weights

@@ -45,7 +45,7 @@ class OperatorNetwork:
     def trace(
         self, mean: tuple[float, ...], std: tuple[float, ...], *, cuts: Container[str] = (), outline: bool = False
     ) -> Fused:
-        """What the network computes, from pixels 0 .. 255 to logits, in double precision."""
+        """Trace what the network computes, from pixels 0 .. 255 to logits, in double precision."""
         graph, fuser = self.graph, Fuser(self.image, mean, std, cuts=cuts, outline=outline)
         walker = Walker(fuser, dict(graph.constants), graph.operations)
         walker.values[graph.input] = Value.of_map(fuser.input)
@@ -99,7 +99,7 @@ def _folded(operation: Operation, constants: dict[str, Array]) -> dict[str, Arra
 
 
 def _shape(walker: Walker, operation: Operation) -> Array:
-    """With a batch of one: private inference has no other."""
+    """The shape with a batch of one: private inference has no other."""
     dims = np.array([1, *walker.value(operation).dims], np.int64)
     first, last = int(operation.attributes.get("start", 0)), operation.attributes.get("end")
     return dims[first : None if last is None else int(last)]

@@ -48,7 +48,7 @@ _ELEMENTWISE: dict[str, Callable[..., Array]] = {
 
 
 def recognised(calls: Sequence[Call], constants: Mapping[str, Array]) -> list[Call]:
-    """With one call for each such function; calls that nothing needs any more are still there."""
+    """Put one call in the place of each such function; calls that nothing needs any more are still there."""
     scalars = {name: float(array.reshape(-1)[0]) for name, array in constants.items() if _is_scalar(array)}
     makers = {name: call for call in calls for name in call.outputs}
     readers: dict[str, list[Call]] = {}
@@ -71,7 +71,7 @@ def recognised(calls: Sequence[Call], constants: Mapping[str, Array]) -> list[Ca
 
 
 class _Region:
-    """What lies between one value and a product of values that are made of it."""
+    """The calls between one value and a product of values that are made of it."""
 
     def __init__(
         self, makers: Mapping[str, Call], readers: Mapping[str, list[Call]], scalars: Mapping[str, float]
@@ -79,7 +79,7 @@ class _Region:
         self.makers, self.readers, self.scalars = makers, readers, scalars
 
     def matched(self, product: Call) -> tuple[Call, str, str, set[int]] | None:
-        """(its last call, the value that it reads, the function's name, the calls)."""
+        """Return (its last call, the value that it reads, the function's name, the calls)."""
         for base in self.bases(product):
             last = product
             for _ in range(1 + _MOST_AFTER):
@@ -134,7 +134,7 @@ class _Region:
         return _ELEMENTWISE[call.kind](*values)
 
     def bounds(self, clip: Call, base: str, inner: set[int]) -> list[Array]:
-        """Its second and third input, or attributes as in old files; either may be left out."""
+        """The bounds of a clip: its second and third input, or attributes as in old files; either may be left out."""
         names = [*clip.inputs[1:], "", ""]
         defaults = (("min", -np.inf), ("max", np.inf))
         return [

@@ -53,7 +53,7 @@ def _axes(walker: Walker, op: Operation, value: Value) -> set[int]:
 
 
 def _mean(walker: Walker, op: Operation, waiting: Unreduced) -> Node:
-    """Its elements lie as those of the result, whether axes are kept or not."""
+    """Take the mean; its elements lie as those of the result, whether axes are kept or not."""
     node, places = _as_map(walker, op, waiting.value)
     axes = {places[axis] for axis in waiting.axes}
     if 0 in axes:
@@ -68,7 +68,7 @@ def _mean(walker: Walker, op: Operation, waiting: Unreduced) -> Node:
 
 
 def _as_map(walker: Walker, op: Operation, value: Value) -> tuple[Node, tuple[int, ...]]:
-    """As channels, rows and columns, and which of these the value's axes are: those of its node where they can be."""
+    """Lay a value out as channels, rows and columns, its node's where possible; return also which its axes are."""
     rank = len(value.dims)
     if rank > 3:
         raise op.refusal(f"reads a tensor of {rank + 1} dimensions", "Use it on maps of channels, rows and columns.")

@@ -40,7 +40,7 @@ def resize(walker: Walker, op: Operation) -> Value:
 
 
 def _sizes(walker: Walker, op: Operation, shape: Shape) -> tuple[list[int], list[Fraction]]:
-    """Of rows and columns: how many there will be, and the scale that coordinates are computed with."""
+    """Sizes of rows and columns: how many there will be, and the scale that coordinates are computed with."""
     upsample = op.kind == "Upsample"
     scale_input, size_input = (1, 9) if upsample or op.opset < 11 else (2, 3)
     if size_input < len(op.inputs) and op.inputs[size_input]:
@@ -120,7 +120,7 @@ def _weighted(walker: Walker, op: Operation, node: Node, read: list[Floats]) -> 
 
 
 def _shares(read: Floats, length: int) -> dict[tuple[int, float], Index]:
-    """What each output reads of one axis, for each of its two neighbours and each weight that occurs."""
+    """List what each output reads of one axis, for each of its two neighbours and each weight that occurs."""
     found: dict[tuple[int, float], list[int]] = {}
     for slot, (positions, shares) in enumerate(_neighbours(read, length)):
         for output, (at, share) in enumerate(zip(positions.tolist(), shares.round(12).tolist(), strict=True)):
@@ -138,8 +138,8 @@ def _neighbours(read: Floats, length: int) -> list[tuple[Positions, Floats]]:
 
 
 def _taps(read: Floats, length: int) -> tuple[list[tuple[Index, int]], int]:
-    """(what each output reads, how many times) for each weight that occurs, and the weights' denominator; 0 where they
-    have no small one."""
+    """Return (what each output reads, how many times) for each weight that occurs, and the weights' denominator; 0
+    where they have no small one."""
     neighbours = _neighbours(read, length)
     part = neighbours[1][1]
     divisor = next(

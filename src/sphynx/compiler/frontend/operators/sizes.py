@@ -17,7 +17,7 @@ class Allowance:
         self._left = LARGEST_MAP + _TIMES_GIVEN * given_elements
 
     def take(self, elements: int) -> bool:
-        """Whether there is room for so many more."""
+        """Take room for so many more elements; return whether there was any."""
         if elements > self._left:
             return False
         self._left -= elements

@@ -49,11 +49,11 @@ class Value:
         return len(self.dims) == 3
 
     def numbers(self) -> Order:
-        """Of the node's elements, as the graph sees them."""
+        """Numbers of the node's elements, as the graph sees them."""
         return np.arange(prod(self.dims)).reshape(self.dims) if self.order is None else self.order
 
     def moved(self, order: Order) -> Value:
-        """With the elements that these numbers name."""
+        """The value with the elements that these numbers name."""
         natural = order.size == self.node.shape.size and bool((order.reshape(-1) == np.arange(order.size)).all())
         return replace(self, dims=order.shape, order=None if natural else order, unpadded=None)
 
@@ -123,7 +123,7 @@ def _classes(coordinates: list[Order], axis: int) -> list[Order]:
 
 
 def _along(read: Order, axis: int) -> Order:
-    """What each position of an axis reads, where it reads something."""
+    """The element that each position of an axis reads, where it reads something."""
     flat: Any = np.moveaxis(read, axis, 0).reshape(read.shape[axis], -1)
     return flat.max(axis=1)  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""What operators are walked with: the values made so far, constants, and refusals that name the operation."""
+"""Walk over operators: the values made so far, constants, and refusals that name the operation."""
 
 from __future__ import annotations
 

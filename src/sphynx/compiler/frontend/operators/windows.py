@@ -28,7 +28,7 @@ class Slide:
 def slides(
     op: Operation, shape: Shape, kernel: Sequence[int], *, own_pads: Pads = ((0, 0), (0, 0))
 ) -> tuple[Slide, Slide]:
-    """Of rows and of columns. `own_pads` are zeros that the map already has around it, beside the operation's."""
+    """Slides of rows and of columns. `own_pads` are zeros that the map has around it beside the operation's."""
     strides, dilations = (_numbers(op, key, [1, 1]) for key in ("strides", "dilations"))
     pads = _numbers(op, "pads", [0, 0, 0, 0])
     sizes = (*kernel, *strides, *dilations)
