@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -43,5 +45,10 @@ def page() -> None:
     typer.echo(make_page(RESULTS), nl=False)
 
 
+def command_again() -> str:
+    """Return the command that was given: what is finished is not run again."""
+    return shlex.join(["python", "-m", "reproduction", *sys.argv[1:]])
+
+
 if __name__ == "__main__":
-    call(app)
+    call(app, command_again)

@@ -95,8 +95,7 @@ def run_experiment(
     kept = read_kept(results or [])
     placements = [search for path in results or [] for search in read_placements(path / PLACEMENTS)]
     made: list[dict[str, Any]] = []
-    command = opt.resume_command().removesuffix(" --resume auto")
-    with join_processes(device) as processes, open_sweep(ray, voice, command) as sweep:
+    with join_processes(device) as processes, open_sweep(ray, voice) as sweep:
         if name == ALL and processes.leads:
             made += [{"name": counted, "rows": _counted(counted, out, quiet=as_json)} for counted in COUNTED]
         reproduction = Reproduction(
@@ -108,7 +107,6 @@ def run_experiment(
             kept=kept,
             run=run,
             voice=voice,
-            resume_command=command,
             sweep=sweep,
         )
         for experiment in EXPERIMENTS.values() if name == ALL else [experiment_named(name)]:

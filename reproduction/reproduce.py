@@ -89,14 +89,12 @@ class Reproduction:
         kept: list[KeptResult] | None = None,
         run: bool = True,
         voice: Voice = NORMAL,
-        resume_command: str = "",
         sweep: Sweep = IN_TURN,
     ) -> None:
         self.sweep = sweep
         self.scale, self.data, self.out, self.processes = scale, data, out, processes
         self.seeds = seeds or scale.seeds
         self.kept, self.run_missing, self.voice = kept or [], run, voice
-        self.resume_command = resume_command or "the same command"
         self.present = describe_environment(processes.device)
 
     def run(self, experiment: Experiment) -> list[Outcome]:
@@ -218,7 +216,6 @@ class Reproduction:
             resume=True,
             voice=self.voice,
             processes=self.processes,
-            resume_command=self.resume_command,
         )
         if row.distilled:
             taught_by = self._teacher(data, experiment)
@@ -255,7 +252,6 @@ class Reproduction:
                 recipe,
                 folder,
                 device=self.processes.device,
-                resume=self.resume_command,
                 voice=self.voice,
             )
         return load_genotype(folder / GENOTYPE)
@@ -277,7 +273,6 @@ class Reproduction:
                 places,
                 folder,
                 device=self.processes.device,
-                resume=self.resume_command,
                 voice=self.voice,
             )
         found = RunFolder(folder).read_json(BETA)

@@ -86,8 +86,8 @@ class InterruptedWorkError(SphynxError):
     ...     print(error.remedy)
     """
 
-    def __init__(self, *, resume: str, where: str = "") -> None:
-        super().__init__("stopped; the work so far is saved", where=where, remedy=f"Continue with: {resume}")
+    def __init__(self, *, where: str = "") -> None:
+        super().__init__("stopped; the work so far is saved", where=where, remedy="Call it again with resume=True.")
 
 
 class DivergedError(SphynxError):

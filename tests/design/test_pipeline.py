@@ -84,7 +84,7 @@ def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
         patch.setattr(where, function, interrupted)
         with pytest.raises(InterruptedWorkError) as stopped:
             pipeline(tmp_path, rivals=1).run()
-    assert stopped.value.remedy == "Continue with: the same command with --resume auto"
+    assert stopped.value.remedy == "Call it again with resume=True."
     trained = {file: file.stat().st_mtime_ns for file in tmp_path.glob("ranking/*/*/result.json")}
     assert len(trained) == {"estimate": 0, "cells": 0, "ranking": 1}.get(stage, 3)
     log = json.loads((tmp_path / "stages.json").read_text())["stages"]

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from reproduction.__main__ import app
+from reproduction.__main__ import app, command_again
 
 from sphynx.cli.main import call
 
@@ -16,7 +16,7 @@ RESULTS = Path(__file__).parents[2] / "results" / "cifar100"
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     monkeypatch.setattr("sys.argv", ["reproduction", *words])
     try:
-        call(app)
+        call(app, command_again)
     except SystemExit as end:
         return int(end.code or 0)
     return 0

@@ -34,7 +34,7 @@ from sphynx.train.runs import train_unless_finished
 
 
 def test_in_turn_in_order_and_errors_as_they_are() -> None:
-    with open_sweep("", QUIET, "again") as sweep:
+    with open_sweep("", QUIET) as sweep:
         assert sweep is IN_TURN
         assert sweep.map({str(n): partial(pow, n, 2) for n in (3, 1, 2)}) == [9, 1, 4]
         with pytest.raises(ZeroDivisionError):
@@ -56,7 +56,7 @@ def test_a_voice_that_travels_is_the_other_processs_own() -> None:
 def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     monkeypatch.delitem(__import__("sys").modules, "sphynx.run.ray_sweep", raising=False)
-    with pytest.raises(MissingPartError, match="needs the package ray"), open_sweep("local", QUIET, "again"):
+    with pytest.raises(MissingPartError, match="needs the package ray"), open_sweep("local", QUIET):
         pass
 
 
@@ -74,7 +74,7 @@ def cluster() -> Iterator[str]:
 
 @pytest.fixture
 def sweep(cluster: str) -> Iterator[Sweep]:
-    with open_sweep(cluster, QUIET, "again") as sweep:
+    with open_sweep(cluster, QUIET) as sweep:
         yield sweep
 
 
@@ -118,7 +118,7 @@ def test_errors_come_back_as_what_they_were(sweep: Sweep) -> None:
 
 
 def test_a_ray_that_is_not_there(cluster: str) -> None:  # noqa: ARG001 - ray is installed
-    with pytest.raises(InputError, match="no Ray cluster can be reached"), open_sweep("127.0.0.1:1", QUIET, "again"):
+    with pytest.raises(InputError, match="no Ray cluster can be reached"), open_sweep("127.0.0.1:1", QUIET):
         pass
 
 
@@ -146,7 +146,7 @@ def test_seeds_are_those_of_one_process_though_a_worker_is_killed(cluster: str, 
         there = tmp_path / "there"
         one = Job(design, digits, load_recipe("smoke", settings), there, voice=QUIET)
         jobs = [dataclasses.replace(one, seed=seed, out=there / f"seed-{seed}") for seed in (0, 1)]
-        with open_sweep(cluster, Voice("quiet", heard.append), "again") as sweep:
+        with open_sweep(cluster, Voice("quiet", heard.append)) as sweep:
             found = sweep.map({f"seed {job.seed}": partial(train_dying_once, job, mark) for job in jobs})
             api = sphynx.train_network(
                 design,
@@ -180,7 +180,7 @@ def test_rows_of_a_reproduction_are_those_of_one_process(cluster: str, tmp_path:
     found = []
     try:
         for where in ("", cluster):
-            with open_sweep(where, QUIET, "again") as sweep:
+            with open_sweep(where, QUIET) as sweep:
                 reproduction = Reproduction(
                     scale,
                     DataSets({}, scale),

@@ -184,10 +184,8 @@ def test_an_interrupted_search_says_how_to_continue(tmp_path: Path, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(epochs, "Interrupt", Pressed)
         with pytest.raises(InterruptedWorkError) as stopped:
-            search.search_cells(
-                small_data(), "gdas", RECIPE, tmp_path, resume="sphynx search --resume auto", voice=QUIET
-            )
-    assert "sphynx search --resume auto" in stopped.value.remedy
+            search.search_cells(small_data(), "gdas", RECIPE, tmp_path, voice=QUIET)
+    assert "resume=True" in stopped.value.remedy
     assert search.search_cells(small_data(), "gdas", RECIPE, tmp_path, voice=QUIET).epochs == 3
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sphynx.api.stages import AGAIN, Hears, opened, voice_of
+from sphynx.api.stages import Hears, opened, voice_of
 from sphynx.data.images import Data
 from sphynx.design.ordering import NO_SETTINGS, Places, order
 from sphynx.design.pipeline import Pipeline
@@ -46,7 +46,6 @@ def design_network(
     device: str = AUTO,
     progress: Hears = None,
     started: Callable[[Pipeline, Sequence[str]], None] = lambda _pipeline, _notes: None,
-    resume_command: str = AGAIN,
     ray: str = HERE,
 ) -> DesignResult:
     """The whole method: plan, cells, places of the reduce cells, training, and a comparison. `load(out)` is the result.
@@ -85,14 +84,13 @@ def design_network(
         conv_stack=conv_stack,
     )
     voice = voice_of(progress)
-    with open_sweep(ray, voice, resume_command) as sweep:
+    with open_sweep(ray, voice) as sweep:
         pipeline = Pipeline(
             asked.request,
             images,
             folder,
             device=chosen_device,
             resume=resume,
-            resume_command=resume_command,
             voice=voice,
             sweep=sweep,
         )

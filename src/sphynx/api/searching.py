@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from sphynx.api.stages import AGAIN, Hears, opened, voice_of
+from sphynx.api.stages import Hears, opened, voice_of
 from sphynx.data.images import Data
 from sphynx.design.ordering import NO_SETTINGS
 from sphynx.design.request import placement_recipe, search_recipe
@@ -54,7 +54,6 @@ def search_cells(
     resume: bool = False,
     device: str = AUTO,
     progress: Hears = None,
-    resume_command: str = AGAIN,
     ray: str = HERE,
 ) -> SearchSummary:
     """Normal and reduce cells for a data set: `.chosen`, with every seed's `.results` and their `.spread`.
@@ -89,7 +88,6 @@ def search_cells(
             seed=number,
             device=chosen_device,
             objective=objective,
-            resume=resume_command,
             voice=voice,
         )
 
@@ -104,10 +102,9 @@ def search_cells(
             seed=seed,
             device=chosen_device,
             voice=voice,
-            resume_command=resume_command,
         )
     )
-    with open_sweep(ray, voice, resume_command) as sweep:
+    with open_sweep(ray, voice) as sweep:
         ranking = _ranking(images, chosen, trained_by, train, sweep) if trained_by and train else None
         return search_seeds(
             one,
@@ -135,7 +132,6 @@ def place_reduce_cells(
     resume: bool = False,
     device: str = AUTO,
     progress: Hears = None,
-    resume_command: str = AGAIN,
     ray: str = HERE,
 ) -> PlacementResult:
     """Choose where a design's reduce cells go (Algorithm 1): `.best`; the design that has them there is in the folder.
@@ -158,9 +154,7 @@ def place_reduce_cells(
     refuse_old_run(folder, "auto" if resume else "never")
     images = opened(data)
     chosen = placement_recipe(recipe, settings, images)
-    result = place(
-        start, images, chosen, places, folder, seed=seed, device=chosen_device, resume=resume_command, voice=voice
-    )
+    result = place(start, images, chosen, places, folder, seed=seed, device=chosen_device, voice=voice)
     if trained_by is None:
         return result
     retrain = retrainer(
@@ -170,9 +164,8 @@ def place_reduce_cells(
         seed=seed,
         device=chosen_device,
         voice=voice,
-        resume_command=resume_command,
     )
-    with open_sweep(ray, voice, resume_command) as sweep:
+    with open_sweep(ray, voice) as sweep:
         return with_exhaustive(result, start, lambda placed: retrain(placed, trained_by.epochs), folder, sweep)
 
 

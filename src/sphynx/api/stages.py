@@ -14,8 +14,6 @@ from sphynx.data.images import Data
 from sphynx.data.open import open_data
 from sphynx.run.progress import Update, Voice
 
-AGAIN = "the same call with resume=True"
-
 Hears = Callable[[Update], None] | Voice | None
 
 

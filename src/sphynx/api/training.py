@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sphynx.api.stages import AGAIN, Hears, voice_of
+from sphynx.api.stages import Hears, voice_of
 from sphynx.data.images import Data
 from sphynx.data.open import open_data
 from sphynx.data.streamed import StreamedData
@@ -43,7 +43,6 @@ def train_network(
     progress: Hears = None,
     started: Callable[[str, Recipe], None] = lambda _name, _recipe: None,
     processes: Processes | None = None,
-    resume_command: str = AGAIN,
     ray: str = HERE,
 ) -> TrainSummary:
     """Trains a design: `.accuracy` is that of the final epoch on test images, which are not looked at before.
@@ -74,7 +73,6 @@ def train_network(
                 progress=progress,
                 started=started,
                 processes=joined,
-                resume_command=resume_command,
                 ray=ray,
             )
     if ray != HERE and processes.world > 1:
@@ -98,7 +96,6 @@ def train_network(
         resume=resume,
         voice=voice_of(progress),
         processes=processes,
-        resume_command=resume_command,
         tensorboard=tensorboard,
         views=kept_views,
     )
@@ -107,7 +104,7 @@ def train_network(
             job = job.taught_by(as_teacher(teacher, images))
         else:
             job = job.taught_by(named_teacher(str(teacher), job))
-    with open_sweep(ray, voice_of(progress), resume_command) as sweep:
+    with open_sweep(ray, voice_of(progress)) as sweep:
         return train_seeds(job, seeds, sweep)
 
 

@@ -139,7 +139,6 @@ def allocate(
     voice = opt.voice_for(verbose, quiet, as_json)
     images, chosen_device = opt.open_images(data, image_size, skip_bad, voice), pick_device(device)
     settled = placement_recipe(recipe, values, images)
-    again = opt.resume_command()
     lessons = None
     if lessons_by is not None:
         job = taught_job(start, images, lessons_by, out, views, teacher, seed=seed, device=chosen_device, voice=voice)
@@ -155,7 +154,6 @@ def allocate(
             lessons=lessons,
             seed=seed,
             device=chosen_device,
-            resume=again,
             voice=voice,
         )
     else:
@@ -168,14 +166,11 @@ def allocate(
             lessons=lessons,
             seed=seed,
             device=chosen_device,
-            resume=again,
             voice=voice,
         )
     if trained_by is not None:
         epochs = trained_by.epochs
-        retrain = retrainer(
-            images, trained_by, out / "exhaustive", seed=seed, device=chosen_device, voice=voice, resume_command=again
-        )
+        retrain = retrainer(images, trained_by, out / "exhaustive", seed=seed, device=chosen_device, voice=voice)
         result = with_accuracies(result, candidates, lambda one: retrain(one, epochs), out)
     if as_json:
         print_json(result.to_json())

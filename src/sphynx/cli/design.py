@@ -151,7 +151,6 @@ def design(
         device=device,
         progress=voice,
         started=started,
-        resume_command=opt.resume_command(),
         ray=ray,
     )
     if as_json:

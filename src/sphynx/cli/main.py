@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -36,7 +37,8 @@ from sphynx.cli import (
 )
 from sphynx.cli import app as app_verb
 from sphynx.cli.group import VerbGroup
-from sphynx.errors import INSTALL_DESIGN, SphynxError
+from sphynx.cli.options import resume_command
+from sphynx.errors import INSTALL_DESIGN, InterruptedWorkError, SphynxError
 from sphynx.version import __version__
 
 app = typer.Typer(
@@ -103,14 +105,17 @@ def _print_any_name() -> None:
 
 
 def main() -> None:
-    call(app)
+    call(app, resume_command)
 
 
-def call(verbs: typer.Typer) -> None:
-    """Run what was typed; a failure becomes one message and an exit code."""
+def call(verbs: typer.Typer, command_again: Callable[[], str]) -> None:
+    """Run what was typed; a failure becomes one message and an exit code. `command_again` continues saved work."""
     _print_any_name()
     try:
         verbs()
+    except InterruptedWorkError as error:
+        print(f"error: {error}\n  remedy: Continue with: {command_again()}", file=sys.stderr)
+        sys.exit(error.exit_code)
     except SphynxError as error:
         print(f"error: {error}\n  remedy: {error.remedy}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -102,7 +102,6 @@ def place(
         resume=resume == "auto",
         device=device,
         progress=voice,
-        resume_command=opt.resume_command(),
         ray=ray,
     )
     draw_placement(result, out / "figures" / "placement.svg")

@@ -112,7 +112,6 @@ def search(
         resume=resume == "auto",
         device=device,
         progress=voice,
-        resume_command=opt.resume_command(),
         ray=ray,
     )
     if as_json:

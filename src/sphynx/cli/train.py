@@ -103,7 +103,6 @@ def train(
             progress=voice,
             started=started,
             processes=processes,
-            resume_command=opt.resume_command(),
             ray=ray,
         )
         if processes.leads:

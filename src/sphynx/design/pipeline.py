@@ -64,14 +64,13 @@ class Pipeline:
         *,
         device: torch.device,
         resume: bool = False,
-        resume_command: str = "the same command with --resume auto",
         voice: Voice = NORMAL,
         sweep: Sweep = IN_TURN,
     ) -> None:
         """`sweep` runs what is independent: seeds, and the cells of a ranking's round."""
         self.sweep = sweep
         self.request, self.data, self.out, self.device = request, data, out, device
-        self.resume_command, self.voice = resume_command, voice
+        self.voice = voice
         self.outline = Outline(request, Shape(*data.train.shape), data.classes)
         self.design, self.places = self.outline.design, self.outline.places
         self.forecast = Forecast(request, data, self.outline, device)
@@ -84,14 +83,14 @@ class Pipeline:
         try:
             return self.stages.run("estimate", Schedule, lambda: Schedule(self.forecast.estimates())).stages
         except KeyboardInterrupt:
-            raise InterruptedWorkError(resume=self.resume_command, where="estimate") from None
+            raise InterruptedWorkError(where="estimate") from None
 
     def run(self) -> DesignResult:
         """All stages; what it returns it also writes to result.json."""
         try:
             return self._run({estimate.stage: estimate for estimate in self.schedule()})
         except KeyboardInterrupt:
-            raise InterruptedWorkError(resume=self.resume_command, where=str(self.out)) from None
+            raise InterruptedWorkError(where=str(self.out)) from None
 
     def _run(self, plan: dict[str, Estimate]) -> DesignResult:
         request = self.request
@@ -146,7 +145,6 @@ class Pipeline:
             self.out / "cells",
             seed=self.request.seed,
             device=self.device,
-            resume=self.resume_command,
             voice=self.voice,
         )
 
@@ -159,7 +157,6 @@ class Pipeline:
             seed=self.request.seed,
             device=self.device,
             voice=self.voice,
-            resume_command=self.resume_command,
         )
         known, drawn = self._known(genotype), self._rivals(genotype)
         labels = {cells: label for label, cells in (known | drawn).items()}
@@ -198,7 +195,6 @@ class Pipeline:
             self.out / "placement",
             seed=self.request.seed,
             device=self.device,
-            resume=self.resume_command,
             voice=self.voice,
         )
 
@@ -220,7 +216,6 @@ class Pipeline:
             resume=True,
             voice=self.voice,
             processes=Processes(self.device),
-            resume_command=self.resume_command,
         )
 
     def _compare(self, design: Design, recipe: Recipe, training: Recipe) -> ComparedTrainings:

@@ -51,7 +51,7 @@ def too_few_to_rank(images: int) -> bool:
 
 
 def retrainer(
-    data: Data, recipe: Recipe, out: Path, *, seed: int, device: torch.device, voice: Voice, resume_command: str
+    data: Data, recipe: Recipe, out: Path, *, seed: int, device: torch.device, voice: Voice
 ) -> Callable[[AnyDesign, int], float]:
     """From a design and a number of epochs to held-out accuracy. Finished trainings are kept.
 
@@ -71,7 +71,6 @@ def retrainer(
             resume=True,
             voice=voice,
             processes=Processes(device),
-            resume_command=resume_command,
             scored_on="held-out",
         )
         try:

@@ -5,7 +5,7 @@
             ...
             if interrupt.requested:
                 save()
-                raise InterruptedWorkError(resume="sphynx train ... --resume auto")
+                raise InterruptedWorkError(where="epoch 3")
 
 A second Ctrl-C stops at once.
 """

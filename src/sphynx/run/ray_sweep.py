@@ -32,8 +32,8 @@ ANY_ERROR = "SphynxError"
 class OnRay:
     may_repeat = True
 
-    def __init__(self, voice: Voice, resume_command: str) -> None:
-        self._voice, self._resume_command = voice, resume_command
+    def __init__(self, voice: Voice) -> None:
+        self._voice = voice
         self._board = ray.remote(num_cpus=0)(_Board).remote()
 
     def map(self, work: Mapping[str, Callable[[], Result]]) -> list[Result]:
@@ -46,7 +46,7 @@ class OnRay:
         except KeyboardInterrupt:
             for one in running:
                 ray.cancel(one, force=True)
-            raise InterruptedWorkError(resume=self._resume_command) from None
+            raise InterruptedWorkError() from None
 
     def _outcomes(self, names: list[str], running: list[Any]) -> list[Any]:
         left, count = list(running), len(running)
@@ -78,7 +78,7 @@ class OnRay:
 
 
 @contextmanager
-def on_ray(address: str | None, voice: Voice, resume_command: str) -> Iterator[OnRay]:
+def on_ray(address: str | None, voice: Voice) -> Iterator[OnRay]:
     """Ends a Ray that was started for this, and leaves one that ran before alone."""
     was_running = ray.is_initialized()
     if not was_running:
@@ -92,7 +92,7 @@ def on_ray(address: str | None, voice: Voice, resume_command: str) -> Iterator[O
                 remedy="Run ray start --head on one machine, or give --ray local.",
             ) from None
     try:
-        yield OnRay(voice, resume_command)
+        yield OnRay(voice)
     finally:
         if not was_running:
             ray.shutdown()

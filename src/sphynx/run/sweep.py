@@ -45,7 +45,7 @@ IN_TURN = InTurn()
 
 
 @contextmanager
-def open_sweep(address: str, voice: Voice, resume_command: str) -> Iterator[Sweep]:
+def open_sweep(address: str, voice: Voice) -> Iterator[Sweep]:
     """`address`: "" for this process, "local" for Ray on this machine, "auto" for the cluster that runs here, HOST:PORT
     for one elsewhere."""
     if address == HERE:
@@ -57,5 +57,5 @@ def open_sweep(address: str, voice: Voice, resume_command: str) -> Iterator[Swee
         raise MissingPartError(
             "a sweep on Ray needs the package ray", where="--ray", remedy="pip install ray"
         ) from None
-    with on_ray(None if address == LOCAL else address, voice, resume_command) as sweep:
+    with on_ray(None if address == LOCAL else address, voice) as sweep:
         yield sweep

@@ -118,13 +118,12 @@ class Learner(Protocol[Taken_contra]):
 
 @dataclass(frozen=True)
 class Watch:
-    """The place where a run is kept and shown. `resume` is the command that continues it."""
+    """The place where a run is kept and shown."""
 
     folder: RunFolder
     config: Mapping[str, Any]  # the settings, written once it is known that the folder is this run's
     title: str
     columns: tuple[str, ...]
-    resume: str = ""
     voice: Voice = NORMAL
     save_seconds: float = 10.0  # checkpoints of many networks are large: not after every short epoch
 
@@ -203,7 +202,7 @@ def _run_epochs(
                 if interrupt.requested:
                     here = Begun(number, float(losses), time.monotonic() - started)
                     saver.save(state(stopped=False, begun=here))
-                    raise InterruptedWorkError(resume=watch.resume, where=f"{watch.title}, epoch {epoch}")
+                    raise InterruptedWorkError(where=f"{watch.title}, epoch {epoch}")
             begun = Begun()
             mean_loss = float(losses) / halves.steps  # the one place where an epoch waits for the device
             if mean_loss != mean_loss or mean_loss in (float("inf"), float("-inf")):

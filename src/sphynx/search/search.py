@@ -99,7 +99,6 @@ def search_cells(
     seed: int = 0,
     device: torch.device | str = "cpu",
     objective: Objective | None = None,
-    resume: str = "",
     voice: Voice = NORMAL,
 ) -> SearchResult:
     """Searches, or continues the search in `out`. The strategy is one of STRATEGIES, or a class of your own."""
@@ -144,7 +143,7 @@ def search_cells(
         return record, bool(record["stopped"])
 
     columns = ("epoch", "loss", "held_out", "skips", *(["eigenvalue"] if recipe.hessian else []))
-    watch = Watch(folder, config, f"search {name}", columns, resume, voice)
+    watch = Watch(folder, config, f"search {name}", columns, voice)
     with fast_convolutions(torch.device(device)):
         rows = run_epochs(searcher, halves, generator, watch, epochs=recipe.epochs, finish=finish)
         genotype = _chosen(rows, recipe)

@@ -45,7 +45,6 @@ class Job:
     resume: bool = False  # continue from the folder's checkpoint, where it has one
     voice: Voice = NORMAL
     processes: Processes = field(default_factory=lambda: Processes(torch.device("cpu")))
-    resume_command: str = "the same command with --resume auto"
     tensorboard: bool = False
     scored_on: Literal["test", "held-out"] = "test"  # what `data.test` is: part of the training images in a ranking
 

@@ -120,7 +120,7 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
                 if interrupt.requested and batches.position > 0 and processes.world == 1:
                     seconds = seconds_before + time.monotonic() - started
                     saver.save(_state(network, step, batches, seconds))
-                    raise InterruptedWorkError(resume=job.resume_command, where=f"epoch {epoch + 1}, batch {batch + 1}")
+                    raise InterruptedWorkError(where=f"epoch {epoch + 1}, batch {batch + 1}")
 
             processes.total(step.sums)
             loss, accuracy, bad_step = step.read()
@@ -150,7 +150,7 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
                     **{"train acc": accuracy, "held out": row.get("held_out_accuracy")},
                 )
             if processes.any(interrupt.requested) and epoch + 1 < recipe.epochs:
-                raise InterruptedWorkError(resume=job.resume_command, where=f"after epoch {epoch + 1}")
+                raise InterruptedWorkError(where=f"after epoch {epoch + 1}")
 
         result = None
         if processes.leads:

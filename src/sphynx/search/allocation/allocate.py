@@ -84,7 +84,6 @@ def allocate(
     lessons: Lessons | None = None,
     seed: int = 0,
     device: torch.device | str = "cpu",
-    resume: str = "",
     voice: Voice = NORMAL,
 ) -> AllocationResult:
     """Which of the candidates, by Algorithm 1; or continues the search in `out`."""
@@ -105,7 +104,7 @@ def allocate(
         list(networks), stem, recipe, steps=recipe.epochs * halves.steps, generator=generator, loss=lessons.loss
     )
     beta_hat, accuracies, minutes = run_candidates(
-        search, halves, generator, folder, config, list(candidates), epochs=recipe.epochs, resume=resume, voice=voice
+        search, halves, generator, folder, config, list(candidates), epochs=recipe.epochs, voice=voice
     )
     rows = zip(candidates.items(), beta_hat[-1], accuracies, strict=True)
     found = tuple(
@@ -127,7 +126,6 @@ def allocate_by_gates(
     lessons: Lessons | None = None,
     seed: int = 0,
     device: torch.device | str = "cpu",
-    resume: str = "",
     voice: Voice = NORMAL,
 ) -> AllocationResult:
     """From `factor` times the design's channels down to the budget."""
@@ -144,7 +142,7 @@ def allocate_by_gates(
         del epoch, rows
         return {"gates": search.spent().item(), "stages": str(search.allocation())}, False
 
-    watch = Watch(folder, config, "allocate", ("epoch", "loss", "gates"), resume, voice)
+    watch = Watch(folder, config, "allocate", ("epoch", "loss", "gates"), voice)
     with fast_convolutions(halves.device):
         rows = run_epochs(search, halves, generator, watch, epochs=recipe.epochs, finish=finish)
     kept = search.allocation()

@@ -26,7 +26,6 @@ def run_candidates(
     names: Sequence[str],
     *,
     epochs: int,
-    resume: str,
     voice: Voice,
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...], float]:
     """beta_hat per epoch and candidate; each one's held-out accuracy with the weights it has then; minutes."""
@@ -42,7 +41,7 @@ def run_candidates(
             "beta_hat": beta_hat.tolist(),
         }, False
 
-    watch = Watch(folder, {**config, "candidates": list(names)}, str(config["stage"]), COLUMNS, resume, voice)
+    watch = Watch(folder, {**config, "candidates": list(names)}, str(config["stage"]), COLUMNS, voice)
     with fast_convolutions(halves.device):
         rows = run_epochs(search, halves, generator, watch, epochs=epochs, finish=finish)
         accuracies = tuple(held_out_accuracy(network, halves) for network in search.networks)

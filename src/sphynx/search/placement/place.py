@@ -79,7 +79,6 @@ def place(
     *,
     seed: int = 0,
     device: torch.device | str = "cpu",
-    resume: str = "",
     voice: Voice = NORMAL,
 ) -> PlacementResult:
     """Searches, or continues the search in `out`. The design's own reduce positions play no part."""
@@ -104,7 +103,6 @@ def place(
         config,
         [str(p) for p in placements],
         epochs=recipe.epochs,
-        resume=resume,
         voice=voice,
     )
     result = PlacementResult(tuple(placements), beta_hat, accuracies, minutes=minutes)
