@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 
 from reproduction.cli import run_experiment
+from sphynx.cli.group import VerbGroup
 from sphynx.cli.main import call
 
 RESULTS = Path(__file__).parents[1] / "results"
 
 app = typer.Typer(
+    cls=VerbGroup,
     name="reproduction",
     help="The paper's experiments beside ours.",
     no_args_is_help=True,

@@ -1,5 +1,7 @@
 """Errors: what failed, where, and the remedy. Every failure a user can act on is a SphynxError, and all kinds are here.
 
+Texts name parameters as Python does, in backticks: `relu_budget`, `seeds=3`. The command line writes them as flags.
+
 SphynxError
   InputError             what was given cannot be used: a file, a value, a budget
     NothingToRunError    ... so that no row of an experiment could be run
@@ -21,7 +23,7 @@ SphynxError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 # From a clone: on PyPI `sphynx` is another project's name. Parts that are a single package are named by that one.
 INSTALL_DESIGN = "pip install '.[design]' in a clone of Sphynx"
@@ -45,9 +47,13 @@ class SphynxError(Exception):
         self.remedy = remedy
         super().__init__(f"{where}: {what}" if where else what)
 
+    def reword(self, wording: Callable[[str], str]) -> None:
+        """Rewrite every text of this error, as the command line does to name flags instead of `parameters`."""
+        SphynxError.__init__(self, wording(self.what), where=wording(self.where), remedy=wording(self.remedy))
+
 
 class InputError(SphynxError):
-    """The user gave something that cannot be used: a file, a flag, a budget.
+    """The user gave something that cannot be used: a file, a value, a budget.
 
     >>> try:
     ...     sphynx.plan("many")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sphynx.cli.wording import with_flags
 from sphynx.errors import InputError
 from sphynx.program.backends import Backend
 
@@ -21,6 +22,7 @@ USUAL_MODEL = "stream-cifar100-25k"
 
 
 def app(
+    context: typer.Context,
     local: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,7 +71,7 @@ def app(
     from sphynx.app.opening import run_page
 
     def tell(line: str) -> None:
-        typer.echo(line, err=True)
+        typer.echo(with_flags(line, context), err=True)
 
     models = local or [USUAL_MODEL]
     networks = (

@@ -12,6 +12,7 @@ from sphynx.cli.compile_table import cost_line, print_program, program_json
 from sphynx.cli.judgement_lines import judgement_line
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_folder
+from sphynx.cli.wording import warner
 from sphynx.errors import InputError
 from sphynx.program.backends import BackendChoice
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def compile_run(
+    context: typer.Context,
     run: Annotated[
         str,
         typer.Argument(
@@ -148,7 +150,7 @@ def compile_run(
         knees=knees,
         deployment=deployment,
         accept_error=accept_error,
-        warn=lambda why: typer.echo(f"warning: {why}", err=True),
+        warn=warner(context),
     )
     compiled.save(out, derivable=derivable)
     if as_json:

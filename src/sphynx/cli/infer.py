@@ -16,6 +16,7 @@ import typer
 from sphynx.cli.answers import Answers
 from sphynx.cli.options import Json
 from sphynx.cli.output import count
+from sphynx.cli.wording import warner, write_flags
 from sphynx.data.image_files import READ, describe_formats, find_images
 from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import BackendChoice
@@ -30,6 +31,7 @@ NICENESS = 10  # of a process that prepares what nobody waits for
 
 
 def infer(
+    context: typer.Context,
     keys: Annotated[Path, typer.Option("--keys", help="Your folder from `sphynx keys issue`.")],
     images: Annotated[
         list[Path] | None, typer.Argument(metavar="IMAGE...", help="Image files, or folders of them.")
@@ -119,7 +121,7 @@ def infer(
         timeout_s=timeout,
         wait_s=wait,
         trust_state=trust_state,
-        warn=lambda why: typer.echo(f"warning: {why}", err=True),
+        warn=warner(context),
     )
     failure = SphynxError("the client failed", remedy="Ask again about the images without an answer.")
     with _interrupted_by_sigterm(), contextlib.ExitStack() as printing:
@@ -132,6 +134,7 @@ def infer(
                         answers.found.append(answer)
                 ready = answers.bundles_ready = client.ready
         except SphynxError as error:
+            write_flags(error, context)  # it is printed beside the images without an answer, too
             failure = error
             raise
         except KeyboardInterrupt:

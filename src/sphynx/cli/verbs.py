@@ -10,12 +10,14 @@ from typing import Any
 import typer
 
 from sphynx.cli.main import app
+from sphynx.cli.wording import commands_within
 
 
 def verbs() -> Iterator[tuple[str, Any, typer.Context]]:
     """Name as typed, command, and the context that its help is made in."""
     root = typer.main.get_command(app)
-    return _within(root, typer.Context(root, info_name="sphynx"))
+    for command, context in commands_within(root, typer.Context(root, info_name="sphynx")):
+        yield context.command_path, command, context
 
 
 def kind_of(command: Any, parameter: Any) -> Any:
@@ -28,14 +30,3 @@ def choices_of(command: Any, parameter: Any) -> tuple[str, ...]:
     kind = kind_of(command, parameter)
     literals = [part for part in (kind, *typing.get_args(kind)) if typing.get_origin(part) is typing.Literal]
     return tuple(map(str, typing.get_args(literals[0]))) if literals else ()
-
-
-def _within(group: Any, context: typer.Context) -> Iterator[tuple[str, Any, typer.Context]]:
-    """Groups are walked, not named: by itself one lists what it has, or shows its help."""
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        inside = typer.Context(command, info_name=name, parent=context)
-        if hasattr(command, "list_commands"):
-            yield from _within(command, inside)
-        else:
-            yield inside.command_path, command, inside
