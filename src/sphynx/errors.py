@@ -93,7 +93,7 @@ class InterruptedWorkError(SphynxError):
     """
 
     def __init__(self, *, where: str = "") -> None:
-        super().__init__("stopped; the work so far is saved", where=where, remedy="Call it again with resume=True.")
+        super().__init__("stopped; the work so far is saved", where=where, remedy="Call it again with `resume=True`.")
 
 
 class DivergedError(SphynxError):

@@ -52,7 +52,7 @@ def test_errors_keep_their_kind_and_are_written_whole() -> None:
 
     @verbs_that_fail.command()
     def stop() -> None:
-        raise InterruptedWorkError(resume="the same call with `resume=True`")
+        raise InterruptedWorkError(where="epoch 3")
 
     with pytest.raises(InputError) as refused:
         verbs_that_fail(["ask"])
@@ -60,7 +60,7 @@ def test_errors_keep_their_kind_and_are_written_whole() -> None:
     assert refused.value.remedy == "Give --relu-budget 50k." and refused.value.exit_code == 2
     with pytest.raises(InterruptedWorkError) as stopped:
         verbs_that_fail(["stop"])
-    assert stopped.value.remedy == "Continue with: the same call with --resume auto"
+    assert stopped.value.remedy == "Call it again with --resume auto."
 
 
 def test_flags_of_a_verb_within_a_group(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_all_bad_files_are_listed_at_once(tmp_path: Path) -> None:
         open_data(str(tmp_path))
     for name in ("ant/1.png", "ant/3.png", "bee/0.png", "bee/odd.png: the image is 9x5"):
         assert str(tmp_path / name) in caught.value.what
-    assert "--skip-bad" in caught.value.remedy and "--image-size" in caught.value.remedy
+    assert "`skip_bad=True`" in caught.value.remedy and "`image_size=N`" in caught.value.remedy
 
 
 def test_a_link_to_nowhere_is_an_image_that_cannot_be_read(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_bad_files_of_a_streamed_folder(tmp_path: Path) -> None:
     spoil(tmp_path, "train/ant/1.png", "test/bee/3.png")
     with pytest.raises(InputError, match=r"ant/1\.png: the image cannot be read") as caught:
         open_any(str(tmp_path), image_size=4, stream=True)
-    assert "--skip-bad" in caught.value.remedy
+    assert "`skip_bad=True`" in caught.value.remedy
     data = open_any(str(tmp_path), image_size=4, stream=True, skip_bad=True)
     assert (len(data.train), len(data.test), len(data.left_out.bad)) == (9, 9, 2)
 

@@ -158,15 +158,15 @@ def test_images_that_do_not_fit_the_memory_are_to_be_streamed(tmp_path: Path, mo
     monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PHYS_PAGES": 1, "SC_PAGE_SIZE": 2000}[name])
     with pytest.raises(InputError, match=r"0\.png: 10 images of this size need") as caught:
         open_data(str(tmp_path))
-    assert "--stream" in caught.value.remedy
+    assert "`stream=True`" in caught.value.remedy
 
 
 def test_an_image_size_that_does_not_fit_the_memory_is_refused_before_a_file_is_read(tmp_path: Path) -> None:
     write_classes(tmp_path)
     (tmp_path / "ant" / "0.png").write_bytes(b"not an image")
-    with pytest.raises(InputError, match="--image-size 10000000: 10 images of this size need") as caught:
+    with pytest.raises(InputError, match="`image_size=10000000`: 10 images of this size need") as caught:
         open_data(str(tmp_path), image_size=10_000_000)
-    assert "smaller --image-size" in caught.value.remedy
+    assert "smaller `image_size`" in caught.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_what_cannot_be_trained_on_is_refused_as_in_memory(tmp_path: Path) -> No
 def test_a_sample_that_does_not_fit_the_memory_is_refused(tmp_path: Path) -> None:
     for split in ("train", "val"):
         write_classes(tmp_path / split)
-    with pytest.raises(InputError, match="--image-size 10000000: 10 images of this size need"):
+    with pytest.raises(InputError, match="`image_size=10000000`: 10 images of this size need"):
         open_stream(tmp_path, 10_000_000)
 
 

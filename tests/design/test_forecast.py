@@ -110,7 +110,7 @@ def test_too_small_a_budget_is_refused_before_supernet_and_candidates_are_timed(
     refuse = r"\(training 1 epochs x 1\) takes about .* without cells and ranking and placement and comparison"
     with pytest.raises(InputError, match=refuse) as refused:
         pipeline(tmp_path, rivals=1, time_budget=1.0).forecast.estimates()
-    assert [what for what, _ in timed] == ["training"] and "leave out --search" in refused.value.remedy
+    assert [what for what, _ in timed] == ["training"] and "leave out `strategy`" in refused.value.remedy
     timed.clear()
     pipeline(tmp_path, rivals=1, time_budget=1e9).forecast.estimates()
     assert [what for what, _ in timed][-2:] == ["placement", "cells"]

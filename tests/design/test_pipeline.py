@@ -84,7 +84,7 @@ def test_a_run_interrupted_in_any_stage_continues_to_the_same_result(
         patch.setattr(where, function, interrupted)
         with pytest.raises(InterruptedWorkError) as stopped:
             pipeline(tmp_path, rivals=1).run()
-    assert stopped.value.remedy == "Call it again with resume=True."
+    assert stopped.value.remedy == "Call it again with `resume=True`."
     trained = {file: file.stat().st_mtime_ns for file in tmp_path.glob("ranking/*/*/result.json")}
     assert len(trained) == {"estimate": 0, "cells": 0, "ranking": 1}.get(stage, 3)
     log = json.loads((tmp_path / "stages.json").read_text())["stages"]
@@ -219,7 +219,7 @@ def test_a_comparison_by_another_recipe_trains_the_network_by_it_too(tmp_path: P
 def test_a_pipeline_refuses_a_time_budget_that_is_too_small(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="smallest schedule") as refused:
         pipeline(tmp_path, time_budget=1e-3).run()
-    assert "leave out --search" in refused.value.remedy
+    assert "leave out `strategy`" in refused.value.remedy
 
 
 @pytest.mark.parametrize("resume", [False, True])

@@ -156,7 +156,7 @@ def test_one_image_is_too_little_to_learn_from(tmp_path: Path) -> None:
     three = dataclasses.replace(few.data, train=few.data.train.subset(torch.arange(3)))
     with pytest.raises(InputError, match="1 training image is left") as refused:
         train(dataclasses.replace(few, data=three))
-    assert "--held-out" in refused.value.remedy
+    assert "`held_out`" in refused.value.remedy
 
 
 def test_a_design_for_other_images_is_refused(tmp_path: Path) -> None:

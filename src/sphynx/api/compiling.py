@@ -139,7 +139,9 @@ def _opened(
     if data is not None and not isinstance(data, str | Path):
         return data
     where = where or "network"
-    opened = open_known(str(data or ""), image_size, stream, known, where=where, flag="--calibrate", skip_bad=skip_bad)
+    opened = open_known(
+        str(data or ""), image_size, stream, known, where=where, parameter="calibrate", skip_bad=skip_bad
+    )
     for line in opened.left_out.lines() if skip_bad else ():
         warn(line)
     return opened

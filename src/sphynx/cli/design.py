@@ -13,6 +13,7 @@ from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_json, print_table, short
 from sphynx.cli.plan_table import print_plans
 from sphynx.cli.ranking_table import print_ranking
+from sphynx.cli.wording import with_flags
 from sphynx.errors import InputError
 from sphynx.train.recipe import AUTO
 
@@ -115,10 +116,10 @@ def design(
     def started(pipeline: Pipeline, notes: Sequence[str]) -> None:
         if as_json:
             estimates = [{**estimate.to_json(), "seconds": estimate.seconds} for estimate in pipeline.schedule()]
-            began.update(notes=list(notes), estimates=estimates)
+            began.update(notes=[with_flags(note, context) for note in notes], estimates=estimates)
             return
         for note in notes:
-            typer.echo(note)
+            typer.echo(with_flags(note, context))
         request, outline = pipeline.request, pipeline.outline
         placed = None if request.placement in ("search", "fixed") else outline.design
         print_plans(outline.plans, request.relu_budget, request.tolerance, placed)

@@ -39,7 +39,7 @@ def search(
     settings: opt.SetOption = None,
     seed: opt.Seed = 0,
     seeds: opt.Seeds = 1,
-    rank: Annotated[
+    rank_recipe: Annotated[
         str, typer.Option("--rank", help="Rank the found cells by retraining with this training recipe.")
     ] = "",
     random_cells: Annotated[
@@ -52,10 +52,10 @@ def search(
             help="With --rank: cells to rank as well, a published genotype's name or a file. May be repeated.",
         ),
     ] = None,
-    cost: Annotated[
+    prices: Annotated[
         list[str] | None, typer.Option("--cost", help="The price of an operation, such as conv5=2.5. May be repeated.")
     ] = None,
-    cost_weight: Annotated[float, typer.Option("--cost-weight", help="Weight of the prices in the objective.")] = 0.0,
+    price_weight: Annotated[float, typer.Option("--cost-weight", help="Weight of the prices in the objective.")] = 0.0,
     resume: opt.ResumeOption = "never",
     ray: opt.RayOption = "",
     device: opt.DeviceOption = "auto",
@@ -91,9 +91,9 @@ def search(
     # What is wrong with these is told before the data are read, which can take long.
     if recipe != AUTO:
         load_recipe(recipe, values)
-    if rank:
-        load_training_recipe(rank)
-    prices = _prices(cost)
+    if rank_recipe:
+        load_training_recipe(rank_recipe)
+    priced = _prices(prices)
     voice = opt.voice_for(verbose, quiet, as_json)
     images = opt.open_images(data, image_size, skip_bad, voice)
     summary = search_cells(
@@ -104,11 +104,11 @@ def search(
         settings=values,
         seed=seed,
         seeds=seeds,
-        rank_recipe=rank,
+        rank_recipe=rank_recipe,
         random_cells=random_cells,
         rank_with=rank_with or (),
-        prices=prices,
-        price_weight=cost_weight,
+        prices=priced,
+        price_weight=price_weight,
         resume=resume == "auto",
         device=device,
         progress=voice,

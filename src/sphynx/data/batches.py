@@ -132,7 +132,7 @@ class EpochBatches:
         if self.batch_size % world:
             raise InputError(
                 f"a batch of {self.batch_size} images does not divide among {world} processes",
-                remedy=f"Give a --batch-size that is a multiple of {world}.",
+                remedy=f"Give a `batch_size` that is a multiple of {world}.",
             )
         if world > 1 and not self.drop_last:
             raise ValueError("processes need equal batches: drop_last must be on")

@@ -19,7 +19,7 @@ from sphynx.data.image_files import BadFile, count_of, listed
 from sphynx.data.picture import cover, read_upright
 from sphynx.errors import InputError
 
-SKIP = "Replace or remove what cannot be read, or leave it out: --skip-bad (in Python skip_bad=True)."
+SKIP = "Replace or remove what cannot be read, or leave it out: `skip_bad=True`."
 
 EXAMPLES = 3  # of sizes
 
@@ -44,7 +44,7 @@ def decode_all(
     if not encoded:
         return Decoded(torch.empty(0, 1, 1, 1, dtype=torch.uint8), ())
     if size is not None:
-        require_memory(len(encoded), size * size, f"--image-size {size}")  # of one channel, at the least
+        require_memory(len(encoded), size * size, f"`image_size={size}`")  # of one channel, at the least
     arrays: dict[int, Pixels] = {}
     bad: list[BadFile] = []
     with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -99,7 +99,7 @@ def _refuse(bad: Sequence[BadFile], arrays: dict[int, Pixels], name: Callable[[i
     unusable = len(bad) + len(others)
     if not unusable:
         return
-    resize = ["Give --image-size N (in Python image_size=N) to resize all images to N x N."] if others else []
+    resize = ["Give `image_size=N` to resize all images to N x N."] if others else []
     remedy = " ".join([*([SKIP] if bad else []), *resize])
     found = list(bad)
     if len(others) == 1:
@@ -130,6 +130,6 @@ def require_memory(count: int, image_bytes: int, where: str) -> None:
             f"{count_of(count, 'image')} of this size need {needed / 2**30:,.0f} GiB; "
             f"this machine has {memory / 2**30:,.0f} GiB",
             where=where,
-            remedy="Give a smaller --image-size, or leave the images on the disk where the verb has --stream "
-            "(in Python image_size=N, stream=True).",
+            remedy="Give a smaller `image_size`, or leave the images on the disk, where that is possible: "
+            "`stream=True`.",
         )

@@ -198,7 +198,7 @@ def refuse_unusable(train: AnyImages, test: AnyImages, *, where: str, more: str 
         faults["there are no test images"] = more
     if not faults and train.shape != test.shape:
         unequal = f"training images are {train.shape} and test images {test.shape} (channels, height, width)"
-        faults[unequal] = "Give --image-size N (in Python image_size=N) to resize all images to N x N."
+        faults[unequal] = "Give `image_size=N` to resize all images to N x N."
     if faults:
         remedies = dict.fromkeys(faults.values())  # each once
         raise InputError(join_faults(list(faults)), where=where, remedy=" ".join(remedies))

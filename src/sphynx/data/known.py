@@ -16,15 +16,16 @@ def open_known(
     known: DataSource | None,
     *,
     where: str,
-    flag: str = "--data",
+    parameter: str = "data",
     skip_bad: bool = False,
 ) -> Data | StreamedData:
     """The data that are `given` by name or path, else the `known` ones, which the run or program names.
 
     Size and streaming are the recorded ones for both, unless they are given: data that were moved are still to be made
     into the images that the network takes. `skip_bad` leaves out files that cannot be read, as does one recorded.
+    `parameter` is what errors call the given data.
     """
-    naming = f"{flag} DATA (in Python {flag.removeprefix('--')}=DATA)"
+    naming = f"`{parameter}=DATA`"
     if not given and known is None:
         raise InputError("it does not name the data it was made with", where=where, remedy=f"Name them: {naming}.")
     source = known or DataSource(given)
@@ -44,7 +45,7 @@ def open_known(
                 remedy=f"Name them: {naming}. {error.remedy}",
             ) from None
         if streamed and stream is None:
-            remedy = f"{error.remedy} It was made with streamed images; to open others: --no-stream."
+            remedy = f"{error.remedy} It was made with streamed images; to open others: `stream=False`."
             raise InputError(error.what, where=error.where, remedy=remedy) from None
         if image_size is None and source.image_size is not None:
             _refuse_fixed_size(given, source.image_size)

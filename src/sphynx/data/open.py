@@ -43,7 +43,7 @@ def open_data(spec: str, *, image_size: int | None = None, skip_bad: bool = Fals
         raise InputError(
             f"its images are {size[0]}x{size[1]}: only those of folders are resized",
             where=spec,
-            remedy="Leave --image-size out (in Python image_size).",
+            remedy="Leave `image_size` out.",
         )
     return data
 
@@ -81,7 +81,7 @@ def open_any(
         raise InputError(
             "streamed images need an image size",
             where=spec,
-            remedy="Give --image-size, for example 224 (in Python image_size=224).",
+            remedy="Give `image_size`, for example 224.",
         )
     if not Path(spec).is_dir():
         raise InputError("there is no such folder", where=spec, remedy="Only image folders can be streamed.")

@@ -103,7 +103,7 @@ def open_stream(path: Path, size: int, *, skip_bad: bool = False) -> StreamedDat
     readable = [_readable(listing) for listing in splits] if skip_bad else list(splits)
     train, test = (_streamed(listing, size) for listing in readable)
     refuse_unusable(train, test, where=str(path))
-    require_memory(min(STATISTICS_IMAGES, len(train)), math.prod(train.shape), f"--image-size {size}")
+    require_memory(min(STATISTICS_IMAGES, len(train)), math.prod(train.shape), f"`image_size={size}`")
     mean, std = train.sample(STATISTICS_IMAGES).statistics()
     return StreamedData(path.name, train, test, mean, std, left_out=readable[0].left_out + readable[1].left_out)
 

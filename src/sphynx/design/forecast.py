@@ -159,11 +159,11 @@ class Forecast:
     def _remedy(self) -> str:
         request = self.request
         shorter = [
-            *(["leave out --search"] if request.strategy else []),
-            *(["give --random-cells 0"] if request.strategy and request.rivals else []),
-            *(["use --fixed"] if self.outline.places else []),
-            *(["use fewer --seeds"] if request.seeds > 1 else []),
-            *(["give --compare none"] if request.comparison is not None else []),
+            *(["leave out `strategy`"] if request.strategy else []),
+            *(["give `random_cells=0`"] if request.strategy and request.rivals else []),
+            *(['use `reduce_at="fixed"`'] if self.outline.places else []),
+            *(["use fewer `seeds`"] if request.seeds > 1 else []),
+            *(['give `compare="none"`'] if request.comparison is not None else []),
         ]
         return f"Give more time{''.join(f', or {words}' for words in shorter)}."
 

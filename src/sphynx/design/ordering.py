@@ -63,16 +63,17 @@ def order(
     if strategy is None and random_cells is not None:
         raise InputError(
             "random cells are ranked only together with searched cells",
-            where="--random-cells",
-            remedy="Give --search, or leave --random-cells out.",
+            where="`random_cells`",
+            remedy="Give `strategy`, or leave `random_cells` out.",
         )
     if strategy is not None and cells != "sphynx":
-        raise InputError("--cells and --search exclude each other", remedy="Give --cells or --search.")
+        raise InputError("`cells` and `strategy` exclude each other", remedy="Give `cells` or `strategy`.")
     if reduce_at != "search" and reduce_cells is not None:
+        places = '`reduce_at="fixed"`' if reduce_at == "fixed" else "`reduce_at`"
         raise InputError(
-            "--reduce-cells only applies to a search that places them",
-            where="--reduce-cells",
-            remedy="Give --reduce-cells without --fixed and --reduce-at.",
+            "`reduce_cells` only applies to a search that places them",
+            where="`reduce_cells`",
+            remedy=f"Leave `reduce_cells` or {places} out.",
         )
     notes: tuple[str, ...] = ()
     if strategy is not None and random_cells is None and too_few_to_rank(len(data.train)):
@@ -117,15 +118,15 @@ def _by_stage(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if not dot or stage not in stages:
             raise InputError(
                 f"{name!r} does not name a stage",
-                where="--set",
-                remedy=f"Write it as STAGE.NAME=VALUE; the stages are {', '.join(stages)}.",
+                where="`settings`",
+                remedy=f"Write it as STAGE.NAME, such as training.epochs; the stages are {', '.join(stages)}.",
             )
         stages[stage][key] = value
     if "reduce_at" in stages["cells"]:
         raise InputError(
             "the supernet takes its reduce positions from the network",
-            where="--set cells.reduce_at",
-            remedy="Give --reduce-at, or run sphynx search --reduce-at by itself and design with --cells FILE.",
+            where="`settings`, cells.reduce_at",
+            remedy="Give `reduce_at`, or search by itself with that setting and give the cells it finds as `cells`.",
         )
     return stages
 
@@ -134,5 +135,5 @@ def _why_no_search(images: int) -> str:
     return (
         f"No cells are searched: {images:,} training images are too few to choose by. A ranking on "
         f"{images * HELD_OUT:.0f} of them would be decided by chance, so the published cells are used. "
-        f"--random-cells {USUAL_RANDOM_CELLS} searches and ranks anyway, --random-cells 0 uses what is found."
+        f"`random_cells={USUAL_RANDOM_CELLS}` searches and ranks anyway, `random_cells=0` uses what is found."
     )

@@ -88,7 +88,7 @@ class Outline:
         except InputError as error:  # nothing else was changed: the places are at fault, not the design
             raise InputError(
                 error.what,
-                where="--reduce-at",
+                where="`reduce_at`",
                 remedy=f"Write positions from 0 to {depth - 1} in ascending order, such as "
                 f"{','.join(map(str, range(min(depth, 2))))}: the network has {depth} cells.",
             ) from None
@@ -97,7 +97,7 @@ class Outline:
             raise InputError(
                 f"with reduce cells at {','.join(map(str, place))} the network (C={design.channels}, D={design.depth}) "
                 f"has {relus:,} ReLUs, the budget is {request.relu_budget:,}",
-                where="--reduce-at",
+                where="`reduce_at`",
                 remedy="Reduce later or less often, or use images whose size can be halved that often.",
             )
         return design

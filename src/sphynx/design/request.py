@@ -59,7 +59,8 @@ class Request:
         if self.training.distillation != "none" or (self.comparison and self.comparison.distillation != "none"):
             raise InputError(
                 "the recipe distils, but no teacher is given",
-                remedy="Design without distillation, then: sphynx train DESIGN --teacher auto --distillation squared.",
+                remedy="Design without distillation, then train the design with a teacher: "
+                "sphynx train DESIGN --teacher auto --distillation squared.",
             )
 
     def to_json(self) -> dict[str, Any]:

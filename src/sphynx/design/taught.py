@@ -40,8 +40,8 @@ class TaughtPairs:
             raise InputError(
                 "a search with a teacher needs its views, and images held out from them",
                 where="training",
-                remedy="Give a recipe with view_epochs and held_out above 0, such as frontier with "
-                "--set training.held_out=0.1.",
+                remedy="Give a recipe with `view_epochs` and `held_out` above 0, such as frontier with "
+                '`settings={"training.held_out": 0.1}`.',
             )
         fitted, held_out = data.train.split(recipe.held_out, HELD_OUT_SEED)
         self._data, self._held_out_images, self.device = data, held_out, job.processes.device

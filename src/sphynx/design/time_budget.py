@@ -69,7 +69,7 @@ def refuse_too_little(
     raise InputError(
         f"the smallest schedule ({shortest}) takes about {duration(needed)} on this device{untimed}; "
         f"{duration(budget_seconds)} of the time budget is left for it",
-        where="--time-budget",
+        where="`time_budget`",
         remedy=remedy,
     )
 
@@ -83,6 +83,6 @@ def parse_duration(text: str) -> float:
     )
     if seconds <= 0:
         raise InputError(
-            f"{text!r} is not a valid time", where="--time-budget", remedy="Write it as 90s, 15m or 1h30m."
+            f"{text!r} is not a valid time", where="`time_budget`", remedy="Write it as 90s, 15m or 1h30m."
         )
     return seconds

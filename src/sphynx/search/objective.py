@@ -37,11 +37,13 @@ class Objective:
 
     def __post_init__(self) -> None:
         if self.cost_weight and not self.operation_costs:
-            raise InputError("a cost weight needs costs", remedy="Give a cost per operation, such as conv5 = 2.0.")
+            raise InputError(
+                "`price_weight` needs `prices`", remedy="Give the price of an operation, such as 2.0 for conv5."
+            )
         if self.operation_costs and not self.cost_weight:
             raise InputError(
-                "costs without a weight change nothing",
-                remedy="Give their weight, such as --cost-weight 0.1, or leave the costs out.",
+                "`prices` without a weight change nothing",
+                remedy="Give their weight, such as `price_weight=0.1`, or leave `prices` out.",
             )
         if not all(map(math.isfinite, (self.cost_weight, *self.operation_costs.values()))):
             raise InputError("costs and their weight must be finite numbers", remedy="Write them as 2.5.")

@@ -79,7 +79,7 @@ def _train(job: Job, folder: RunFolder) -> TrainResult:
         raise InputError(
             f"{len(train_images)} training image is left to learn from, and batch norm needs two",
             where=data.name,
-            remedy="Give more images, or hold out a smaller share (--held-out).",
+            remedy="Give more images, or hold out a smaller share (`held_out`).",
         )
     views = open_views(job, train_images) if recipe.view_epochs else None
     if state:
@@ -209,13 +209,13 @@ def open_views(job: Job, images: ImageSet | StreamedSet) -> Views:
     device, path = job.processes.device, job.views or job.out / VIEWS
     if job.processes.world > 1:
         raise InputError(
-            "views only work in one process", where="view_epochs", remedy="Use one process, or view_epochs = 0."
+            "views only work in one process", where="`view_epochs`", remedy="Use one process, or `view_epochs=0`."
         )
     belongs_to = views_identity(job.data.identity(), job.recipe)
     if path.is_file():
         return load_views(path, belongs_to, job.data.content, job.teacher, device)
     if job.teacher is None:
-        raise InputError("there is no such file, and no teacher to make it", where=str(path), remedy="Give --teacher.")
+        raise InputError("there is no such file, and no teacher to make it", where=str(path), remedy="Give `teacher`.")
     views = make_views(
         job.teacher,
         make_batches(images, job),
@@ -261,7 +261,8 @@ def _not_a_number(epoch: int, bad_step: int | None, folder: RunFolder, job: Job)
     return DivergedError(
         "the loss or its gradient is not a finite number",
         where=f"epoch {epoch + 1}{step}",
-        remedy=f"{kept}Lower --learning-rate (now {job.recipe.learning_rate}) or --grad-clip, or use --precision fp32.",
+        remedy=f"{kept}Lower `learning_rate` (now {job.recipe.learning_rate}) or `grad_clip`, "
+        'or use `precision="fp32"`.',
     )
 
 

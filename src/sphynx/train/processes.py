@@ -82,5 +82,5 @@ def pick_device(name: str) -> torch.device:
     except RuntimeError:
         raise InputError(f"{name!r} is not a valid device", remedy="Use auto, cpu, cuda or cuda:N.") from None
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError("this machine has no usable GPU", where=f"--device {name}", remedy="Use --device cpu.")
+        raise InputError("this machine has no usable GPU", where=f'`device="{name}"`', remedy='Use `device="cpu"`.')
     return device

@@ -101,6 +101,6 @@ def teacher_design(design: AnyDesign) -> Design:
         raise InputError(
             "an automatic teacher needs a design of Sphynx cells without inner ReLUs",
             where=design.name or "design",
-            remedy="Give a trained run folder as --teacher.",
+            remedy="Give a trained run folder as `teacher`.",
         )
     return dataclasses.replace(design, inner_relus=True, name=f"{design.name}-teacher" if design.name else "teacher")

@@ -116,7 +116,7 @@ def load_views(path: Path, belongs_to: str, content: str, teacher: AnyNetwork | 
     return Views(logits.to(device), described, about.get("weights", ""))
 
 
-_REMEDY = "Give --views another file, which is then created, or use the settings of this one."
+_REMEDY = "Give another file as `views`, which is then created, or use the settings of this one."
 
 
 def weights_digest(network: AnyNetwork) -> str:
