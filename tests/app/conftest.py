@@ -20,6 +20,7 @@ import pytest
 import sphynx
 from sphynx.app.bulletin import Bulletin
 from sphynx.app.desk import Desk
+from sphynx.app.in_the_clear import InTheClear
 from sphynx.app.parties import Parties
 from sphynx.app.watch import Watch
 from sphynx.app.web import App
@@ -30,6 +31,7 @@ from sphynx.program.weights import save_weights
 from sphynx.protocol.channel import Channel, Section, Span
 from sphynx.protocol.inference import MASKED_PICTURE
 from sphynx.service import conversation
+from tests.app.devtools import CHROMIUM, Browser
 from tests.program.programs import random_weights
 from tests.service.authority import make_authority
 
@@ -119,11 +121,19 @@ def scene(compiled_folder: Path, authority: Path, tmp_path_factory: pytest.TempP
         )
         watch, keys = Watch(), authority / "alice"
         client = opened.enter_context(sphynx.Client(server.address, keys=keys, state=state / "client", observer=watch))
-        parties = Parties(client, server.address, compiled)
+        parties = Parties(client, server.address, "small", InTheClear(compiled))
         desk = opened.enter_context(Desk(parties, watch, Bulletin(), lambda: REFERENCE, keep_ready=0))
         app = App([desk])
         opened.callback(app.close)
         yield Scene(desk, app, compiled, record)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium on the PATH")
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
 
 
 def pixels(seed: int) -> np.ndarray:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,12 +33,6 @@ DROP = """
   document.getElementById("drop").dispatchEvent(dropped);
 })()
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])

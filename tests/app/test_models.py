@@ -16,6 +16,7 @@ import pytest
 import sphynx
 from sphynx.app.bulletin import Bulletin
 from sphynx.app.desk import Desk
+from sphynx.app.in_the_clear import InTheClear
 from sphynx.app.parties import Parties
 from sphynx.app.watch import Watch
 from sphynx.app.web import App
@@ -69,7 +70,7 @@ def page(authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             client = opened.enter_context(
                 sphynx.Client(server.address, keys=keys, state=folder / f"{name}-c", observer=watch)
             )
-            parties = Parties(client, server.address, compiled[-1])
+            parties = Parties(client, server.address, name, InTheClear(compiled[-1]))
             desks.append(opened.enter_context(Desk(parties, watch, Bulletin(), lambda: REFERENCE, keep_ready=0)))
         app = App(desks)
         opened.callback(app.close)

@@ -1,4 +1,5 @@
-"""The one worker that uses the client: it answers questions in turn, and between them keeps bundles ready.
+"""The one worker that uses the client: it answers questions in turn, and between them keeps bundles ready, the next
+one in memory.
 
 Progress goes to a `Bulletin`, under these kinds:
 
@@ -23,15 +24,15 @@ from numpy.typing import NDArray
 
 from sphynx.app.bulletin import Bulletin
 from sphynx.app.histogram import byte_counts, chi_square_same, tail_probability
+from sphynx.app.in_the_clear import TOP
 from sphynx.app.parties import Parties
 from sphynx.app.watch import Seen, Watch
-from sphynx.errors import SphynxError
+from sphynx.errors import InputError, SphynxError
 from sphynx.program.backends import BACKENDS, Backend
 from sphynx.program.cost.estimate import REFERENCE, Rates, estimate
 from sphynx.program.cost.link import LINKS
 from sphynx.service.prediction import Prediction
 
-TOP = 5  # labels that a page shows
 STOP_SECONDS = 10.0
 
 Found = TypeVar("Found")
@@ -54,6 +55,7 @@ class Desk:
         self._watch, self._keep_ready = watch, keep_ready
         self.relu = relu  # what bundles are kept ready for
         self._ready = dict.fromkeys(BACKENDS, 0)
+        self._loaded: Backend | None = None  # whose next bundle is in memory
         self._paused = False
         # Pixels, and what was sent for them: of the latest question, and of the latest other picture.
         self._latest: tuple[bytes, bytes] | None = None
@@ -82,8 +84,13 @@ class Desk:
         """Keeps bundles ready for this backend from now on."""
         self._in_turn(lambda: setattr(self, "relu", relu)).result()
 
-    def ask(self, pixels: Pixels, relu: Backend) -> dict[str, Any]:
-        return self._in_turn(partial(self._ask, pixels, relu)).result()
+    def ask(self, pixels: Pixels, relu: Backend, is_wanted: Callable[[], bool] = lambda: True) -> dict[str, Any]:
+        """What `is_wanted` no longer confirms when its turn comes is not asked: it would use up a bundle."""
+        return self._in_turn(partial(self._ask, pixels, relu, is_wanted)).result()
+
+    def undisturbed(self, work: Callable[[], Found]) -> Found:
+        """Do what is timed on this machine's cores while no bundle is made on them."""
+        return self._in_turn(work).result()
 
     def estimates(self, relu: Backend) -> dict[str, Any]:
         """Estimate one inference on this machine over each named link."""
@@ -104,10 +111,12 @@ class Desk:
     def _work(self) -> None:
         self._count()
         while True:
+            chore = self._chore()
             try:
-                task = self._tasks.get(block=self._paused or self._ready[self.relu] >= self._keep_ready)
+                task = self._tasks.get(block=chore is None)
             except queue.Empty:
-                self._make_one_ready()
+                if chore is not None:
+                    self._do(chore)
                 continue
             if task is None:
                 return
@@ -125,15 +134,30 @@ class Desk:
         self.bulletin.publish("bundles", {"ready": self._ready, "kept": self.relu, "keep_ready": self._keep_ready})
         self.bulletin.publish("work", {"doing": "nothing"})
 
-    def _make_one_ready(self) -> None:
+    def _chore(self) -> Callable[[], object] | None:
+        """What to do while nobody asks. A bundle that is in memory already makes the answer quick: that comes first."""
+        if self._paused:
+            return None
+        if self._ready[self.relu] and self._loaded != self.relu:
+            return self._load_next
+        return self._make_one_ready if self._ready[self.relu] < self._keep_ready else None
+
+    def _do(self, chore: Callable[[], object]) -> None:
         try:
             self._watch.start(partial(self._report, self.relu))
-            self.parties.client.prepare(1, relu=self.relu)
+            chore()
         except SphynxError as error:
             self._pause(error)
         finally:
             self._watch.take()
         self._count()
+
+    def _load_next(self) -> None:
+        self.parties.client.warm(relu=self.relu)
+        self._loaded = self.relu
+
+    def _make_one_ready(self) -> None:
+        self.parties.client.prepare(1, relu=self.relu)
 
     def _pause(self, error: SphynxError) -> None:
         self._paused = True
@@ -147,9 +171,13 @@ class Desk:
             part = (progress["sent_bytes"] + progress["received_bytes"]) / self._offline_bytes[relu]
             self.bulletin.publish("work", {"doing": "preparing", **progress, "relu": relu, "part": min(part, 1.0)})
 
-    def _ask(self, pixels: Pixels, relu: Backend) -> dict[str, Any]:
+    def _ask(self, pixels: Pixels, relu: Backend, is_wanted: Callable[[], bool]) -> dict[str, Any]:
+        if not is_wanted():
+            raise InputError("nobody waits for the answer any more", remedy="Ask again.")
         self._watch.start(partial(self._report, relu))
+        self._loaded = None
         try:
+            self.parties.client.warm(relu=relu)  # reading the bundle from the disk is no part of the online phase
             prediction = self.parties.client.infer(pixels, relu=relu)
         finally:
             seen = self._watch.take()

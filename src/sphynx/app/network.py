@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import base64
 import io
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from sphynx.app.desk import TOP, Desk, Pixels
+from sphynx.app.desk import Desk, Pixels
 from sphynx.app.histogram import byte_counts
 from sphynx.data.picture import read_upright
 from sphynx.data.sample_pictures import sample_pictures
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
-from sphynx.program.interpret import interpret
-from sphynx.service.prediction import ranked
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -42,15 +38,18 @@ class Network:
             "image": list(program.image),
             "relus": program.relu_count,
             "ring_bits": program.ring_bits,
-            "has_weights": parties.compiled is not None,
+            "has_weights": parties.clear is not None,
             "relu": self.desk.relu,
             "samples": list(self.samples),
         }
 
-    def answer(self, picture: bytes, options: Mapping[str, str]) -> dict[str, Any]:
-        """`picture` is a file's content."""
+    def answer(self, picture: bytes, options: Mapping[str, str], is_wanted: Callable[[], bool]) -> dict[str, Any]:
+        """`picture` is a file's content; what `is_wanted` no longer confirms is not asked."""
         pixels = self.desk.parties.client.pixels(read_upright(io.BytesIO(picture), "picture"))
-        found = self.in_the_clear(pixels) if options.get("clear") else self.desk.ask(pixels, chosen_relu(options))
+        if options.get("clear"):
+            found = self.in_the_clear(pixels)
+        else:
+            found = self.desk.ask(pixels, chosen_relu(options), is_wanted)
         # Channels last, as a canvas wants them.
         shown = pixels.transpose(1, 2, 0)
         picture_part = {
@@ -61,22 +60,11 @@ class Network:
         return {**found, "picture": picture_part}
 
     def in_the_clear(self, pixels: Pixels) -> dict[str, Any]:
-        """The same integers without protection: whoever computes them sees the picture."""
-        compiled = self.desk.parties.compiled
-        if compiled is None:
+        if self.desk.parties.clear is None:
             raise InputError(
                 "only the server has the weights", where="in the clear", remedy="Start the page with --local MODEL."
             )
-        start_s = time.monotonic()
-        logits: np.ndarray[Any, np.dtype[np.int64]] = interpret(compiled.program, compiled.weights, pixels[None])[0]
-        took_s = time.monotonic() - start_s
-        labels, probabilities = ranked(compiled.program, logits)
-        return {
-            "labels": labels[:TOP],
-            "probabilities": probabilities[:TOP],
-            "integer_logits": logits.tolist(),
-            "clear_seconds": took_s,
-        }
+        return self.desk.undisturbed(partial(self.desk.parties.clear.answer, pixels))
 
     def sample(self, name: str) -> Image:
         if name not in self.samples:

@@ -12,19 +12,18 @@ from pathlib import Path
 
 from sphynx.api.asking import Client
 from sphynx.api.compiled import Compiled
+from sphynx.app.in_the_clear import InTheClear
 from sphynx.protocol.channel import Observer
 from sphynx.service.local import HOST, TIMEOUT_SECONDS, running_server
+from sphynx.zoo.shipped import model_path
 
 
 @dataclass(frozen=True)
 class Parties:
     client: Client
     server: str  # where it is, in words
-    compiled: Compiled | None = None  # where the weights are here: to ask in the clear
-
-    @property
-    def name(self) -> str:
-        return self.client.program.name or (self.compiled.name if self.compiled else "network")
+    name: str
+    clear: InTheClear | None = None  # where the weights are here
 
 
 @contextlib.contextmanager
@@ -32,7 +31,7 @@ def elsewhere(
     server: str, keys: Path, state: Path | None, observer: Observer, tell: Callable[[str], None]
 ) -> Iterator[Parties]:
     with Client(server, keys=keys, state=state, observer=observer, warn=lambda why: tell(f"warning: {why}")) as client:
-        yield Parties(client, server)
+        yield Parties(client, server, client.program.name or "network")
 
 
 @contextlib.contextmanager
@@ -47,4 +46,10 @@ def here(model: str | Path, observer: Observer, tell: Callable[[str], None]) -> 
             f"{HOST}:{server.port}", keys=server.client_keys[0], timeout_s=TIMEOUT_SECONDS, observer=observer
         ) as client,
     ):
-        yield Parties(client, "a process of its own on this machine", compiled)
+        clear = InTheClear(compiled, float_run(model))
+        yield Parties(client, "a process of its own on this machine", compiled.name, clear)
+
+
+def float_run(model: str | Path) -> Path | None:
+    """Where the float network of a model by name lies; a compiled folder does not say where its own does."""
+    return None if Path(model).exists() else model_path(model)

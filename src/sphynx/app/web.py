@@ -2,7 +2,7 @@
 
 Below the token (access.py):
 
-    GET   (empty)  page.css  page.js     package data, beside this file
+    GET   (empty)  page.css  page.js  drawing.js     package data, beside this file
     GET   about                          JSON: the network, the server, the samples
     GET   samples/NAME                   a picture
     GET   events                         server-sent events: the desk's bulletin
@@ -21,6 +21,8 @@ import contextlib
 import io
 import json
 import queue
+import select
+import socket
 import threading
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -40,7 +42,12 @@ MOST_STREAMS = 8  # pages open at once
 DRAINED_BYTES = 1 << 20  # of a body that is refused, so that the refusal can be read
 REQUEST_SECONDS = 20.0
 HEARTBEAT_SECONDS = 5.0  # a page that is gone is noticed by then
-PAGE = {"": ("page.html", "text/html"), "page.css": ("page.css", "text/css"), "page.js": ("page.js", "text/javascript")}
+PAGE = {
+    "": ("page.html", "text/html"),
+    "page.css": ("page.css", "text/css"),
+    "page.js": ("page.js", "text/javascript"),
+    "drawing.js": ("drawing.js", "text/javascript"),
+}
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -150,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None:
             return
         if path == "ask":
-            self._send_json(self.served.network(options).answer(body, options))
+            self._send_json(self.served.network(options).answer(body, options, self._is_waited_for))
         elif path == "prefer":
             self.served.network(options).desk.prefer(chosen_relu(options))
             self._send_json({})
@@ -189,6 +196,14 @@ class _Handler(BaseHTTPRequestHandler):
                         self.wfile.write(b": still here\n\n")
         finally:
             app.streams.release()
+
+    def _is_waited_for(self) -> bool:
+        """Whether the page has not turned to another question, and so closed this connection."""
+        readable = select.poll()
+        readable.register(self.connection, select.POLLIN)
+        with contextlib.suppress(OSError):
+            return not readable.poll(0) or self.connection.recv(1, socket.MSG_PEEK) != b""
+        return False
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
         self._send_json({"what": why, "remedy": "Use the address that `sphynx app` printed."}, status)

@@ -6,21 +6,18 @@ the clear by torch. An answer is `equal` if the private logits are those of the 
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from sphynx.compiler.compile import calibration_images, compile_network
 from sphynx.data.open import open_data
 from sphynx.data.sample_pictures import sample_photographs
-from sphynx.network.build import AnyNetwork
-from sphynx.network.model import load_model, load_normalisation
+from sphynx.network.in_the_clear import answer_in_the_clear
+from sphynx.network.trained import TrainedNetwork, load_trained
 from sphynx.program.backends import Backend
 from sphynx.program.files import load_program
 from sphynx.program.folder import save_compiled
@@ -40,11 +37,11 @@ from sphynx.train.job import Job
 from sphynx.train.loop import train
 from sphynx.train.recipe import load_recipe
 from sphynx.zoo.by_name import Tell, compiled_folder
-from sphynx.zoo.shipped import load_card, model_names, model_path
+from sphynx.zoo.pretrained import load_named
+from sphynx.zoo.shipped import load_card, model_names
 
 RELU_BUDGET = 1000
 BACKENDS: tuple[Backend, ...] = ("gmw", "gc")
-PLAINTEXT_REPEATS = 20
 SHIPPED_MODEL = "stream-cifar100-25k"
 
 Pixels = NDArray[np.uint8]
@@ -103,9 +100,9 @@ def digits_scene(folder: Path, pictures: int, tell: Tell) -> Scene:
     result = train(Job(chosen, data, load_recipe("small"), run))
     judged = Judged(result.accuracy, result.test_images or len(data.test), "fp32")
     tell(f"trained: {result.accuracy:.1%} of {judged.images} test images")
-    network = load_model(run)
-    names = data.test.class_names
-    compiled = compile_network(network, *load_normalisation(run), calibration_images(data.train), class_names=names)
+    network, names = load_trained(run), data.test.class_names
+    images = calibration_images(data.train)
+    compiled = compile_network(network.module, network.mean, network.std, images, class_names=names)
     save_compiled(folder / "compiled", compiled)
     tell(f"compiled: integers of {compiled.program.ring_bits} bits, {compiled.program.relu_count:,} ReLUs")
     questions = [
@@ -113,7 +110,7 @@ def digits_scene(folder: Path, pictures: int, tell: Tell) -> Scene:
         for index in range(pictures)
     ]
     title = "A network designed just now, for digits"
-    return _play(title, folder, folder / "compiled", network, run, questions, judged, tell)
+    return _play(title, folder, folder / "compiled", network, questions, judged, tell)
 
 
 def has_shipped_scene() -> bool:
@@ -122,20 +119,19 @@ def has_shipped_scene() -> bool:
 
 def shipped_scene(folder: Path, tell: Tell) -> Scene:
     """The CIFAR-100 network that comes with Sphynx, asked about scikit-learn's two photographs."""
-    compiled, run = compiled_folder(SHIPPED_MODEL, tell), model_path(SHIPPED_MODEL)
+    compiled = compiled_folder(SHIPPED_MODEL, tell)
     program = load_program(compiled)
     questions = [Question(path.stem, read_picture(path, program)) for path in sample_photographs()]
     title, card = f"A network that comes with Sphynx: {SHIPPED_MODEL}", load_card(SHIPPED_MODEL)
     judged = Judged(card["accuracy"], card["data"]["test"], "fp32, CIFAR-100")
-    return _play(title, folder, compiled, load_model(run), run, questions, judged, tell)
+    return _play(title, folder, compiled, load_named(SHIPPED_MODEL), questions, judged, tell)
 
 
 def _play(
     title: str,
     folder: Path,
     compiled: Path,
-    network: AnyNetwork,
-    run: Path,
+    network: TrainedNetwork,
     questions: Sequence[Question],
     judged: Judged,
     tell: Tell,
@@ -144,7 +140,10 @@ def _play(
     weights = load_weights(compiled, program)
     stack = np.stack([question.pixels for question in questions])
     expected = interpret(program, weights, stack)
-    labels, seconds = _in_the_clear(network, run, stack, program.class_names)
+    logits_in_the_clear, seconds = answer_in_the_clear(network, stack)
+    labels = [
+        program.class_names[index] if program.class_names else str(index) for index in logits_in_the_clear.argmax(1)
+    ]
     answers, wire = [], _Wire()
     tell("starting a server in a process of its own; client and server authenticate each other by TLS 1.3")
     folder.mkdir(parents=True, exist_ok=True)
@@ -178,21 +177,6 @@ class _Wire:
 
     def left(self, span: Span) -> None:
         """Ignore spans."""
-
-
-def _in_the_clear(network: AnyNetwork, run: Path, pixels: Pixels, names: tuple[str, ...]) -> tuple[list[str], float]:
-    """Labels by torch in fp32, and the median seconds for one image."""
-    mean, std = (torch.tensor(values).reshape(1, -1, 1, 1) for values in load_normalisation(run))
-    x = (torch.from_numpy(pixels).float() / 255 - mean) / std
-    network.eval()
-    took = []
-    with torch.inference_mode():
-        classes = network(x).argmax(1).tolist()
-        for _ in range(PLAINTEXT_REPEATS):
-            start_s = time.monotonic()
-            network(x[:1])
-            took.append(time.monotonic() - start_s)
-    return [names[index] if names else str(index) for index in classes], statistics.median(took)
 
 
 def _places(design: Design) -> str:

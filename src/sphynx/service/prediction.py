@@ -59,7 +59,11 @@ def real_logits(program: Program, integer_logits: NDArray[np.int64]) -> NDArray[
 def ranked(program: Program, integer_logits: NDArray[np.int64]) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Labels and probabilities, the likeliest first: softmax of the logits as real numbers, or each label's own sigmoid
     where the network ended in one."""
-    scores = real_logits(program, integer_logits)
+    return ranked_scores(program, real_logits(program, integer_logits))
+
+
+def ranked_scores(program: Program, scores: NDArray[np.float64]) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """As `ranked`, from logits that are real numbers."""
     if program.final == "sigmoid":
         probabilities = np.exp(-np.logaddexp(0, -scores))
     else:

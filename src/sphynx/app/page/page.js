@@ -1,30 +1,19 @@
 // The page of `sphynx app`. Everything it fetches is below its own address, which holds the token.
-"use strict";
+import { drawBytes, drawDots, drawHistogram, drawThumbnail, empty, percent, size, spread, time, unpacked } from "./drawing.js";
 
 const at = (id) => document.getElementById(id);
 const LINKS = ["loopback", "lan", "wan"];
 const LINK_NAMES = { loopback: "on this machine", lan: "over a LAN (0.5 ms, 1 Gbit/s)", wan: "over a WAN (40 ms, 100 Mbit/s)" };
+const STOPPED = "The program has stopped. Start it again (sphynx app), and open the address that it prints.";
+const FIRST_OTHER = "Ask about two pictures to compare what the server received of each.";
 let current = null; // the picture asked about: a Blob
-let asking = false;
+let waiting = null; // for the latest question's answer: an AbortController
 let camera = null; // a MediaStream
 let model = 0; // which of the networks is asked
 let news = null; // its EventSource
+let told = ""; // the latest trouble that it told
 
 const relu = () => document.querySelector("input[name=relu]:checked").value;
-const percent = (part) => (100 * part).toFixed(part < 0.1 ? 1 : 0) + " %";
-
-function time(seconds) {
-  if (seconds < 1) return (1000 * seconds).toFixed(seconds < 0.1 ? 1 : 0) + " ms";
-  return seconds.toFixed(seconds < 10 ? 2 : 1) + " s";
-}
-
-function size(bytes) {
-  for (const [unit, many] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
-    if (bytes >= many) return (bytes / many).toFixed(bytes < 10 * many ? 2 : 1) + " " + unit;
-  }
-  return bytes + " bytes";
-}
-
 function element(kind, text, name) {
   const made = document.createElement(kind);
   if (text) made.textContent = text;
@@ -32,48 +21,20 @@ function element(kind, text, name) {
   return made;
 }
 
+async function reach(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Error(STOPPED);
+  }
+}
+
 async function call(path, options) {
-  const reply = await fetch(path, options);
+  const reply = await reach(path, options);
   const said = await reply.json();
   if (!reply.ok) throw new Error(said.what + " " + said.remedy);
   return said;
 }
-
-function unpacked(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-}
-
-function drawDots(canvas, bytes, width, height, channels, says) {
-  canvas.width = width;
-  canvas.height = height;
-  const image = new ImageData(width, height);
-  for (let dot = 0; dot < width * height; dot++) {
-    if (dot * channels >= bytes.length) break;
-    for (let colour = 0; colour < 3; colour++) image.data[4 * dot + colour] = bytes[dot * channels + (channels === 3 ? colour : 0)];
-    image.data[4 * dot + 3] = 255;
-  }
-  canvas.getContext("2d").putImageData(image, 0, 0);
-  canvas.setAttribute("aria-label", says);
-}
-
-function drawBytes(canvas, bytes, says) {
-  const side = Math.ceil(Math.sqrt(bytes.length));
-  drawDots(canvas, bytes, side, Math.ceil(bytes.length / side), 1, says);
-}
-
-function drawHistogram(canvas, counts, says) {
-  const context = canvas.getContext("2d");
-  const top = Math.max(...counts) || 1;
-  context.clearRect(0, 0, canvas.width, canvas.height);
-  context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");
-  counts.forEach((count, value) => {
-    const high = (canvas.height * count) / top;
-    context.fillRect(2 * value, canvas.height - high, 2, high);
-  });
-  canvas.setAttribute("aria-label", says);
-}
-
-const spread = (counts) => `${counts.filter((count) => count > 0).length} of 256 byte values occur`;
 
 function showBars(found) {
   const rows = found.labels.map((label, rank) => {
@@ -110,11 +71,26 @@ function showPicture(picture) {
   const [height, width, channels] = picture.shape;
   drawDots(at("picture"), unpacked(picture.bytes), width, height, channels, `Your picture, ${width} by ${height} pixels`);
   drawHistogram(at("picture-histogram"), picture.counts, `Histogram of your picture: ${spread(picture.counts)}`);
+  if (at("asked").hidden) drawThumbnail(at("asked"), at("picture")); // of a format that the browser does not know
+}
+
+// Nothing of an earlier picture may stand beside a new question.
+function clearAnswer() {
+  delete document.body.dataset.answer;
+  at("bars").replaceChildren();
+  showCosts([]);
+  showLayers([]);
+  showTrouble("");
+  at("asked").hidden = true;
+  for (const id of ["asked", "picture", "received", "other"]) empty(at(id), "No picture yet");
+  for (const id of ["picture", "received", "other"]) empty(at(`${id}-histogram`), "No histogram yet");
+  at("received-title").textContent = "What the server received";
+  at("received-says").textContent = "the bytes of this question, one grey dot each";
+  at("other-says").textContent = FIRST_OTHER;
 }
 
 function showPrivate(found) {
   const bytes = unpacked(found.received.bytes);
-  at("received-title").textContent = "What the server received";
   at("received-says").textContent = `the ${bytes.length.toLocaleString("en")} bytes of this question, one grey dot each`;
   drawBytes(at("received"), bytes, "What the server received: noise");
   drawHistogram(at("received-histogram"), found.received.counts, `Histogram of what the server received: ${spread(found.received.counts)}`);
@@ -125,10 +101,6 @@ function showPrivate(found) {
     at("other-says").textContent =
       `Two uniformly random messages differ at least this much in ${percent(found.other.probability)} of all cases (chi-square). ` +
       "Every mask is uniformly random, so the bytes say nothing about the picture.";
-  } else {
-    at("other").width = at("other").height = 32; // which empties it: another network's may be there
-    at("other-histogram").width = 512;
-    at("other-says").textContent = "Ask about two pictures to compare what the server received of each.";
   }
   showCosts([
     [found.prepared_now ? "offline, just now" : "offline, before", `${time(found.offline_seconds)}, ${size(found.offline_bytes)}`],
@@ -148,38 +120,57 @@ function showClear(found) {
   drawDots(at("received"), unpacked(found.picture.bytes), width, height, channels, "In the clear the server sees your picture");
   drawHistogram(at("received-histogram"), found.picture.counts, "Histogram of your picture, which the server would see");
   at("other-figure").hidden = true;
-  showCosts([["computed in", time(found.clear_seconds)]]);
+  const isFloat = found.by === "fp32";
+  showCosts([[isFloat ? "one pass in fp32, by torch" : "in integers", time(found.clear_seconds)]]);
   showLayers([]);
-  at("status").textContent = `${found.labels[0]}, ${percent(found.probabilities[0])}. In the clear: whoever computes this sees the picture.`;
+  at("status").textContent =
+    `${found.labels[0]}, ${percent(found.probabilities[0])}. In the clear: whoever computes this sees the picture. ` +
+    (isFloat ? "" : "The float network is not here: these are the server's integers, evaluated exactly, which is slow.");
 }
 
-async function ask(picture) {
-  if (asking || !picture) return;
-  current = picture;
-  asking = true;
+// `obtain` is given a signal and returns the picture, or promises it. The latest question wins: an earlier one's answer
+// is not waited for, and the program does not ask it if it has not begun.
+async function ask(obtain) {
+  waiting?.abort();
+  const mine = (waiting = new AbortController());
   document.body.setAttribute("aria-busy", "true");
-  at("again").disabled = true;
-  at("trouble").hidden = true;
+  clearAnswer();
   at("status").textContent = "Asking…";
   try {
+    const picture = await obtain(mine.signal);
+    if (waiting !== mine) return;
+    current = picture;
+    at("again").disabled = false;
+    createImageBitmap(picture).then((image) => waiting === mine && drawThumbnail(at("asked"), image), () => {});
     const clear = at("clear").checked;
-    const found = await call(`ask?model=${model}&relu=${relu()}${clear ? "&clear=1" : ""}`, { method: "POST", body: picture });
+    const path = `ask?model=${model}&relu=${relu()}${clear ? "&clear=1" : ""}`;
+    const found = await call(path, { method: "POST", body: picture, signal: mine.signal });
+    if (waiting !== mine) return;
     showPicture(found.picture);
     showBars(found);
     (clear ? showClear : showPrivate)(found);
     document.body.dataset.answer = JSON.stringify({ labels: found.labels, integer_logits: found.integer_logits });
   } catch (error) {
+    if (waiting !== mine) return;
     at("status").textContent = "There is no answer.";
     showTrouble(error.message);
   } finally {
-    asking = false;
-    document.body.removeAttribute("aria-busy");
-    at("again").disabled = false;
+    if (waiting === mine) document.body.removeAttribute("aria-busy");
   }
 }
 
+function askAgain() {
+  if (current) ask(() => current);
+}
+
+async function sample(from, signal) {
+  const reply = await reach(from, { signal });
+  if (!reply.ok) throw new Error(STOPPED); // another program has the port now
+  return reply.blob();
+}
+
 function askFirst(files, how) {
-  if (files.length) ask(files[0]);
+  if (files.length) ask(() => files[0]);
   else showTrouble(`What was ${how} holds no picture file. Copy the picture itself, or save it and choose the file.`);
 }
 
@@ -212,7 +203,7 @@ function showWork(work) {
   if (work.doing === "preparing") {
     at("work-label").textContent = `Offline: preparing a bundle (${work.relu}), ${percent(work.part)}`;
     at("work-says").textContent = `${work.layer}: ${size(work.sent_bytes)} up, ${size(work.received_bytes)} down so far`;
-    if (asking) tellStatus(`No bundle was ready: preparing one first, ${20 * Math.floor(5 * work.part)} %…`);
+    if (document.body.hasAttribute("aria-busy")) tellStatus(`No bundle was ready: preparing one first, ${20 * Math.floor(5 * work.part)} %…`);
   } else if (work.doing === "asking") {
     at("work-label").textContent = `Online: layer ${work.layers_done} of ${work.layers}`;
     at("work-says").textContent = `${work.layer}: ${size(work.sent_bytes)} up, ${size(work.received_bytes)} down so far`;
@@ -230,11 +221,27 @@ function listen() {
     at("bundles").textContent = `Bundles ready: ${ready.gmw} for GMW, ${ready.gc} for garbled circuits`;
     document.body.dataset.ready = String(ready[kept]);
   });
+  news.addEventListener("open", () => at("trouble").textContent === STOPPED && showTrouble(""));
+  news.addEventListener("error", tellWhyNoNews);
   news.addEventListener("work", (event) => showWork(JSON.parse(event.data)));
   news.addEventListener("trouble", (event) => {
-    const trouble = JSON.parse(event.data);
-    showTrouble(trouble.what ? `${trouble.what} ${trouble.remedy}` : "");
+    const { what, remedy } = JSON.parse(event.data), text = what ? `${what} ${remedy}` : "";
+    if (text || at("trouble").textContent === told) showTrouble(text); // a question's own trouble stays
+    told = text;
   });
+}
+
+// The browser tries again by itself, unless the program has refused.
+async function tellWhyNoNews() {
+  const isRefused = news.readyState === EventSource.CLOSED;
+  try {
+    await call(`about?model=${model}`);
+    if (isRefused) showTrouble("Too many pages are open: this one does not hear of bundles. Close others and load it again.");
+  } catch (error) {
+    showTrouble(error.message);
+    at("bundles").textContent = "Bundles ready: –";
+    showWork({ doing: "nothing" });
+  }
 }
 
 async function start() {
@@ -255,7 +262,7 @@ async function start() {
       image.alt = "";
       button.type = "button";
       button.append(image, element("span", name));
-      button.addEventListener("click", async () => ask(await (await fetch(from)).blob()));
+      button.addEventListener("click", () => ask((signal) => sample(from, signal)));
       row.append(button);
       return row;
     }),
@@ -271,10 +278,14 @@ function stopCamera() {
   at("camera").focus();
 }
 
-at("file").addEventListener("change", () => ask(at("file").files[0]));
-at("again").addEventListener("click", () => ask(current));
+at("file").addEventListener("change", () => {
+  const [picture] = at("file").files;
+  at("file").value = ""; // so that the same file can be chosen again
+  if (picture) ask(() => picture);
+});
+at("again").addEventListener("click", askAgain);
 at("link").addEventListener("input", showLink);
-at("clear").addEventListener("change", () => ask(current));
+at("clear").addEventListener("change", askAgain);
 at("relu").addEventListener("change", () => {
   call(`prefer?model=${model}&relu=${relu()}`, { method: "POST" }).catch((error) => showTrouble(error.message));
   if (at("link").hasAttribute("aria-valuetext")) showLink();
@@ -282,10 +293,15 @@ at("relu").addEventListener("change", () => {
 at("model").addEventListener("change", async () => {
   model = Number(at("model").value);
   at("clear").checked = false;
+  waiting?.abort();
+  waiting = null; // the other network's answer
+  document.body.removeAttribute("aria-busy");
+  clearAnswer();
+  at("status").textContent = "Choose a picture.";
   try {
     await start();
     at("model").focus();
-    ask(current); // the same picture, for comparison
+    askAgain(); // the same picture, for comparison
   } catch (error) {
     showTrouble(error.message);
   }
@@ -317,7 +333,7 @@ at("shoot").addEventListener("click", () => {
   const still = document.createElement("canvas"), video = at("video");
   [still.width, still.height] = [video.videoWidth, video.videoHeight];
   still.getContext("2d").drawImage(video, 0, 0);
-  still.toBlob(ask, "image/png");
+  ask(() => new Promise((take) => still.toBlob(take, "image/png")));
   stopCamera();
 });
 for (const kind of ["dragover", "dragleave", "drop"]) {
