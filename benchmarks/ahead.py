@@ -47,7 +47,7 @@ def keep_to(cores: list[int]) -> None:
 
 
 def refill(told: Connection, server: LocalServer, cores: list[int], number: int, backend: Backend, ahead: bool) -> int:
-    """Until something is said; how many bundles were made."""
+    """Make bundles until something is said; return how many were made."""
     keep_to(cores)
     made = 0
     if ahead:
@@ -110,7 +110,7 @@ def measure(server: LocalServer, row: str, asked: argparse.Namespace, question: 
 
 
 def client_cores(asked: argparse.Namespace) -> tuple[list[int], list[int]]:
-    """Of the one that is timed, and of the others; empty for all."""
+    """Cores of the client that is timed, and of the others; empty for all."""
     first = asked.server_cores
     return (asked.allowed[first : first + 1], asked.allowed[first + 1 :]) if first else ([], [])
 

@@ -131,7 +131,7 @@ def prepare_views(settings: argparse.Namespace, data: Data, training: Recipe) ->
 
 
 class Comparison:
-    """What is waiting, running and done; the JSON is written after everything that ends."""
+    """The work that is waiting, running and done; the JSON is written after everything that ends."""
 
     def __init__(self, settings: argparse.Namespace, design: StreamDesign, training: Recipe, started: float) -> None:
         self.settings, self.design, self.training, self.started = settings, design, training, started

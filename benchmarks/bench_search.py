@@ -134,7 +134,7 @@ def state_tensors(state: Any, path: str = "") -> Iterator[tuple[str, torch.Tenso
 
 
 def graph_difference(make: Any, steps: int) -> tuple[float, str]:
-    """Of learners made twice, without and with graphs: the largest difference after `steps`, and where it is."""
+    """Compare learners made twice, without and with graphs: the largest difference after `steps`, and where it is."""
     ends = []
     for graphs in (False, True):
         learner, halves, _ = make(graphs)
@@ -232,13 +232,13 @@ def main() -> None:
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, bool]:
-    """Of a cell search."""
+    """Settings of a cell search."""
     asked = {"tensor_cores": options.tensor_cores, "lanes": options.lanes}
     return {name: value for name, value in asked.items() if value is not None}
 
 
 def of_both(settings: dict[str, bool]) -> dict[str, bool]:
-    """Those of them that a placement search has too."""
+    """Keep the settings that a placement search has too."""
     return {name: value for name, value in settings.items() if name != "lanes"}
 
 

@@ -1,4 +1,4 @@
-"""What the hardware itself gives on N cores: N processes that share nothing and wait for nobody.
+"""Measure what the hardware itself gives on N cores: N processes that share nothing and wait for nobody.
 
 `products`: the core's RLWE products on a few weights that stay in a core's caches. `streamed`: the same on weights that
 do not, as in a server, where every product reads its own. The speedups of the two are what a server's is to be held

@@ -1,4 +1,5 @@
-"""What the benchmarks share: this machine's ceilings, what a step computes and moves, seconds per step, one table.
+"""Tools that the benchmarks share: this machine's ceilings, what a step computes and moves, seconds per step, one
+table.
 
 A step's floor is what it would take if nothing but arithmetic, or nothing but memory, counted:
 
@@ -71,7 +72,7 @@ class Ceilings:
 
 
 def measure_ceilings(device: torch.device) -> Ceilings:
-    """What this machine really reaches; a copy counts its reads and its writes."""
+    """Measure what this machine really reaches; a copy counts its reads and its writes."""
     cuda = device.type == "cuda"
     side, elements = (8192, 1 << 29) if cuda else (1024, 1 << 25)
     a = torch.randn(side, side, device=device, dtype=torch.bfloat16 if cuda else torch.float32)

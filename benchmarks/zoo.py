@@ -41,7 +41,7 @@ RESULTS = Path(__file__).parents[1] / "results/zoo"
 
 @dataclass(frozen=True)
 class Row(Record):
-    """What one network gave. Seconds and bytes are of one private inference, both parties on this machine."""
+    """The results of one network. Seconds and bytes are of one private inference, both parties on this machine."""
 
     network: str
     size: int

@@ -79,7 +79,7 @@ def pictures(count: int, size: int, seed: int) -> tuple[NDArray[np.uint8], NDArr
 
 
 def as_data(size: int) -> Data:
-    """What networks are calibrated by, and what they are asked about."""
+    """The images that networks are calibrated by, and those that they are asked about."""
     names = tuple(f"direction {number}" for number in range(CLASSES))
     train, test = (
         ImageSet(torch.from_numpy(images), torch.from_numpy(labels), names)

@@ -123,7 +123,7 @@ def accuracy(module: nn.Module, images: Tensor, labels: Tensor) -> float:
 
 
 def rounded(module: nn.Module) -> dict[str, Tensor]:
-    """What is written, and loaded back before the accuracy is measured; counters of batches are left out."""
+    """Round the weights as they are written, and load them back for measuring; counters of batches are left out."""
     state = {name: tensor.detach() for name, tensor in module.state_dict().items() if tensor.is_floating_point()}
     kept = {name: tensor.half() if tensor.dim() > 1 else tensor.float() for name, tensor in state.items()}
     module.load_state_dict({name: tensor.float() for name, tensor in kept.items()}, strict=False)

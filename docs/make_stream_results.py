@@ -135,7 +135,7 @@ def _final_row(name: str, run: dict[str, Any], design: StreamDesign) -> str:
 
 
 def _means(names: list[str], runs: dict[str, Any], designs: dict[str, StreamDesign]) -> list[str]:
-    """Of seeds with equal settings."""
+    """Means over seeds with equal settings."""
     alike: dict[tuple[str, int, int], list[float]] = defaultdict(list)
     for name in names:
         recipe = runs[name]["config"]["recipe"]

@@ -65,7 +65,7 @@ def page() -> str:
 
 
 def _of_timm() -> Iterator[str]:
-    """What can be compiled at all, of one network of each family."""
+    """Tell what can be compiled at all, of one network of each family."""
     kept = json.loads(TIMM.read_text())
     rows = [Read.from_json(row, str(TIMM)) for row in kept["networks"]]
     taken = [row for row in rows if row.deviation is not None]

@@ -1,4 +1,4 @@
-"""What the documentation site shows beside docs/: pages of the repository's root, and the examples as pages.
+"""Pages of the documentation site beside docs/: those of the repository's root, and the examples as pages.
 
 A hook of mkdocs (mkdocs.yml). Links are written for the repository; here each is turned into the link between the
 pages of the site that show the same files. Headings get the anchors that the repository's view gives them, and examples

@@ -20,7 +20,7 @@ settings.load_profile("sphynx")
 
 @pytest.fixture(scope="session")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    """Where commands start without importing torch each time."""
+    """A process in which commands start without importing torch each time."""
     opened = Warm(tmp_path_factory.mktemp("warm"))
     yield opened
     opened.close()

@@ -1,4 +1,4 @@
-"""What the two distributions are made of, without building them (`make wheels` does), and what comes with a release."""
+"""Contents of the two distributions, without building them (`make wheels` does), and what comes with a release."""
 
 import json
 import re

@@ -208,7 +208,7 @@ def _estimated(model: str, backend: Backend, link: str) -> LayerTime:
 
 @pytest.mark.parametrize("name", ["loopback", "lan-wan"])
 def test_reference_rates_explain_what_their_machine_measured(name: str) -> None:
-    """Of garbled circuits: GMW has other messages since."""
+    """Only garbled circuits are compared: GMW has other messages since."""
     for row in json.loads((ROOT / f"results/private/{name}.json").read_text())["rows"]:
         if row["backend"] != "gc":
             continue

@@ -82,7 +82,7 @@ def test_without_a_thread_calls_are_made_by_whoever_wants_them(monkeypatch: pyte
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and RLIMIT_AS")
 def test_without_memory_a_thread_dies_and_nobody_hangs() -> None:
-    """Where `threading.Thread.start` does hang: `python tests/exhausted_memory.py thread`."""
+    """A plain `threading.Thread` does hang here: `python tests/exhausted_memory.py thread`."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command: list[str | Path] = [sys.executable, ROOT / "tests" / "exhausted_memory.py", "worker"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=True)

@@ -142,7 +142,7 @@ def _reaped() -> bool:
 
 
 def _begin(link: socket.socket) -> list[str] | None:
-    """Of the two processes that come out of here one gets the words of the command, the other has told its end."""
+    """Fork: one of the two processes gets the words of the command, the other has told its end."""
     raw, rights, _, _ = link.recvmsg(1 << 20, socket.CMSG_SPACE(3 * 4))
     streams = array.array("i", rights[0][2])
     while len(raw) < 4 + int.from_bytes(raw[:4], "big"):

@@ -45,7 +45,7 @@ def test_every_name_is_what_it_was_after_every_submodule_is_imported() -> None:
 
 
 def test_type_checkers_see_the_same_names_from_the_same_places() -> None:
-    """What stands below `if TYPE_CHECKING` is what `__getattr__` finds, and all of it is in `__all__`."""
+    """The names below `if TYPE_CHECKING` are those that `__getattr__` finds, and all of them are in `__all__`."""
     tree = ast.parse(FACE.read_text())
     guarded = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {

@@ -58,13 +58,13 @@ class ServersRecord:
             self.masked_pictures.append(bytes(payload))
 
     def entered(self, section: Section) -> None:
-        """Of no interest here."""
+        """Ignore sections."""
 
     def left(self, span: Span) -> None:
-        """Of no interest here."""
+        """Ignore spans."""
 
     def sent(self, section: Section, parts: Sequence[memoryview]) -> None:
-        """Of no interest here."""
+        """Ignore what is sent."""
 
 
 @dataclass

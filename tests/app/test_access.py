@@ -1,4 +1,4 @@
-"""Who is refused: without the token, from another site, under another name, with more than a picture."""
+"""Requests are refused without the token, from another site, under another name, with more than a picture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GIGABYTE = 1 << 30
 
 
 def status_of(scene: Scene, path: str, headers: dict[str, str] | None = None, method: str = "GET") -> int:
-    """Of a path from the root."""
+    """The status of a path from the root."""
     address = urlsplit(scene.app.url)
     connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
     connection.request(method, path, headers=headers or {})

@@ -1,4 +1,4 @@
-"""What the page is told: private answers, what the server really received, bundles, progress, estimates."""
+"""The page is told private answers, what the server really received, bundles, progress, estimates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the zoo's training writes: files that safetensors reads, in parts, and pictures that only move."""
+"""The zoo's training writes files that safetensors reads, in parts, and pictures that only move."""
 
 import sys
 from pathlib import Path

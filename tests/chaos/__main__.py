@@ -62,7 +62,8 @@ def main() -> None:
 
 
 def in_memory() -> str | None:
-    """What a killed process has written is there, on whatever disk: a slow one would take the time for points."""
+    """A folder in memory, if there is one: a killed process has written there as on any disk, and a slow disk costs
+    points."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 

@@ -169,7 +169,7 @@ class _PipedLog(io.StringIO):
 
 @dataclass(frozen=True)
 class Question:
-    """What a client process does: prepare and infer on one connection each, as far as it is asked to."""
+    """The task of a client process: prepare and infer on one connection each, as far as it is asked to."""
 
     port: int
     keys: Path

@@ -35,12 +35,12 @@ class RecordBlow:
 
 
 def slot_of(phase: str, direction: str) -> int:
-    """Of the board, for the number of records."""
+    """The board's slot for the number of records."""
     return 2 * PHASES.index(phase) + DIRECTIONS.index(direction)
 
 
 def relay(listener: socket.socket, port: int, board: Board, blow: RecordBlow | None) -> None:
-    """Until the process ends."""
+    """Relay until the process ends."""
     for phase in ("offline", "online", *["later"] * 100):
         near, _ = listener.accept()
         try:

@@ -46,7 +46,7 @@ AT = {"kill": 0.25, "back": 0.5, "restart": 0.625}  # parts of the time
 
 @dataclass(frozen=True)
 class Asking:
-    """What one process of clients is told; plain values."""
+    """The task of one process of clients; plain values."""
 
     servers: tuple[str, ...]
     folder: Path

@@ -57,7 +57,7 @@ class Board:
 
 @dataclass(frozen=True)
 class Blow:
-    """What happens to the process, and when."""
+    """The fault that strikes the process, and when."""
 
     fault: str
     phase: str
@@ -192,7 +192,7 @@ def use_jumping_clock() -> None:
 
 
 def set_writable(folder: Path, is_writable: bool) -> None:
-    """What is open stays writable, as on a disk that is remounted read-only it would not: new files are refused."""
+    """Allow or refuse new files. Open ones stay writable, as they would not on a disk that is remounted read-only."""
     for path in (folder, folder / BUNDLES, *folder.glob(f"{LEDGER}*")):
         if path.exists():
             path.chmod((0o700 if path.is_dir() else 0o600) if is_writable else (0o500 if path.is_dir() else 0o400))

@@ -62,7 +62,8 @@ class Outcome:
 
 
 def whose_is_damaged(said: Sequence[Told]) -> str:
-    """By what a client said: its own folder has to be moved away, or the server's, whose log says more; or nobody's."""
+    """Tell from what a client said whose folder has to be moved away: its own, the server's, whose log says more, or
+    none."""
     for line in said:
         if "Move the whole folder away" in line.get("remedy", ""):
             return "client"

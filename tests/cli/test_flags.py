@@ -56,7 +56,7 @@ def test_a_flag_means_the_same_everywhere(flag: str, verb_count: int) -> None:
 
 
 def test_words_to_choose_from_are_choices() -> None:
-    """Where the library has a list of words, the flag refuses all others by itself."""
+    """A flag for which the library has a list of words refuses all others by itself."""
     words = ("--stem", "--balancing", "--conv-stack", "--convolution", "--borders", "--family", "--strategy")
     for flag in (*words, "--candidates", "--resume", "--split", "--stage", "--threads", "--supernet", "--estimator"):
         assert options(flag), flag

@@ -102,7 +102,7 @@ def test_a_group_by_itself_lists_what_it_has(sphynx: Sphynx, group: str) -> None
 
 
 def test_python_and_the_verb_make_one_network(sphynx: Sphynx) -> None:
-    """What neither names has one default."""
+    """Settings that neither names have one default."""
     shown = sphynx("show", "sphynx", "--channels", "5", "--depth", "5", "--reduce-at", "0,1", "--json")
     made = json.loads(shown.stdout)["design"]
     assert {**made, "name": ""} == Design(SPHYNX, channels=5, depth=5, reduce_positions=(0, 1)).to_json()

@@ -24,7 +24,7 @@ def random_network(design: AnyDesign, seed: int = 0) -> AnyNetwork:
 
 
 def normalised(pixels: torch.Tensor) -> torch.Tensor:
-    """What the network itself reads."""
+    """The values that the network itself reads."""
     channels = pixels.shape[1]
     mean, std = (torch.tensor(values[:channels], dtype=torch.float64)[:, None, None] for values in (MEAN, STD))
     return (pixels.double() / 255 - mean) / std

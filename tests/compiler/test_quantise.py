@@ -249,7 +249,7 @@ def test_the_precision_found_is_the_coarsest(allowed_error: float) -> None:
 
 @given(allowed_error=st.floats(2e-4, 0.05))
 def test_a_sketch_only_says_where_to_begin(allowed_error: float) -> None:
-    """What it finds on ten images may be too coarse for forty: what is given serves all of them."""
+    """A precision found on ten images may be too coarse for forty: the one that is returned serves all of them."""
     found = coarsest_that_serves(digits_at, allowed_error, sketch=partial(digits_at, images=10))
     sketched = coarsest_that_serves(partial(digits_at, images=10), allowed_error)
     assert len(found.logits) == 40

@@ -42,7 +42,7 @@ def delta() -> Any:
 
 
 class Objects:
-    """What methods are called on. Made for a test and dropped after it: the core reports objects that outlive it."""
+    """Objects to call methods on, made for a test and dropped after it: the core reports those that outlive it."""
 
     def __init__(self) -> None:
         self.prg = Prg()

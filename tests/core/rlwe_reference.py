@@ -49,7 +49,7 @@ def evaluate(poly: Poly, point: int, p: int) -> int:
 
 
 def ntt(params: _native.rlwe.Params, prime: int, poly: Poly) -> Poly:
-    """By the core's transform, whose definition test_rlwe.py checks against `evaluate`."""
+    """Transform by the core's transform, whose definition test_rlwe.py checks against `evaluate`."""
     p = params.primes[prime]
     values = np.array([c % p for c in poly], np.int32)
     params.transform(prime, True, values)

@@ -186,7 +186,7 @@ def test_colours_say_nothing_about_the_value() -> None:
 
 
 def test_an_offset_has_127_free_bits() -> None:
-    """What docs/symmetric-core.md counts with: the lowest bit is 1, every other takes both values."""
+    """The lowest bit is 1, every other takes both values: docs/symmetric-core.md counts with that."""
     prg = Prg()
     words = np.concatenate([garbling.random_delta(prg) for _ in range(200)])
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")

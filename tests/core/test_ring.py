@@ -19,7 +19,7 @@ from tests.core.convolution_oracle import convolution, random_weights
 
 
 def test_multiplications_are_those_of_pixels() -> None:
-    """Of ones with ones each output counts its own."""
+    """Each output of ones with ones counts its own multiplications."""
     for shape in (
         ConvShape.square(3, (7, 9), 2, 5, padding=2),
         replace(ConvShape.square(2, (4, 4), 3, 5, padding=4), dilation=2, out_height=4, out_width=4),

@@ -33,7 +33,7 @@ def chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def zeros(count: int) -> bytes:
-    """So many zero bytes, deflated."""
+    """Deflate `count` zero bytes."""
     packer, block = zlib.compressobj(9), bytes(1 << 20)
     parts = [packer.compress(block) for _ in range(count >> 20)] + [packer.compress(block[: count % (1 << 20)])]
     return b"".join(parts) + packer.flush()

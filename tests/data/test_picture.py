@@ -1,5 +1,5 @@
-"""What cameras and scanners write, as training and a client read it: both see the same upright eight-bit picture, and
-the same part of it.
+"""Training and a client read what cameras and scanners write: both see the same upright eight-bit picture, and the same
+part of it.
 """
 
 import subprocess

@@ -29,7 +29,7 @@ def multiplications(design: Design) -> int:
 
 @pytest.fixture
 def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
-    """What is timed, in its order. An epoch of a training `takes` as many seconds as its network multiplies."""
+    """Record what is timed, in its order. An epoch of a training `takes` as many seconds as its network multiplies."""
     calls: list[tuple[str, Any]] = []
 
     def of_training(job: Job) -> float:

@@ -1,4 +1,4 @@
-"""Where reduce cells may stand, how many there are, and where a supernet has them: before anything is trained."""
+"""Reduce cells: where they may stand, how many there are, and where a supernet has them, before anything is trained."""
 
 import dataclasses
 from pathlib import Path

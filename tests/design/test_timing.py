@@ -1,4 +1,4 @@
-"""What an estimate is made of, and how it is fitted to a budget. How long anything takes is not asserted."""
+"""Parts of an estimate, and how it is fitted to a budget. How long anything takes is not asserted."""
 
 from pathlib import Path
 

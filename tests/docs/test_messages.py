@@ -1,4 +1,4 @@
-"""What users read, as docs/make_messages.py lists it: every error has a remedy, and words are plain English."""
+"""Messages to users, as docs/make_messages.py lists them: every error has a remedy, and words are plain English."""
 
 import re
 import runpy

@@ -89,7 +89,7 @@ def _json_changed(data: bytes, other: bytes, rng: random.Random) -> bytes:
 
 
 def _header_changed(data: bytes, _: bytes, rng: random.Random) -> bytes:
-    """Of a safetensors file: u64 length, JSON, numbers."""
+    """Change the header of a safetensors file: u64 length, JSON, numbers."""
     size = struct.unpack_from("<Q", data)[0] if len(data) > 8 else 0
     header = json.loads(data[8 : 8 + size])
     text = json.dumps(_tree_changed(header, header, rng)).encode()

@@ -58,7 +58,7 @@ def read_and_cut(data: bytes) -> None:
 
 
 def good_pictures() -> list[bytes]:
-    """Of every format, several depths, turned, animated, interlaced and progressive."""
+    """Pictures of every format, several depths, turned, animated, interlaced and progressive."""
     colours = Image.fromarray(np.arange(12 * 10 * 3, dtype=np.uint8).reshape(12, 10, 3))
     deep = Image.fromarray(np.arange(12 * 10, dtype=np.uint16).reshape(12, 10) * 500)
     exif = Image.Exif()

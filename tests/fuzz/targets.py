@@ -142,7 +142,7 @@ def _caller() -> _Caller:
 
 
 def _worker_call(data: bytes) -> None:
-    """What the process that owns the ledger does with a worker's bytes. Whatever it understands it answers."""
+    """Handle a worker's bytes as the process that owns the ledger does. Whatever it understands it answers."""
     name, arguments = read_call(data)
     assert read_call(write_call(name, arguments)) == (name, arguments)
     try:
@@ -203,7 +203,7 @@ def _described() -> list[object]:
 
 
 def _program(data: bytes) -> None:
-    """What a client does with a server's program before it asks for anything."""
+    """Handle a server's program as a client does before it asks for anything."""
     program = _read_program(data)
     assert program == _read_program(json.dumps(program.to_json()).encode())
     activation_layers(program, 1)

@@ -26,7 +26,7 @@ def small_program(**changes: int) -> Program:
 
 
 def public_program(**changes: int) -> Program:
-    """Of format 2: a max pool over pairs of columns, a residual sum, a signed truncation, a permutation."""
+    """A program of format 2: a max pool over pairs of columns, a residual sum, a signed truncation, a permutation."""
     pairs, single = Shape(3, 5, 2), Shape(3, 5, 5)
     left = Summand("first", columns=(0, 2))
     right = Summand("first", columns=(1, 3))

@@ -1,4 +1,4 @@
-"""What is said of logits that are close, far off, or hardly vary; and the file of the float network's answers."""
+"""Judgements of logits that are close, far off, or hardly vary; and the file of the float network's answers."""
 
 from pathlib import Path
 

@@ -106,7 +106,7 @@ class _Builder:
         return Summand(source, channels, rows, columns, self.draw(0, 2), bool(self.draw(0, 1)))
 
     def set_range(self, bits: int) -> None:
-        """Of the latest step."""
+        """Set the range of the latest step."""
         step = self.steps[-1]
         assert isinstance(step, Linear | Combine)
         self.steps[-1] = replace(step, range_bits=bits)
@@ -139,7 +139,7 @@ class _Builder:
         self.truncate(f"{name}/floor", f"{name}/copy")
 
     def maximum(self, name: str, source: str) -> None:
-        """Of neighbouring columns: b + ReLU(a - b)."""
+        """Take the maximum of neighbouring columns: b + ReLU(a - b)."""
         shape = self.shapes[source]
         out = Shape(shape.channels, shape.height, shape.width - 1)
         left, right = tuple(range(out.width)), tuple(range(1, shape.width))
@@ -152,7 +152,7 @@ class _Builder:
         self.set_range(self.bits() + 1)
 
     def bits(self, name: str = "") -> int:
-        """Of the latest tensor, or of this one."""
+        """Bits of the latest tensor, or of this one."""
         name = name or self.steps[-1].name
         probe = Combine("probe", (Summand(name),), self.shapes[name])
         graph = Graph(self.image, (*self.steps, probe))
@@ -164,7 +164,7 @@ class _Builder:
         self.steps.append(Relu(name, source, max(0, self.bits(source) - ACTIVATION_BITS)))
 
     def square(self, name: str, source: str) -> None:
-        """Of ten bits, to about as many as a ReLU keeps."""
+        """Square ten bits, to about as many as a ReLU keeps."""
         self.shapes[name] = self.shapes[source]
         before = max(0, self.bits(source) + 1 - 10)
         self.steps.append(Square(name, source, before, 20 - 2 - ACTIVATION_BITS))
@@ -196,7 +196,8 @@ def random_case(seed: int, images: int = 1, ring_bits: int | None = None, *, wit
 
 
 def random_public_case(seed: int, images: int = 1, *, with_square: bool = False) -> Case:
-    """Of format 2: sums, truncations and activations that read either, a chain through a sum, logits that are a sum."""
+    """A program of format 2: sums, truncations, activations that read either, a chain through a sum, a sum as
+    logits."""
     make = _Builder(seed, images)
     make.shapes[INPUT] = make.image
     first = Shape(make.draw(1, 3), make.draw(3, 5), make.draw(3, 5))

@@ -23,7 +23,7 @@ SERVER_OTS, CLIENT_OTS = run_parties(lambda c: set_up_server(c, Prg()), lambda c
 
 @dataclass
 class Party:
-    """What one party's end of the channel saw. Messages are (phase, bytes)."""
+    """The traffic at one party's end of the channel. Messages are (phase, bytes)."""
 
     record: Record = field(default_factory=Record)
     received: list[tuple[str, bytes]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a rate costs, against measurements: a quiet machine's throughput, and bundles as they are on the disk."""
+"""Capacity for a rate, against measurements: a quiet machine's throughput, and bundles as they are on the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SECURITY.md says of a client that cheats: with one line changed it reads a network's weights.
+"""A client that cheats, as SECURITY.md describes it: with one line changed it reads a network's weights.
 
 The client adds constants to its own share of what enters a ReLU. Nothing tells that share from an honest one. A large
 constant makes the ReLU linear, a large negative one closes it; the logits are then linear equations for the weights.
@@ -69,7 +69,7 @@ class Cheat:
         second = np.stack(answers[:NEURONS], axis=1) - plain[:, None]
 
         def outputs(difference: Array) -> Array:
-            """Of the neurons, from what they did to the logits."""
+            """Outputs of the neurons, from what they did to the logits."""
             found: Array = np.rint(np.linalg.lstsq(second.astype(float), difference.astype(float), rcond=None)[0])
             assert np.array_equal(second @ found.astype(np.int64), difference)
             whole: Array = found.astype(np.int64)

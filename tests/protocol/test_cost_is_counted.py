@@ -1,4 +1,4 @@
-"""What program.cost predicts is what the channel of two real parties counts, frame headers apart."""
+"""The costs that program.cost predicts are those that the channel of two real parties counts, frame headers apart."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a process holds at its end: no native object, which nanobind would report as leaked."""
+"""A process holds no native object at its end: nanobind would report it as leaked."""
 
 import subprocess
 import sys

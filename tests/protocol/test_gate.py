@@ -26,7 +26,7 @@ Layer = GateLayer | FloorLayer | SquareLayer
 def run_layers(
     layers: list[Layer], values: list[Words], shares: list[Words], parties: tuple[Party, Party] | None = None
 ) -> tuple[list[Words], Record]:
-    """What comes out, modulo the ring, and the client's traffic."""
+    """Run both parties; return what comes out, modulo the ring, and the client's traffic."""
     served, asked = parties or (Party(), Party())
     rng = np.random.default_rng(7)
     rings = [np.uint64(2**layer.k - 1) for layer in layers]

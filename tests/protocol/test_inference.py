@@ -227,7 +227,7 @@ def test_what_a_party_holds_and_receives_is_uniform() -> None:
 
 
 def refused(case: Case, server_half: Bundle, client_half: Bundle) -> list[str]:
-    """What each side says of a bundle, before a byte is sent."""
+    """Collect what each side says of a bundle, before a byte is sent."""
     left, right = local_pair(timeout_s=5)
     said = []
     for act in (
@@ -327,7 +327,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> 
 
 
 def test_no_secret_is_printed_by_mistake() -> None:
-    """Of a bundle, the OT sessions and materials, a log or a traceback shows names and sizes at most."""
+    """A log or a traceback shows at most names and sizes of a bundle, the OT sessions and materials."""
     secret = np.full((1, 2), 987_654_321, np.uint64)
     bundle = Bundle(os.urandom(16), "0" * 64, "client", "gmw", 1, {"share/a": secret})
     material = Material(secret, secret, secret, secret, secret)

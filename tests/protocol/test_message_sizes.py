@@ -1,4 +1,4 @@
-"""What no frame can carry is refused before the first message: by its name, with what helps."""
+"""A program that no frame can carry is refused before the first message: by its name, with what helps."""
 
 import pytest
 from tests.program.programs import random_weights, small_program

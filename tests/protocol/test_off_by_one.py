@@ -58,7 +58,7 @@ def test_the_numbers_of_security_md() -> None:
 
 
 def test_the_sum_is_that_of_all_elements() -> None:
-    """By hand, for a map of one reply for each of its tiles."""
+    """Compare with a sum by hand, for a map of one reply for each of its tiles."""
     program = replace(tiny_program(), ring_bits=48)
     weights = random_weights(program)
     params, expected = rlwe.Params.for_ring(48), 0.0

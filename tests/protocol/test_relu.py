@@ -168,7 +168,7 @@ def test_a_truncation_that_leaves_nothing_is_refused_by_name() -> None:
     ("backend", "pattern"), [("gmw", "s" * 4 + "rs" * 4 + "r" * 4), ("gc", "s" * 4 + "r" * 4)], ids=["gmw", "gc"]
 )
 def test_the_client_asks_for_all_layers_before_it_waits(backend: Backend, pattern: str) -> None:
-    """So rounds do not grow with layers: sent and received messages of the client, in their order."""
+    """Rounds do not grow with layers: sent and received messages of the client, in their order."""
     layers = [layer_of(6, 8, 1, 70, f"cell {i}/relu") for i in range(4)]
     run = run_layers(backend, layers, [np.zeros(70, np.uint64)] * 4)
     assert run.client.order[: len(pattern)] == pattern

@@ -1,4 +1,4 @@
-"""What each party of a ReLU layer receives: uniform bits whatever the inputs are, and nothing of a wrong size.
+"""Each party of a ReLU layer receives uniform bits whatever the inputs are, and nothing of a wrong size.
 
 Thresholds are fixed and generous: under the hypothesis that is tested, each fails by chance less than once in 10^8.
 """
@@ -72,7 +72,7 @@ def test_two_runs_on_equal_inputs_share_nothing(backend: Backend) -> None:
 
 
 def test_colours_of_constant_outputs_are_unbiased_on_every_wire() -> None:
-    """What the gc client computes and returns tells it nothing: it holds no decoding information."""
+    """The gc client learns nothing from what it computes and returns: it holds no decoding information."""
     run = run_extreme("gc", 12345, 77)
     planes = np.frombuffer(run.client.sent[-1][1], np.uint8).reshape(K, -1)
     ones = np.unpackbits(planes, axis=1).sum(axis=1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What a whole private inference puts on the wire under fixed seeds: for each direction and section, in order, how many
+"""Transcripts of a whole private inference under fixed seeds: for each direction and section, in order, how many
 messages and bytes, and a SHA-256 of them. Integers only: the same on every CPU, path and number of threads.
 
     python -m tests.protocol.transcripts      writes wire/<WIRE_VERSION>.json after a change that was meant

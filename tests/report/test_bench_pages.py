@@ -1,4 +1,4 @@
-"""What `sphynx bench throughput` and `bench scaling` wrote, on a page."""
+"""Results of `sphynx bench throughput` and `bench scaling` on a page."""
 
 import json
 from pathlib import Path

@@ -21,7 +21,7 @@ def test_every_row_belongs_to_an_experiment() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.experiment}-{row.series}-{row.label}".replace(" ", "_"))
 def test_row_is_a_network_of_its_label(row: Row) -> None:
-    """Where the label is a ReLU count, ours is that count; FLOP-balanced networks stand beside the others' counts."""
+    """A label that is a ReLU count is ours as well; FLOP-balanced networks stand beside the others' counts."""
     relus = paper_relus(row)
     count = row.label.removeprefix("ImageNet ")
     if count[-1] in "KM" and "/" not in count and row.options.get("balancing") != "flop":

@@ -1,4 +1,4 @@
-"""What kept runs say about a claim: by pairs of equal settings, by the paper's own setting, or nothing."""
+"""Verdicts of kept runs on a claim: by pairs of equal settings, by the paper's own setting, or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kept result says of where it ran."""
+"""A kept result says where it ran."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_an_interrupt_keeps_the_place_within_an_epoch(
 
 
 def test_the_released_search_differs_from_the_papers_in_what_its_file_says() -> None:
-    """What a recipe leaves out is a default, not the paper's value."""
+    """Settings that a recipe leaves out have defaults, not the paper's values."""
     paper, released = (load_recipe(name).to_json() for name in ("paper", "released"))
     assert {name for name in paper if paper[name] != released[name]} == {
         "supernet", "channels", "nesterov", "ranked_by", "epoch",

@@ -1,4 +1,4 @@
-"""What each strategy does in one step, against the formula of its paper."""
+"""One step of each strategy, against the formula of its paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one client may take of a server, so that enough is left for the others: a server process and two clients."""
+"""Shares that one client may take of a server, so that enough is left for others: a server process and two clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where bundles may be kept: on this machine's disks, whatever is mounted where."""
+"""Bundles may be kept on this machine's disks, whatever is mounted where."""
 
 from __future__ import annotations
 

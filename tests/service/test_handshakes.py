@@ -26,7 +26,7 @@ BURST = 70
 
 
 class Strangers:
-    """Who enters, at a time that the test says."""
+    """Strangers who enter at a time that the test says."""
 
     def __init__(self, total: int) -> None:
         self.now_s = 0.0
@@ -71,7 +71,7 @@ def test_who_holds_most_gives_way_and_the_longest_silence_first(strangers: Stran
 
 
 def test_who_has_just_come_is_given_time_for_its_hello(strangers: Strangers) -> None:
-    """Where strangers send theirs at once, a client is the only silent one for a moment."""
+    """A client is for a moment the only silent one, when strangers send their hellos at once."""
     strangers.come(*["10.0.0.1"] * 4)
     for ours, _ in strangers.pairs[:3]:
         strangers.places.heard_hello(ours)

@@ -90,7 +90,7 @@ class _Code:
 
 @pytest.mark.parametrize("length", [struct.Struct("!i"), struct.Struct("<I")])
 def test_a_pickle_runs_no_code_in_the_owner(worker: TakenOver, tmp_path: Path, length: struct.Struct) -> None:
-    """By the frames of Python's `multiprocessing`, and by those of the owner."""
+    """Send it in the frames of Python's `multiprocessing`, and in those of the owner."""
     content = pickle.dumps(_Code(tmp_path / "ran"))
     worker.sock.sendall(length.pack(len(content)) + content)
     if length.format.startswith("<"):
@@ -171,7 +171,7 @@ def test_a_place_is_given_back_by_who_holds_it(worker: TakenOver) -> None:
 
 
 def test_what_was_burned_stays_burned(worker: TakenOver) -> None:
-    """By every call that the owner answers, in any order."""
+    """Try every call that the owner answers, in any order."""
     worker.call("hello", holder="a")
     entry = some_entry()
     ready = {"bundle_id": entry.bundle_id, "size_bytes": 1, "offline_seconds": 0.0, "offline_bytes": 0, "keep": False}

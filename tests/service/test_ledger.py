@@ -106,7 +106,7 @@ def test_a_limit_holds_for_what_is_begun_at_the_same_time(tmp_path: Path) -> Non
 
 
 def test_a_clock_that_was_ahead_shuts_nobody_out(tmp_path: Path) -> None:
-    """What was counted by it counted until that time came: a client was refused for as long as the clock was ahead."""
+    """Rows of a clock that was ahead counted until that time came, and a client was refused for as long."""
     now = [1e9 + 1e7]
     ledger = Ledger(tmp_path / "ledger", clock=lambda: now[0])
     ledger.burn(ready_entry(ledger, expires_at=2e9), owner=OWNER, program=PROGRAM, hourly=1)
@@ -197,7 +197,7 @@ ledger.close()
 
 
 def burn_elsewhere(path: Path, *ids: bytes) -> list[str]:
-    """By another process, which opens the ledger and closes it again."""
+    """Burn in another process, which opens the ledger and closes it again."""
     command = [sys.executable, "-c", BURNS_ELSEWHERE, str(path), OWNER, PROGRAM, *(one.hex() for one in ids)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()

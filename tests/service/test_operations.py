@@ -1,4 +1,4 @@
-"""What keeps a server running well: places, logs without secrets, metrics and health."""
+"""Operations that keep a server running well: places, logs without secrets, metrics and health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client does around an inference: measures the link, chooses a backend, reads pictures, names labels."""
+"""A client around an inference: it measures the link, chooses a backend, reads pictures, names labels."""
 
 from __future__ import annotations
 

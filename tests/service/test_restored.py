@@ -84,7 +84,7 @@ def test_whoever_was_restored_to_an_earlier_time_discards_its_bundles(
     ahead = "server" if behind == "client" else "client"
 
     def infer_once(prepare: int = 0) -> list[bytes]:
-        """What is ready afterwards."""
+        """Infer once; return what is ready afterwards."""
         with serving(tmp_path, authority, Limits(), log) as (client, _), client:
             if prepare:
                 client.prepare(prepare, relu="gmw")

@@ -123,7 +123,7 @@ def test_one_that_is_asked_for_takes_the_place_of_others(tmp_path: Path) -> None
 def test_a_bundle_that_is_taken_at_once_does_not_stay_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By another thread, as soon as the ledger has it ready and before `put` is over."""
+    """Another thread takes it as soon as the ledger has it ready and before `put` is over."""
     with Store(tmp_path, quota_bytes=QUOTA) as store:
         first, second = some_entry(), some_entry()
         make_ready = store.ledger.make_ready
@@ -145,7 +145,7 @@ def test_a_bundle_that_is_taken_at_once_does_not_stay_in_memory(
 def test_a_bundle_that_is_spent_while_it_is_preloaded_does_not_stay_in_memory(
     end: str, ledger_knows: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By another thread. What stayed would keep later ones out of memory, and its secrets in it."""
+    """Another thread spends it. What stayed would keep later ones out of memory, and its secrets in it."""
     first, second, third = (some_entry() for _ in range(3))
 
     def spend() -> None:

@@ -113,7 +113,7 @@ def test_a_server_that_cannot_start_says_why(scene: Scene, authority: Path) -> N
 
 @pytest.mark.parametrize(("name", "logged"), [("tiny", "tiny"), ("", "compiled")])
 def test_a_program_without_a_name_is_called_as_it_was_asked_for(scene: Scene, name: str, logged: str) -> None:
-    """Those of models by name have none of their own."""
+    """Programs of models by name have no name of their own."""
     save_tiny(scene.compiled, name=name)
     scene.server.start()
     (line,) = (line for line in scene.server.log if line["event"] == "serving")

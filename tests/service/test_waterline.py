@@ -62,7 +62,7 @@ def test_both_folders_restored_into_the_same_files_to_the_same_time(tmp_path: Pa
     log = io.StringIO()
 
     def infer_once(prepare: int = 0) -> tuple[set[bytes], set[bytes]]:
-        """What is ready before and afterwards."""
+        """Infer once; return what is ready before and afterwards."""
         with serving(tmp_path, authority, Limits(), log) as (client, _), client:
             if prepare:
                 client.prepare(prepare, relu="gmw")
@@ -81,7 +81,7 @@ def test_both_folders_restored_into_the_same_files_to_the_same_time(tmp_path: Pa
 
 
 def test_an_older_state_that_is_put_back_while_the_ledger_is_in_use(tmp_path: Path) -> None:
-    """By SQLite's own means, as `.restore` does it."""
+    """Put it back by SQLite's own means, as `.restore` does it."""
     with Store(tmp_path / "state", quota_bytes=QUOTA) as store:
         for _ in range(2):
             put(store, some_entry())

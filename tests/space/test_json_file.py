@@ -1,4 +1,4 @@
-"""What a user is told of a JSON file that cannot be read says nothing of another kind of file."""
+"""Errors about a JSON file that cannot be read say nothing of another kind of file."""
 
 from pathlib import Path
 

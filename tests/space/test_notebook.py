@@ -1,4 +1,4 @@
-"""What a notebook shows: both cells, the counts, and names that cannot inject markup."""
+"""A notebook shows both cells, the counts, and names that cannot inject markup."""
 
 from dataclasses import replace
 

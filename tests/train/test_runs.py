@@ -64,7 +64,7 @@ def test_the_automatic_teacher_is_the_same_cells_with_inner_relus(tmp_path: Path
 
 
 def test_a_run_goes_on_with_the_teacher_that_it_began_with(tmp_path: Path) -> None:
-    """Of two networks of one design only the weights tell which one taught; a finished run is checked as well."""
+    """Only the weights tell which of two networks of one design taught; a finished run is checked as well."""
     torch.manual_seed(1)
     first, second = (build_network(teacher_design(DESIGN)).eval() for _ in range(2))
     start = job(tmp_path, epochs=1, distillation="squared", distillation_weight=0.1)

@@ -1,4 +1,4 @@
-"""What must work after `pip install` of a wheel alone. Run with that environment's Python; imports nothing from tests.
+"""Checks after `pip install` of a wheel alone. Run with that environment's Python; imports nothing from tests.
 
 python smoke.py plan                                 plan a network; the compiled core runs; no torch is loaded
 python smoke.py keys FOLDER                          an authority, keys for a server and a client

@@ -173,7 +173,7 @@ def test_a_pool_of_a_convolution_is_truncated_behind_it(tmp_path: Path) -> None:
 
 
 def test_groups_are_public(tmp_path: Path) -> None:
-    """Of a depthwise convolution, of batch norm in front of a ReLU; a convolution behind them mixes all channels."""
+    """Depthwise convolution and batch norm before a ReLU have groups; a convolution behind them mixes all channels."""
     middle = nn.Sequential(
         nn.Conv2d(4, 8, 3, groups=4), nn.ReLU(), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=2)
     )
@@ -253,7 +253,7 @@ def test_a_map_without_weights_is_its_bias(tmp_path: Path) -> None:
 
 
 def test_a_clip_is_exact_at_its_bounds(tmp_path: Path) -> None:
-    """What the program clips to is a whole number of units: rounding and clipping commute."""
+    """The program clips to a whole number of units: rounding and clipping commute."""
     program, _ = compiled(nn.Sequential(nn.Conv2d(4, 4, 3), nn.Hardtanh(-0.5, 0.25)), tmp_path)
     (both,) = (step for step in program.steps if isinstance(step, Combine) and step.name.endswith(".both"))
     (relu,) = (step for step in program.steps if isinstance(step, Relu) and step.source == both.name)
@@ -288,7 +288,7 @@ def test_what_follows_the_logits_is_the_clients(kind: str, final: str, tmp_path:
 def test_a_softmax_at_the_end_is_over_all_classes(
     opset: int, attributes: dict[str, int], taken: bool, tmp_path: Path
 ) -> None:
-    """Until opset 12 its axis and all that follow were one; here two rows of three."""
+    """A softmax's axis and all that follow were one up to opset 12; here two rows of three."""
     make = Maker()
     rows = make.node("Reshape", make.dense(make.node("Flatten", "x"), 64, 6), make.constant([1, 2, 3]))
     model = make.model(make.node("Softmax", rows, **attributes), opset)

@@ -10,7 +10,7 @@ SIZE = 32
 
 
 def small_network(name: str) -> tuple[nn.Module, tuple[int, int, int]]:
-    """Of ten classes, and the image that it takes."""
+    """A network of ten classes, and the image that it takes."""
     models = _models()
     torch.manual_seed(0)
     options = {"init_weights": False, "aux_logits": False} if name == "googlenet" else {}

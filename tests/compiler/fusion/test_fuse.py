@@ -132,7 +132,7 @@ def test_a_residual_sum_is_public() -> None:
 @settings(max_examples=20)
 @given(data=st.data())
 def test_a_mean_behind_convolutions_reads_window_sums(data: st.DataObject) -> None:
-    """Of any geometry and with borders, against torch; a global mean makes no link of a chain."""
+    """Compare any geometry, with borders, against torch; a global mean makes no link of a chain."""
     draw = data.draw
     torch.manual_seed(draw(st.integers(0, 99)))
     size = (draw(st.integers(6, 9)), draw(st.integers(6, 9)))

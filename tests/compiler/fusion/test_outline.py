@@ -1,4 +1,4 @@
-"""What an outline keeps of its compositions: each is the one that was asked for, and a node of its own."""
+"""Compositions that an outline keeps: each is the one that was asked for, and a node of its own."""
 
 import numpy as np
 

@@ -154,7 +154,7 @@ def test_a_supernet_has_no_running_statistics_and_no_scales_in_cells() -> None:
 
 
 def test_the_released_form_rectifies_nodes_instead_of_the_cells_output() -> None:
-    """What the paper's text and its released code differ in, as numbers: signs, and widths after a reduction."""
+    """The paper's text and its released code differ in signs, and in widths after a reduction."""
     space = CellSpace(5)
     genotype = space.random_genotype(random.Random(0))
     torch.manual_seed(0)
