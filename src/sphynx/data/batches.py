@@ -195,14 +195,14 @@ class Batches(EpochBatches):
         for start in range(self.position, len(self), per_chunk):
             batches = range(start, min(start + per_chunk, len(self)))
             rows = [self.rows(batch) for batch in batches]
-            x, y = self._augmented(draws, torch.cat(rows), np.concatenate([self.places(batch) for batch in batches]))
+            x, y = self._augment(draws, torch.cat(rows), np.concatenate([self.places(batch) for batch in batches]))
             end = 0
             for batch, row in zip(batches, rows, strict=True):
                 part = slice(end, end := end + len(row))
                 self.advance()
                 yield self.mixed(x[part], y[part], draws.mixes[batch])
 
-    def _augmented(self, draws: EpochDraws, rows: Tensor, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+    def _augment(self, draws: EpochDraws, rows: Tensor, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         chosen = draws.order[rows]
         pixels, labels = self.images.images[chosen], self.images.labels[chosen]
         if self.augmentation.crop or self.augmentation.flip:

@@ -57,11 +57,11 @@ def _refuse(given: tuple[str, ...], known: tuple[str, ...], where: str, knower: 
     strange = [name for name in given if name not in known]
     raise InputError(
         f"its classes are not the {knower}'s: class {number} is {given[number]!r} here and {known[number]!r} in the "
-        f"{knower}, which does not know {_listed(strange)}",
+        f"{knower}, which does not know {_list(strange)}",
         where=where,
         remedy="Give data of the same classes; where a class folder is only called otherwise, rename it.",
     )
 
 
-def _listed(names: list[str]) -> str:
+def _list(names: list[str]) -> str:
     return ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

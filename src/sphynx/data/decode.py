@@ -48,7 +48,7 @@ def decode_all(
     arrays: dict[int, Pixels] = {}
     bad: list[BadFile] = []
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        tried = threads.map(lambda index: _tried(encoded[index], name(index), size), range(len(encoded)))
+        tried = threads.map(lambda index: _try(encoded[index], name(index), size), range(len(encoded)))
         for index, found in enumerate(tried):
             if isinstance(found, BadFile):
                 bad.append(found)
@@ -73,7 +73,7 @@ def decode_all(
 def find_bad(files: Sequence[Path]) -> dict[int, BadFile]:
     """Find the files that cannot be read, by their places in the list. Reads every file."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        tried = threads.map(lambda file: _tried(file, str(file), 1), files)
+        tried = threads.map(lambda file: _try(file, str(file), 1), files)
         return {index: found for index, found in enumerate(tried) if isinstance(found, BadFile)}
 
 
@@ -83,7 +83,7 @@ def decode_image(encoded: Encoded, name: str, *, size: int | None = None) -> Pix
     return np.asarray(picture if size is None else cover(picture, size, size))
 
 
-def _tried(encoded: Encoded, name: str, size: int | None) -> Pixels | BadFile:
+def _try(encoded: Encoded, name: str, size: int | None) -> Pixels | BadFile:
     try:
         return decode_image(encoded, name, size=size)
     except InputError as error:
@@ -109,12 +109,12 @@ def _refuse(bad: Sequence[BadFile], arrays: dict[int, Pixels], name: Callable[[i
         raise InputError(found[0].why, where=found[0].name, remedy=remedy)
     lines = [listed(found)] if found else []
     if len(others) > 1:
-        lines.append(f"  - {_of_other_sizes(others, name)}, but {example} and most others are {usual}")
+        lines.append(f"  - {_describe_other_sizes(others, name)}, but {example} and most others are {usual}")
     what = f"{unusable:,} of {count_of(count, 'image')} cannot be used"
     raise InputError("\n".join([f"{what}:", *lines]), remedy=remedy)
 
 
-def _of_other_sizes(sizes: dict[int, str], name: Callable[[int], str]) -> str:
+def _describe_other_sizes(sizes: dict[int, str], name: Callable[[int], str]) -> str:
     """Describe images of other sizes in one line, however many there are, so that unreadable files are not lost
     among them."""
     first = {size: index for index, size in reversed(sizes.items())}

@@ -85,7 +85,7 @@ def list_splits(folder: Path) -> tuple[Listing, Listing] | None:
 def open_image_folder(folder: Path, size: int | None = None, *, skip_bad: bool = False) -> Data:
     splits = list_splits(folder)
     if splits is not None:
-        return _opened(folder.name, *splits, size, skip_bad, where=str(folder))
+        return _open(folder.name, *splits, size, skip_bad, where=str(folder))
     everything, left_out = list_classes(folder).decoded(size, skip_bad)
     train, test = everything.split(TEST_FRACTION, TEST_SEED)
     more = (
@@ -95,7 +95,7 @@ def open_image_folder(folder: Path, size: int | None = None, *, skip_bad: bool =
     return make_data(folder.name, train, test, where=str(folder), left_out=left_out, more=more)
 
 
-def _opened(name: str, train: Listing, test: Listing, size: int | None, skip_bad: bool, *, where: str) -> Data:
+def _open(name: str, train: Listing, test: Listing, size: int | None, skip_bad: bool, *, where: str) -> Data:
     (trained, of_train), (tested, of_test) = train.decoded(size, skip_bad), test.decoded(size, skip_bad)
     return make_data(name, trained, tested, where=where, left_out=of_train + of_test)
 
@@ -130,7 +130,7 @@ def open_tiny_imagenet(folder: Path, size: int | None = None, *, skip_bad: bool 
     names = _in_words(train.class_names, folder / "words.txt")
     train = replace(train, class_names=names)
     test = Listing(tuple(files), tuple(labels), names)
-    return _opened("tiny-imagenet", train, test, size, skip_bad, where=str(folder))
+    return _open("tiny-imagenet", train, test, size, skip_bad, where=str(folder))
 
 
 def _in_words(wnids: tuple[str, ...], file: Path) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ def make_data(
     more: str = "Add images to both splits.",
 ) -> Data:
     """Normalises by the training images and refuses sets that cannot be trained on."""
-    train, test = _coloured(train, test), _coloured(test, train)
+    train, test = _colour(train, test), _colour(test, train)
     refuse_unusable(train, test, where=where, more=more)
     mean, std = train.statistics()
     return Data(name, train, test, mean, std, mirrored=mirrored, left_out=left_out)
@@ -213,7 +213,7 @@ def some_of(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def _coloured(images: ImageSet, other: ImageSet) -> ImageSet:
+def _colour(images: ImageSet, other: ImageSet) -> ImageSet:
     """Grey images become colour images where those of the other split are."""
     if images.shape[0] == 1 and other.shape[0] == 3:
         return ImageSet(images.images.expand(-1, 3, -1, -1).contiguous(), images.labels, images.class_names)

@@ -101,7 +101,7 @@ def open_stream(path: Path, size: int, *, skip_bad: bool = False) -> StreamedDat
     if splits is None:
         raise InputError("there is no train/ folder", where=str(path), remedy="A streamed set needs train/ and val/.")
     readable = [_readable(listing) for listing in splits] if skip_bad else list(splits)
-    train, test = (_streamed(listing, size) for listing in readable)
+    train, test = (_stream(listing, size) for listing in readable)
     refuse_unusable(train, test, where=str(path))
     require_memory(min(STATISTICS_IMAGES, len(train)), math.prod(train.shape), f"`image_size={size}`")
     mean, std = train.sample(STATISTICS_IMAGES).statistics()
@@ -119,7 +119,7 @@ def _readable(listing: Listing) -> Listing:
     )
 
 
-def _streamed(listing: Listing, size: int) -> StreamedSet:
+def _stream(listing: Listing, size: int) -> StreamedSet:
     return StreamedSet(listing.files, torch.tensor(listing.labels, dtype=torch.int64), listing.class_names, size)
 
 
@@ -187,11 +187,11 @@ class _Files(Dataset[Sample]):
         if self.augmentation is None:
             picture = cover(picture, self.images.size, self.images.size, MIDDLE)
         else:
-            picture = _augmented(picture, self.images.size, self.augmentation, [self.seed, epoch, index])
+            picture = _augment(picture, self.images.size, self.augmentation, [self.seed, epoch, index])
         return torch.from_numpy(np.array(picture).transpose(2, 0, 1)), label, None
 
 
-def _augmented(picture: Image.Image, size: int, augmentation: Augmentation, seed: list[int]) -> Image.Image:
+def _augment(picture: Image.Image, size: int, augmentation: Augmentation, seed: list[int]) -> Image.Image:
     random = np.random.default_rng(seed)
     picture = random_resized_crop(picture, size, random) if augmentation.crop else cover(picture, size, size, MIDDLE)
     if augmentation.flip and random.random() < 0.5:

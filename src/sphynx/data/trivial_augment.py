@@ -53,37 +53,37 @@ def trivially_augmented(pixels: Tensor, strokes: Strokes) -> Tensor:
 
 
 def shear_x(pixels: Tensor, strength: Tensor) -> Tensor:
-    return _moved(pixels, 1.0, MOST_SHEAR * strength, 0.0, 0.0, 1.0, 0.0)
+    return _move(pixels, 1.0, MOST_SHEAR * strength, 0.0, 0.0, 1.0, 0.0)
 
 
 def shear_y(pixels: Tensor, strength: Tensor) -> Tensor:
-    return _moved(pixels, 1.0, 0.0, 0.0, MOST_SHEAR * strength, 1.0, 0.0)
+    return _move(pixels, 1.0, 0.0, 0.0, MOST_SHEAR * strength, 1.0, 0.0)
 
 
 def translate_x(pixels: Tensor, strength: Tensor) -> Tensor:
-    return _moved(pixels, 1.0, 0.0, (min(MOST_PIXELS, pixels.shape[3]) * strength).round(), 0.0, 1.0, 0.0)
+    return _move(pixels, 1.0, 0.0, (min(MOST_PIXELS, pixels.shape[3]) * strength).round(), 0.0, 1.0, 0.0)
 
 
 def translate_y(pixels: Tensor, strength: Tensor) -> Tensor:
-    return _moved(pixels, 1.0, 0.0, 0.0, 0.0, 1.0, (min(MOST_PIXELS, pixels.shape[2]) * strength).round())
+    return _move(pixels, 1.0, 0.0, 0.0, 0.0, 1.0, (min(MOST_PIXELS, pixels.shape[2]) * strength).round())
 
 
 def rotate(pixels: Tensor, strength: Tensor) -> Tensor:
     angle = strength * math.radians(MOST_DEGREES)
-    return _moved(pixels, angle.cos(), -angle.sin(), 0.0, angle.sin(), angle.cos(), 0.0)
+    return _move(pixels, angle.cos(), -angle.sin(), 0.0, angle.sin(), angle.cos(), 0.0)
 
 
 def brightness(pixels: Tensor, strength: Tensor) -> Tensor:
-    return _blended(torch.zeros_like(pixels, dtype=torch.float32), pixels, strength)
+    return _blend(torch.zeros_like(pixels, dtype=torch.float32), pixels, strength)
 
 
 def colour(pixels: Tensor, strength: Tensor) -> Tensor:
-    return _blended(_grey(pixels).expand(pixels.shape), pixels, strength)
+    return _blend(_grey(pixels).expand(pixels.shape), pixels, strength)
 
 
 def contrast(pixels: Tensor, strength: Tensor) -> Tensor:
     mean = _grey(pixels).mean(dim=(1, 2, 3), keepdim=True).add(0.5).floor()
-    return _blended(mean.expand(pixels.shape), pixels, strength)
+    return _blend(mean.expand(pixels.shape), pixels, strength)
 
 
 def sharpness(pixels: Tensor, strength: Tensor) -> Tensor:
@@ -95,7 +95,7 @@ def sharpness(pixels: Tensor, strength: Tensor) -> Tensor:
         inner = functional.conv2d(smooth.flatten(0, 1)[:, None], kernel).add(0.5).floor()
         smooth = smooth.clone()
         smooth[:, :, 1:-1, 1:-1] = inner.reshape(*pixels.shape[:2], *inner.shape[2:])
-    return _blended(smooth, pixels, strength)
+    return _blend(smooth, pixels, strength)
 
 
 def posterize(pixels: Tensor, strength: Tensor) -> Tensor:
@@ -143,13 +143,13 @@ def _grey(pixels: Tensor) -> Tensor:
     return (pixels.float() * weights).sum(dim=1, keepdim=True).floor()
 
 
-def _blended(towards: Tensor, pixels: Tensor, strength: Tensor) -> Tensor:
+def _blend(towards: Tensor, pixels: Tensor, strength: Tensor) -> Tensor:
     """At strength 0 the image itself, at -1 nearly the other one, at 1 as far away from it."""
     factor = (1 + MOST_BLEND * strength)[:, None, None, None]
     return (towards + factor * (pixels.float() - towards)).clamp(0, 255).to(torch.uint8)
 
 
-def _moved(pixels: Tensor, *matrix: Tensor | float) -> Tensor:
+def _move(pixels: Tensor, *matrix: Tensor | float) -> Tensor:
     """Read each pixel from x' = a x + b y + c, y' = d x + e y + f, in pixels from the centre."""
     count, _, height, width = pixels.shape
     a, b, c, d, e, f = (torch.as_tensor(value, device=pixels.device).expand(count) for value in matrix)

@@ -47,7 +47,7 @@ class Outline:
             if self.reduce_cells != len(self.design.reduce_positions):  # what is timed is as wide as what is trained
                 self.design = self.at_an_early_place
         elif request.placement != "fixed":
-            self.design = self._placed_by_hand(request.placement)
+            self.design = self._place_by_hand(request.placement)
         self.search_recipe = self._at_the_networks_sizes(request.search) if request.strategy else request.search
 
     @cached_property
@@ -81,7 +81,7 @@ class Outline:
             f"the budget is {request.relu_budget:,}",
         )
 
-    def _placed_by_hand(self, place: Placement) -> Design:
+    def _place_by_hand(self, place: Placement) -> Design:
         request, depth = self.request, self.design.depth
         try:
             design = dataclasses.replace(self.design, reduce_positions=place)

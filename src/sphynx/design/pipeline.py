@@ -158,9 +158,9 @@ class Pipeline:
             device=self.device,
             voice=self.voice,
         )
-        known, drawn = self._known(genotype), self._rivals(genotype)
+        known, drawn = self._find_known(genotype), self._rivals(genotype)
         labels = {cells: label for label, cells in (known | drawn).items()}
-        designs, voice = {cells: self._ranked(cells) for cells in labels}, self.voice
+        designs, voice = {cells: self._rank_cells(cells) for cells in labels}, self.voice
 
         def accuracy(cells: Genotype, length: int) -> float:  # may run elsewhere: it needs nothing else of this object
             voice.say(f"ranking, {labels[cells]}, {length} epochs", stage="design")
@@ -168,7 +168,7 @@ class Pipeline:
 
         return Ranking(rank(known, drawn, accuracy, planned.epochs, planned.least_epochs, self.sweep))
 
-    def _known(self, found: Genotype) -> dict[str, Genotype]:
+    def _find_known(self, found: Genotype) -> dict[str, Genotype]:
         return {self._own_label(): found, PUBLISHED: SPHYNX}
 
     def _rivals(self, found: Genotype) -> dict[str, Genotype]:
@@ -177,7 +177,7 @@ class Pipeline:
         drawn = list(random_cells(self._space(found), request.seeds + request.rivals, request.seed).items())
         return dict(drawn[request.seeds :])
 
-    def _ranked(self, genotype: Genotype) -> Design:
+    def _rank_cells(self, genotype: Genotype) -> Design:
         """Cells are ranked before they are placed: where they were searched."""
         return dataclasses.replace(self.outline.at_an_early_place, genotype=genotype)
 
@@ -260,7 +260,7 @@ class Pipeline:
             channels=design.channels,
             depth=design.depth,
             reduce_positions=design.reduce_positions,
-            placed_by=self._placed_by(),
+            placed_by=self._describe_placement(),
             cells=cells,
             ranking=ranking.short(),
             accuracy=trained.accuracy,
@@ -274,7 +274,7 @@ class Pipeline:
         RunFolder(self.out).write_json(RESULT, result.to_json())
         return result
 
-    def _placed_by(self) -> str:
+    def _describe_placement(self) -> str:
         if self.places:
             return self.request.placing.method
         return "fixed" if self.request.placement == "fixed" else "given"

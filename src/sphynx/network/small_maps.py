@@ -83,7 +83,7 @@ class _MatrixConvolution(torch.autograd.Function):
     ) -> Tensor:
         stride, _, dilation = settings
         windows = _windows(x, rows, columns, stride, dilation, groups)
-        used = _used(weight, rows, columns).unflatten(0, (groups, -1))
+        used = _crop_taps(weight, rows, columns).unflatten(0, (groups, -1))
         matrix = used.permute(0, 1, 3, 4, 2).flatten(2)
         ctx.save_for_backward(x, weight, windows, matrix)
         ctx.taps, ctx.settings, ctx.groups = (rows, columns), settings, groups
@@ -109,7 +109,7 @@ class _MatrixConvolution(torch.autograd.Function):
                 of_weight = product
             else:
                 of_weight = torch.zeros_like(weight)
-                _used(of_weight, rows, columns).copy_(product)
+                _crop_taps(of_weight, rows, columns).copy_(product)
         if wanted[0] and ctx.settings[0] == 1:
             of_x = _of_pixels(gradient, weight, x, ctx)
         elif wanted[0]:
@@ -130,7 +130,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
         torch.set_num_threads(threads)
 
 
-def _used(weight: Tensor, rows: Taps, columns: Taps) -> Tensor:
+def _crop_taps(weight: Tensor, rows: Taps, columns: Taps) -> Tensor:
     return weight[:, :, rows.first : rows.first + rows.count, columns.first : columns.first + columns.count]
 
 
@@ -160,7 +160,7 @@ def _of_pixels(gradient: Tensor, weight: Tensor, x: Tensor, ctx: Any) -> Tensor:
         Taps(0, taps.count, dilation * (taps.count - 1) - taps.low, dilation * (taps.count - 1) - taps.high, length)
         for taps, length in zip((rows, columns), x.shape[2:], strict=True)
     ]
-    turned = _used(weight, rows, columns).flip(2, 3).unflatten(0, (groups, -1))
+    turned = _crop_taps(weight, rows, columns).flip(2, 3).unflatten(0, (groups, -1))
     windows = _windows(gradient, back[0], back[1], 1, dilation, groups)
     return _map_of(_product(windows, turned.permute(0, 3, 4, 1, 2).flatten(1, 3)), x.shape[0], back[0], back[1])
 

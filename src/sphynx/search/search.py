@@ -146,9 +146,9 @@ def search_cells(
     watch = Watch(folder, config, f"search {name}", columns, voice)
     with fast_convolutions(torch.device(device)):
         rows = run_epochs(searcher, halves, generator, watch, epochs=recipe.epochs, finish=finish)
-        genotype = _chosen(rows, recipe)
+        genotype = _choose(rows, recipe)
         if recipe.selection == "perturbation":
-            genotype = _perturbed(learner, shared, halves, generator)
+            genotype = _select(learner, shared, halves, generator)
     result = SearchResult(name, seed, genotype, rows[-1]["held_out"], len(rows), rows[-1]["stopped"])
     folder.write_json(
         "strengths.json", {"operations": shared.network.space.candidates, "epochs": [row["strengths"] for row in rows]}
@@ -198,7 +198,7 @@ def _supernet(data: Data, strategy: str | Maker, recipe: SearchRecipe, seed: int
         return widened_supernet(narrow, recipe.channel_multiple)
 
 
-def _chosen(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:
+def _choose(rows: list[dict[str, Any]], recipe: SearchRecipe) -> Genotype:
     """Take the last or the best epoch's cells, as the recipe says; of a stopped search, only epochs before the cause
     count."""
     back = {"skips": 1, "eigenvalue": recipe.hessian_window}.get(rows[-1]["stopped"], 0)
@@ -222,7 +222,7 @@ def _require_relaxation(strategy: str | Maker, recipe: SearchRecipe) -> None:
                 )
 
 
-def _perturbed(learner: Strategy, shared: SharedWeights, halves: Halves, generator: torch.Generator) -> Genotype:
+def _select(learner: Strategy, shared: SharedWeights, halves: Halves, generator: torch.Generator) -> Genotype:
     further = count(shared.recipe.epochs)
     training = (train for epoch in further for train, _ in halves.pairs(epoch))
 

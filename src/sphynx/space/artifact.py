@@ -51,8 +51,8 @@ def refuse_uncompiled(path: Path) -> None:
             f"Compile it, then give compiled/{name}: {compiling}",
         ),
         "foreign": ("it is a network that is not compiled yet", f"Compile it first: {compiling} --calibrate DATA"),
-        "seeds": _of_seeds(path, f"-o compiled/{name}"),
-        "unfinished": _unfinished(path),
+        "seeds": _describe_seeds(path, f"-o compiled/{name}"),
+        "unfinished": _describe_unfinished(path),
         "design": (
             "it is a design without weights",
             f"Train it, then compile it: sphynx train {_design_file(path)} --data DATA -o runs/{name}; "
@@ -74,8 +74,8 @@ def refuse_untrained(path: Path) -> None:
             "it is already compiled",
             f"Give it as it is: sphynx serve {path} --keys KEYS, sphynx check {path}, sphynx app --local {path}",
         ),
-        "seeds": _of_seeds(path, ""),
-        "unfinished": _unfinished(path),
+        "seeds": _describe_seeds(path, ""),
+        "unfinished": _describe_unfinished(path),
         "foreign": (
             "it is a network from elsewhere, which only `sphynx compile` reads",
             f"Compile it, then give compiled/{name}: sphynx compile {path} --calibrate DATA -o compiled/{name}",
@@ -134,13 +134,13 @@ def _kind_of_file(path: Path) -> Kind:
         return "unknown"
 
 
-def _of_seeds(path: Path, flags: str) -> tuple[str, str]:
+def _describe_seeds(path: Path, flags: str) -> tuple[str, str]:
     first = min(path.glob(f"seed-*/{MODEL}"), default=path / "seed-0" / MODEL).parent
     remedy = f"sphynx compile {first} {flags}" if flags else f"{first}"
     return "it holds the runs of several seeds", f"Choose one of them: {remedy}"
 
 
-def _unfinished(path: Path) -> tuple[str, str]:
+def _describe_unfinished(path: Path) -> tuple[str, str]:
     return "its training is not finished", f"Continue it: run the command that started it, with -o {path} --resume auto"
 
 

@@ -103,7 +103,7 @@ def _design(
         each = _even(budget * middle_share / counts[1] / pixels[-2], 8)
         channels[-2] = (each,) * counts[1] if each else ()
         left -= sum(channels[-2]) * pixels[-2]
-    channels[-1] = _shared(left // pixels[-1], counts[2])
+    channels[-1] = _share(left // pixels[-1], counts[2])
     stages = tuple(Stage(stage.width, own) for stage, own in zip(empty.stages, channels, strict=True))
     return replace(empty, stages=stages) if channels[-1] else None
 
@@ -120,7 +120,7 @@ def _even(channels: float, step: int) -> int:
     return int(channels) // step * step or int(channels)
 
 
-def _shared(channels: int, blocks: int) -> tuple[int, ...]:
+def _share(channels: int, blocks: int) -> tuple[int, ...]:
     """Share channels as evenly as multiples of 8 allow, the rest in the last block: 728 in three is 256, 256, 216."""
     if channels < blocks:
         return ()

@@ -75,12 +75,12 @@ class Tally:
 
     def max_pool(self, x: Shape, kernel: int, *, stride: int, padding: int = 0) -> Shape:
         """A k x k maximum takes k*k - 1 comparisons (windows at the border are counted whole)."""
-        out = _pooled(x, kernel, stride, padding)
+        out = _pool(x, kernel, stride, padding)
         self.comparisons += out.size * (kernel * kernel - 1)
         return out
 
     def average_pool(self, x: Shape, kernel: int, *, stride: int, padding: int = 0) -> Shape:
-        out = _pooled(x, kernel, stride, padding)
+        out = _pool(x, kernel, stride, padding)
         self.macs += out.size * kernel * kernel
         return out
 
@@ -109,7 +109,7 @@ class Tally:
         )
 
 
-def _pooled(x: Shape, kernel: int, stride: int, padding: int) -> Shape:
+def _pool(x: Shape, kernel: int, stride: int, padding: int) -> Shape:
     return Shape(x.channels, *(windows(length, kernel, stride, padding) for length in x[1:]))
 
 

@@ -149,21 +149,21 @@ def _svg(shape: Shape) -> str:
         inner = (
             f'fill="none" stroke="var(--{shape.role})" stroke-width="{shape.width:g}" stroke-linejoin="round"{dashes}'
         )
-        return _tipped("polyline", f'points="{points}" {inner}', shape.tip)
+        return _with_tip("polyline", f'points="{points}" {inner}', shape.tip)
     paint = _paint(shape.role, hollow=shape.hollow)
     if isinstance(shape, Box):
         where = f'x="{shape.x:.1f}" y="{shape.y:.1f}" width="{max(shape.width, 0):.1f}" height="{shape.height:.1f}"'
         faint = f' fill-opacity="{shape.strength:.2f}"' if shape.strength < 1 else ""
-        return _tipped("rect", f'{where} rx="{shape.radius:g}" {paint}{faint}', shape.tip)
+        return _with_tip("rect", f'{where} rx="{shape.radius:g}" {paint}{faint}', shape.tip)
     if shape.mark == "circle":
-        return _tipped("circle", f'cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="{shape.radius:g}" {paint}', shape.tip)
+        return _with_tip("circle", f'cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="{shape.radius:g}" {paint}', shape.tip)
     corners = mark_outline(shape)
     if shape.mark == "cross":
         (a, b), (c, d), (e, f), (g, h) = corners
         stroke = f'd="M{a:.1f},{b:.1f}L{c:.1f},{d:.1f}M{e:.1f},{f:.1f}L{g:.1f},{h:.1f}" fill="none"'
-        return _tipped("path", f'{stroke} stroke="var(--{shape.role})" stroke-width="2.2"', shape.tip)
+        return _with_tip("path", f'{stroke} stroke="var(--{shape.role})" stroke-width="2.2"', shape.tip)
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
-    return _tipped("polygon", f'points="{points}" {paint}', shape.tip)
+    return _with_tip("polygon", f'points="{points}" {paint}', shape.tip)
 
 
 def _paint(role: str, *, hollow: bool) -> str:
@@ -172,7 +172,7 @@ def _paint(role: str, *, hollow: bool) -> str:
     return f'fill="var(--{role})"'
 
 
-def _tipped(tag: str, attributes: str, tip: str) -> str:
+def _with_tip(tag: str, attributes: str, tip: str) -> str:
     if not tip:
         return f"<{tag} {attributes}/>"
     text = escape(tip)

@@ -84,7 +84,7 @@ def _panel(drawing: Drawing, panel: Panel, left: float, width: float) -> None:
             last = x + half
     for number, row in enumerate(panel.rows):
         y = top + number * ROW + (ROW - THICK) / 2
-        drawing.add(Text(left - 8, y + THICK / 2 + SIZE * 0.35, _fitted(row.name, left - 12), "ink", "end", SIZE))
+        drawing.add(Text(left - 8, y + THICK / 2 + SIZE * 0.35, _fit(row.name, left - 12), "ink", "end", SIZE))
         for piece in (piece for piece in row.pieces if piece.end > piece.start):
             x = frame.x_at(piece.start)
             # A hair of room keeps neighbours apart; a piece too short to see still gets a pixel.
@@ -99,7 +99,7 @@ def _panel(drawing: Drawing, panel: Panel, left: float, width: float) -> None:
     drawing.height = top + height + 26
 
 
-def _fitted(name: str, room: float) -> str:
+def _fit(name: str, room: float) -> str:
     if text_width(name, SIZE) <= room:
         return name
     kept = len(name)

@@ -129,7 +129,7 @@ class PlacementSearch:
 
     def _joint_step(self, beta_sgd: torch.optim.Optimizer, batch: tuple[Tensor, ...]) -> Tensor:
         """One SGD step of the drawn candidate's weights and of beta, by one draw and one clip; the loss."""
-        sample = self._compared()
+        sample = self._compare()
         gates = self._gates(sample.chosen, (batch[0], batch[1]))
         loss_and_norm = self._weight_step(sample.chosen[0], batch)
         kept = (self.recipe.gradient_clip / (loss_and_norm[1] + 1e-6)).clamp(max=1.0)  # as `clip_grad_norm_` has it
@@ -137,10 +137,10 @@ class PlacementSearch:
         return loss_and_norm[0]
 
     def _comparing_step(self, batch: Batch) -> None:
-        sample = self._compared()
+        sample = self._compare()
         self._give_beta(self.beta_optimiser, sample, self._gates(sample.chosen, batch))
 
-    def _compared(self) -> HardSample:
+    def _compare(self) -> HardSample:
         return gumbel_beside_others(self.beta, COMPARED, self.tau, self.generator)
 
     def _give_beta(self, optimiser: torch.optim.Optimizer, sample: HardSample, gates: Tensor) -> None:

@@ -114,7 +114,7 @@ class Darts:
             self._restore(weights, before)
             return list(at_next)
         gradients = torch.autograd.grad(self.held_out_loss(held_out), [*alphas, *weights], allow_unused=True)
-        direct, vector = gradients[: len(alphas)], _filled(gradients[len(alphas) :], weights)
+        direct, vector = gradients[: len(alphas)], _fill(gradients[len(alphas) :], weights)
         norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(v) for v in vector]))
         epsilon = DIFFERENCE / norm.clamp_min(1e-12)
         sides = []
@@ -133,7 +133,7 @@ class Darts:
         weights, recipe = self.shared.parameters, self.shared.recipe
         gradients = torch.autograd.grad(self.shared.loss(train, self.mixtures()), weights, allow_unused=True)
         direction = []
-        for w, gradient in zip(weights, _filled(gradients, weights), strict=True):
+        for w, gradient in zip(weights, _fill(gradients, weights), strict=True):
             momentum = self.shared.optimiser.state.get(w, {}).get("momentum_buffer")
             step = gradient + recipe.weight_decay * w.detach()
             direction.append(step if momentum is None else step + recipe.momentum * momentum)
@@ -157,5 +157,5 @@ def initial_parameter(
     return nn.Parameter((scale * torch.randn(shape, generator=generator)).to(device))
 
 
-def _filled(gradients: Iterable[Tensor | None], like: Iterable[Tensor]) -> list[Tensor]:
+def _fill(gradients: Iterable[Tensor | None], like: Iterable[Tensor]) -> list[Tensor]:
     return [torch.zeros_like(w) if g is None else g for g, w in zip(gradients, like, strict=True)]

@@ -67,10 +67,10 @@ class Gaea:
             with torch.no_grad():
                 for theta, gradient in zip(self.parameters(), gradients, strict=True):
                     if gradient is not None:
-                        theta.copy_(self._exponentiated(theta, gradient))
+                        theta.copy_(self._exponentiate(theta, gradient))
         return self.shared.update(train, self.mixtures())
 
-    def _exponentiated(self, theta: Tensor, gradient: Tensor) -> Tensor:
+    def _exponentiate(self, theta: Tensor, gradient: Tensor) -> Tensor:
         """The softmax of the logarithm is the normalisation; an entry that has reached 0 stays there."""
         logits = theta.log() - self.rate * gradient
         return logits.softmax(dim=-1) if theta.dim() == 2 else softmax_per_node(self.space, logits)

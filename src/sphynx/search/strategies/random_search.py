@@ -50,10 +50,10 @@ class RandomSearch:
             return
         recipe = self.shared.recipe
         count = recipe.random_candidates if last else max(1, int(EARLY_SHARE * recipe.random_candidates))
-        ranked = self._ranked([self._draw() for _ in range(count)], batches[:1])
-        self.best = self._ranked(ranked[: recipe.random_finalists], batches)[0] if last else ranked[0]
+        ranked = self._rank([self._draw() for _ in range(count)], batches[:1])
+        self.best = self._rank(ranked[: recipe.random_finalists], batches)[0] if last else ranked[0]
 
-    def _ranked(self, candidates: list[Genotype], batches: list[Batch]) -> list[Genotype]:
+    def _rank(self, candidates: list[Genotype], batches: list[Batch]) -> list[Genotype]:
         scores = {}
         for number, genotype in enumerate(candidates):
             scores[number] = self.shared.mean_reward(batches, single_path(self.space, genotype))

@@ -108,13 +108,13 @@ class Fan(nn.Module):
                 )
             elif operation == "skip" and stride == 2:
                 self.modules_by_operation[operation] = StackedReduction(real, targets, self.part)
-        self.register_buffer("shuffle", _shuffled(channels, channel_divisor), persistent=False)
+        self.register_buffer("shuffle", _shuffle(channels, channel_divisor), persistent=False)
 
     def mix(self, x: Tensor, weights: Tensor, edges: Tensor | None) -> Tensor:
         """Add up what reaches each target, (B, T, C, H, W): all operations, weighted by (T, operations + zero)."""
         part = x[:, : self.part] if self.partial else x
         weighted = [
-            start(partial(self._weighted, operation), part, weights[:, column])
+            start(partial(self._weigh, operation), part, weights[:, column])
             for column, operation in enumerate(self.candidates)
             if operation != ZERO
         ]
@@ -128,7 +128,7 @@ class Fan(nn.Module):
             total = total * edges.to(total.dtype).view(-1, 1, 1, 1)
         return total
 
-    def _weighted(self, operation: str, x: Tensor, weights: Tensor) -> Tensor:
+    def _weigh(self, operation: str, x: Tensor, weights: Tensor) -> Tensor:
         if operation in self.modules_by_operation:
             scale = weights.repeat_interleave(self.part)
             return _by_target(self.modules_by_operation[operation](x, None, scale), self.part)
@@ -171,7 +171,7 @@ def _initial(*shape: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
 
 
-def _shuffled(channels: int, groups: int) -> Tensor:
+def _shuffle(channels: int, groups: int) -> Tensor:
     """ShuffleNet's channel shuffle with `groups` groups, for any number of channels."""
     width = math.ceil(channels / groups)
     order = torch.arange(width * groups).view(groups, width).t().flatten()

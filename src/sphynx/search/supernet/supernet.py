@@ -120,7 +120,7 @@ class SupernetCell(nn.Module):
     def forward(self, older: Tensor, newer: Tensor, mixture: Mixture) -> Tensor:
         started = [start(self.input_older, older), start(self.input_newer, newer)]
         inputs = [part.join() for part in started]
-        nodes = self._all(inputs, mixture) if mixture.paths is None else self._chosen(inputs, mixture)
+        nodes = self._all(inputs, mixture) if mixture.paths is None else self._choose(inputs, mixture)
         joined = torch.cat(nodes[INPUT_NODES:], dim=1)
         if self.rectifies_nodes:
             return self.output(self.activation(joined))  # type: ignore[no-any-return]
@@ -149,7 +149,7 @@ class SupernetCell(nn.Module):
             arriving = [a + b for a, b in zip(_next_and_later(arriving[1]), mixed, strict=True)]
         return [*nodes, arriving[0].squeeze(1)]
 
-    def _chosen(self, nodes: list[Tensor], mixture: Mixture) -> list[Tensor]:
+    def _choose(self, nodes: list[Tensor], mixture: Mixture) -> list[Tensor]:
         assert mixture.paths is not None
         scales = None if mixture.edges is None else mixture.edges.unbind()
         for target in self.space.intermediates:
