@@ -207,9 +207,11 @@ def _compiled(
     accept_error: float | None,
     warn: Callable[[str], None],
 ) -> Compiled:
+    from sphynx.compiler.readers import OURSELVES
+
     made, original = readable.compile(data, precision, deployment)
     where = made.program.name or "network"
-    read = None if readable.judge is None else made.float_logits.reshape(original.answers.shape)
+    read = None if original.by == OURSELVES else made.float_logits.reshape(original.answers.shape)
     judged = judge(original, made.logits.reshape(original.answers.shape), readable.final, read)
     _require_close(judged, where, accept_error, warn)
     program = with_ring_for(made.program, made.weights)

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from sphynx.compiler.frontend.export.module import evaluating
+from sphynx.compiler.frontend.onnx.file import runnable
 from sphynx.data.images import Statistics
 from sphynx.program.convolve import Array
 from sphynx.program.judgement import SINGLE_PRECISION
@@ -41,13 +42,13 @@ def torch_judge(module: nn.Module, batch: int = 1) -> Judge:
 
 def onnx_judge(path: Path) -> Judge | None:
     """None where ONNX Runtime is not installed, too old for the file, or cannot run it, as it finds out late: a dilated
-    convolution that is padded by auto_pad loads."""
+    convolution that is padded by auto_pad loads. The network has been walked before: nothing in it is too large."""
     try:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what it cannot run is judged without it: its errors would only alarm
-        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(runnable(path), options, providers=["CPUExecutionProvider"])
         (source,) = session.get_inputs()
         kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float16)": np.float16}
         kind = kinds.get(source.type, np.float32)

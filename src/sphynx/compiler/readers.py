@@ -6,7 +6,7 @@ may take long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
@@ -50,7 +50,7 @@ class Readable:
     name: str
     design: AnyDesign | None = None  # of a network of ours: the data must fit it
     final: Final = ""
-    judge: Judge | None = None  # the float network; None where our own evaluation of it must do
+    judge: Callable[[], Judge | None] = lambda: None  # the float network; None where our own evaluation of it must do
     knees: int = DEFAULT_KNEES  # of its smooth functions, where they may be approximated
     class_names: tuple[str, ...] = ()  # where it has its own
 
@@ -84,25 +84,25 @@ class Readable:
                 deployment=deployment,
             )
         labels, images_hash = chosen.labels.cpu().numpy(), hash_of(images)
-        if self.judge is None:
+        judge = self.judge()  # not before the network was walked: that finds out what is too large to be computed
+        if judge is None:
             answers = finished(made.float_logits.reshape(len(images), -1), self.final)
             return made, Original(answers, labels, images_hash, OURSELVES)
-        answers = self.judge.answer(images, self.mean, self.std)
-        return made, Original(answers, labels, images_hash, self.judge.by, self.judge.resolution)
+        answers = judge.answer(images, self.mean, self.std)
+        return made, Original(answers, labels, images_hash, judge.by, judge.resolution)
 
 
 def read_trained(trained: TrainedNetwork) -> Readable:
     """A run's program is called as its design, a model's as the model."""
     network = as_designed(trained.module)
     name = trained.name if trained.is_model else network.design.name
-    judge = torch_judge(network, BATCH)
     return Readable(
         partial(trace, network),
         trained.mean,
         trained.std,
         name,
         network.design,
-        judge=judge,
+        judge=partial(torch_judge, network, BATCH),
         class_names=trained.class_names,
     )
 
@@ -119,7 +119,7 @@ def read_onnx(
 
     `approximate` allows smooth activations, with at most `knees` knees.
     """
-    return _read_operators(read_network(path, approximate=approximate), mean, std, knees, onnx_judge(path))
+    return _read_operators(read_network(path, approximate=approximate), mean, std, knees, partial(onnx_judge, path))
 
 
 def read_exported(
@@ -133,7 +133,7 @@ def read_exported(
     """A file of torch.export.save, as an ONNX file is read."""
     module, image = load_module(path)
     network = read_module(module, image, where=str(path), name=path.stem, approximate=approximate)
-    return _read_operators(network, mean, std, knees, torch_judge(module))
+    return _read_operators(network, mean, std, knees, partial(torch_judge, module))
 
 
 def read_torch(
@@ -147,7 +147,7 @@ def read_torch(
 ) -> Readable:
     """Any module from images [n, channels, height, width] to logits [n, classes]."""
     network = read_module(module, image, approximate=approximate)
-    return _read_operators(network, mean, std, knees, torch_judge(module))
+    return _read_operators(network, mean, std, knees, partial(torch_judge, module))
 
 
 def _read_operators(
@@ -155,7 +155,7 @@ def _read_operators(
     mean: Sequence[float] | float,
     std: Sequence[float] | float,
     knees: int,
-    judge: Judge | None,
+    judge: Callable[[], Judge | None],
 ) -> Readable:
     require_knees(knees)
     channels = network.image.channels

@@ -78,8 +78,8 @@ def test_what_onnx_runtime_cannot_run_is_judged_without_it(tmp_path: Path) -> No
     make = Maker()
     padded = make.conv("x", 1, 2, dilations=[2, 2], auto_pad="SAME_UPPER")
     model = make.model(make.dense(make.node("Flatten", padded), 128, 3))
-    assert read_onnx(write(model, tmp_path / "network.onnx")).judge is None
-    assert read_onnx(write(plain_cnn(), tmp_path / "plain.onnx")).judge is not None
+    assert read_onnx(write(model, tmp_path / "network.onnx")).judge() is None
+    assert read_onnx(write(plain_cnn(), tmp_path / "plain.onnx")).judge() is not None
 
 
 @dataclass(frozen=True)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sphynx.compiler.frontend.onnx.external import load_external
+from sphynx.compiler.frontend.onnx.fold import folded
 from sphynx.compiler.frontend.operators.graph import OperatorGraph, assemble
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
-from sphynx.compiler.frontend.operators.operation import ROUNDING_CAST, Call, Operation
+from sphynx.compiler.frontend.operators.operation import ROUNDING_CAST, Call
 from sphynx.compiler.frontend.operators.refusals import require_one_each
+from sphynx.compiler.frontend.operators.sizes import LARGEST_MAP
 from sphynx.errors import InputError, MissingPartError
 from sphynx.program.convolve import Array
-from sphynx.program.ir import MAX_TENSOR_SIZE
 from sphynx.space.tally import Shape
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, ValueInfoProto
 
 _FLOATS = (1, 10, 11, 16)  # of kinds of numbers: FLOAT, FLOAT16, DOUBLE, BFLOAT16
 OLDEST_OPSET = 9  # before it, batch norm, Dropout and Add meant other things
@@ -54,6 +56,26 @@ def _load(path: Path) -> OperatorGraph:
     )
 
 
+def runnable(path: Path) -> str | bytes:
+    """What ONNX Runtime may run: the file, or a copy without nodes that the output does not need. It would compute them
+    all the same, and nobody has checked how large they are."""
+    import onnx
+
+    model = onnx.load(path, load_external_data=False)
+    wanted, kept = {model.graph.output[0].name}, []
+    for node in reversed(model.graph.node):
+        if wanted.intersection(node.output):
+            wanted.update(node.input)
+            kept.append(node)
+    if len(kept) == len(model.graph.node):
+        return str(path)
+    load_external(model, path)
+    copies = [type(node).FromString(node.SerializeToString()) for node in reversed(kept)]
+    del model.graph.node[:]
+    model.graph.node.extend(copies)
+    return bytes(model.SerializeToString())
+
+
 def _model(path: Path) -> ModelProto:
     try:
         import onnx
@@ -61,7 +83,8 @@ def _model(path: Path) -> ModelProto:
     except ImportError:
         raise MissingPartError("reading ONNX needs the package onnx", remedy="pip install onnx") from None
     try:
-        model = onnx.load(path)
+        model = onnx.load(path, load_external_data=False)
+        load_external(model, path)
         onnx.checker.check_model(model)
     except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         fault = (str(error).splitlines() or [type(error).__name__])[0]
@@ -116,7 +139,7 @@ def _image(value: ValueInfoProto, path: Path) -> Shape:
     if batch not in (0, 1) or min(lengths) < 1:
         raise InputError(f"its input {value.name} is {shown}", where=str(path), remedy=remedy)
     image = Shape(*lengths)
-    if image.size > MAX_TENSOR_SIZE:
+    if image.size > LARGEST_MAP:
         raise InputError(f"{image} is not a valid image shape", where=str(path), remedy=remedy)
     return image
 
@@ -135,27 +158,5 @@ def _calls(graph: GraphProto) -> Iterator[Call]:
             inputs=tuple(node.input),
             outputs=tuple(node.output),
             attributes=attributes,
-            fold=partial(_folded, node),
+            fold=partial(folded, node),
         )
-
-
-def _folded(node: NodeProto, operation: Operation, constants: Mapping[str, Array]) -> dict[str, Array]:
-    """Evaluate an operation on constants by ONNX's own reference evaluator."""
-    from onnx import helper
-    from onnx.reference import ReferenceEvaluator
-
-    remedy = "Export the network with constants folded."
-    inputs = [name for name in dict.fromkeys(operation.inputs) if name]
-    if any(name not in constants for name in inputs):
-        raise operation.refusal("reads a value that no node computes", remedy)
-    try:
-        values = [
-            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(constants[n].dtype), None) for n in inputs
-        ]
-        outputs = [helper.make_tensor_value_info(name, 0, None) for name in operation.outputs if name]
-        graph = helper.make_graph([node], "folded", values, outputs)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", operation.opset)])
-        made = ReferenceEvaluator(model).run(None, {name: constants[name] for name in inputs})
-    except Exception as error:
-        raise operation.refusal(f"cannot be folded ({type(error).__name__})", remedy) from None
-    return {value.name: np.asarray(array) for value, array in zip(outputs, made, strict=True)}

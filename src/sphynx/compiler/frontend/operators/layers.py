@@ -16,7 +16,6 @@ from sphynx.compiler.fusion.affine import Floats, Node, Window
 from sphynx.compiler.fusion.select import select
 from sphynx.compiler.fusion.window_sums import adaptive_spans, sliding_spans, span_lengths
 from sphynx.program.ir import MAX_EXTENT, NOTHING
-from sphynx.space.tally import Shape
 
 NO_PADS: Pads = ((0, 0), (0, 0))
 
@@ -27,7 +26,9 @@ def convolution(walker: Walker, op: Operation) -> Value:
     if groups < 1 or node.shape.channels % groups or len(weights) % groups:
         raise op.refusal(f"has {groups} groups, which do not divide its channels", "Check its attribute group.")
     rows, columns = slides(op, node.shape, weights.shape[2:])
-    walker.fits(op, Shape(len(weights), rows.outputs, columns.outputs))
+    walker.fits(op, (len(weights), rows.outputs, columns.outputs))
+    if rows.dilation != columns.dilation or rows.stride != columns.stride:
+        walker.fits_weights(op, (*weights.shape[:2], rows.reach, columns.reach), weights)
     return Value.of_map(_biased(walker, op, _convolved(walker, node, weights, rows, columns, groups, op.name), 2))
 
 
@@ -110,6 +111,9 @@ def transposed_convolution(walker: Walker, op: Operation) -> Value:
         raise op.refusal("leaves its padding to the runtime", "Export it with pads.")
     if min(strides + dilations) < 1 or min(pads) < 0 or max(strides + dilations + pads + extra) > MAX_EXTENT:
         raise op.refusal("has strides, dilations or pads that are not valid", "Check its attributes.")
+    reaches = [d * (k - 1) + 1 for d, k in zip(dilations, weights.shape[2:], strict=True)]
+    walker.fits_weights(op, (*weights.shape[:2], *reaches), weights)
+    walker.fits(op, (node.shape.channels, *(s * (n - 1) + 1 for s, n in zip(strides, node.shape[1:], strict=True))))
     kernel = weights.reshape(groups, -1, *weights.shape[1:]).swapaxes(1, 2)  # [groups, outputs, inputs, rows, columns]
     kernel = kernel.reshape(-1, *kernel.shape[2:])[:, :, ::-1, ::-1]
     kernel = _spread(kernel, *dilations)
@@ -120,7 +124,7 @@ def transposed_convolution(walker: Walker, op: Operation) -> Value:
         reach = kernel.shape[2 + axis]
         size.append(len(stuffed[axis]) + reach - 1 - pads[axis] - pads[axis + 2] + extra[axis])
         before.append(reach - 1 - pads[axis])
-    walker.fits(op, Shape(len(kernel), *size))
+    walker.fits(op, (len(kernel), *size))
     window = Window(kernel.shape[2], kernel.shape[3], size[0], size[1], top=before[0], left=before[1])
     return Value.of_map(_biased(walker, op, walker.fuser.convolve(between, kernel, window, groups), 2))
 
@@ -145,6 +149,7 @@ def average_pool(walker: Walker, op: Operation) -> Value:
         node, pads = value.unpadded
         counts_pads = True
     axes = pool_slides(op, node.shape, pads)
+    walker.fits(op, (node.shape.channels, *(axis.outputs for axis in axes)))
     rows, columns = (
         sliding_spans(n, axis.kernel, axis.stride, axis.before, axis.outputs)
         for n, axis in zip(node.shape[1:], axes, strict=True)
@@ -162,10 +167,9 @@ def average_pool(walker: Walker, op: Operation) -> Value:
 def adaptive_average(walker: Walker, op: Operation) -> Value:
     """To any size, larger ones as well, as torch divides a map."""
     node = walker.map(op)
-    rows, columns = (
-        adaptive_spans(n, size) for n, size in zip(node.shape[1:], op.attributes["output_size"], strict=True)
-    )
-    walker.fits(op, Shape(node.shape.channels, len(rows), len(columns)))
+    sizes = op.attributes["output_size"]
+    walker.fits(op, (node.shape.channels, *sizes))
+    rows, columns = (adaptive_spans(n, size) for n, size in zip(node.shape[1:], sizes, strict=True))
     return Value.of_map(walker.fuser.average(node, rows, columns, op.name))
 
 
@@ -189,6 +193,7 @@ def dense(walker: Walker, op: Operation) -> Value:
     weights = walker.constant(op, 1, (None, size) if transposed else (size, None))
     weights = float(attributes.get("alpha", 1)) * (weights if transposed else weights.T)
     if value.order is not None:
+        walker.fits_weights(op, (len(weights), node.shape.size), weights)
         placed = np.zeros((len(weights), node.shape.size))
         taken = value.order != NOTHING
         np.add.at(placed.T, value.order[taken], weights[:, taken].T)

@@ -8,10 +8,11 @@ from math import prod
 import numpy as np
 
 from sphynx.compiler.frontend.operators.operation import Operation
-from sphynx.compiler.frontend.operators.value import Order, Pads, Value
+from sphynx.compiler.frontend.operators.sizes import MOST_AXES
+from sphynx.compiler.frontend.operators.value import Pads, Value
 from sphynx.compiler.frontend.operators.walker import Walker, Ways
 from sphynx.compiler.fusion.select import constant, joined
-from sphynx.program.ir import MAX_TENSOR_SIZE, NOTHING
+from sphynx.program.ir import NOTHING
 
 _BATCH = "Images of a batch must be kept apart: leave axis 0 as it is."
 
@@ -23,6 +24,7 @@ def concat(walker: Walker, op: Operation) -> Value:
     others = {(*v.dims[:axis], *v.dims[axis + 1 :]) for v in values}
     if not 0 <= axis < rank or len(others) != 1 or any(len(v.dims) != rank for v in values):
         raise op.refusal("joins maps that do not fit together", "Join maps of one size along one axis.")
+    walker.fits(op, _joined_dims(values, axis))
     settled = [value.settled(walker.fuser, f"{op.name}.{number}") for number, value in enumerate(values)]
     if rank not in (1, 3):
         raise op.refusal(f"joins tensors of {rank + 1} dimensions", "Join maps or vectors.")
@@ -63,7 +65,7 @@ def reshape(walker: Walker, op: Operation) -> Value:
     known = prod(n for n in dims if n != -1)
     if dims.count(-1) == 1 and known > 0:
         dims[dims.index(-1)] = size // known
-    if not dims or min(dims) < 1 or prod(dims) != size or dims[0] != 1 or len(dims) < 2:
+    if not 2 <= len(dims) <= MOST_AXES or min(dims) < 1 or prod(dims) != size or dims[0] != 1:
         raise op.refusal(f"makes {target} out of a map of {'x'.join(map(str, value.dims))}", _BATCH)
     return value.moved(value.numbers().reshape(dims[1:]))
 
@@ -100,14 +102,7 @@ def slices(walker: Walker, op: Operation) -> Value:
         # ONNX clamps an end of any size; Python would count a negative one from the back.
         last = None if step < 0 and end < -order.shape[place] else end
         order = order[(slice(None),) * place + (slice(start, last, step),)]
-    return _some(op, value, order)
-
-
-def _some(op: Operation, value: Value, order: Order) -> Value:
-    if not order.size or order.size > MAX_TENSOR_SIZE:
-        raise op.refusal(
-            f"makes a map of {'x'.join(map(str, order.shape))}", "Check its inputs against the map's size."
-        )
+    walker.fits(op, order.shape)
     return value.moved(order)
 
 
@@ -132,7 +127,8 @@ def gather(walker: Walker, op: Operation) -> Value:
     index, length = walker.numbers(op, 1).astype(np.int64), value.dims[axis]
     if index.ndim > 1 or (index < -length).any() or (index >= length).any():
         raise op.refusal("takes positions that do not exist", "Use one list of positions along one axis.")
-    return _some(op, value, np.take(value.numbers(), index % length, axis))
+    walker.fits(op, (*value.dims[:axis], *index.shape, *value.dims[axis + 1 :], 1))
+    return value.moved(np.take(value.numbers(), index % length, axis))
 
 
 def squeeze(walker: Walker, op: Operation) -> Value:
@@ -152,7 +148,7 @@ def unsqueeze(walker: Walker, op: Operation) -> Value:
     axes = walker.integers(op, 1, "axes")
     rank = len(value.dims) + 1 + len(axes)
     places = sorted(axis + rank if axis < 0 else axis for axis in axes)
-    if len(set(places)) != len(places) or not all(1 <= place < rank for place in places):
+    if len(set(places)) != len(places) or not all(1 <= place < rank for place in places) or rank > MOST_AXES:
         raise op.refusal(f"adds axes {axes}", _BATCH)
     dims = list(value.dims)
     for place in places:
@@ -175,11 +171,11 @@ def pad(walker: Walker, op: Operation) -> Value:
     cropped = tuple(slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(amounts, order.shape, strict=True))
     order = order[cropped]
     added = [(max(0, a), max(0, b)) for a, b in amounts]
-    size = prod(n + a + b for n, (a, b) in zip(order.shape, added, strict=True))
     limits = [n - 1 if mode == "reflect" else n for n in order.shape]
     is_short = any(max(pair) > limit for pair, limit in zip(added, limits, strict=True))
-    if not order.size or size > MAX_TENSOR_SIZE or (mode in ("reflect", "wrap") and is_short):
+    if not order.size or (mode in ("reflect", "wrap") and is_short):
         raise op.refusal(f"pads by {amounts}", "Check its pads against the map's size.")
+    walker.fits(op, [n + a + b for n, (a, b) in zip(order.shape, added, strict=True)])
     options = {"constant_values": NOTHING} if mode == "constant" else {}
     padded = value.moved(np.pad(order, added, mode, **options))  # type: ignore[call-overload]
     if mode == "constant" and value.is_map and amounts[0] == (0, 0) and min(min(pair) for pair in amounts) >= 0:
@@ -231,7 +227,8 @@ def rearrange(walker: Walker, op: Operation) -> list[Value]:
         if order.ndim < 2 or len(order) != 1:
             made, of = ("x".join(map(str, shape)) for shape in (order.shape, (1, *value.dims)))
             raise op.refusal(f"makes {made} out of {of}", _BATCH)
-        found.append(_some(op, value, order[0]))
+        walker.fits(op, order.shape)
+        found.append(value.moved(order[0]))
     return found
 
 
@@ -244,19 +241,18 @@ def expand(walker: Walker, op: Operation) -> Value:
         dims = np.broadcast_shapes(whole, tuple(target))
     except ValueError:
         raise op.refusal(f"makes {target} out of a map of {'x'.join(map(str, value.dims))}", _BATCH) from None
-    return _repeated(op, value, [n if own == 1 else 1 for n, own in zip(dims, whole, strict=True)])
+    return _repeated(walker, op, value, [n if own == 1 else 1 for n, own in zip(dims, whole, strict=True)])
 
 
 def tile(walker: Walker, op: Operation) -> Value:
-    return _repeated(op, walker.value(op), walker.integers(op, 1))
+    return _repeated(walker, op, walker.value(op), walker.integers(op, 1))
 
 
-def _repeated(op: Operation, value: Value, times: list[int]) -> Value:
+def _repeated(walker: Walker, op: Operation, value: Value, times: list[int]) -> Value:
     """Along each axis, the batch's first."""
     if len(times) != len(value.dims) + 1 or times[0] != 1 or min(times) < 1:
         raise op.refusal(f"repeats {'x'.join(map(str, (1, *value.dims)))} by {times}", _BATCH)
-    if prod(times) * prod(value.dims) > MAX_TENSOR_SIZE:
-        raise op.refusal("makes a map that is too large", "Check its constants.")
+    walker.fits(op, [n * length for n, length in zip(times[1:], value.dims, strict=True)])
     return value.moved(np.tile(value.numbers(), times[1:]))
 
 

@@ -54,7 +54,7 @@ class OperatorNetwork:
             if operation.word in walker.done:
                 continue
             if not any(name in walker.values for name in operation.inputs):
-                walker.constants.update(_folded(operation, walker.constants))
+                walker.constants.update(_folded(operation, walker))
             elif operation.kind == "Shape":
                 walker.constants[operation.outputs[0]] = _shape(walker, operation)
             else:
@@ -92,10 +92,10 @@ def _walk(walker: Walker, operation: Operation, joints: set[str]) -> None:
         walker.values.setdefault(name, value)
 
 
-def _folded(operation: Operation, constants: dict[str, Array]) -> dict[str, Array]:
+def _folded(operation: Operation, walker: Walker) -> dict[str, Array]:
     if operation.fold is None:
         raise operation.refusal("reads a value that no node computes", "Export the network again.")
-    return operation.fold(operation, constants)
+    return operation.fold(operation, walker.constants, walker.allowance)
 
 
 def _shape(walker: Walker, operation: Operation) -> Array:

@@ -30,7 +30,7 @@ def _pooled_first(walker: Walker, op: Operation, way: Way, value: Value) -> Valu
     if follower is None or follower.kind != "MaxPool" or not value.is_map or len(follower.outputs) > 1:
         return None
     value = value.settled(walker.fuser, op.name)  # windows need its rows and columns, elements alone do not
-    found = _pool_runs(follower, value.node)
+    found = _pool_runs(walker, follower, value.node)
     if not pools_first(*found, (value.node.shape.height, value.node.shape.width)):
         return None
     pooled = maximum(walker.fuser, value.node, *found, follower.name)
@@ -133,7 +133,7 @@ def max_pool(walker: Walker, op: Operation) -> Value:
     if len(op.outputs) > 1 and op.outputs[1]:
         raise op.refusal("returns indices", "Use only the maxima.")
     node = walker.map(op)
-    return _finished(walker, op, maximum(walker.fuser, node, *_pool_runs(op, node), op.name))
+    return _finished(walker, op, maximum(walker.fuser, node, *_pool_runs(walker, op, node), op.name))
 
 
 def _finished(walker: Walker, op: Operation, pooled: Node) -> Value:
@@ -144,8 +144,10 @@ def _finished(walker: Walker, op: Operation, pooled: Node) -> Value:
     return Value.of_map(walker.fuser.truncated(pooled, f"{op.name}.truncated"))
 
 
-def _pool_runs(op: Operation, node: Node) -> Runs:
+def _pool_runs(walker: Walker, op: Operation, node: Node) -> Runs:
     axes = slides(op, node.shape, kernel_shape(op))
+    for axis in axes:
+        walker.fits(op, (axis.outputs, axis.kernel))
     rows, columns = (runs(axis, length) for axis, length in zip(axes, node.shape[1:], strict=True))
     if not all((*rows, *columns)):
         raise op.refusal("has a window that sees only padding", "Pad by less than the kernel's size.")

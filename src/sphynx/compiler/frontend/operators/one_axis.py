@@ -61,7 +61,7 @@ def _convolved_vector(walker: Walker, op: Operation, value: Value) -> Value:
     if groups < 1 or channels % groups or len(weights) % groups:
         raise op.refusal(f"has {groups} groups, which do not divide its channels", "Check its attribute group.")
     _, along = slides(op, Shape(channels, 1, length), (1, weights.shape[2]))
-    walker.fits(op, Shape(len(weights), along.outputs, value.node.shape.size))  # as many weights has the dense layer
+    walker.fits_weights(op, (len(weights), along.outputs, value.node.shape.size), weights)  # as the dense layer has
     dense = np.zeros((groups, len(weights) // groups, along.outputs, value.node.shape.size))
     for group, tap, output in np.ndindex(groups, weights.shape[2], along.outputs):
         position = along.stride * output - along.before + along.dilation * tap

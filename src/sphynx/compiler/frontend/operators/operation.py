@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sphynx.compiler.frontend.operators.sizes import Allowance
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
 
@@ -14,8 +15,8 @@ ROUNDING_CAST = "Cast to whole numbers"  # of either reader; casts between float
 SMOOTH = ("Sigmoid", "Tanh", "Swish", "Gelu", "Mish", "Softplus", "Elu")
 NONLINEAR = ("Relu", "Clip", "HardSigmoid", "HardSwish", "LeakyRelu", "PRelu", "MaxPool", "GlobalMaxPool", *SMOOTH)
 
-# What a call on constants alone gives, by name.
-Fold = Callable[["Operation", Mapping[str, Array]], dict[str, Array]]
+# What a call on constants alone gives, by name; it takes from the allowance before it computes.
+Fold = Callable[["Operation", Mapping[str, Array], Allowance], dict[str, Array]]
 
 
 @dataclass(frozen=True, eq=False)

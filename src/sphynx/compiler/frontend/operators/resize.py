@@ -28,7 +28,7 @@ _MODES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
 def resize(walker: Walker, op: Operation) -> Value:
     node = walker.map(op)
     sizes, scales = _sizes(walker, op, node.shape)
-    walker.fits(op, Shape(node.shape.channels, *sizes))
+    walker.fits(op, (node.shape.channels, *sizes))
     mode = bytes(op.attributes.get("mode", b"nearest")).decode(errors="replace")
     read = [_read(op, n, size, scale) for n, size, scale in zip(node.shape[1:], sizes, scales, strict=True)]
     if mode == "nearest":

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 LARGEST_MAP = 1 << 24  # elements: VGG's first layer at 512x512
-_TIMES_GIVEN = 4
+MOST_AXES = 8
+TIMES_GIVEN = 4  # what a file may become
 CHECK_SIZES = "Check its constants: they ask for more than a network needs."
+
+
+def most_weights(given_elements: int) -> int:
+    """How many elements a layer's weights may have as they are used, of so many in the file."""
+    return max(LARGEST_MAP, TIMES_GIVEN * given_elements)
 
 
 class Allowance:
@@ -14,7 +20,7 @@ class Allowance:
     """
 
     def __init__(self, given_elements: int) -> None:
-        self._left = LARGEST_MAP + _TIMES_GIVEN * given_elements
+        self._left = LARGEST_MAP + TIMES_GIVEN * given_elements
 
     def take(self, elements: int) -> bool:
         """Take room for so many more elements; return whether there was any."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
 from sphynx.compiler.frontend.operators.operation import Operation
+from sphynx.compiler.frontend.operators.sizes import LARGEST_MAP, Allowance, most_weights
 from sphynx.compiler.frontend.operators.value import Value
 from sphynx.compiler.fusion.affine import Floats, Node
 from sphynx.compiler.fusion.fuse import Fuser
 from sphynx.program.convolve import Array
-from sphynx.program.ir import MAX_TENSOR_SIZE
-from sphynx.space.tally import Shape
 
 Way = Callable[["Walker", Operation], Value | list[Value]]
 
@@ -27,6 +27,7 @@ class Walker:
     done: set[str] = field(default_factory=set)  # words of operations that another one has taken along
 
     def __post_init__(self) -> None:
+        self.allowance = Allowance(sum(array.size for array in self.constants.values()))
         self._readers: dict[str, list[Operation]] = {}  # of each value, once for each time that they read it
         for operation in self.operations:
             for name in operation.inputs:
@@ -115,9 +116,20 @@ class Walker:
                 return found, numbers[:, 0]
         return None
 
-    def fits(self, op: Operation, shape: Shape) -> None:
-        if min(shape) < 1 or shape.size > MAX_TENSOR_SIZE:
-            raise op.refusal(f"makes a map of {shape}", "Check its kernel and padding against the image's size.")
+    def fits(self, op: Operation, dims: Sequence[int]) -> None:
+        """Refuse a map that is empty or too large, before it is made."""
+        if min(dims) < 1 or prod(dims) > LARGEST_MAP:
+            raise op.refusal(
+                f"makes a map of {'x'.join(map(str, dims))}",
+                f"A map has 1 to {LARGEST_MAP:,} elements: check the operator's inputs against the map's size.",
+            )
+
+    def fits_weights(self, op: Operation, dims: Sequence[int], given: Floats) -> None:
+        """Refuse weights that become far more than the file holds, before they are made."""
+        if prod(dims) > most_weights(given.size):
+            raise op.refusal(
+                f"needs weights of {'x'.join(map(str, dims))}", "Check its dilations and strides, or use a smaller map."
+            )
 
 
 Ways = Mapping[str, Way]

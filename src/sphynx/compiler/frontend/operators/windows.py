@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from sphynx.compiler.frontend.operators.operation import Operation
 from sphynx.compiler.frontend.operators.value import Pads
 from sphynx.compiler.fusion.window_sums import Counts
+from sphynx.program.ir import MAX_EXTENT
 from sphynx.space.tally import Shape
 
-_SIZES = "Use kernels of one or two axes, with strides and dilations of at least 1 and no negative padding."
+_SIZES = f"Use kernels of one or two axes; strides and dilations from 1, paddings from 0, all to {MAX_EXTENT:,}."
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,11 @@ class Slide:
     after: int
     outputs: int
 
+    @property
+    def reach(self) -> int:
+        """From the first tap to the last."""
+        return self.dilation * (self.kernel - 1) + 1
+
 
 def slides(
     op: Operation, shape: Shape, kernel: Sequence[int], *, own_pads: Pads = ((0, 0), (0, 0))
@@ -32,7 +38,8 @@ def slides(
     strides, dilations = (_numbers(op, key, [1, 1]) for key in ("strides", "dilations"))
     pads = _numbers(op, "pads", [0, 0, 0, 0])
     sizes = (*kernel, *strides, *dilations)
-    if len(kernel) != 2 or (len(strides), len(dilations), len(pads)) != (2, 2, 4) or min(sizes) < 1 or min(pads) < 0:
+    counts = (len(kernel), len(strides), len(dilations), len(pads))
+    if counts != (2, 2, 2, 4) or min(sizes) < 1 or min(pads) < 0 or max(*sizes, *pads) > MAX_EXTENT:
         raise op.refusal("has a window that is not a plain one of one or two axes", _SIZES)
     found = []
     for axis, length in enumerate(shape[1:]):
