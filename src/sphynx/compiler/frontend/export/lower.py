@@ -148,7 +148,7 @@ def kept_elements(program: ExportedProgram) -> int:
 
 
 def elements_of(node: Node) -> int | None:
-    """How many a node makes; None where only the run would tell."""
+    """Count what a node makes; None where only the run would tell."""
     value = node.meta.get("val")
     parts = value if isinstance(value, tuple | list) else [value]
     if any(isinstance(part, Tensor) and type(part.numel()) is not int for part in parts):

@@ -1,4 +1,4 @@
-"""Which operators a .pt2 file may name. All others are refused: among torch's are some that read and write files and
+"""The operators that a .pt2 file may name. All others are refused: among torch's are some that read and write files and
 some that trust their indices, and torch.export.load finds all of Python beside them.
 
 A name is found in a table, or is that of a known operator of ATen; it is never looked up in a module.
@@ -53,7 +53,7 @@ KNOWN = frozenset((*WAYS, *_COMPOSED, *_OF_CONSTANTS, *_OF_SHAPES))
 
 
 def _of_numbers(function: Target) -> Target:
-    """On numbers, which stay small: products of products could fill the memory."""
+    """Restrict a function to numbers, which stay small: products of products could fill the memory."""
 
     def bounded(*numbers: float) -> float:
         if any(not isinstance(n, int | float) or abs(n) > _LARGEST_NUMBER for n in numbers):

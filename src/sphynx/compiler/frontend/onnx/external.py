@@ -43,7 +43,7 @@ def load_external(model: ModelProto, path: Path) -> None:
 
 
 def _size_below(folder: Path, location: str, path: Path) -> int:
-    """Of a plain file that is reached without a link."""
+    """Measure a plain file that is reached without a link."""
     parts = Path(location).parts
     try:
         whole = Path(os.path.realpath(folder)) / location

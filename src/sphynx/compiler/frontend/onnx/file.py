@@ -57,8 +57,8 @@ def _load(path: Path) -> OperatorGraph:
 
 
 def runnable(path: Path) -> str | bytes:
-    """What ONNX Runtime may run: the file, or a copy without nodes that the output does not need. It would compute them
-    all the same, and nobody has checked how large they are."""
+    """Give what ONNX Runtime may run: the file, or a copy without nodes that the output does not need. It would compute
+    them all the same, and nobody has checked how large they are."""
     import onnx
 
     model = onnx.load(path, load_external_data=False)

@@ -1,4 +1,4 @@
-"""What operations on constants give, by ONNX's reference evaluator; how much that is, before it is computed. No torch.
+"""Fold operations on constants by ONNX's reference evaluator, after telling how large the result will be. No torch.
 
 ONNX's shape inference knows what an operator will make of constants, whichever operator it is: nothing is computed
 whose size it does not tell.
@@ -57,7 +57,7 @@ def folded(
 
 
 def _model(node: NodeProto, operation: Operation, given: Mapping[str, Array], *, known: bool = False) -> ModelProto:
-    """Of this node alone. `known`: with what its inputs are, as far as sizes may depend on it, and their shapes."""
+    """Make a model of this node alone. `known` adds its inputs' shapes, and the numbers that sizes may depend on."""
     from onnx import ValueInfoProto, helper, numpy_helper
 
     inputs, held = [], []
@@ -91,7 +91,7 @@ def _require_room(node: NodeProto, operation: Operation, given: Mapping[str, Arr
 
 
 def _elements(value: ValueInfoProto, most: int | None) -> int | None:
-    """How many there will be; an axis of unknown length has at most `most`. None where nothing tells."""
+    """Count what there will be; an axis of unknown length has at most `most`. None where nothing tells."""
     if not value.type.tensor_type.HasField("shape"):
         return None
     lengths = [dim.dim_value if dim.HasField("dim_value") else most for dim in value.type.tensor_type.shape.dim]

@@ -1,4 +1,4 @@
-"""How large anything may become that a network from elsewhere asks for: checked before it is made. No torch."""
+"""Limits of what a network from elsewhere may ask for, checked before anything is made. No torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CHECK_SIZES = "Check its constants: they ask for more than a network needs."
 
 
 def most_weights(given_elements: int) -> int:
-    """How many elements a layer's weights may have as they are used, of so many in the file."""
+    """Limit the elements of a layer's weights as they are used, of so many in the file."""
     return max(LARGEST_MAP, TIMES_GIVEN * given_elements)
 
 

@@ -27,7 +27,7 @@ class Slide:
 
     @property
     def reach(self) -> int:
-        """From the first tap to the last."""
+        """The positions from the first tap to the last."""
         return self.dilation * (self.kernel - 1) + 1
 
 
