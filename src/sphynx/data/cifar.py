@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from sphynx.data.images import Data, ImageSet, make_data
+from sphynx.data.unpacked import require_modest
 from sphynx.errors import InputError
 
 _REMEDY = "Download the archive again: sphynx data get cifar10, or cifar100."
@@ -66,7 +67,7 @@ def open_cifar(path: Path) -> Data:
         return _assemble(layout, lambda name: _read_file(path / name), path)
     try:
         with tarfile.open(path) as archive:
-            members = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
+            members = _list_files(archive, path)
             layout = next((layout for layout in LAYOUTS if layout.meta in members), LAYOUTS[1])
 
             def read(name: str) -> bytes:
@@ -82,6 +83,17 @@ def open_cifar(path: Path) -> Data:
             return data
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise InputError(f"the archive is damaged or incomplete ({error})", where=str(path), remedy=_REMEDY) from error
+
+
+def _list_files(archive: tarfile.TarFile, path: Path) -> dict[str, tarfile.TarInfo]:
+    """List the plain files of an archive by name. Listing unpacks it, so sizes are added up on the way."""
+    found, unpacked_bytes = {}, 0
+    for member in archive:
+        unpacked_bytes += member.size
+        require_modest(unpacked_bytes, path)
+        if member.isfile():
+            found[Path(member.name).name] = member
+    return found
 
 
 def _assemble(layout: Layout, read: Callable[[str], bytes], path: Path) -> Data:

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from sphynx.data.images import Data, ImageSet, make_data
+from sphynx.data.unpacked import most_bytes, require_modest
 from sphynx.errors import InputError
 
 _REMEDY = "Download the four files again: sphynx data get fashion-mnist."
@@ -49,7 +50,7 @@ def open_idx(folder: Path) -> Data:
 
 def read_idx(path: Path, *, rank: int) -> NDArray[np.uint8]:
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        content = _unzipped(path) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"the file is damaged or incomplete ({error})", where=str(path), remedy=_REMEDY) from error
     header = 4 + 4 * rank
@@ -63,6 +64,13 @@ def read_idx(path: Path, *, rank: int) -> NDArray[np.uint8]:
             remedy=_REMEDY,
         )
     return np.frombuffer(content, np.uint8, offset=header).reshape(lengths)
+
+
+def _unzipped(path: Path) -> bytes:
+    with gzip.open(path) as file:
+        content = file.read(most_bytes(path) + 1)
+    require_modest(len(content), path)
+    return content
 
 
 def _require(folder: Path, stem: str) -> Path:

@@ -17,6 +17,7 @@ import torch
 from sphynx.data.decode import decode_all
 from sphynx.data.image_files import LeftOut
 from sphynx.data.images import Data, ImageSet, make_data
+from sphynx.data.unpacked import require_modest
 from sphynx.errors import InputError
 
 _REMEDY = "Pack the images again."
@@ -55,9 +56,11 @@ def open_packed(folder: Path, size: int | None = None, *, skip_bad: bool = False
 
 def _read_part(path: Path) -> tuple[str, list[bytes], list[int]]:
     try:
+        with zipfile.ZipFile(path) as archive:
+            require_modest(sum(info.file_size for info in archive.infolist()), path)
         with np.load(path, allow_pickle=False) as part:
             blob, offsets, labels, split = part["blob"], part["off"], part["y"], str(part["split"])
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(
             f"the part is damaged or not a packed part ({error})", where=str(path), remedy=_REMEDY
         ) from error
