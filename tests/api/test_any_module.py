@@ -51,7 +51,7 @@ def test_a_module_is_normalised_as_its_file_is_and_guessing_is_said(tmp_path: Pa
     pictures = data.test.images[:5].numpy()
     assert (by_file.infer(pictures) == compiled.infer(pictures)).all()
     assert [line.partition(":")[0] for line in told] == ["Sequential", "mine"]  # its weights are random
-    assert "guessing among 10 classes" in told[0] and "--mean and --std" in told[0]
+    assert "guessing among 10 classes" in told[0] and "`mean` and `std`" in told[0]
 
 
 def test_a_damaged_file_is_refused_in_one_line(
@@ -68,15 +68,15 @@ def test_a_damaged_file_is_refused_in_one_line(
 
 def test_what_is_missing_is_named() -> None:
     weights: Any = module().state_dict()
-    with pytest.raises(sphynx.InputError, match="network: a state_dict holds weights") as refused:
+    with pytest.raises(sphynx.InputError, match="`network`: a state_dict holds weights") as refused:
         sphynx.compile(weights, calibrate="digits")
     assert "load_state_dict" in refused.value.remedy
     nothing: Any = None
-    with pytest.raises(sphynx.InputError, match="network: NoneType is not a network"):
+    with pytest.raises(sphynx.InputError, match="`network`: NoneType is not a network"):
         sphynx.compile(nothing)
     with pytest.raises(sphynx.InputError, match="Sequential: a torch module does not name its training data"):
         sphynx.compile(module())
-    with pytest.raises(sphynx.InputError, match=r"example: its shape is \[1, 3, 8, 8\]"):
+    with pytest.raises(sphynx.InputError, match=r"`example`: its shape is \[1, 3, 8, 8\]"):
         sphynx.compile(module(), example=torch.zeros(1, 3, 8, 8), calibrate="digits")
     with pytest.raises(sphynx.InputError, match="Sequential: Selu cannot be compiled"):
         sphynx.compile(nn.Sequential(module(), nn.SELU()), calibrate="digits")

@@ -98,7 +98,7 @@ def test_wrong_values_are_refused_before_anything_is_sent(
 ) -> None:
     nobody = sphynx.Client("127.0.0.1:1", keys=authority / "alice", state=tmp_path, wait_s=0)
     for count in (0, -1):
-        with pytest.raises(sphynx.InputError, match=f"count: {count} bundles"):
+        with pytest.raises(sphynx.InputError, match=f"`count`: {count} bundles"):
             nobody.prepare(count)
     for wrong in (
         lambda: nobody.infer(pixels(1), relu="foo"),  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def test_wrong_values_are_refused_before_anything_is_sent(
         lambda: nobody.warm(relu="foo"),  # type: ignore[arg-type]
         lambda: sphynx.Client("127.0.0.1:1", keys=authority / "alice", relu="foo"),  # type: ignore[arg-type]
     ):
-        with pytest.raises(sphynx.InputError, match="relu: 'foo' is not a ReLU backend") as refused:
+        with pytest.raises(sphynx.InputError, match="`relu`: 'foo' is not a ReLU backend") as refused:
             wrong()
         assert refused.value.remedy == "Choose auto, gc or gmw."
     for digits in ("0" * 15, "0" * 65, "compiled/digits"):
@@ -114,7 +114,7 @@ def test_wrong_values_are_refused_before_anything_is_sent(
             sphynx.Client("127.0.0.1:1", keys=authority / "alice", program=digits)
         assert "first 16 hex digits" in refused.value.remedy
     for backend in ("foo", "auto"):
-        with pytest.raises(sphynx.InputError, match=f"backend: '{backend}' is not a ReLU backend"):
+        with pytest.raises(sphynx.InputError, match=f"`backend`: '{backend}' is not a ReLU backend"):
             tiny.infer_privately(pixels(1)[None], backend=backend)  # type: ignore[arg-type]
 
 

@@ -54,7 +54,7 @@ def test_a_program_that_is_far_off_is_refused_unless_that_is_accepted() -> None:
     assert "This is accepted" in told[0]
     with pytest.raises(sphynx.SphynxError, match=r"more than 0%"):
         sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), accept_error=1e-6)
-    with pytest.raises(sphynx.InputError, match="accept_error: nan"):
+    with pytest.raises(sphynx.InputError, match="`accept_error`: nan"):
         sphynx.compile(padded(IMAGE), calibrate=noise(IMAGE), accept_error=float("nan"))
 
 

@@ -74,7 +74,7 @@ def test_a_picture_that_cannot_be_read_is_left_out_where_that_is_asked_for(tmp_p
     train(Job(design, data, load_recipe("smoke", {"epochs": 1}), run))
     (photos / "cat" / "bad.png").write_bytes(b"no picture")
     refused = summarise([run], read_sources([run]))
-    assert refused is not None and "--skip-bad" in refused.missing[0]
+    assert refused is not None and "`skip_bad=True`" in refused.missing[0]
     told: list[str] = []
     found = summarise([run], read_sources([run]), skip_bad=True, tell=told.append)
     assert found is not None and sum(map(sum, found.confusion)) == 4

@@ -96,6 +96,24 @@ def test_flags_of_a_verb_within_a_group(tmp_path: Path) -> None:
             "Leave `image_size` out.",
             "Leave --image-size out.",
         ),
+        (
+            lambda: sphynx.search_cells("digits", "out", random_cells=2),
+            "search --data digits -o out --random-cells 2",
+            'Give `rank_recipe="fast"`, or leave both out.',
+            "Give --rank fast, or leave both out.",
+        ),
+        (
+            lambda: sphynx.plan("3600", tolerance=0.0),
+            "plan --relu-budget 3600 --tolerance 0",
+            "or give `tolerance=0.14`.",
+            "or give --tolerance 0.14.",
+        ),
+        (
+            lambda: sphynx.plan_for_latency("90ms", link="modem"),
+            "plan --latency-budget 90ms --link modem",
+            "`link`: 'modem' is not a valid link",
+            "--link: 'modem' is not a valid link",
+        ),
     ],
 )
 def test_each_user_is_told_in_own_words(
@@ -109,7 +127,7 @@ def test_each_user_is_told_in_own_words(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as refused:
         called()
-    assert in_python in refused.value.remedy
+    assert in_python in f"{refused.value} {refused.value.remedy}"
     with pytest.raises(InputError) as refused:
         app(typed.split())
-    assert in_the_shell in refused.value.remedy
+    assert in_the_shell in f"{refused.value} {refused.value.remedy}"

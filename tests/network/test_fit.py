@@ -27,7 +27,7 @@ def made_up(*shape: int, classes: int = 2) -> Data:
 @pytest.mark.parametrize(
     ("design", "verb"),
     [
-        (Design(SPHYNX, 5, 5, (0, 1)), "plan --relu-budget BUDGET"),
+        (Design(SPHYNX, 5, 5, (0, 1)), "plan --family cells --relu-budget BUDGET"),
         (ResNet18Design(64, Shape(3, 32, 32), 100, "small"), "show resnet18"),
         (Vgg11Design(8, Shape(3, 32, 32), 100), "show vgg11"),
         (WideResNetDesign(), "show wide-resnet"),
@@ -48,7 +48,7 @@ def test_a_design_for_other_images_names_the_command_that_makes_one(design: AnyD
 def test_images_that_are_not_square_want_a_size_first() -> None:
     with pytest.raises(InputError) as no:
         require_fit(Design(SPHYNX, 5, 5, (0, 1)), made_up(3, 40, 48))
-    assert "--image-size N" in no.value.remedy
+    assert "`image_size=N`" in no.value.remedy
 
 
 def test_a_network_without_a_verb_is_told_no_command() -> None:

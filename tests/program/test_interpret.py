@@ -63,7 +63,7 @@ def test_a_value_outside_its_range_is_an_error_with_the_layers_name() -> None:
     weights["first/bias"] = np.full_like(weights["first/bias"], -(2**19))
     with pytest.raises(SphynxError, match=r"first: .*20 bits") as overflow:
         interpret(program, weights, np.zeros((1, 2, 5, 5), np.uint8))
-    assert "--calibrate" in overflow.value.remedy
+    assert "`calibrate=DATA`" in overflow.value.remedy
 
 
 def test_a_sum_is_held_to_its_range_and_to_64_bits() -> None:

@@ -27,7 +27,7 @@ def test_error_is_relative_to_the_spread_from_image_to_image() -> None:
     assert abs(judged.largest_difference - 0.05) < 1e-9
     assert judged.accuracy == judged.float_accuracy == (LABELS == 0).mean()
     far = judge(original(wanted), wanted + 0.5)
-    assert far.is_far_off and far.fault is not None and "--weight-bits" in far.fault[1]
+    assert far.is_far_off and far.fault is not None and "`weight_bits`" in far.fault[1]
     nothing = judge(original(wanted), wanted * np.nan)
     assert nothing.is_far_off and nothing.fault is not None
 
@@ -35,7 +35,7 @@ def test_error_is_relative_to_the_spread_from_image_to_image() -> None:
 def test_a_network_that_was_read_wrongly_is_told_from_rounding() -> None:
     wanted = random.normal(size=(50, 3))
     rounded = judge(original(wanted), wanted + 0.3, read=wanted + 1e-6)
-    assert not rounded.is_misread and rounded.fault is not None and "--weight-bits" in rounded.fault[1]
+    assert not rounded.is_misread and rounded.fault is not None and "`weight_bits`" in rounded.fault[1]
     misread = judge(original(wanted), wanted + 0.03, read=wanted + 0.03)
     assert not misread.is_far_off and misread.is_misread
     assert misread.fault is not None and "report it" in misread.fault[1]
@@ -60,7 +60,7 @@ def test_a_network_that_only_guesses_is_doubted() -> None:
     assert judge(original(right), right).doubt is None
     guessed = judge(original(np.roll(right, 1, axis=0)), np.roll(right, 1, axis=0))
     assert guessed.fault is None and guessed.same_class == 1 and guessed.is_guessing
-    assert guessed.doubt is not None and "--mean and --std" in guessed.doubt and "33.3%" in guessed.doubt
+    assert guessed.doubt is not None and "`mean` and `std`" in guessed.doubt and "33.3%" in guessed.doubt
     assert judge(original(right[:, :1]), right[:, :1]).doubt is None  # one output leaves nothing to guess
 
 

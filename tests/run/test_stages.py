@@ -22,7 +22,7 @@ def test_a_checkpoint_of_an_unfinished_stage_is_work(tmp_path: Path) -> None:
         stages.run("one", Done, lambda: _save_and_stop(tmp_path / "one"))
     with pytest.raises(InputError, match="already contains a run") as refused:
         Stages(tmp_path, {"seed": 0}, resume=False)
-    assert "--resume auto (in Python resume=True)" in refused.value.remedy
+    assert "Give `resume=True`" in refused.value.remedy
     with pytest.raises(InputError, match="another seed"):
         Stages(tmp_path, {"seed": 1}, resume=True)
 

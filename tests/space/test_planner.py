@@ -90,7 +90,7 @@ def test_the_tolerance_that_is_named_is_enough(size: int, budget: int) -> None:
     template = Design(SPHYNX, 5, 5, (0, 1), image=Shape(3, size, size))
     with pytest.raises(InputError, match="no channels and depth") as caught:
         plan(template, budget, 0.0)
-    named = caught.value.remedy.split("--tolerance ")[1].rstrip(".")
+    named = caught.value.remedy.partition("`tolerance=")[2].partition("`")[0]
     assert plan(template, budget, parse_percentage(named)).plans
 
 

@@ -79,7 +79,7 @@ class Client:
         how long ports that refuse are tried again: the server may be just starting. `trust_state` keeps bundles after a
         restart of the machine or a move of their folder; `warn` is told about an old list of revoked keys, servers that
         are down, and bundles that cannot be made ahead; `observer` watches what this end sends and receives."""
-        check_backend(relu, BACKEND_CHOICES, where="relu")
+        check_backend(relu, BACKEND_CHOICES, where="`relu`")
         program = parse_hash(program)
         self._ahead, self._relu, self._warn, self._urgent = ahead, relu, warn, Urgent()
         self._replicas = Replicas(parse_servers(server), keys=Path(keys), wait_s=wait_s, warn=warn)
@@ -133,7 +133,7 @@ class Client:
         `relu` chooses how ReLUs run: gc, gmw, or auto, what is faster over the measured link. Unless given it is the
         client's. Returns the choice."""
         if count < 1:
-            raise InputError(f"{count} bundles cannot be prepared", where="count", remedy="Give a number from 1 on.")
+            raise InputError(f"{count} bundles cannot be prepared", where="`count`", remedy="Give a number from 1 on.")
         choice = self._choice(relu)
         return self._asked(lambda connection: connection.prepare(count, relu=choice, done=done))
 
@@ -154,7 +154,7 @@ class Client:
 
     def ready_with(self, relu: Backend) -> int:
         """How many bundles are ready that run ReLUs this way."""
-        check_backend(relu, BACKENDS, where="relu")
+        check_backend(relu, BACKENDS, where="`relu`")
         return self._asked(
             lambda connection: sum(entry.batch == 1 and entry.backend == relu for entry in connection.ready)
         )
@@ -216,7 +216,7 @@ class Client:
     def _choice(self, relu: BackendChoice | None) -> BackendChoice:
         if relu is None:
             return self._relu
-        check_backend(relu, BACKEND_CHOICES, where="relu")
+        check_backend(relu, BACKEND_CHOICES, where="`relu`")
         return relu
 
     def _asked(self, ask: Callable[[Connection], Answer]) -> Answer:

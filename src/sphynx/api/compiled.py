@@ -127,7 +127,7 @@ class Compiled:
         """
         from sphynx.api.both_parties import ask_privately
 
-        check_backend(backend, BACKENDS, where="backend")
+        check_backend(backend, BACKENDS, where="`backend`")
         return ask_privately(self.program, self.weights, np.asarray(images), backend)
 
     def check(
@@ -182,8 +182,8 @@ class Compiled:
         if isinstance(every, StreamedSet) and not images:
             raise InputError(
                 "streamed images can only be checked on a sample",
-                where="--images",
-                remedy="Give its size: --images 1000 (in Python images=1000).",
+                where="`images`",
+                remedy="Give its size: `images=1000`.",
             )
         return ordered_as(every.sample(images), self.class_names, where=data.name)
 
@@ -196,6 +196,6 @@ class Compiled:
         from sphynx.api.rates import machine_rates
 
         if backend is not None:
-            check_backend(backend, BACKENDS, where="backend")
+            check_backend(backend, BACKENDS, where="`backend`")
         parsed = parse_link(link) if isinstance(link, str) else link
         return estimate_program(self.program, machine_rates(), parsed, backend)

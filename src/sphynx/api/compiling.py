@@ -72,7 +72,9 @@ def compile(
     """
     if accept_error is not None and not accept_error > 0:
         raise InputError(
-            f"{accept_error} is not a valid share of a spread", where="accept_error", remedy="Give a share such as 0.2."
+            f"{accept_error} is not a valid share of a spread",
+            where="`accept_error`",
+            remedy="Give a share such as 0.2.",
         )
     opened = partial(_opened, calibrate, image_size, stream, skip_bad, warn)
     compiled = partial(
@@ -92,7 +94,7 @@ def compile(
         if mean is not None or std is not None:
             raise InputError(
                 "a trained run has its own normalisation",
-                where="--mean, --std",
+                where="`mean`, `std`",
                 remedy="Leave them out: they are for ONNX and .pt2 files, and for torch modules of your own.",
             )
         readable = read_trained(network)
@@ -100,7 +102,7 @@ def compile(
     _require_module(network)
     if calibrate is None:
         where = type(network).__name__
-        raise InputError("a torch module does not name its training data", where=where, remedy="Give calibrate=DATA.")
+        raise InputError("a torch module does not name its training data", where=where, remedy="Give `calibrate=DATA`.")
     data = opened(None, type(network).__name__)
     readable = _read_module(network, example, data, mean, std, approximate, knees)
     return _doubted(compiled(readable, data), warn)
@@ -114,12 +116,12 @@ def _require_module(given: object) -> None:
     if isinstance(given, Mapping):
         raise InputError(
             "a state_dict holds weights, not the layers that they belong to",
-            where="network",
+            where="`network`",
             remedy="Load it into its module, module.load_state_dict(weights), and give the module.",
         )
     raise InputError(
         f"{type(given).__name__} is not a network",
-        where="network",
+        where="`network`",
         remedy="Give a torch module, a trained network, a model's name, or the path of a run or an .onnx or .pt2 file.",
     )
 
@@ -175,8 +177,8 @@ def _read_module(
     if example is not None and tuple(example.shape[-3:]) != tuple(data.image):
         raise InputError(
             f"its shape is {list(example.shape)}, but the images of the data are {data.image}",
-            where="example",
-            remedy="Give an example like the images of calibrate, which are resized with image_size.",
+            where="`example`",
+            remedy="Give an example like the images of `calibrate`, which are resized with `image_size`.",
         )
     normalisation = _normalisation(mean, std)
     return read_torch(module, Shape(*data.image), *normalisation, approximate=approximate, knees=knees)
@@ -235,11 +237,9 @@ def _require_close(judged: Judgement, where: str, accept_error: float | None, wa
     fault = judged.fault_beyond(accept_error)
     if fault is None:
         if judged.fault is not None:
-            warn(f"{where}: {judged.fault[0]}. This is accepted, by accept_error={accept_error:g}.")
+            warn(f"{where}: {judged.fault[0]}. This is accepted, by `accept_error={accept_error:g}`.")
         return
     what, remedy = fault
     largest = max(judged.error, judged.read_error or 0.0)
-    enough = (
-        f" accept_error={ceil(100 * largest) / 100:g} would accept it (--accept-error)." if isfinite(largest) else ""
-    )
+    enough = f" `accept_error={ceil(100 * largest) / 100:g}` would accept it." if isfinite(largest) else ""
     raise SphynxError(what, where=where, remedy=f"{remedy}{enough}")

@@ -165,13 +165,13 @@ def _template(
 def _shape(image: tuple[int, int, int]) -> Shape:
     if not isinstance(image, Sequence) or len(image) != 3 or not all(isinstance(length, int) for length in image):
         raise InputError(
-            f"{image!r} is not channels, height and width", where="image", remedy="Give three numbers: (3, 32, 32)."
+            f"{image!r} is not channels, height and width", where="`image`", remedy="Give three numbers: (3, 32, 32)."
         )
     first, second, last = image
     if last in PICTURE_CHANNELS and min(first, second) > max(PICTURE_CHANNELS):
         raise InputError(
             f"{tuple(image)} would be an image of {first} channels, {second} high and {last} wide",
-            where="image",
+            where="`image`",
             remedy=f"Give the channels first: {(last, first, second)}.",
         )
     return Shape(*image)

@@ -68,9 +68,9 @@ def search_cells(
     folder, chosen_device, voice = Path(out), pick_device(device), voice_of(progress)
     if (random_cells or rank_with) and not rank_recipe:
         raise InputError(
-            "these cells are only used in a ranking, and --rank is not given",
-            where="--random-cells, --rank-with",
-            remedy="Give --rank fast, or leave both out.",
+            "these cells are only used in a ranking, and `rank_recipe` is not given",
+            where="`random_cells`, `rank_with`",
+            remedy='Give `rank_recipe="fast"`, or leave both out.',
         )
     refuse_old_run(folder, "auto" if resume else "never")
     images = opened(data)
@@ -176,8 +176,8 @@ def _named_cells(choices: Sequence[str | Path], nodes: int) -> dict[str, Genotyp
         if genotype.nodes != nodes:
             raise InputError(
                 f"these cells have N={genotype.nodes} nodes, the search has N={nodes}",
-                where=f"--rank-with {choice}",
-                remedy=f"Search with --nodes {genotype.nodes}, or leave them out.",
+                where=f'`rank_with="{choice}"`',
+                remedy=f'Search with `settings={{"nodes": {genotype.nodes}}}`, or leave them out.',
             )
     return named
 

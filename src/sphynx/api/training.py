@@ -76,7 +76,7 @@ def train_network(
                 ray=ray,
             )
     if ray != HERE and processes.world > 1:
-        raise InputError("torchrun and Ray cannot be combined", where="--ray", remedy="Use one of them.")
+        raise InputError("torchrun and Ray cannot be combined", where="`ray`", remedy="Use one of them.")
     folder, kept_views = Path(out), None if views is None else Path(views)
     described = read_design(Path(design)) if isinstance(design, str | Path) else design
     refuse_old_run(folder, "auto" if resume else "never")
@@ -111,13 +111,14 @@ def train_network(
 def _check_teacher(teacher: TrainedNetwork | str | Path | None, views: Path | None, recipe: Recipe) -> None:
     if views is not None and not recipe.view_epochs:
         raise InputError(
-            "the recipe does not use a file of views (view_epochs is 0)",
-            where="--views",
-            remedy="Give --view-epochs N, or leave --views out.",
+            "the recipe does not use a file of views (`view_epochs` is 0)",
+            where="`views`",
+            remedy="Give `view_epochs=N`, or leave `views` out.",
         )
     if views is not None and views.is_file() and recipe.distillation != "none":
         return
     if (recipe.distillation != "none") != (teacher is not None):
         raise InputError(
-            "distillation needs both a teacher and a loss", remedy="Give --teacher and --distillation squared (or kl)."
+            "distillation needs both a teacher and a loss",
+            remedy='Give `teacher` and `distillation="squared"` (or kl).',
         )

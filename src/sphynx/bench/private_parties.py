@@ -99,7 +99,7 @@ def run_parties(job: Job, pixels: NDArray[np.uint8], expected: NDArray[np.int64]
     every inference is the expected one."""
     ask = partial(_ask, job=job, pixels=pixels, expected=expected)
     return run_pair(
-        partial(_serve, job=job), ask, where="bench private", remedy="Run it again with --repeat 1 and one model."
+        partial(_serve, job=job), ask, where="bench private", remedy="Run it again with `repeat=1` and one model."
     )
 
 

@@ -88,7 +88,7 @@ def run_clients(
     expected: NDArray[np.int64],
     seconds: float,
 ) -> tuple[ServerUse, list[Asked]]:
-    values = partial(values_of, where="bench throughput", remedy="Run it again with one model and --clients 1.")
+    values = partial(values_of, where="bench throughput", remedy="Run it again with one model and `clients=1`.")
     with workers(*((_ask, serving, number, backend, pixels, expected, seconds) for number in range(count))) as ends:
         values(map(told_by, ends))  # all have their session, and have asked once
         before_s = cpu_seconds_of(serving.pid)

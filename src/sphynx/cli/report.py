@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,11 @@ import typer
 from sphynx.cli import options as opt
 from sphynx.cli.output import print_json
 from sphynx.cli.output_files import out_file
+from sphynx.cli.wording import with_flags
 
 
 def report(
+    context: typer.Context,
     runs: Annotated[
         list[Path],
         typer.Argument(
@@ -82,6 +85,8 @@ def report(
             ask=ask,
             tell=lambda line: voice.say(line, stage="report"),
         )
+    if summary is not None:
+        summary = replace(summary, missing=tuple(with_flags(why, context) for why in summary.missing))
     made = make_report(sources, describe_environment(pick_device("auto")), title=title, summary=summary)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(made.html, encoding="utf-8")

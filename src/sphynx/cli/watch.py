@@ -76,9 +76,10 @@ def _first(run: Path, wait_s: float) -> Live:
     while True:
         try:
             return read_live(run)
-        except InputError:
+        except InputError as error:
             if time.monotonic() >= deadline:
-                raise
+                remedy = f"{error.remedy} --wait S waits for one that is still starting."
+                raise InputError(error.what, where=error.where, remedy=remedy) from None
             time.sleep(min(1.0, wait_s))
 
 

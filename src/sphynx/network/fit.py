@@ -30,13 +30,18 @@ def require_fit(design: AnyDesign, data: DataFace, *, trained: bool = False) -> 
 
 def _command(design: AnyDesign, image: Shape, classes: int) -> str:
     if image.height != image.width:
-        return "Give --image-size N, which makes all images N x N, and a design for that size."
-    flags = f"--image-size {image.height} --image-channels {image.channels} --classes {classes} -o design.json"
-    if isinstance(design, Design):
-        return f"Plan a design for this data: sphynx plan --relu-budget BUDGET {flags}."
-    if isinstance(design, StreamDesign):
-        return f"Plan a design for this data: sphynx plan --family stream --relu-budget BUDGET {flags}."
+        return "Give `image_size=N`, which makes all images N x N, and a design for that size."
+    size, channels = image.height, image.channels
+    if isinstance(design, Design | StreamDesign):
+        family = "stream" if isinstance(design, StreamDesign) else "cells"
+        return (
+            f"Plan a design for this data: sphynx plan --family {family} --relu-budget BUDGET --image-size {size} "
+            f"--image-channels {channels} --classes {classes} -o design.json."
+        )
     for kind, name in ((ResNet18Design, "resnet18"), (Vgg11Design, "vgg11"), (WideResNetDesign, "wide-resnet")):
         if isinstance(design, kind):
-            return f"Make a design for this data: sphynx show {name} {flags}."
+            return (
+                f"Make a design for this data: sphynx show {name} --image-size {size} --image-channels {channels} "
+                f"--classes {classes} -o design.json."
+            )
     return "Make a design for this data."

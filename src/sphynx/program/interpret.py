@@ -63,7 +63,7 @@ def evaluate(graph: Graph, weights: Weights, pixels: Array, watch: Watch) -> Arr
             raise SphynxError(
                 "its numbers do not fit 64 bits",
                 where=step.name,
-                remedy="Compile with fewer --weight-bits or --activation-bits.",
+                remedy="Compile with fewer `weight_bits` or `activation_bits`.",
             ) from None
         watch(step, tensors[step.name])
         for source in set(step.sources):
@@ -77,7 +77,7 @@ def check_range(step: Affine, tensor: Array) -> None:
         raise SphynxError(
             f"a value of {magnitude(tensor):,} is outside its range of {step.range_bits} bits",
             where=step.name,
-            remedy="Compile with calibration data that is more like this input: sphynx compile --calibrate DATA.",
+            remedy="Compile with data that is more like this input: `calibrate=DATA`.",
         )
 
 

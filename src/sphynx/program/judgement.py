@@ -87,7 +87,7 @@ class Judgement:
         return (
             f"the float network itself is right about only {self.float_accuracy:.1%} of {self.images} calibration "
             f"images; guessing among {self.classes} classes is right about {1 / self.classes:.1%}. The likely cause is "
-            "another normalisation than in training: give --mean and --std (mean and std in Python). Otherwise bring "
+            "another normalisation than in training: give `mean` and `std`. Otherwise bring "
             "trained weights, and data whose classes are in the network's order."
         )
 
@@ -111,12 +111,12 @@ class Judgement:
         if self.hardly_varies:
             return (
                 f"{off}: the float network's logits hardly vary ({self.variation:.2%} of their size)",
-                "Use trained weights, and images normalised as in training (--mean, --std).",
+                "Use trained weights, and images normalised as in training (`mean`, `std`).",
             )
         return (
             off,
-            "Give more bits (--weight-bits, --activation-bits), or calibrate with images like its training images "
-            "(--calibrate); where smooth activations are approximated, give more --knees.",
+            "Give more bits (`weight_bits`, `activation_bits`), or calibrate with images like its training images "
+            "(`calibrate`); where smooth activations are approximated, give more `knees`.",
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -133,5 +133,5 @@ def parse_rate(text: str) -> float:
     except (ValueError, KeyError):
         rate = math.nan
     if not 0 < rate < math.inf:
-        raise InputError(f"{text!r} is not a valid rate", where="--rate", remedy="Write it as 100/s, 50/min or 1000/h.")
+        raise InputError(f"{text!r} is not a valid rate", where="`rate`", remedy="Write it as 100/s, 50/min or 1000/h.")
     return rate

@@ -69,7 +69,7 @@ def plan_program(program: Program) -> ProgramPlan:
         raise InputError(
             f"there are no encryption parameters for a ring of {program.ring_bits} bits ({error})",
             where=program.name or "program",
-            remedy="Compile the network again, with more --activation-bits.",
+            remedy="Compile the network again, with more `activation_bits`.",
         ) from None
     search = _Search(program, params)
     search.run()

@@ -37,7 +37,7 @@ def require_rare(program: Program, weights: Mapping[str, Array]) -> None:
             f"for each image, above all in {max(chances, key=lambda name: chances[name])}; "
             f"2^{MAX_LOG2_OFF_BY_ONE:.0f} is allowed",
             where=program.name or "program",
-            remedy="Compile the network again, which gives it a wider ring, or with fewer bits (--weight-bits).",
+            remedy="Compile the network again, which gives it a wider ring, or with fewer bits (`weight_bits`).",
         )
 
 

@@ -32,5 +32,5 @@ class ReluLayer:
                 f"{count:,} ReLUs on {w} bits in a ring of {k}, truncated by {f}: a ReLU needs 2 bits or more, a ring "
                 "of at least as many and at most 64, and a truncation that leaves a bit beside the sign",
                 where=name,
-                remedy="Compile with more --activation-bits, or with calibration data that is more like the inputs.",
+                remedy="Compile with more `activation_bits`, or with calibration data that is more like the inputs.",
             ) from None

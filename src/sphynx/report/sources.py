@@ -289,7 +289,7 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         raise InputError(
             "it is neither a results file nor the JSON output of `bench` or `check`",
             where=where,
-            remedy="Give run folders, results files, or what those verbs print with --json.",
+            remedy="Give run folders, results files, or what these print as JSON.",
         )
 
 

@@ -40,7 +40,7 @@ class RunFolder:
             (self.path / "figures").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"cannot create the run folder ({error.strerror})", where=str(path), remedy="Choose another --out."
+                f"cannot create the run folder ({error.strerror})", where=str(path), remedy="Choose another `out`."
             ) from error
 
         self._events = _event_writer(self.path) if tensorboard else None
@@ -133,7 +133,7 @@ class RunFolder:
                 f"the checkpoint belongs to another design or other settings ({saved['belongs_to'] or 'unnamed'}, "
                 f"not {self.belongs_to or 'unnamed'})",
                 where=str(path),
-                remedy="Give the design, data and recipe that the run was started with, or another --out folder.",
+                remedy="Give the design, data and recipe that the run was started with, or another `out` folder.",
             )
         if self.data and saved.get("data", self.data) != self.data:  # older ones do not say it
             raise begun_with_other_data(path)
@@ -147,7 +147,7 @@ class RunFolder:
             raise InputError(
                 "another process is running in this folder",
                 where=str(self.path),
-                remedy="Wait for it, or choose another --out.",
+                remedy="Wait for it, or choose another `out`.",
             ) from None
         except OSError:
             pass  # a network's file system that locks no folders: better unguarded than unusable
@@ -186,6 +186,7 @@ def _event_writer(path: Path) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise MissingPartError(
-            "TensorBoard events need the package tensorboard", remedy="pip install tensorboard, or leave the flag out."
+            "TensorBoard events need the package tensorboard",
+            remedy="pip install tensorboard, or leave `tensorboard` out.",
         ) from None
     return SummaryWriter(path / "tensorboard")

@@ -62,8 +62,8 @@ class OnRay:
         except RayError as error:
             raise SphynxError(
                 f"a task ended {RETRIES + 1} times without a result ({type(error).__name__})",
-                where="--ray",
-                remedy="Look at Ray's logs (/tmp/ray/session_latest/logs); --resume auto continues what was saved.",
+                where="`ray`",
+                remedy="Look at Ray's logs (/tmp/ray/session_latest/logs); `resume=True` continues what was saved.",
             ) from None
 
     def _tell(self, name: str, update: Update) -> None:
@@ -88,8 +88,8 @@ def on_ray(address: str | None, voice: Voice) -> Iterator[OnRay]:
         except (OSError, RayError, ValueError, RuntimeError) as error:
             raise InputError(
                 f"no Ray cluster can be reached ({str(error).partition(chr(10))[0]})",
-                where=f"--ray {address or 'local'}",
-                remedy="Run ray start --head on one machine, or give --ray local.",
+                where=f'`ray="{address or "local"}"`',
+                remedy='Run ray start --head on one machine, or give `ray="local"`.',
             ) from None
     try:
         yield OnRay(voice)

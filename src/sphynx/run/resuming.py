@@ -19,7 +19,7 @@ def holds_a_run(out: Path) -> InputError:
     return InputError(
         "the folder already contains a run",
         where=str(out),
-        remedy="Give --resume auto (in Python resume=True), or another --out.",
+        remedy="Give `resume=True`, or another `out`.",
     )
 
 
@@ -27,5 +27,5 @@ def begun_with_other_data(file: Path) -> InputError:
     return InputError(
         "the data are not those that the run was started with: images, labels or names of classes differ",
         where=str(file),
-        remedy="Give the data as they were, or another --out folder.",
+        remedy="Give the data as they were, or another `out` folder.",
     )

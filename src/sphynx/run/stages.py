@@ -78,7 +78,7 @@ class Stages:
         log = self._folder.read_json(STAGES)
         if not isinstance(log, dict) or log.get("format") != FORMAT:
             where = str(self._folder.path / STAGES)
-            raise InputError(f"its format is not {FORMAT!r}", where=where, remedy="Choose another --out.")
+            raise InputError(f"its format is not {FORMAT!r}", where=where, remedy="Choose another `out`.")
         return log
 
     def _check(self, before: dict[str, Any], data: str) -> None:
@@ -90,5 +90,5 @@ class Stages:
             raise InputError(
                 f"the run was started with another {', '.join(differ)}",
                 where=str(self._folder.path / STAGES),
-                remedy="Give the flags that it was started with, or another --out.",
+                remedy="Give the settings that it was started with, or another `out`.",
             )

@@ -55,7 +55,7 @@ def open_sweep(address: str, voice: Voice) -> Iterator[Sweep]:
         from sphynx.run.ray_sweep import on_ray
     except ModuleNotFoundError:
         raise MissingPartError(
-            "a sweep on Ray needs the package ray", where="--ray", remedy="pip install ray"
+            "a sweep on Ray needs the package ray", where="`ray`", remedy="pip install ray"
         ) from None
     with on_ray(None if address == LOCAL else address, voice) as sweep:
         yield sweep

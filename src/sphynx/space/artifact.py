@@ -17,6 +17,7 @@ Kind = Literal["design", "run", "unfinished", "seeds", "compiled", "foreign", "u
 
 MODEL, DESIGN, PROGRAM = "model.safetensors", "design.json", "program.json"
 CONFIGURATION, STAGES, CARD = "config.json", "stages.json", "card.json"
+_UNFINISHED = ("its training is not finished", "Continue it: start it again as before, with `resume=True`.")
 FOREIGN = (".onnx", ".pt2")  # networks from elsewhere
 
 
@@ -44,15 +45,17 @@ def refuse_uncompiled(path: Path) -> None:
     if (path / PROGRAM).is_file():
         return
     kind, name = kind_of(path), _name(path)
-    compiling = f"sphynx compile {path} -o compiled/{name}"
     told = {
         "run": (
             "it is a trained run that is not compiled yet",
-            f"Compile it, then give compiled/{name}: {compiling}",
+            f"Compile it, then give compiled/{name}: sphynx compile {path} -o compiled/{name}",
         ),
-        "foreign": ("it is a network that is not compiled yet", f"Compile it first: {compiling} --calibrate DATA"),
-        "seeds": _describe_seeds(path, f"-o compiled/{name}"),
-        "unfinished": _describe_unfinished(path),
+        "foreign": (
+            "it is a network that is not compiled yet",
+            f"Compile it first: sphynx compile {path} -o compiled/{name} --calibrate DATA",
+        ),
+        "seeds": _describe_seeds(path, compiled=f"compiled/{name}"),
+        "unfinished": _UNFINISHED,
         "design": (
             "it is a design without weights",
             f"Train it, then compile it: sphynx train {_design_file(path)} --data DATA -o runs/{name}; "
@@ -74,8 +77,8 @@ def refuse_untrained(path: Path) -> None:
             "it is already compiled",
             f"Give it as it is: sphynx serve {path} --keys KEYS, sphynx check {path}, sphynx app --local {path}",
         ),
-        "seeds": _describe_seeds(path, ""),
-        "unfinished": _describe_unfinished(path),
+        "seeds": _describe_seeds(path),
+        "unfinished": _UNFINISHED,
         "foreign": (
             "it is a network from elsewhere, which only `sphynx compile` reads",
             f"Compile it, then give compiled/{name}: sphynx compile {path} --calibrate DATA -o compiled/{name}",
@@ -97,13 +100,15 @@ def refuse_trained(path: Path) -> None:
     """Refuse another stage's artifact where a design is needed, and name the command that helps."""
     kind, name = kind_of(path), _name(path)
     design = path / DESIGN if path.is_dir() else path.parent / DESIGN
-    again = f"sphynx train {design} --data DATA"
     designed = (design.parent / STAGES).is_file()  # by `sphynx design`, whose options are not known here
-    going_on = "sphynx design OPTIONS" if designed else again
+    going_on = (
+        f"sphynx design OPTIONS -o {design.parent} --resume auto"
+        if designed
+        else f"sphynx train {design} --data DATA -o {design.parent} --resume auto"
+    )
     of_a_run = (
         "it is a run, not a design",
-        f"Train its design again: {again} -o runs/{name}-again; "
-        f"or continue it: {going_on} -o {design.parent} --resume auto",
+        f"Train its design again: sphynx train {design} --data DATA -o runs/{name}-again; or continue it: {going_on}",
     )
     told = {
         "run": of_a_run,
@@ -134,14 +139,10 @@ def _kind_of_file(path: Path) -> Kind:
         return "unknown"
 
 
-def _describe_seeds(path: Path, flags: str) -> tuple[str, str]:
+def _describe_seeds(path: Path, compiled: str = "") -> tuple[str, str]:
     first = min(path.glob(f"seed-*/{MODEL}"), default=path / "seed-0" / MODEL).parent
-    remedy = f"sphynx compile {first} {flags}" if flags else f"{first}"
+    remedy = f"sphynx compile {first} -o {compiled}" if compiled else f"{first}"
     return "it holds the runs of several seeds", f"Choose one of them: {remedy}"
-
-
-def _describe_unfinished(path: Path) -> tuple[str, str]:
-    return "its training is not finished", f"Continue it: run the command that started it, with -o {path} --resume auto"
 
 
 def _unknown(path: Path) -> tuple[str, str]:

@@ -101,7 +101,7 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
         raise InputError(
             f"more than {MOST_PLANS:,} networks have {relu_budget:,} ReLUs within {tolerance:.1%} "
             f"on {template.image} images",
-            remedy="Lower --relu-budget or --tolerance.",
+            remedy="Lower `relu_budget` or `tolerance`.",
         )
     plans = [family.plan(channels) for family, own in zip(families, ranges, strict=True) for channels in own]
     if not plans:
@@ -112,7 +112,7 @@ def plan(template: Design, relu_budget: int, tolerance: float) -> PlanList:
             f"no channels and depth ({MIN_DEPTH} to {MAX_DEPTH} cells) give {relu_budget:,} ReLUs "
             f"within {tolerance:.1%} on {template.image} images",
             remedy=f"The nearest is {nearest.relus:,} (C={nearest.channels}, D={nearest.depth}): "
-            f"use it as the budget{f', or give --tolerance {percent}%' if percent < 100 else ''}.",
+            f"use it as the budget{f', or give `tolerance={percent / 100}`' if percent < 100 else ''}.",
         )
     within = [p for p in plans if p.channels >= PAPER_MIN_CHANNELS and p.depth in PAPER_DEPTHS]
     if within:

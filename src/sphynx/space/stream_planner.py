@@ -65,9 +65,9 @@ def plan_stream(
         nearest = max((design.relus for design in found), default=0)
         raise InputError(
             f"no stream network has {relu_budget:,} ReLUs within {tolerance:.1%} on {image} images",
-            remedy=f"The nearest has {nearest:,}: use it as the budget, or raise --tolerance."
+            remedy=f"The nearest has {nearest:,}: use it as the budget, or raise `tolerance`."
             if nearest
-            else "Raise --relu-budget: a block at the smallest map needs at least 8 channels.",
+            else "Raise `relu_budget`: a block at the smallest map needs at least 8 channels.",
         )
     best = within[0]
     plans = tuple(StreamPlan(d, d.relus, d.parameters, d.macs, d is best) for d in within)

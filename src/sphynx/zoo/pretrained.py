@@ -51,7 +51,7 @@ def pack(run: Path, name: str, folder: Path = SHIPPED, evaluation: Mapping[str, 
     """From the folder of one finished training run. `evaluation` is what `sphynx eval --json` printed of it."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise InputError(
-            f"{name!r} is not a valid name", where="--name", remedy="Use lower-case letters, digits, dots and dashes."
+            f"{name!r} is not a valid name", where="`name`", remedy="Use lower-case letters, digits, dots and dashes."
         )
     target = folder / name
     if target.exists():

@@ -56,7 +56,7 @@ def parse_link(text: str) -> Link:
     except ValueError:
         raise InputError(
             f"{text!r} is not a valid link",
-            where="--link",
+            where="`link`",
             remedy=f"Use {', '.join(LINKS)}, or a link such as 20ms,300Mbit.",
         ) from None
     return Link(round_trip_s, bits_per_s, text)

@@ -105,7 +105,7 @@ def read_live(folder: Path, now_s: float | None = None) -> Live:
         raise InputError(
             "there is no run in the folder yet",
             where=str(folder),
-            remedy="Give the --out folder of a training, search, placement or design; --wait S waits for it.",
+            remedy="Give the `out` folder of a training, search, placement or design.",
         )
     stages = _stages(folder / STAGES)
     whole = [folder / name for name in RESULTS if (folder / name).is_file()]
