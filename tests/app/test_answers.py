@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import time
 import urllib.request
 from itertools import islice
 from typing import Any
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from sphynx.app import web
 from sphynx.app.histogram import byte_counts, chi_square_same, tail_probability
+from sphynx.app.web import MOST_STREAMS
 from sphynx.program.interpret import interpret
 from tests.app.conftest import Scene, pixels
 
@@ -93,6 +96,17 @@ def test_a_page_hears_of_the_latest_state_at_once(scene: Scene) -> None:
     found = dict(events(scene, 2))
     assert found["bundles"]["ready"] == {"gc": 0, "gmw": 0} and found["bundles"]["kept"] == "gmw"
     assert found["work"]["doing"] in ("nothing", "asking")
+
+
+def test_pages_that_were_closed_make_room_for_others(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "HEARTBEAT_SECONDS", 1e9)  # nothing is written that would show that they are gone
+    for _ in range(MOST_STREAMS):
+        events(scene, 1)
+    deadline_s = time.monotonic() + 60
+    while not scene.app.streams.acquire(blocking=False):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    scene.app.streams.release()
 
 
 def test_progress_is_told_by_phase_and_layer(scene: Scene) -> None:

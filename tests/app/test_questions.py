@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from sphynx.app import web
 from sphynx.app.network import Network
 from sphynx.app.web import App
 from sphynx.program.interpret import interpret
@@ -145,10 +144,7 @@ def test_the_latest_of_several_pictures_is_answered_and_no_other_is_asked(
     assert browser.complaints == []
 
 
-def test_a_page_whose_program_has_stopped_says_so(
-    scene: Scene, browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(web, "HEARTBEAT_SECONDS", 0.1)  # its connections end soon
+def test_a_page_whose_program_has_stopped_says_so(scene: Scene, browser: Browser) -> None:
     app = App([scene.desk])
     open_page(browser, app.url)
     drop(browser, png(pixels(17)))

@@ -85,7 +85,7 @@ class Desk:
         self._in_turn(lambda: setattr(self, "relu", relu)).result()
 
     def ask(self, pixels: Pixels, relu: Backend, is_wanted: Callable[[], bool] = lambda: True) -> dict[str, Any]:
-        """What `is_wanted` no longer confirms when its turn comes is not asked: it would use up a bundle."""
+        """Ask privately, unless `is_wanted` denies it when its turn comes: that would use up a bundle for nobody."""
         return self._in_turn(partial(self._ask, pixels, relu, is_wanted)).result()
 
     def undisturbed(self, work: Callable[[], Found]) -> Found:
@@ -135,7 +135,7 @@ class Desk:
         self.bulletin.publish("work", {"doing": "nothing"})
 
     def _chore(self) -> Callable[[], object] | None:
-        """What to do while nobody asks. A bundle that is in memory already makes the answer quick: that comes first."""
+        """Choose what to do while nobody asks. A bundle in memory makes the next answer quick: that comes first."""
         if self._paused:
             return None
         if self._ready[self.relu] and self._loaded != self.relu:

@@ -51,5 +51,5 @@ def here(model: str | Path, observer: Observer, tell: Callable[[str], None]) -> 
 
 
 def float_run(model: str | Path) -> Path | None:
-    """Where the float network of a model by name lies; a compiled folder does not say where its own does."""
+    """Find the float network of a model by name; a compiled folder does not say where its own is."""
     return None if Path(model).exists() else model_path(model)

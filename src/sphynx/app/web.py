@@ -24,6 +24,7 @@ import queue
 import select
 import socket
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -41,7 +42,8 @@ MOST_UPLOADED_BYTES = 32 << 20
 MOST_STREAMS = 8  # pages open at once
 DRAINED_BYTES = 1 << 20  # of a body that is refused, so that the refusal can be read
 REQUEST_SECONDS = 20.0
-HEARTBEAT_SECONDS = 5.0  # a page that is gone is noticed by then
+HEARTBEAT_SECONDS = 5.0  # a page whose connection was cut is noticed by then
+LOOK_SECONDS = 0.5  # and by then one that was closed
 PAGE = {
     "": ("page.html", "text/html"),
     "page.css": ("page.css", "text/css"),
@@ -188,17 +190,21 @@ class _Handler(BaseHTTPRequestHandler):
             with desk.bulletin.subscribed() as news:
                 self._start(HTTPStatus.OK, "text/event-stream")
                 self.end_headers()
-                while not app.is_closing.is_set():
+                said_s = time.monotonic()
+                while not app.is_closing.is_set() and self._is_waited_for():
                     try:
-                        kind, said = news.get(timeout=HEARTBEAT_SECONDS)
+                        kind, said = news.get(timeout=LOOK_SECONDS)
                         self.wfile.write(f"event: {kind}\ndata: {json.dumps(said)}\n\n".encode())
                     except queue.Empty:
+                        if time.monotonic() - said_s < HEARTBEAT_SECONDS:
+                            continue
                         self.wfile.write(b": still here\n\n")
+                    said_s = time.monotonic()
         finally:
             app.streams.release()
 
     def _is_waited_for(self) -> bool:
-        """Whether the page has not turned to another question, and so closed this connection."""
+        """Whether the page has not turned to another question, or left, and so closed this connection."""
         readable = select.poll()
         readable.register(self.connection, select.POLLIN)
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What a trained network answers by itself, in single precision by torch on the CPU, and how long one image takes."""
+"""A trained network's own answers, in single precision by torch on the CPU, and how long one image takes."""
 
 from __future__ import annotations
 

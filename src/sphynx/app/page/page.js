@@ -5,6 +5,7 @@ const at = (id) => document.getElementById(id);
 const LINKS = ["loopback", "lan", "wan"];
 const LINK_NAMES = { loopback: "on this machine", lan: "over a LAN (0.5 ms, 1 Gbit/s)", wan: "over a WAN (40 ms, 100 Mbit/s)" };
 const STOPPED = "The program has stopped. Start it again (sphynx app), and open the address that it prints.";
+const TOO_MANY = "Too many pages are open, so that this one does not hear of bundles. Close others.";
 const FIRST_OTHER = "Ask about two pictures to compare what the server received of each.";
 let current = null; // the picture asked about: a Blob
 let waiting = null; // for the latest question's answer: an AbortController
@@ -221,7 +222,7 @@ function listen() {
     at("bundles").textContent = `Bundles ready: ${ready.gmw} for GMW, ${ready.gc} for garbled circuits`;
     document.body.dataset.ready = String(ready[kept]);
   });
-  news.addEventListener("open", () => at("trouble").textContent === STOPPED && showTrouble(""));
+  news.addEventListener("open", () => [STOPPED, TOO_MANY].includes(at("trouble").textContent) && showTrouble(""));
   news.addEventListener("error", tellWhyNoNews);
   news.addEventListener("work", (event) => showWork(JSON.parse(event.data)));
   news.addEventListener("trouble", (event) => {
@@ -236,7 +237,9 @@ async function tellWhyNoNews() {
   const isRefused = news.readyState === EventSource.CLOSED;
   try {
     await call(`about?model=${model}`);
-    if (isRefused) showTrouble("Too many pages are open: this one does not hear of bundles. Close others and load it again.");
+    if (!isRefused) return;
+    showTrouble(TOO_MANY);
+    setTimeout(listen, 5000);
   } catch (error) {
     showTrouble(error.message);
     at("bundles").textContent = "Bundles ready: –";
