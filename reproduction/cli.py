@@ -71,7 +71,7 @@ def run_experiment(
         return
     if name in COUNTED:
         opt.refuse_idle(context, _OF_TRAININGS, f"{name} is counted, not trained")
-        rows = _counted(name, out, quiet=as_json)
+        rows = _count(name, out, quiet=as_json)
         if as_json:
             print_json(rows)
         return
@@ -97,7 +97,7 @@ def run_experiment(
     made: list[dict[str, Any]] = []
     with join_processes(device) as processes, open_sweep(ray, voice) as sweep:
         if name == ALL and processes.leads:
-            made += [{"name": counted, "rows": _counted(counted, out, quiet=as_json)} for counted in COUNTED]
+            made += [{"name": counted, "rows": _count(counted, out, quiet=as_json)} for counted in COUNTED]
         reproduction = Reproduction(
             chosen,
             DataSets(_data_sets(data or []), chosen),
@@ -180,7 +180,7 @@ def _print(
                 continue
             betas = [_plain(row.beta), _plain(ours.beta[-1] if ours and ours.beta else None)] if with_beta else []
             note = row.note if not number else f"kept: {ours.folders[0]}" if ours else ""
-            paper = "-" if row.accuracy is None else _spread(row.accuracy, row.std)
+            paper = "-" if row.accuracy is None else _write_spread(row.accuracy, row.std)
             rows.append([row.series, row.label, paper, _ours(ours), *betas, *_ran(ours, outcome), note])
     # Kept results were made at no scale: what smoke does not prove, they may.
     ran = any(outcome.ours for outcome in outcomes)
@@ -208,10 +208,10 @@ def _ran(ours: Ours | None, outcome: Outcome) -> list[str]:
 def _ours(ours: Ours | None) -> str:
     if ours is None:
         return "-"
-    return _spread(ours.accuracy, ours.std) + (f" (n={ours.seeds})" if ours.seeds > 1 else "")
+    return _write_spread(ours.accuracy, ours.std) + (f" (n={ours.seeds})" if ours.seeds > 1 else "")
 
 
-def _spread(value: float, std: float | None) -> str:
+def _write_spread(value: float, std: float | None) -> str:
     return f"{value:.2f}" if std is None else f"{value:.2f} ± {std:.2f}"
 
 
@@ -219,7 +219,7 @@ def _plain(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _counted(name: str, out: Path, *, quiet: bool) -> Any:
+def _count(name: str, out: Path, *, quiet: bool) -> Any:
     """These need neither data nor training nor torch: table and JSON at once, and a figure of counts."""
     import json
 

@@ -36,7 +36,7 @@ def keep(run: Path, results: Path, name: str = "") -> Path:
     environment = {key: value for key, value in folder.read_json("environment.json").items() if key != COMMAND}
     kept: dict[str, Any] = {"name": name or run.name, "environment": environment}
     if stage == "search":
-        kept |= _searched(config, rows, run)
+        kept |= _keep_search(config, rows, run)
     elif stage == "place":
         kept |= {"config": config, "beta": folder.read_json("beta.json"), "metrics": [_plain(row) for row in rows]}
     else:
@@ -59,7 +59,7 @@ def runs_below(path: Path) -> list[Path]:
     ]
 
 
-def _searched(config: dict[str, Any], rows: list[dict[str, Any]], run: Path) -> dict[str, Any]:
+def _keep_search(config: dict[str, Any], rows: list[dict[str, Any]], run: Path) -> dict[str, Any]:
     """The cells that the recipe's rule takes of the epochs that ran."""
     if not rows:
         raise InputError("no epoch of the search is finished", where=str(run), remedy="Let it run on.")

@@ -191,10 +191,10 @@ def read_kept(paths: Sequence[Path]) -> list[KeptResult]:
     """Files, all JSON files of a folder, or those of trainings in a folder like results/."""
     folders = [part for path in paths for part in (path, *(path / name for name in TRAININGS)) if part.is_dir()]
     files = [path for path in paths if not path.is_dir()]
-    return [_kept(file) for file in [*files, *(file for folder in folders for file in sorted(folder.glob("*.json")))]]
+    return [_load(file) for file in [*files, *(file for folder in folders for file in sorted(folder.glob("*.json")))]]
 
 
-def _kept(file: Path) -> KeptResult:
+def _load(file: Path) -> KeptResult:
     data = read_json(file)
     missing = [key for key in ("result", "config", "environment") if key not in data]
     if missing:

@@ -119,7 +119,7 @@ def _section(
         paper += "" if row.std is None else f" ± {row.std:.2f}"
         if not outcome.kept:
             yield f"| {row.series} | {row.label} | {paper} | not run | |"
-        for differs, runs in _shown(_by_settings(outcome.kept), shared).items():
+        for differs, runs in _choose_shown(_by_settings(outcome.kept), shared).items():
             for key in dict.fromkeys(run.network_key for run in runs):
                 ours = _accuracy([run for run in runs if run.network_key == key], named=outcome.has_several_networks)
                 yield f"| {row.series} | {row.label} | {paper} | {ours} | {settings.named(differs)} |"
@@ -134,7 +134,7 @@ def _accuracy(runs: list[Ours], *, named: bool) -> str:
     return text + (f" (`{runs[0].folders[0]}`)" if named else "")
 
 
-def _shown(
+def _choose_shown(
     found: dict[tuple[str, ...], list[Ours]], shared: Counter[tuple[str, ...]]
 ) -> dict[tuple[str, ...], list[Ours]]:
     """Keep runs in the paper's own setting or comparable with another row; else the nearest to the paper's setting."""

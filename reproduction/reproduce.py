@@ -122,7 +122,7 @@ class Reproduction:
         rows = [(row, data) for row in experiment.rows if (data := self._data_to_run(row)) is not None]
         self.sweep.map(
             {
-                f"cells of {row.cells}, {row.data}": partial(alone._searched, row, data)
+                f"cells of {row.cells}, {row.data}": partial(alone._search_cells, row, data)
                 for row, data in rows
                 if _searches_cells(row)
             }
@@ -203,7 +203,7 @@ class Reproduction:
             raise _LeftOutError(f"{error} ({error.remedy})") from None
 
     def _design(self, row: Row, data: Data | StreamedData) -> AnyDesign:
-        cells = self._searched(row, data) if _searches_cells(row) else cells_of(row)
+        cells = self._search_cells(row, data) if _searches_cells(row) else cells_of(row)
         return design_of(shrunk(row) if self.scale.small else row, Shape(*data.train.shape), data.classes, cells)
 
     def _job(self, row: Row, design: AnyDesign, data: Data | StreamedData, seed: int, experiment: Experiment) -> Job:
@@ -219,7 +219,7 @@ class Reproduction:
         )
         if row.distilled:
             taught_by = self._teacher(data, experiment)
-            self._trained(taught_by)
+            self._train(taught_by)
             self.processes.wait()
             job = job.taught_by(load_model(taught_by.out))
         words = describe_network(design).lower().replace(",", "-").replace("=", "").split()
@@ -229,7 +229,7 @@ class Reproduction:
         row = next(other for other in experiment.rows if "inner_relus" in other.options)
         return self._job(row, self._design(row, data), data, 0, experiment)
 
-    def _trained(self, job: Job) -> TrainResult:
+    def _train(self, job: Job) -> TrainResult:
         self._require_finished(job)
         return train_unless_finished(job)
 
@@ -238,7 +238,7 @@ class Reproduction:
         if not self.run_missing and not ((job.out / RESULT).is_file() and (job.out / MODEL).is_file()):
             raise NotFinishedError
 
-    def _searched(self, row: Row, data: Data | StreamedData) -> Genotype:
+    def _search_cells(self, row: Row, data: Data | StreamedData) -> Genotype:
         """Cells with N nodes, searched on this data as the paper searched its own: by DARTS."""
         recipe = self.scale.search_recipe(int(row.cells.partition(":")[2]))
         images = self._in_memory(data)

@@ -164,9 +164,9 @@ def _of_choice(outcomes: Sequence[Outcome], placements: Sequence[KeptPlacement])
             grid = {o.row.reduce_at: found[settings] for o in own if settings in (found := _by_settings(_runs([o])))}
             if len(grid) == len(own) and search.best in grid:
                 place = max(grid, key=lambda one: grid[one])
-                told = f"D={search.depth}{search.waited}: it takes {_named(search.best)} ({grid[search.best]:.2f}), "
+                told = f"D={search.depth}{search.waited}: it takes {_name_of(search.best)} ({grid[search.best]:.2f}), "
                 told += "the grid's best "
-                told += f"is {_named(place)} ({grid[place]:.2f})" + (f", but {search.doubt}" if search.doubt else "")
+                told += f"is {_name_of(place)} ({grid[place]:.2f})" + (f", but {search.doubt}" if search.doubt else "")
                 judged.append((told, grid[place] - grid[search.best], search.doubt))
                 used.append(settings)
     if not judged:
@@ -184,7 +184,7 @@ def _after(used: Iterable[tuple[str, ...]]) -> str:
     return f"after {' and '.join(sorted(found, key=int))} epochs" if found else ""
 
 
-def _named(place: Sequence[int] | None) -> str:
+def _name_of(place: Sequence[int] | None) -> str:
     return f"({','.join(map(str, place or ()))})"
 
 

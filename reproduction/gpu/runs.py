@@ -177,11 +177,11 @@ def _darts(name: str, folder: str, epochs: int, epoch_seconds: float, *, seed: i
 
 def _short_of_found(name: str, search: str, needs: str, depth: int = 5) -> Planned:
     seconds = SHORT_EPOCHS * EPOCH_SECONDS * depth / 5
-    design = partial(_found, search=search, depth=depth)
+    design = partial(_load_found, search=search, depth=depth)
     return Planned(name, "train", seconds, design, settings={"epochs": SHORT_EPOCHS}, needs=needs)
 
 
-def _found(runs: Path, search: str, depth: int) -> Design:
+def _load_found(runs: Path, search: str, depth: int) -> Design:
     """The released rule: the cells of the epoch with the best held-out accuracy, of those that ran."""
     tried = [file.read_text().splitlines() for file in runs.glob(f"{search}*/metrics.jsonl")]
     rows = [json.loads(line) for line in max(tried, key=len)]

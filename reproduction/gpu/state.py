@@ -41,7 +41,7 @@ def pack_state(runs: Path, out: Path, unfinished: list[tuple[str, str]], limit: 
             path = runs / folder / ("model.safetensors" if kind == "model" else "checkpoint.pt")
             if not path.is_file():
                 continue
-            data = _packed(path, kind)
+            data = _pack(path, kind)
             if total + len(data) > limit:
                 said.append(
                     f"left out {folder}/{path.name}: {len(data) / 2**20:.1f} MiB are more than the limit allows"
@@ -91,7 +91,7 @@ def unpack(state: Path, runs: Path) -> list[str]:
     return said
 
 
-def _packed(path: Path, kind: str) -> bytes:
+def _pack(path: Path, kind: str) -> bytes:
     if kind == "search":
         saved = torch.load(path, map_location="cpu", weights_only=True)
         small = io.BytesIO()

@@ -119,7 +119,7 @@ class Client:
         `relu` insists on a bundle for gc or for gmw; auto takes what is ready. Unless given it is the client's.
         """
         choice = self._choice(relu)
-        return self._asked(lambda connection: connection.infer(pixels_of(image, connection.program), relu=choice))
+        return self._ask(lambda connection: connection.infer(pixels_of(image, connection.program), relu=choice))
 
     def pixels(self, image: str | Path | NDArray[np.uint8] | Image) -> NDArray[np.uint8]:
         """The picture as the program reads it: what `infer` asks about."""
@@ -135,27 +135,27 @@ class Client:
         if count < 1:
             raise InputError(f"{count} bundles cannot be prepared", where="`count`", remedy="Give a number from 1 on.")
         choice = self._choice(relu)
-        return self._asked(lambda connection: connection.prepare(count, relu=choice, done=done))
+        return self._ask(lambda connection: connection.prepare(count, relu=choice, done=done))
 
     def prepare_ahead(self) -> None:
         """Makes one bundle that nobody waits for, when the server has cores to spare. `Client(ahead=N)` calls this."""
-        self._asked(lambda connection: connection.prepare(1, relu=self._relu, ahead=True))
+        self._ask(lambda connection: connection.prepare(1, relu=self._relu, ahead=True))
 
     def warm(self, *, relu: BackendChoice | None = None) -> None:
         """Loads the next bundle into memory, so that the next inference is as quick as it can be. `relu` is as in that
         inference."""
         choice = self._choice(relu)
-        self._asked(lambda connection: connection.warm(relu=choice))
+        self._ask(lambda connection: connection.warm(relu=choice))
 
     @property
     def ready(self) -> int:
         """How many bundles are ready, for one picture each."""
-        return self._asked(lambda connection: sum(entry.batch == 1 for entry in connection.ready))
+        return self._ask(lambda connection: sum(entry.batch == 1 for entry in connection.ready))
 
     def ready_with(self, relu: Backend) -> int:
         """How many bundles are ready that run ReLUs this way."""
         check_backend(relu, BACKENDS, where="`relu`")
-        return self._asked(
+        return self._ask(
             lambda connection: sum(entry.batch == 1 and entry.backend == relu for entry in connection.ready)
         )
 
@@ -176,12 +176,12 @@ class Client:
     @property
     def program(self) -> Program:
         """The program that the server computes, without its weights: public."""
-        return self._connected().program
+        return self._connect().program
 
     @property
     def server(self) -> str:
         """The server in use, of those that were listed."""
-        self._connected()
+        self._connect()
         return str(self._place)
 
     @property
@@ -200,7 +200,7 @@ class Client:
             connection.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
-        self._connected()
+        self._connect()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -219,8 +219,8 @@ class Client:
         check_backend(relu, BACKEND_CHOICES, where="`relu`")
         return relu
 
-    def _asked(self, ask: Callable[[Connection], Answer]) -> Answer:
-        connection = self._connected()
+    def _ask(self, ask: Callable[[Connection], Answer]) -> Answer:
+        connection = self._connect()
         if self._is_hung_up:
             raise lost("the client has hung up")
         try:
@@ -233,7 +233,7 @@ class Client:
             self._give_up(connection)
             raise
 
-    def _connected(self) -> Connection:
+    def _connect(self) -> Connection:
         with self._connecting:
             before = self._connection
         if before is not None and before.has_ended():  # found out before a bundle is burned for it

@@ -76,13 +76,13 @@ def compile(
             where="`accept_error`",
             remedy="Give a share such as 0.2.",
         )
-    opened = partial(_opened, calibrate, image_size, stream, skip_bad, warn)
+    opened = partial(_open, calibrate, image_size, stream, skip_bad, warn)
     compiled = partial(
-        _compiled, precision=precision, deployment=deployment or Deployment(), accept_error=accept_error, warn=warn
+        _compile, precision=precision, deployment=deployment or Deployment(), accept_error=accept_error, warn=warn
     )
     if isinstance(network, str | Path) and is_foreign(network):
         readable = _read_file(Path(network), mean, std, approximate, knees)
-        return _doubted(compiled(readable, opened(None, readable.name)), warn)
+        return _warn_of_doubt(compiled(readable, opened(None, readable.name)), warn)
     if isinstance(network, str | Path):
         from sphynx.api.networks import load
 
@@ -105,7 +105,7 @@ def compile(
         raise InputError("a torch module does not name its training data", where=where, remedy="Give `calibrate=DATA`.")
     data = opened(None, type(network).__name__)
     readable = _read_module(network, example, data, mean, std, approximate, knees)
-    return _doubted(compiled(readable, data), warn)
+    return _warn_of_doubt(compiled(readable, data), warn)
 
 
 def _require_module(given: object) -> None:
@@ -126,7 +126,7 @@ def _require_module(given: object) -> None:
     )
 
 
-def _opened(
+def _open(
     data: Data | StreamedData | str | Path | None,
     image_size: int | None,
     stream: bool | None,
@@ -149,7 +149,7 @@ def _opened(
     return opened
 
 
-def _doubted(compiled: Compiled, warn: Callable[[str], None]) -> Compiled:
+def _warn_of_doubt(compiled: Compiled, warn: Callable[[str], None]) -> Compiled:
     """Warn of a doubt about a network from elsewhere, which may have been given a wrong normalisation."""
     if compiled.judged is not None and compiled.judged.doubt is not None:
         warn(f"{compiled.name or 'network'}: {compiled.judged.doubt}")
@@ -200,7 +200,7 @@ def _normalisation(
     return 0.0 if mean is None else mean, 1.0 if std is None else std
 
 
-def _compiled(
+def _compile(
     readable: Readable,
     data: Data | StreamedData,
     *,

@@ -76,7 +76,7 @@ def search_cells(
     images = opened(data)
     chosen = search_recipe(recipe, settings, images)
     drawn = draw_cells(CellSpace(chosen.nodes), random_cells, seed)
-    named = _named_cells(rank_with, chosen.nodes)
+    named = _find_cells(rank_with, chosen.nodes)
     objective = Objective(operation_costs=dict(prices), cost_weight=price_weight)
 
     def one(number: int, where: Path) -> SearchResult:
@@ -169,7 +169,7 @@ def place_reduce_cells(
         return with_exhaustive(result, start, lambda placed: retrain(placed, trained_by.epochs), folder, sweep)
 
 
-def _named_cells(choices: Sequence[str | Path], nodes: int) -> dict[str, Genotype]:
+def _find_cells(choices: Sequence[str | Path], nodes: int) -> dict[str, Genotype]:
     """Find cells by the names or paths that were given. With other nodes a network would have other ReLUs."""
     named = {str(choice): find_cells(choice) for choice in choices}
     for choice, genotype in named.items():

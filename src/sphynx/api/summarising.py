@@ -50,12 +50,12 @@ def summarise(
 ) -> NetworkSummary | None:
     """Summarise the network at the first path; None for a page about several networks or about benchmarks alone."""
     known, first = known_summary(sources), _existing(paths[0])
-    program = _compiled(first, compiled, sources, known, tell)
+    program = _find_compiled(first, compiled, sources, known, tell)
     if known is None and kind_of(first) == "compiled" and program is not None:
         known = _of_program(program, sources)
     if known is None:
         return None
-    trained = _trained(first)
+    trained = _load_trained(first)
     source = trained.source if trained is not None else program.source if program is not None else None
     opened: Data | StreamedData | None = None
     why = ""
@@ -82,14 +82,14 @@ def _existing(given: Path) -> Path:
     return given if given.exists() else model_path(given)
 
 
-def _trained(path: Path) -> TrainedNetwork | None:
+def _load_trained(path: Path) -> TrainedNetwork | None:
     seeds = sorted(path.glob(f"seed-*/{MODEL}"))
     if not (path / MODEL).is_file() and not seeds:
         return None
     return load(path if (path / MODEL).is_file() else seeds[0].parent)
 
 
-def _compiled(
+def _find_compiled(
     first: Path, given: Path | None, sources: Sources, known: NetworkSummary | None, tell: Tell
 ) -> Compiled | None:
     """The one that is given; a model's own; else one that lies beside the run, is of this network and not older."""

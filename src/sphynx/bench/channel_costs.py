@@ -71,7 +71,7 @@ def _serve(told: Connection, open_channel: OpenChannel) -> _Seen:
         for _ in range(STREAM_MESSAGES):
             channel.receive(STREAM_MESSAGE_BYTES)
 
-    return _measured(channel, take, first=True, beside=_convolving())
+    return _measure(channel, take, first=True, beside=_convolving())
 
 
 def _ask(told: Connection, open_channel: OpenChannel) -> _Seen:
@@ -81,10 +81,10 @@ def _ask(told: Connection, open_channel: OpenChannel) -> _Seen:
         for _ in range(STREAM_MESSAGES):
             channel.send(message)
 
-    return _measured(channel, give, first=False, beside=nullcontext())
+    return _measure(channel, give, first=False, beside=nullcontext())
 
 
-def _measured(
+def _measure(
     channel: Channel, stream: Callable[[], None], *, first: bool, beside: AbstractContextManager[None]
 ) -> _Seen:
     message = bytes(_message_bytes())

@@ -143,9 +143,9 @@ def _serve(told: Connection, job: Job) -> Measured:
     measured = Measured(details=details)
     for run in range(job.repeats + 1):
         _in_step(channel)
-        offline, bundle = _timed(channel, lambda: party.prepare(os.urandom(ID_BYTES), job.backend, job.batch))
+        offline, bundle = _time(channel, lambda: party.prepare(os.urandom(ID_BYTES), job.backend, job.batch))
         _in_step(channel)
-        online, _ = _timed(channel, partial(party.infer, bundle))
+        online, _ = _time(channel, partial(party.infer, bundle))
         _keep(measured, run, offline, online)
         measured.bundle_bytes = bundle.bytes
     channel.close()
@@ -160,9 +160,9 @@ def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArra
     measured, equal = Measured(), True
     for run in range(job.repeats + 1):
         _in_step(channel)
-        offline, bundle = _timed(channel, lambda: party.prepare(os.urandom(ID_BYTES), job.backend, job.batch))
+        offline, bundle = _time(channel, lambda: party.prepare(os.urandom(ID_BYTES), job.backend, job.batch))
         _in_step(channel)
-        online, logits = _timed(channel, partial(party.infer, bundle, pixels))
+        online, logits = _time(channel, partial(party.infer, bundle, pixels))
         equal = equal and np.array_equal(logits, expected)
         _keep(measured, run, offline, online)
         measured.bundle_bytes = bundle.bytes
@@ -179,7 +179,7 @@ def _in_step(channel: Channel) -> None:
     channel.take_record()
 
 
-def _timed(channel: Channel, work: Callable[[], Any]) -> tuple[Phase, Any]:
+def _time(channel: Channel, work: Callable[[], Any]) -> tuple[Phase, Any]:
     cpu_s, start_s = time.process_time(), time.monotonic()
     result = work()
     end_s = time.monotonic()

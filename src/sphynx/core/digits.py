@@ -77,11 +77,11 @@ class Digits:
         for width, rows in self._cut():
             own = bits[rows]
             g, p = np.split(slice_bits(np.bitwise_xor.reduce(pads[rows]), 2 << width), 2)
-            of_g.append(_picked(g, own))
+            of_g.append(_pick(g, own))
             if width > 1:
                 end = start + 2**width - 1
                 p[1:] ^= corrections[start:end]
-                of_p.append(_picked(p, own))
+                of_p.append(_pick(p, own))
                 start = end
         return np.concatenate(of_g + of_p)
 
@@ -98,7 +98,7 @@ def _places(bit: int, width: int) -> np.uint64:
     return np.uint64(having | having << 2**width)
 
 
-def _picked(table: Words, bits: Words) -> Words:
+def _pick(table: Words, bits: Words) -> Words:
     """The row of the table whose number is in the bits; no address depends on them."""
     for bit in bits[::-1]:
         low, high = np.split(table, 2)

@@ -106,8 +106,8 @@ class _Geometry:
     def whole(cls, shapes: tuple[ConvShape, ...], min_rows: int, min_row_pitch: int) -> _Geometry:
         rows, pitch = min_rows, min_row_pitch
         for shape in shapes:
-            rows = max(rows, _gapped(shape.row_taps(), shape.height, shape.out_height, shape.stride))
-            pitch = max(pitch, _gapped(shape.column_taps(), shape.width, shape.out_width, shape.stride))
+            rows = max(rows, _pitch_with_gap(shape.row_taps(), shape.height, shape.out_height, shape.stride))
+            pitch = max(pitch, _pitch_with_gap(shape.column_taps(), shape.width, shape.out_width, shape.stride))
         return cls(pitch, rows, shapes[0].out_height, shapes[0].out_width, ((0, 0),), halo=False)
 
     @classmethod
@@ -129,7 +129,7 @@ class _Geometry:
         return cls(pitch, rows, tile_height, tile_width, starts, halo=True)
 
 
-def _gapped(taps: list[tuple[int, int]], size: int, out_size: int, stride: int) -> int:
+def _pitch_with_gap(taps: list[tuple[int, int]], size: int, out_size: int, stride: int) -> int:
     """Pitch at which reads beyond either end of an axis fall into zeros, before the next row's data begin."""
     shifts = [shift for shift, _ in taps]
     return max(ceil(size / stride) + max(0, -min(shifts)), out_size + max(0, *shifts, 0))

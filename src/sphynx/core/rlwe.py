@@ -133,21 +133,21 @@ class PreparedConv:
                 )
         self.plan = conv_plan
         self._params, self._threads = params, threads
-        self._weights = None if held else tuple(_narrowed(weight) for weight in weights)
+        self._weights = None if held else tuple(_narrow(weight) for weight in weights)
         self.blocks = _blocks(conv_plan, most=None if held else PASSING_POLYNOMIALS)
         self._natives: list[_native.rlwe.Weights] = []
         if held and values is not None:
             self._natives = _views(params, self.blocks, values)
         elif held:
-            self._natives = [self._transformed(block, tuple(weights)) for block in self.blocks]
+            self._natives = [self._transform(block, tuple(weights)) for block in self.blocks]
 
     def native(self, number: int) -> _native.rlwe.Weights:
         """The weights of a block, transformed now where they are not held."""
         if self._weights is None:
             return self._natives[number]
-        return self._transformed(self.blocks[number], self._weights)
+        return self._transform(self.blocks[number], self._weights)
 
-    def _transformed(self, block: _Block, weights: tuple[NDArray[Any], ...]) -> _native.rlwe.Weights:
+    def _transform(self, block: _Block, weights: tuple[NDArray[Any], ...]) -> _native.rlwe.Weights:
         native = _native.rlwe.Weights(self._params, len(block.replies), len(block.inputs))
         for number, reply in enumerate(block.replies):
             polynomials = self.plan.weight_polynomials(reply, weights)
@@ -178,7 +178,7 @@ def prepared_bytes(params: Params, conv_plan: ConvPlan) -> int:
     return 4 * params.n * len(params.primes) * conv_plan.products // conv_plan.tiles
 
 
-def _narrowed(weights: NDArray[np.int32]) -> NDArray[Any]:
+def _narrow(weights: NDArray[np.int32]) -> NDArray[Any]:
     """Store the weights in half the memory where they fit."""
     fits = weights.min(initial=0) > -(1 << 15) and weights.max(initial=0) < 1 << 15
     return weights.astype(np.int16) if fits else weights

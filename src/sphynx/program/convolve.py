@@ -29,7 +29,7 @@ def convolve(x: Array, weights: Array, term: Term, size: tuple[int, int]) -> Arr
     Raises OverflowError where the result of integers might not fit 64 bits.
     """
     if term.groups > 1:
-        return _grouped(x, weights, term, size)
+        return _convolve_groups(x, weights, term, size)
     taps = list(_used_taps(weights))
     outputs = weights.shape[0]
     out = np.zeros((len(x), outputs, size[0] * size[1]), x.dtype)
@@ -51,7 +51,7 @@ def convolve(x: Array, weights: Array, term: Term, size: tuple[int, int]) -> Arr
     return out.reshape(len(x), outputs, *size)
 
 
-def _grouped(x: Array, weights: Array, term: Term, size: tuple[int, int]) -> Array:
+def _convolve_groups(x: Array, weights: Array, term: Term, size: tuple[int, int]) -> Array:
     """Some groups at a time, as one convolution of their channels: pairs that share no group are left out elsewhere."""
     outputs, inputs = (length // term.groups for length in weights.shape[:2])
     together = max(1, _GROUPED_CHANNELS // max(outputs, inputs))

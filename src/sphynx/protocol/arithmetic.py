@@ -67,7 +67,7 @@ def prepare_server(channel: Channel, ots: ServerOts, layers: Sequence[Arithmetic
                 else:
                     answer, arrays = answer_squaring(plan, ots, request)
                 channel.send(*answer)
-                material |= _named(part, arrays)
+                material |= _with_prefix(part, arrays)
         materials.append(material)
     return materials
 
@@ -95,7 +95,7 @@ def prepare_client(
     def receive(name: str, plan: Plan, part: str, material: Arrays) -> None:
         with channel.section("offline", name):
             answer = channel.receive(plan.answer_bytes)
-            material |= _named(part, requests.popleft().finish(answer))
+            material |= _with_prefix(part, requests.popleft().finish(answer))
 
     asks = [
         Ask(
@@ -120,5 +120,5 @@ def part_of(material: Arrays, part: str) -> Arrays:
     return {name.removeprefix(prefix): array for name, array in material.items() if name.startswith(prefix)}
 
 
-def _named(part: str, arrays: Arrays) -> Arrays:
+def _with_prefix(part: str, arrays: Arrays) -> Arrays:
     return {f"{part}/{name}": array for name, array in arrays.items()}

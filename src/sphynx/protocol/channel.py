@@ -189,7 +189,7 @@ class Channel:
 
     def _receive(self, least: int, most: int, timeout_s: float | None) -> bytearray:
         if least < most or most > _AT_ONCE_BYTES:
-            size = self._checked_size(self._stream.receive(HEADER_BYTES, timeout_s=timeout_s), least, most)
+            size = self._check_size(self._stream.receive(HEADER_BYTES, timeout_s=timeout_s), least, most)
             payload = self._stream.receive(size)
         else:
             payload = self._receive_at_once(most, timeout_s)
@@ -207,13 +207,13 @@ class Channel:
         frame = bytearray(HEADER_BYTES + size)
         with memoryview(frame) as view:
             filled = self._stream.fill(view, HEADER_BYTES, timeout_s=timeout_s)
-            self._checked_size(view[:filled], size, size)
+            self._check_size(view[:filled], size, size)
             if filled < len(frame):
                 self._stream.fill(view[filled:], len(frame) - filled)
         del frame[:HEADER_BYTES]
         return frame
 
-    def _checked_size(self, received: Buffer, least: int, most: int) -> int:
+    def _check_size(self, received: Buffer, least: int, most: int) -> int:
         """The length of the payload, from a header and what came with it."""
         magic, version, kind, size = _HEADER.unpack_from(received)
         if magic != _MAGIC or version != WIRE_VERSION:

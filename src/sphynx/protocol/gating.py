@@ -123,8 +123,8 @@ class GatingOffer:
         alpha = np.empty((plan.gates, plan.length), np.uint64)
         ots.prg.fill_words(alpha.reshape(-1))
         alpha &= plan.ring_mask
-        corrections, share = _sent(plan, pads, alpha)
-        share += _received(plan, self._pads, beta, memoryview(request)[plan.extension_bytes :])
+        corrections, share = _correct(plan, pads, alpha)
+        share += _unmask(plan, self._pads, beta, memoryview(request)[plan.extension_bytes :])
         material = {"alpha": alpha.reshape(-1), "beta": beta.reshape(-1), "share": share.reshape(-1) & plan.ring_mask}
         return corrections, material
 
@@ -137,12 +137,12 @@ class GatingRequest:
         self._plan = plan
         extension, t = ots.down.correlated(slice_bits(self._gates.reshape(-1), plan.k).reshape(-1), plan.ots)
         self._pads = ots.down.pads(t)
-        corrections, self._share = _sent(plan, offered, x)
+        corrections, self._share = _correct(plan, offered, x)
         self.message: list[Buffer] = [extension.data, *corrections]
 
     def finish(self, answer: bytearray) -> Arrays:
         plan = self._plan
-        share = self._share + _received(plan, self._pads, self._gates, memoryview(answer))
+        share = self._share + _unmask(plan, self._pads, self._gates, memoryview(answer))
         return {"share": share.reshape(-1) & plan.ring_mask}
 
 
@@ -151,7 +151,7 @@ def accepted_offer(plan: Gating, ots: ClientOts, offer: bytearray) -> ot.PadPair
     return ots.up.pads(ots.up.correlated(message, plan.ots, random_choices=True))
 
 
-def _sent(plan: Gating, pads: ot.PadPair, x: Words) -> tuple[list[Buffer], Words]:
+def _correct(plan: Gating, pads: ot.PadPair, x: Words) -> tuple[list[Buffer], Words]:
     """(corrections, share) of the party whose x is multiplied by the other's gates."""
     share = np.zeros_like(x)
     corrections: list[Buffer] = []
@@ -163,7 +163,7 @@ def _sent(plan: Gating, pads: ot.PadPair, x: Words) -> tuple[list[Buffer], Words
     return corrections, share
 
 
-def _received(plan: Gating, pads: Words, gates: Words, corrections: memoryview) -> Words:
+def _unmask(plan: Gating, pads: Words, gates: Words, corrections: memoryview) -> Words:
     """The share of the party whose gates' bits were its choices."""
     share = np.zeros((plan.gates, plan.length), np.uint64)
     for bit, correction in plan.unpacked(corrections):

@@ -82,7 +82,7 @@ class InferenceServer:
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
         for name, share in answer_masks(channel, model, keys, batch).items():
             bundle.arrays[_share_name(name)] = share
-        bundle.arrays.update(_named_materials(prepare_server(channel, ots, backend, layers)))
+        bundle.arrays.update(_name_materials(prepare_server(channel, ots, backend, layers)))
         return bundle
 
     def infer(self, bundle: Bundle) -> None:
@@ -93,7 +93,7 @@ class InferenceServer:
         layers = activation_layers(program, bundle.batch)
         following, parts = _linear_after(program), bundle.parts()
         with channel.section("online", INPUT):
-            linears = ServerPass(model, shares, _received(channel, program, shapes[INPUT]).astype(model.dtype))
+            linears = ServerPass(model, shares, _receive(channel, program, shapes[INPUT]).astype(model.dtype))
         tensors = linears.tensors
         with Helper() as helper:
             for step in program.steps:
@@ -109,7 +109,7 @@ class InferenceServer:
                         summed.finish()
                         tensors[step.name] = y.reshape(shapes[step.name]).astype(model.dtype)
         with channel.section("online", program.logits.name):
-            channel.send(_packed(program, tensors[program.logits.name]))
+            channel.send(_pack(program, tensors[program.logits.name]))
 
     def _set_up(self, prg: Prg) -> tuple[rlwe.LinearServer, ServerOts]:
         params, channel = self._model.plan.params, self._channel
@@ -142,7 +142,7 @@ class InferenceClient:
         keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
-        masks = {name: draw_mask(prg, program, name, batch) for name in _masked(program)}
+        masks = {name: draw_mask(prg, program, name, batch) for name in _masked_tensors(program)}
         tensors = MaskedTensors(program, masks)
         upload_masks(channel, plan_program(program), keys, tensors, batch)
         shares = {step.name: entering(step, tensors) for step in program.activations}
@@ -150,7 +150,7 @@ class InferenceClient:
         bundle.arrays.update({_mask_name(name): mask for name, mask in masks.items()})
         bundle.arrays.update({_share_name(name): share for name, share in shares.items()})
         bundle.arrays[_share_name(program.logits.name)] = tensors[program.logits.name]
-        bundle.arrays.update(_named_materials(materials))
+        bundle.arrays.update(_name_materials(materials))
         return bundle
 
     def infer(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -159,13 +159,13 @@ class InferenceClient:
         bundle.check(program, "client")
         self._check_pixels(bundle, pixels)
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
-        masks = {name: bundle.array(_mask_name(name), shapes[name], np.uint64) for name in _masked(program)}
+        masks = {name: bundle.array(_mask_name(name), shapes[name], np.uint64) for name in _masked_tensors(program)}
         layers = activation_layers(program, bundle.batch)
         entered = {step.name: entering_shape(program, step, bundle.batch) for step in program.activations}
         entered[program.logits.name] = shapes[program.logits.name]
         shares = {name: bundle.array(_share_name(name), shape, np.uint64) for name, shape in entered.items()}
         with channel.section("online", INPUT):
-            channel.send(_packed(program, pixels.astype(np.uint64) - masks[INPUT]))
+            channel.send(_pack(program, pixels.astype(np.uint64) - masks[INPUT]))
         parts = bundle.parts()
         for name, layer in layers.items():
             with channel.section("online", name):
@@ -173,7 +173,7 @@ class InferenceClient:
                 run_client(channel, bundle.backend, layer, parts.get(_part_name(name), {}), own, new_mask)
         with channel.section("online", program.logits.name):
             name = program.logits.name
-            total = (_received(channel, program, shapes[name]) + shares[name]) & ring_mask(program)
+            total = (_receive(channel, program, shapes[name]) + shares[name]) & ring_mask(program)
         # The sign is the ring's highest bit.
         unused = np.int64(64 - program.ring_bits)
         logits: NDArray[np.int64] = (total.view(np.int64) << unused) >> unused
@@ -209,18 +209,18 @@ def _linear_after(program: Program) -> dict[str, list[Linear | PublicMap]]:
     return following
 
 
-def _masked(program: Program) -> Iterator[str]:
+def _masked_tensors(program: Program) -> Iterator[str]:
     """Tensors whose share the client draws."""
     yield INPUT
     yield from (step.name for step in program.activations)
 
 
-def _packed(program: Program, tensor: Ring) -> memoryview:
+def _pack(program: Program, tensor: Ring) -> memoryview:
     words = np.ascontiguousarray(tensor.reshape(-1).astype(np.uint64))
     return pack_ring(words & ring_mask(program), program.ring_bits).data
 
 
-def _received(channel: Channel, program: Program, shape: tuple[int, ...]) -> Words:
+def _receive(channel: Channel, program: Program, shape: tuple[int, ...]) -> Words:
     count = int(np.prod(shape))
     message = channel.receive((count * program.ring_bits + 7) // 8)
     return unpack_ring(np.frombuffer(message, np.uint8), program.ring_bits, count).reshape(shape)
@@ -239,7 +239,7 @@ def _part_name(layer: str) -> str:
     return f"material/{layer}"
 
 
-def _named_materials(materials: dict[str, Arrays]) -> Arrays:
+def _name_materials(materials: dict[str, Arrays]) -> Arrays:
     return {
         f"{_part_name(layer)}//{key}": array for layer, material in materials.items() for key, array in material.items()
     }

@@ -189,7 +189,7 @@ def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer
         if isinstance(item, Upload):
             with channel.section("offline", upload_section(item)):
                 wire = bytes(channel.receive(plan.upload_bytes(item, images)))
-                parsed[item] = _checked_parse(server, item, wire, images, apart=item in grouped)
+                parsed[item] = _parse(server, item, wire, images, apart=item in grouped)
             continue
         with channel.section("offline", item):
             uploads = plan.uploads[item]
@@ -204,7 +204,7 @@ def answer_masks(channel: Channel, model: ServerModel, server: rlwe.LinearServer
     return shares
 
 
-def _checked_parse(
+def _parse(
     server: rlwe.LinearServer, upload: Upload, wire: bytes, images: int, *, apart: bool
 ) -> list[rlwe.Ciphertexts]:
     try:

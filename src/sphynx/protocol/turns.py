@@ -22,17 +22,17 @@ def lead(channel: Channel, party: _native.GmwParty, count: int) -> Words:
     """The server's side; its shares of the `count` results."""
     channel.send(party.first())
     while not party.is_last:
-        channel.send(party.answer(_received(channel, party)))
+        channel.send(party.answer(_receive(channel, party)))
     y = np.empty(count, np.uint64)
-    party.finish(_received(channel, party), y)
+    party.finish(_receive(channel, party), y)
     return y
 
 
 def follow(channel: Channel, party: _native.GmwParty) -> None:
     """The client's side."""
     while not party.is_over:
-        channel.send(party.answer(_received(channel, party)))
+        channel.send(party.answer(_receive(channel, party)))
 
 
-def _received(channel: Channel, party: _native.GmwParty) -> NDArray[np.uint8]:
+def _receive(channel: Channel, party: _native.GmwParty) -> NDArray[np.uint8]:
     return np.frombuffer(channel.receive(party.received_bytes), np.uint8)

@@ -41,11 +41,11 @@ def _draw(counts: Counts, names: Sequence[str], width: float) -> Drawing:
     drawing = Drawing(width, top + side * len(names) + 6, "confusion of the classes")
     drawing.add(Text(left, 13, "answer", "muted", size=SIZE), Text(left - 8, top - 6, "label", "muted", "end", SIZE))
     for number, name in enumerate(names):
-        middle, text = left + (number + 0.5) * side, _cut(name, 100)
+        middle, text = left + (number + 0.5) * side, _shorten(name, 100)
         x, anchor = (middle + SIZE * 0.35, "start") if upwards else (middle, "middle")
         drawing.add(Text(x, top - 6, text, "ink", anchor, SIZE, turned=upwards))  # type: ignore[arg-type]
         y = top + (number + 0.5) * side + SIZE * 0.35
-        drawing.add(Text(left - 8, y, _cut(name, left - 12), "ink", "end", SIZE))
+        drawing.add(Text(left - 8, y, _shorten(name, left - 12), "ink", "end", SIZE))
     for label, row in enumerate(counts):
         of_class = max(sum(row), 1)
         for answer, times in enumerate(row):
@@ -66,7 +66,7 @@ def _shade(share: float) -> float:
     return 0.18 + 0.42 * share
 
 
-def _cut(name: str, room: float) -> str:
+def _shorten(name: str, room: float) -> str:
     while len(name) > 2 and text_width(name, SIZE) > room:
         name = name[:-2] + "…"
     return name

@@ -31,7 +31,7 @@ PLACE = re.compile(r"\[[^\]]*\]")  # of a tensor: one that is sent in pieces has
 
 
 def private_table(sources: Sources, present: Mapping[str, Any]) -> Table:
-    made = [f"{_made(row, present)}{row.software and f'; {row.software}'}" for row in sources.private]
+    made = [f"{_describe_origin(row, present)}{row.software and f'; {row.software}'}" for row in sources.private]
     machines = list(dict.fromkeys(made))
     rows = [
         [
@@ -70,10 +70,10 @@ def private_table(sources: Sources, present: Mapping[str, Any]) -> Table:
 
 
 def throughput_table(sources: Sources, present: Mapping[str, Any]) -> Table:
-    machines = list(dict.fromkeys(_made(row, present) for row in sources.throughput))
+    machines = list(dict.fromkeys(_describe_origin(row, present) for row in sources.throughput))
     rows = [
         [
-            f"{row.name} [{machines.index(_made(row, present)) + 1}]",
+            f"{row.name} [{machines.index(_describe_origin(row, present)) + 1}]",
             str(row.values.clients),
             f"{row.values.inferences_per_s:.2f}",
             _seconds(row.values.latency_s),
@@ -137,7 +137,7 @@ def _timeline_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping
         return spans(f"timeline of {row.name}", panels, key, width=width)
 
     caption = "What each party is doing, including waiting for the other. Each phase has its own axis and starts at 0."
-    caption += f" Machine: {_made(row, present)}."
+    caption += f" Machine: {_describe_origin(row, present)}."
     return Chart(f"timeline-{number}", f"One private inference: {row.name}", caption, draw)
 
 
@@ -158,7 +158,7 @@ def _traffic_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping[
         return spans(f"traffic of {row.name}", panels, key, width=width)
 
     caption = "Bytes by layer. mask: encrypted masks, for the linear maps. The two phases have their own axes."
-    caption += f" Machine: {_made(row, present)}."
+    caption += f" Machine: {_describe_origin(row, present)}."
     return Chart(f"traffic-{number}", f"Traffic by layer: {row.name}", caption, draw)
 
 
@@ -209,7 +209,7 @@ def _kind(section: str) -> str:
     return {"pixels": "image", "logits": "logits"}.get(section.rpartition(".")[2], "linear maps")
 
 
-def _made(row: BenchEntry[PrivateTimes] | BenchEntry[Throughput], present: Mapping[str, Any]) -> str:
+def _describe_origin(row: BenchEntry[PrivateTimes] | BenchEntry[Throughput], present: Mapping[str, Any]) -> str:
     return f"{row.machine}; {provenance(row.environment, present)}"
 
 

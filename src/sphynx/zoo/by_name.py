@@ -54,10 +54,10 @@ def compiled_folder(compiled_or_name: str | Path, tell: Tell, models: Path = SHI
     fresh = _fresh_folder(kept.parent)
     _derive(model, folder, fresh, kept)
     _tidy(kept.parent)
-    if _renamed(fresh, kept) or _is_whole(kept):  # the latter: another process was faster; its weights are the same
+    if _rename(fresh, kept) or _is_whole(kept):  # the latter: another process was faster; its weights are the same
         return kept
     shutil.rmtree(kept, ignore_errors=True)  # only now: another process may have repaired it while this one derived
-    if _renamed(fresh, kept):
+    if _rename(fresh, kept):
         return kept
     tell(f"{kept.parent} cannot be written: they will be derived again the next time")
     return fresh
@@ -70,8 +70,8 @@ def _tidy(cache: Path) -> None:
         for entry in cache.iterdir():
             if _OURS.fullmatch(entry.name) and _is_old_folder(entry, oldest):
                 aside = _fresh_folder(cache)
-                if _renamed(entry, aside) and not _is_old_folder(aside, oldest):
-                    _renamed(aside, entry)
+                if _rename(entry, aside) and not _is_old_folder(aside, oldest):
+                    _rename(aside, entry)
                 shutil.rmtree(aside, ignore_errors=True)  # not there any more if it went back
 
 
@@ -93,7 +93,7 @@ def _is_whole(kept: Path) -> bool:
     return True
 
 
-def _renamed(fresh: Path, kept: Path) -> bool:
+def _rename(fresh: Path, kept: Path) -> bool:
     try:
         fresh.rename(kept)
     except OSError:

@@ -40,10 +40,10 @@ def derive_weights(model: Path, folder: Path, program: Program) -> dict[str, Arr
 
 def _structure(graph: Graph) -> tuple[Step, ...]:
     """The steps without what quantisation adds to them."""
-    return tuple(_unscaled(graph, step) for step in graph.steps)
+    return tuple(_unscale(graph, step) for step in graph.steps)
 
 
-def _unscaled(graph: Graph, step: Step) -> Step:
+def _unscale(graph: Graph, step: Step) -> Step:
     if isinstance(step, Linear):
         terms = tuple(replace(term, shift=0, weight_scale=0) for term in step.terms)
         return replace(step, terms=terms, scale=0, range_bits=0)

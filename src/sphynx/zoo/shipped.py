@@ -23,13 +23,13 @@ PROGRAM = "program"
 INSTALL = "pip install ./models in a clone of Sphynx"
 
 
-def _installed() -> Path:
+def _installed_folder() -> Path:
     """The package's folder; without it, a path at which nothing lies."""
     spec = find_spec("sphynx_models")
     return Path(spec.origin).parent if spec is not None and spec.origin else Path("sphynx_models is not installed")
 
 
-SHIPPED = _installed()
+SHIPPED = _installed_folder()
 
 
 def model_names(folder: Path = SHIPPED) -> list[str]:

@@ -121,15 +121,15 @@ def changes(cells: Sequence[Genotype]) -> Iterator[tuple[int, str, str]]:
             new, old = getattr(now, which), getattr(before, which)
             for number, (edges, earlier) in enumerate(zip(new, old, strict=False), INPUT_NODES):
                 if set(edges) != set(earlier):
-                    yield epoch, f"{which}, node {number}", f"{_written(earlier)} -> {_written(edges)}"
+                    yield epoch, f"{which}, node {number}", f"{_write(earlier)} -> {_write(edges)}"
 
 
 def cell_lines(cell: Cell) -> list[str]:
     """node 2: conv3 of 0 + skip of 1"""
-    return [f"node {number}: {_written(edges)}" for number, edges in enumerate(cell, INPUT_NODES)]
+    return [f"node {number}: {_write(edges)}" for number, edges in enumerate(cell, INPUT_NODES)]
 
 
-def _written(edges: Sequence[Any]) -> str:
+def _write(edges: Sequence[Any]) -> str:
     return " + ".join(f"{edge.operation} of {edge.source}" for edge in edges)
 
 

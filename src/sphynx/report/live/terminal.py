@@ -31,7 +31,7 @@ def live_view(live: Live) -> Group:
         parts += [Text(), _places(probabilities)]
     others = [other for other in live.runs if other is not run]
     if others:
-        parts += [Text(), Text(f"before: {', '.join(_said(other) for other in others[-PLACES:])}", style="dim")]
+        parts += [Text(), Text(f"before: {', '.join(_describe(other) for other in others[-PLACES:])}", style="dim")]
     return Group(*parts)
 
 
@@ -106,7 +106,7 @@ def _places(probabilities: Mapping[str, Sequence[float]]) -> RenderableType:
     return table
 
 
-def _said(run: LiveRun) -> str:
+def _describe(run: LiveRun) -> str:
     return f"{run.name} ({len(run.rows)} of {run.epochs}{', finished' if run.finished else ''})"
 
 
