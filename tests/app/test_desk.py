@@ -1,4 +1,4 @@
-"""What the page's worker does between questions and with those that nobody waits for; answers in the clear."""
+"""The page's worker between questions, and with those that nobody waits for; answers in the clear."""
 
 from __future__ import annotations
 
