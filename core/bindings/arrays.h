@@ -75,6 +75,10 @@ inline std::pair<nb::bytes, std::uint8_t*> new_bytes(std::size_t size) {
     return {bytes, reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(bytes.ptr()))};
 }
 
+inline nb::bytes bytes_of(const Block& block) {
+    return nb::bytes(&block, sizeof block);
+}
+
 inline Block block_from(const nb::bytes& bytes, const char* name) {
     require(bytes.size() == sizeof(Block), std::string(name) + " must be 16 bytes");
     Block block;

@@ -21,18 +21,18 @@ struct PlannedCircuit {
     Plan plan;
 };
 
-GarbleBatch batch_of(const nb::bytes& layer_key, std::uint64_t first_instance, std::size_t instances,
+GarbleBatch batch_of(const nb::bytes& late_tweak, std::uint64_t first_instance, std::size_t instances,
                      unsigned threads) {
     constexpr std::uint64_t most = std::uint64_t{1} << 40;  // far below any overflow of sizes or tweaks
     require(instances <= most && first_instance <= most, "too many instances");
-    return {block_from(layer_key, "layer_key"), first_instance, instances, threads};
+    return {block_from(late_tweak, "late_tweak"), first_instance, instances, threads};
 }
 
-void garble_batch(const PlannedCircuit& self, nb::bytes layer_key, Words delta, std::uint64_t first_instance,
+void garble_batch(const PlannedCircuit& self, nb::bytes late_tweak, Words delta, std::uint64_t first_instance,
                   std::size_t instances, Words input_zeros, WordsOut tables, WordsOut colours,
                   unsigned threads) {
     const Plan& plan = self.plan;
-    const GarbleBatch batch = batch_of(layer_key, first_instance, instances, threads);
+    const GarbleBatch batch = batch_of(late_tweak, first_instance, instances, threads);
     const Block offset = *blocks(delta, 1, "delta");
     const Block* zeros = blocks(input_zeros, product(plan.input_count(), instances), "input_zeros");
     Block* to = blocks(tables, product(2 * plan.and_count(), instances), "tables");
@@ -41,11 +41,11 @@ void garble_batch(const PlannedCircuit& self, nb::bytes layer_key, Words delta, 
     garble(plan, batch, offset, zeros, to, bits);
 }
 
-void evaluate_batch(const PlannedCircuit& self, nb::bytes layer_key, std::uint64_t first_instance,
+void evaluate_batch(const PlannedCircuit& self, nb::bytes late_tweak, std::uint64_t first_instance,
                     std::size_t instances, Words input_labels, Words tables, WordsOut colours,
                     unsigned threads) {
     const Plan& plan = self.plan;
-    const GarbleBatch batch = batch_of(layer_key, first_instance, instances, threads);
+    const GarbleBatch batch = batch_of(late_tweak, first_instance, instances, threads);
     const Block* labels = blocks(input_labels, product(plan.input_count(), instances), "input_labels");
     const Block* from = blocks(tables, product(2 * plan.and_count(), instances), "tables");
     std::uint64_t* bits = sized(colours, product(plan.output_count(), plane_words(instances)), "colours");
@@ -94,9 +94,9 @@ void bind_garble(nb::module_& module) {
         .def_prop_ro("and_count", [](const PlannedCircuit& self) { return self.plan.and_count(); })
         .def_prop_ro("gate_count", [](const PlannedCircuit& self) { return self.circuit.gates.size(); })
         .def("evaluate_in_clear", evaluate_clear, "inputs"_a.noconvert(), "outputs"_a.noconvert())
-        .def("garble", garble_batch, "layer_key"_a, "delta"_a.noconvert(), "first_instance"_a, "instances"_a,
+        .def("garble", garble_batch, "late_tweak"_a, "delta"_a.noconvert(), "first_instance"_a, "instances"_a,
              "input_zeros"_a.noconvert(), "tables"_a.noconvert(), "colours"_a.noconvert(), "threads"_a)
-        .def("evaluate", evaluate_batch, "layer_key"_a, "first_instance"_a, "instances"_a,
+        .def("evaluate", evaluate_batch, "late_tweak"_a, "first_instance"_a, "instances"_a,
              "input_labels"_a.noconvert(), "tables"_a.noconvert(), "colours"_a.noconvert(), "threads"_a);
     module.def("encode_labels", encode, "delta"_a.noconvert(), "zeros"_a.noconvert(), "planes"_a.noconvert(),
                "instances"_a, "labels"_a.noconvert(), "threads"_a);

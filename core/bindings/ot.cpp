@@ -40,12 +40,9 @@ struct Receiver {
         ots.extend(count, bits, random_choices, out, labels, threads);
     }
 
-    void hash(WordsOut t, unsigned threads) {
-        const std::size_t count = block_count(t, "t");
-        Block* pads = blocks(t, count, "t");
-        nb::gil_scoped_release unlocked;
+    nb::bytes early_tweak() {
         const std::lock_guard alone(mutex);
-        ots.hash(pads, count, threads);
+        return bytes_of(ots.early_tweak());
     }
 
     unsigned k;
@@ -68,19 +65,33 @@ struct Sender {
         ots.extend(count, random_choices, in, labels, threads);
     }
 
-    void hash(Words q, WordsOut zeros, WordsOut ones, unsigned threads) {
+    nb::bytes early_tweak() {
+        const std::lock_guard alone(mutex);
+        return bytes_of(ots.early_tweak());
+    }
+
+    void hash(nb::bytes tweak, Words q, WordsOut zeros, WordsOut ones, unsigned threads) {
+        const Block r = block_from(tweak, "tweak");
         const std::size_t count = block_count(q, "q");
         const Block* in = blocks(q, count, "q");
         Block *pads0 = blocks(zeros, count, "zeros"), *pads1 = blocks(ones, count, "ones");
         nb::gil_scoped_release unlocked;
         const std::lock_guard alone(mutex);
-        ots.hash(in, count, pads0, pads1, threads);
+        ots.hash(r, in, count, pads0, pads1, threads);
     }
 
     unsigned k;
     OtSender ots;
     std::mutex mutex;
 };
+
+void received_hash(nb::bytes tweak, WordsOut t, unsigned threads) {
+    const Block r = block_from(tweak, "tweak");
+    const std::size_t count = block_count(t, "t");
+    Block* pads = blocks(t, count, "t");
+    nb::gil_scoped_release unlocked;
+    hash_received(r, pads, count, threads);
+}
 
 std::size_t message_blocks(unsigned k, std::size_t count, bool random_choices) {
     require_parameter(k);
@@ -160,15 +171,17 @@ void bind_ot(nb::module_& module) {
         .def_ro("k", &Receiver::k)
         .def("extend", &Receiver::extend, "count"_a, "choices"_a.noconvert(), "random_choices"_a,
              "message"_a.noconvert(), "t"_a.noconvert(), "threads"_a)
-        .def("hash", &Receiver::hash, "t"_a.noconvert(), "threads"_a);
+        .def("early_tweak", &Receiver::early_tweak);
     nb::class_<Sender>(module, "OtSender")
         .def(nb::init<unsigned, Words, Words, Words>(), "k"_a, "delta"_a.noconvert(),
              "base_keys"_a.noconvert(), "setup"_a.noconvert())
         .def_ro("k", &Sender::k)
         .def("extend", &Sender::extend, "count"_a, "random_choices"_a, "message"_a.noconvert(),
              "q"_a.noconvert(), "threads"_a)
-        .def("hash", &Sender::hash, "q"_a.noconvert(), "zeros"_a.noconvert(), "ones"_a.noconvert(),
+        .def("early_tweak", &Sender::early_tweak)
+        .def("hash", &Sender::hash, "tweak"_a, "q"_a.noconvert(), "zeros"_a.noconvert(), "ones"_a.noconvert(),
              "threads"_a);
+    module.def("hash_received", received_hash, "tweak"_a, "t"_a.noconvert(), "threads"_a);
     module.def("low_bit_planes", bit_planes, "pads"_a.noconvert(), "width"_a, "planes"_a.noconvert());
     module.def("expand_pads", pads_expand, "pads"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
     module.def("send_chosen", chosen_send, "m0"_a.noconvert(), "m1"_a.noconvert(), "x0"_a.noconvert(),

@@ -25,7 +25,6 @@ struct GeneralRegisters {
     [[gnu::always_inline]] static V xor_(V a, V b) { return a ^ b; }
     [[gnu::always_inline]] static V and_(V a, V b) { return a & b; }
     [[gnu::always_inline]] static V broadcast(Block block) { return block; }
-    [[gnu::always_inline]] static V tweaks(std::uint64_t first, std::uint64_t) { return {first, 0}; }
     [[gnu::always_inline]] static V mixed(V x, V tweak) { return sigma(x) ^ tweak; }
     [[gnu::always_inline]] static V colour_mask(V x) { return mask_of(x.lo); }
     [[gnu::always_inline]] static void pin(V& value) {

@@ -4,9 +4,8 @@
 
 namespace sphynx {
 
-void hash_blocks(const AesKey& key, const Block* in, std::uint64_t first_tweak, Block* out,
-                 std::size_t count) {
-    symmetric_kernels().hash(key, in, first_tweak, out, count);
+void hash_blocks(const AesKey& key, const Block* in, const Block* tweaks, Block* out, std::size_t count) {
+    symmetric_kernels().hash(key, in, tweaks, out, count);
 }
 
 }  // namespace sphynx

@@ -20,6 +20,13 @@ struct AndOperands {
     Block* sum;
 };
 
+// The tweaks under which A and B are hashed, one of each for every instance. The difference of the two is the same for
+// all instances.
+struct AndTweaks {
+    const Block* a;
+    const Block* b;
+};
+
 struct SymmetricKernels {
     const char* name;
 
@@ -35,14 +42,13 @@ struct SymmetricKernels {
     void (*sum_four_streams)(const AesKey* keys, Block counter, Block* bit0, Block* bit1, Block* total,
                              std::size_t count);
 
-    // out[j] = H(in[j], first_tweak + j), hash.h.
-    void (*hash)(const AesKey& key, const Block* in, std::uint64_t first_tweak, Block* out,
-                 std::size_t count);
+    // out[j] = H(in[j], tweaks[j]), hash.h.
+    void (*hash)(const AesKey& key, const Block* in, const Block* tweaks, Block* out, std::size_t count);
 
-    // One AND gate for `count` instances. Instance j uses tweaks first_tweak + 2 j and + 2 j + 1.
-    void (*garble_and)(const AesKey& key, Block delta, std::uint64_t first_tweak, const AndOperands& in,
+    // One AND gate for `count` instances.
+    void (*garble_and)(const AesKey& key, Block delta, const AndTweaks& tweaks, const AndOperands& in,
                        Block* garbler_rows, Block* evaluator_rows, Block* out, std::size_t count);
-    void (*evaluate_and)(const AesKey& key, std::uint64_t first_tweak, const AndOperands& in,
+    void (*evaluate_and)(const AesKey& key, const AndTweaks& tweaks, const AndOperands& in,
                          const Block* garbler_rows, const Block* evaluator_rows, Block* out,
                          std::size_t count);
 };

@@ -30,9 +30,6 @@ struct AesniLane {
     static V xor_(V a, V b) { return _mm_xor_si128(a, b); }
     static V and_(V a, V b) { return _mm_and_si128(a, b); }
     static V broadcast(Block block) { return load(&block); }
-    static V tweaks(std::uint64_t first, std::uint64_t) {
-        return _mm_cvtsi64_si128(static_cast<long long>(first));
-    }
     static V mixed(V x, V tweak) {
         const V high_only = _mm_set_epi64x(-1, 0);
         return _mm_xor_si128(_mm_shuffle_epi32(x, 0x4e), _mm_xor_si128(_mm_and_si128(x, high_only), tweak));

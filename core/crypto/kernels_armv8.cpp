@@ -33,14 +33,10 @@ struct Armv8Lane {
 
     static V xor_(V a, V b) { return veorq_u8(a, b); }
     static V broadcast(Block block) { return load(&block); }
-    static V tweaks(std::uint64_t first, std::uint64_t) {
-        return vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(first), vcreate_u64(0)));
-    }
-    // (hi, lo) xor (tweak, hi): the tweak takes the half that sigma leaves empty.
     static V mixed(V x, V tweak) {
         const V high_only =
             vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(~std::uint64_t{0})));
-        return veorq_u8(vextq_u8(x, x, 8), vbslq_u8(high_only, x, tweak));
+        return veorq_u8(veorq_u8(vextq_u8(x, x, 8), vandq_u8(x, high_only)), tweak);
     }
     static void pin(V& value) { __asm__ volatile("" : "+w"(value)); }
     static V select(V mask, V a, V b) { return vbslq_u8(mask, a, b); }

@@ -39,9 +39,6 @@ struct VaesLane {
     static V broadcast(Block block) {
         return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(&block)));
     }
-    static V tweaks(std::uint64_t first, std::uint64_t step) {
-        return _mm256_set_epi64x(0, static_cast<long long>(first + step), 0, static_cast<long long>(first));
-    }
     static V mixed(V x, V tweak) {
         const V high_only = _mm256_set_epi64x(-1, 0, -1, 0);
         return _mm256_xor_si256(_mm256_shuffle_epi32(x, 0x4e),

@@ -6,8 +6,7 @@
 //   V, width               a vector and how many blocks it holds; load and store (unaligned), broadcast
 //   xor_, select           select(mask, a, b) takes a where the mask is set
 //   counters(high, low)    consecutive big-endian counter blocks
-//   tweaks(first, step)    blocks holding first, first + step, ..
-//   mixed(x, tweaks)       sigma(x) ^ tweaks (hash.h)
+//   mixed(x, tweak)        sigma(x) ^ tweak (hash.h)
 //   Key, encrypt           AES of eight vectors at once, enough to hide the latency of the AES units; with a
 //                          third argument calling work(0) .. work(7) in between
 //   encrypt_each           AES of vectors 2 i and 2 i + 1 under keys[i]
@@ -16,7 +15,7 @@
 //                          in between
 //   Side                   does that work: the lane itself, or GeneralRegisters (general_registers.h) where
 //                          that is faster; from_side(value) is Side's V as the lane's
-// A Side offers V, load, store, xor_, broadcast, counters, tweaks and mixed as above, and
+// A Side offers V, load, store, xor_, broadcast, counters and mixed as above, and
 //   and_, colour_mask(x)   colour_mask: each block all ones or zeros by its lowest bit
 //   pin(V&)                the value is computed here, not later
 //   hand_over(to, value)   the value is complete, for from_side
@@ -116,27 +115,26 @@ void sum_streams_of_four(const AesKey* keys, Block counter, Block* bit0, Block* 
 }
 
 template <class Lane>
-void hash_many(const AesKey& aes_key, const Block* in, std::uint64_t first_tweak, Block* out,
-               std::size_t count) {
+void hash_many(const AesKey& aes_key, const Block* in, const Block* tweaks, Block* out, std::size_t count) {
     const typename Lane::Key key(aes_key);
     constexpr std::size_t step = 8 * Lane::width;
-    const auto hash_step = [&](const Block* from, std::uint64_t tweak, Block* to) {
+    const auto hash_step = [&](const Block* from, const Block* tweaked_by, Block* to) {
         typename Lane::V white[8], state[8];
         for (std::size_t i = 0; i < 8; ++i) {
-            const auto tweaks = Lane::tweaks(tweak + i * Lane::width, 1);
-            state[i] = Lane::mixed(Lane::load(from + i * Lane::width), tweaks);
-            white[i] = Lane::xor_(state[i], tweaks);
+            const auto tweak = Lane::load(tweaked_by + i * Lane::width);
+            state[i] = Lane::mixed(Lane::load(from + i * Lane::width), tweak);
+            white[i] = Lane::xor_(state[i], tweak);
         }
         Lane::encrypt(key, state);
         for (int i = 0; i < 8; ++i) Lane::store(to + i * Lane::width, Lane::xor_(state[i], white[i]));
     };
-    for (; count >= step; count -= step, in += step, out += step, first_tweak += step) {
-        hash_step(in, first_tweak, out);
+    for (; count >= step; count -= step, in += step, out += step, tweaks += step) {
+        hash_step(in, tweaks, out);
     }
     if (count == 0) return;
-    Block tail[step] = {};
-    for (std::size_t i = 0; i < count; ++i) tail[i] = in[i];
-    hash_step(tail, first_tweak, tail);
+    Block tail[step] = {}, last_tweaks[step] = {};
+    for (std::size_t i = 0; i < count; ++i) tail[i] = in[i], last_tweaks[i] = tweaks[i];
+    hash_step(tail, last_tweaks, tail);
     for (std::size_t i = 0; i < count; ++i) out[i] = tail[i];
     zeroise(tail, sizeof tail);
 }

@@ -6,6 +6,7 @@
 #include "bits/transpose.h"
 #include "crypto/kernels.h"
 #include "crypto/prg.h"
+#include "crypto/tweaks.h"
 #include "threads.h"
 
 namespace sphynx {
@@ -15,9 +16,9 @@ namespace {
 // for the live labels of a ReLU circuit to stay in the first-level cache, and one word of a colour plane.
 constexpr std::size_t chunk = 64;
 
-std::vector<AesKey> gate_keys(const Plan& plan, Block layer_key) {
+std::vector<AesKey> gate_keys(const Plan& plan, Block late_tweak) {
     std::vector<Block> raw(plan.and_count());
-    expand_seed(AesKey(layer_key), 0, 0, raw.data(), raw.size());
+    expand_seed(AesKey(late_tweak), 0, 0, raw.data(), raw.size());
     return {raw.begin(), raw.end()};
 }
 
@@ -31,15 +32,19 @@ std::uint64_t colours_of(const Block* labels, std::size_t count) {
     return word >> (chunk - count);
 }
 
-// Runs the plan over [begin, end) in chunks. `and_gate(index, operands, out, start, count)` is the only
+// Runs the plan over [begin, end) in chunks. `and_gate(index, tweaks, operands, out, start, count)` is the only
 // difference between garbling and evaluating, apart from NOT, which moves delta for the garbler and nothing
 // for the evaluator.
 template <class AndGate>
 void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, const Block* inputs,
               std::uint64_t* output_colours, std::size_t begin, std::size_t end, const AndGate& and_gate) {
     std::vector<Block> scratch(plan.slot_count() * chunk);
+    const Tweaks even_tweaks(doubled(batch.late_tweak));
+    Block tweaks_a[chunk], tweaks_b[chunk];  // of all gates: their keys differ
     for (std::size_t start = begin; start < end; start += chunk) {
         const std::size_t count = std::min(chunk, end - start);
+        even_tweaks.fill(batch.first_instance + start, tweaks_a, count);
+        for (std::size_t i = 0; i < count; ++i) tweaks_b[i] = tweaks_a[i] ^ batch.late_tweak;
         const auto slot = [&](std::uint32_t id) {
             return scratch.data() + (id - plan.input_count()) * chunk;
         };
@@ -57,7 +62,7 @@ void run_plan(const Plan& plan, const GarbleBatch& batch, Block not_offset, cons
                     for (std::size_t i = 0; i < count; ++i) out[i] = a[i] ^ not_offset;
                     break;
                 case GateKind::And:
-                    and_gate(step.and_index,
+                    and_gate(step.and_index, AndTweaks{tweaks_a, tweaks_b},
                              AndOperands{a, row(step.in[1]), row(step.in[2]), row(step.in[3]),
                                          row(step.in[4]), row(step.in[5]), slot(step.sum)},
                              out, start, count);
@@ -79,31 +84,29 @@ static_assert(chunk == 64, "a chunk is one word of a colour plane");
 void garble(const Plan& plan, const GarbleBatch& batch, Block delta, const Block* input_zeros, Block* tables,
             std::uint64_t* output_colours) {
     if (!delta.lowest_bit()) throw std::invalid_argument("garble: the lowest bit of delta must be 1");
-    const std::vector<AesKey> keys = gate_keys(plan, batch.layer_key);
+    const std::vector<AesKey> keys = gate_keys(plan, batch.late_tweak);
     const SymmetricKernels& kernels = symmetric_kernels();
     parallel_ranges(batch.instances, chunk, batch.threads, [&](std::size_t begin, std::size_t end) {
-        run_plan(
-            plan, batch, delta, input_zeros, output_colours, begin, end,
-            [&](std::size_t index, const AndOperands& in, Block* out, std::size_t start, std::size_t count) {
-                Block* rows = tables + 2 * (plan.and_count() * start + index * count);
-                kernels.garble_and(keys[index], delta, 2 * (batch.first_instance + start), in, rows,
-                                   rows + count, out, count);
-            });
+        run_plan(plan, batch, delta, input_zeros, output_colours, begin, end,
+                 [&](std::size_t index, const AndTweaks& tweaks, const AndOperands& in, Block* out,
+                     std::size_t start, std::size_t count) {
+                     Block* rows = tables + 2 * (plan.and_count() * start + index * count);
+                     kernels.garble_and(keys[index], delta, tweaks, in, rows, rows + count, out, count);
+                 });
     });
 }
 
 void evaluate(const Plan& plan, const GarbleBatch& batch, const Block* input_labels, const Block* tables,
               std::uint64_t* output_colours) {
-    const std::vector<AesKey> keys = gate_keys(plan, batch.layer_key);
+    const std::vector<AesKey> keys = gate_keys(plan, batch.late_tweak);
     const SymmetricKernels& kernels = symmetric_kernels();
     parallel_ranges(batch.instances, chunk, batch.threads, [&](std::size_t begin, std::size_t end) {
-        run_plan(
-            plan, batch, Block{}, input_labels, output_colours, begin, end,
-            [&](std::size_t index, const AndOperands& in, Block* out, std::size_t start, std::size_t count) {
-                const Block* rows = tables + 2 * (plan.and_count() * start + index * count);
-                kernels.evaluate_and(keys[index], 2 * (batch.first_instance + start), in, rows, rows + count,
-                                     out, count);
-            });
+        run_plan(plan, batch, Block{}, input_labels, output_colours, begin, end,
+                 [&](std::size_t index, const AndTweaks& tweaks, const AndOperands& in, Block* out,
+                     std::size_t start, std::size_t count) {
+                     const Block* rows = tables + 2 * (plan.and_count() * start + index * count);
+                     kernels.evaluate_and(keys[index], tweaks, in, rows, rows + count, out, count);
+                 });
     });
 }
 

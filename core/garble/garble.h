@@ -3,9 +3,10 @@
 //
 //   wire labels    W0, W1 = W0 xor delta; delta's lowest bit is 1, so a label's lowest bit is its colour
 //   AND gate g     tables[g][0] = H(A0) + H(A1) + colour(B0) delta,  tables[g][1] = H(B0) + H(B1) + A0
-//   hash           H of hash.h with gate key AES_{layer_key}(g) and tweaks 2 i, 2 i + 1 for instance i
+//   hash           H of hash.h with gate key AES_R(g) and tweaks 2 i R, (2 i + 1) R for instance i (tweaks.h)
 //
-// The layer key is public, drawn fresh for each (bundle, layer). Labels are [wire][instance]. Tables come in
+// R is public, drawn by the garbler for each (bundle, layer) after the evaluator's input labels are fixed: labels from
+// OT depend on seeds that the evaluator chose, and could be made to fit tweaks that it knew (hash.h). Labels are [wire][instance]. Tables come in
 // chunks of 64 instances (the last may be shorter), each chunk [AND][2][instance]: they are written, sent and
 // read in one pass. Outputs leave as colour bits: the evaluator's xor the garbler's is the value; neither
 // side hands out labels of outputs or decoding information. Gates of constant (public) outputs leak nothing.
@@ -17,7 +18,7 @@
 namespace sphynx {
 
 struct GarbleBatch {
-    Block layer_key;
+    Block late_tweak;                  // R
     std::uint64_t first_instance = 0;  // tweaks continue here when a layer is garbled in several batches
     std::size_t instances = 0;
     unsigned threads = 1;  // 0: all cores

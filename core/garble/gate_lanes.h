@@ -2,8 +2,8 @@
 //
 // The AES unit is the bound, so the rest is kept small and out of its way. Small: by linearity sigma(A1) =
 // sigma(A0) xor sigma(delta); every hash is used in a sum of two, so the last round key cancels, and in place
-// of sigma(x) the AES input sigma(x) xor i may be added (the sum of the two tweaks is 1: both parties' output
-// labels move by that public constant). Out of its way: all that does not need AES output is computed one
+// of sigma(x) the AES input sigma(x) xor tau may be added (the sum of the two tweaks is R, the same for every
+// instance: both parties' output labels move by that public constant). Out of its way: all that does not need AES output is computed one
 // step ahead on Lane::Side and in eighths, which Lane::rounds calls as work(0) .. work(7) between the rounds
 // of the step before. In a burst the same instructions would take issue slots from AES.
 #pragma once
@@ -19,7 +19,7 @@ template <class Side>
     return Side::xor_(Side::load(row + at), Side::load(more + at));
 }
 
-// One vector of instances a step, four hashes. With u_a = sigma(A0) xor i, u_b = sigma(B0) xor i xor 1 and
+// One vector of instances a step, four hashes. With u_a = sigma(A0) xor tau, u_b = sigma(B0) xor tau xor R and
 // h_0 .. h_3 = AES of u_a, u_a xor sigma(delta), u_b, u_b xor sigma(delta):
 //   garbler's table    h_0 + h_1 + sigma(delta) + colour(B0) delta       = h_0 + h_1 + table_g
 //   evaluator's table  h_2 + h_3 + sigma(delta) + A0                     = h_2 + h_3 + table_e
@@ -52,11 +52,11 @@ class GarbleStep {
     };
 
     [[gnu::always_inline]] void prepare(auto part, Prepared& next, Working& now, const AndOperands& in,
-                                        std::uint64_t tweak, std::size_t at) const {
+                                        const AndTweaks& tweaks, std::size_t at) const {
         if constexpr (part == 0) {
             now.a = label_at<Side>(in.a, in.a_more, at);
             Side::pin(now.a);
-            now.result = Side::mixed(now.a, Side::tweaks(tweak, 2));
+            now.result = Side::mixed(now.a, Side::load(tweaks.a + at));
             Side::hand_over(next.input_a, now.result);
         } else if constexpr (part == 1) {
             now.colour_a = Side::colour_mask(now.a);
@@ -67,7 +67,7 @@ class GarbleStep {
             now.b = label_at<Side>(in.b, in.b_more, at);
             Side::pin(now.b);
         } else if constexpr (part == 3) {
-            const S input_b = Side::mixed(now.b, Side::tweaks(tweak + 1, 2));
+            const S input_b = Side::mixed(now.b, Side::load(tweaks.b + at));
             Side::hand_over(next.input_b, input_b);
             now.result = Side::xor_(now.result, input_b);
             now.colour_b = Side::colour_mask(now.b);
@@ -138,19 +138,19 @@ class EvaluateStep {
 
     [[gnu::always_inline]] void prepare(auto part, Prepared& next, Working& now, const AndOperands& in,
                                         const Block* garbler_row, const Block* evaluator_row,
-                                        std::uint64_t tweak, std::size_t at) const {
+                                        const AndTweaks& tweaks, std::size_t at) const {
         constexpr int i = part / 4;
         const std::size_t ahead = static_cast<std::size_t>(i) * Lane::width;
-        at += ahead, tweak += 2 * ahead, garbler_row += ahead, evaluator_row += ahead;
+        at += ahead, garbler_row += ahead, evaluator_row += ahead;
         if constexpr (part % 4 == 0) {
             now.a = label_at<Side>(in.a, in.a_more, at);
             Side::pin(now.a);
-            now.result = Side::mixed(now.a, Side::tweaks(tweak, 2));
+            now.result = Side::mixed(now.a, Side::load(tweaks.a + at));
             Side::hand_over(next.input[2 * i], now.result);
         } else if constexpr (part % 4 == 1) {
             now.b = label_at<Side>(in.b, in.b_more, at);
             Side::pin(now.b);
-            const S input_b = Side::mixed(now.b, Side::tweaks(tweak + 1, 2));
+            const S input_b = Side::mixed(now.b, Side::load(tweaks.b + at));
             Side::hand_over(next.input[2 * i + 1], input_b);
             now.result = Side::xor_(now.result, input_b);
             Side::pin(now.result);
@@ -205,38 +205,38 @@ template <class Lane, class Kind, class Prepare, class Finish>
 // Not inlined: with the tail's arrays in the same frame, what Side hands over would lie beyond the reach of
 // paired stores.
 template <class Lane>
-[[gnu::noinline]] void garble_steps(const AesKey& aes_key, Block delta, std::uint64_t tweak,
+[[gnu::noinline]] void garble_steps(const AesKey& aes_key, Block delta, const AndTweaks& and_tweaks,
                                     const AndOperands& operands, Block* garbler_rows, Block* evaluator_rows,
                                     Block* out, std::size_t steps) {
     using Step = GarbleStep<Lane>;
     const typename Lane::Key key(aes_key);
     const Step step(delta);
     const AndOperands in = operands;
+    const AndTweaks tweaks = and_tweaks;
     constexpr std::size_t width = Step::instances;
     run_steps<Lane>(
         key, step, steps,
         [&](auto part, typename Step::Prepared& next, typename Step::Working& now, std::size_t at)
-            __attribute__((always_inline)) {
-                step.prepare(part, next, now, in, tweak + 2 * width * at, width * at);
-            },
+            __attribute__((always_inline)) { step.prepare(part, next, now, in, tweaks, width * at); },
         [&](const typename Step::Stage& done, std::size_t at) __attribute__((always_inline)) {
             step.finish(done, garbler_rows + width * at, evaluator_rows + width * at, out + width * at);
         });
 }
 
 template <class Lane>
-void garble_gate(const AesKey& key, Block delta, std::uint64_t tweak, const AndOperands& in,
+void garble_gate(const AesKey& key, Block delta, const AndTweaks& tweaks, const AndOperands& in,
                  Block* garbler_rows, Block* evaluator_rows, Block* out, std::size_t count) {
     constexpr std::size_t width = GarbleStep<Lane>::instances;
-    garble_steps<Lane>(key, delta, tweak, in, garbler_rows, evaluator_rows, out, count / width);
+    garble_steps<Lane>(key, delta, tweaks, in, garbler_rows, evaluator_rows, out, count / width);
     const std::size_t done = count / width * width;
     if (done == count) return;
-    Block tail[10][width] = {};
+    Block tail[12][width] = {};
     for (std::size_t i = 0; done + i < count; ++i) {
         const Block* const rows[6] = {in.a, in.a_more, in.b, in.b_more, in.added, in.sum_more};
         for (int row = 0; row < 6; ++row) tail[row][i] = rows[row][done + i];
+        tail[10][i] = tweaks.a[done + i], tail[11][i] = tweaks.b[done + i];
     }
-    garble_steps<Lane>(key, delta, tweak + 2 * done,
+    garble_steps<Lane>(key, delta, {tail[10], tail[11]},
                        {tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[6]}, tail[7], tail[8],
                        tail[9], 1);
     for (std::size_t i = 0; done + i < count; ++i) {
@@ -247,39 +247,41 @@ void garble_gate(const AesKey& key, Block delta, std::uint64_t tweak, const AndO
 }
 
 template <class Lane>
-[[gnu::noinline]] void evaluate_steps(const AesKey& aes_key, std::uint64_t tweak, const AndOperands& operands,
-                                      const Block* garbler_rows, const Block* evaluator_rows, Block* out,
-                                      std::size_t steps) {
+[[gnu::noinline]] void evaluate_steps(const AesKey& aes_key, const AndTweaks& and_tweaks,
+                                      const AndOperands& operands, const Block* garbler_rows,
+                                      const Block* evaluator_rows, Block* out, std::size_t steps) {
     using Step = EvaluateStep<Lane>;
     const typename Lane::Key key(aes_key);
     const Step step;
     const AndOperands in = operands;
+    const AndTweaks tweaks = and_tweaks;
     constexpr std::size_t width = Step::instances;
     run_steps<Lane>(
         key, step, steps,
         [&](auto part, typename Step::Prepared& next, typename Step::Working& now, std::size_t at)
             __attribute__((always_inline)) {
                 step.prepare(part, next, now, in, garbler_rows + width * at, evaluator_rows + width * at,
-                             tweak + 2 * width * at, width * at);
+                             tweaks, width * at);
             },
         [&](const typename Step::Stage& done, std::size_t at)
             __attribute__((always_inline)) { step.finish(done, out + width * at); });
 }
 
 template <class Lane>
-void evaluate_gate(const AesKey& key, std::uint64_t tweak, const AndOperands& in, const Block* garbler_rows,
-                   const Block* evaluator_rows, Block* out, std::size_t count) {
+void evaluate_gate(const AesKey& key, const AndTweaks& tweaks, const AndOperands& in,
+                   const Block* garbler_rows, const Block* evaluator_rows, Block* out, std::size_t count) {
     constexpr std::size_t width = EvaluateStep<Lane>::instances;
-    evaluate_steps<Lane>(key, tweak, in, garbler_rows, evaluator_rows, out, count / width);
+    evaluate_steps<Lane>(key, tweaks, in, garbler_rows, evaluator_rows, out, count / width);
     const std::size_t done = count / width * width;
     if (done == count) return;
-    Block tail[10][width] = {};
+    Block tail[12][width] = {};
     for (std::size_t i = 0; done + i < count; ++i) {
         const Block* const rows[8] = {in.a,     in.a_more,   in.b,         in.b_more,
                                       in.added, in.sum_more, garbler_rows, evaluator_rows};
         for (int row = 0; row < 8; ++row) tail[row][i] = rows[row][done + i];
+        tail[10][i] = tweaks.a[done + i], tail[11][i] = tweaks.b[done + i];
     }
-    evaluate_steps<Lane>(key, tweak + 2 * done,
+    evaluate_steps<Lane>(key, {tail[10], tail[11]},
                          {tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[8]}, tail[6], tail[7],
                          tail[9], 1);
     for (std::size_t i = 0; done + i < count; ++i) in.sum[done + i] = tail[8][i], out[done + i] = tail[9][i];

@@ -7,6 +7,8 @@
 #include "bits/transpose.h"
 #include "crypto/hash.h"
 #include "crypto/kernels.h"
+#include "crypto/prg.h"
+#include "crypto/tweaks.h"
 #include "ot/punctured_tree.h"
 #include "threads.h"
 
@@ -74,12 +76,26 @@ void store_transposed(const Block* rows, std::size_t columns, std::size_t count,
     }
 }
 
-// Hashes [begin, end) of an extension; the tweak of OT j is j.
-void hash_range(const AesKey& key, const Block* in, Block* out, std::size_t begin, std::size_t end) {
-    hash_blocks(key, in + begin, begin, out + begin, end - begin);
-}
-
 constexpr std::size_t hash_grain = 1024;
+
+// Cuts `count` OTs and hands each part to work(key, tweaks, first OT, OTs); the tweak of OT j is j R.
+template <class Work>
+void for_tweaked(Block r, std::size_t count, unsigned threads, const Work& work) {
+    constexpr std::size_t most = 256;
+    constexpr std::uint64_t stream = 1;  // garbling takes the keys of its gates from stream 0 of the same R
+    Block raw;
+    expand_seed(AesKey(r), stream, 0, &raw, 1);
+    const AesKey key(raw);
+    const Tweaks tweaks(r);
+    parallel_ranges(count, hash_grain, threads, [&](std::size_t begin, std::size_t end) {
+        Block own[most];
+        for (std::size_t first = begin; first < end; first += most) {
+            const std::size_t ots = std::min(most, end - first);
+            tweaks.fill(first, own, ots);
+            work(key, own, first, ots);
+        }
+    });
+}
 
 }  // namespace
 
@@ -96,14 +112,14 @@ LeafStreams::LeafStreams(unsigned parameter) : k(parameter) {
 
 void LeafStreams::begin_session(Block drawn) {
     session_ = drawn;
-    hash_keys_ = AesKey(drawn);
+    early_tweaks_ = AesKey(drawn);
 }
 
-AesKey LeafStreams::next_hash_key() {
-    const Block index = {extensions++, 0};
-    Block key;
-    aes_encrypt(hash_keys_, &index, &key, 1);
-    return AesKey(key);
+Block LeafStreams::early_tweak() const {
+    const Block index = {extensions, 0};
+    Block tweak;
+    aes_encrypt(early_tweaks_, &index, &tweak, 1);
+    return tweak;
 }
 
 OtReceiver::OtReceiver(unsigned k, const Block* base_pairs, Prg& prg, Block* setup) : streams_(k) {
@@ -160,12 +176,14 @@ void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_c
         zeroise(chosen, sizeof chosen);
     });
     streams_.next_column_block += (count + 127) / 128;
+    ++streams_.extensions;
 }
 
-void OtReceiver::hash(Block* t, std::size_t count, unsigned threads) {
-    const AesKey key = streams_.next_hash_key();
-    parallel_ranges(count, hash_grain, threads,
-                    [&](std::size_t begin, std::size_t end) { hash_range(key, t, t, begin, end); });
+void hash_received(Block r, Block* t, std::size_t count, unsigned threads) {
+    for_tweaked(r, count, threads,
+                [t](const AesKey& key, const Block* tweaks, std::size_t first, std::size_t ots) {
+                    hash_blocks(key, t + first, tweaks, t + first, ots);
+                });
 }
 
 OtSender::OtSender(unsigned k, Block delta, const Block* base_keys, const Block* setup)
@@ -218,15 +236,17 @@ void OtSender::extend(std::size_t count, bool random_choices, const Block* messa
         zeroise(rows, sizeof rows);
     });
     streams_.next_column_block += (count + 127) / 128;
+    ++streams_.extensions;
 }
 
-void OtSender::hash(const Block* q, std::size_t count, Block* zeros, Block* ones, unsigned threads) {
-    const AesKey key = streams_.next_hash_key();
-    parallel_ranges(count, hash_grain, threads, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t j = begin; j < end; ++j) ones[j] = q[j] ^ delta_;
-        hash_range(key, ones, ones, begin, end);
-        hash_range(key, q, zeros, begin, end);
-    });
+void OtSender::hash(Block r, const Block* q, std::size_t count, Block* zeros, Block* ones,
+                    unsigned threads) const {
+    for_tweaked(r, count, threads,
+                [&](const AesKey& key, const Block* tweaks, std::size_t first, std::size_t ots) {
+                    for (std::size_t j = first; j < first + ots; ++j) ones[j] = q[j] ^ delta_;
+                    hash_blocks(key, ones + first, tweaks, ones + first, ots);
+                    hash_blocks(key, q + first, tweaks, zeros + first, ots);
+                });
 }
 
 }  // namespace sphynx

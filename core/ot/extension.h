@@ -6,13 +6,17 @@
 //   set-up, once    masked level sums, session   ---- setup_blocks ----->   all leaves of each tree but one
 //   extension       u_i xor r for each tree i    ---- one message ---->
 //   correlated      r_j, t_j = q_j xor r_j delta                            q_j
-//   random          H(t_j, j)                                               H(q_j, j), H(q_j xor delta, j)
+//   tweak           R                            <---- 16 bytes -----       R, drawn now
+//   random          H(t_j, j R)                                             H(q_j, j R), H(q_j xor delta, j R)
 //
 //   traffic         ceil(128 / k) bits for each OT with chosen r, one bit less with random r
 //   work            about 2^k / k AES blocks for each OT, at both parties
 //
 // Each small tree i gives the receiver u_i and v_b (b < k), the sender w_b = v_b xor delta_b u_i, all long
-// bit vectors; u_i xor r travels. Against a malicious receiver nothing is checked. One call at a time per
+// bit vectors; u_i xor r travels. The receiver chooses its seeds, and so what the q_j differ by. R is therefore drawn
+// after its message is fixed (hash.h), and hashing takes R as an argument: extend, then R, then pads, or labels of a
+// garbled circuit, which are q and t themselves. Where the receiver is trusted to draw its seeds at random, both
+// may take the early tweak, which is known beforehand. Against a malicious receiver nothing else is checked. One call at a time per
 // object; a stream position moves on with every extension, so no pad is used twice.
 #pragma once
 
@@ -40,17 +44,18 @@ struct LeafStreams {
     std::uint64_t extensions = 0;
 
     std::size_t trees() const { return depths.size(); }
-    // The public block that the receiver draws for a session: the key of hash keys, and the salt of every tree
+    // The public block that the receiver draws for a session: the key of early tweaks, and the salt of every tree
     // and stream, so that no two sessions or trees encrypt the same under their secret keys.
     void begin_session(Block drawn);
     Block salt(std::size_t tree) const {
         return session_ ^ Block { tree << 8, 0 };
     }
-    AesKey next_hash_key();
+    // A tweak R of the last extension that both sides know before its message: AES_session(how many there were).
+    Block early_tweak() const;
 
   private:
     Block session_ = {};
-    AesKey hash_keys_;
+    AesKey early_tweaks_;
 };
 
 class OtReceiver {
@@ -63,12 +68,14 @@ class OtReceiver {
     void extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message, Block* t,
                 unsigned threads);
 
-    // Hashes the t of the last extension into the random-OT outputs, in place.
-    void hash(Block* t, std::size_t count, unsigned threads);
+    Block early_tweak() const { return streams_.early_tweak(); }
 
   private:
     LeafStreams streams_;
 };
+
+// Hashes the t of an extension, r its tweak, into the random-OT outputs, in place.
+void hash_received(Block r, Block* t, std::size_t count, unsigned threads);
 
 class OtSender {
   public:
@@ -81,9 +88,11 @@ class OtSender {
 
     void extend(std::size_t count, bool random_choices, const Block* message, Block* q, unsigned threads);
 
-    // From the q of the last extension: zeros[j] = H(q_j, j), ones[j] = H(q_j xor delta, j). q may be
+    Block early_tweak() const { return streams_.early_tweak(); }
+
+    // From the q of an extension, r its tweak: zeros[j] = H(q_j, j R), ones[j] = H(q_j xor delta, j R). q may be
     // `zeros`.
-    void hash(const Block* q, std::size_t count, Block* zeros, Block* ones, unsigned threads);
+    void hash(Block r, const Block* q, std::size_t count, Block* zeros, Block* ones, unsigned threads) const;
 
   private:
     LeafStreams streams_;

@@ -14,6 +14,7 @@
 #include "cpu.h"
 #include "crypto/hash.h"
 #include "crypto/prg.h"
+#include "crypto/tweaks.h"
 #include "garble/garble.h"
 #include "gmw/party.h"
 #include "ot/extension.h"
@@ -42,9 +43,10 @@ Block secret_block() {
 
 void run_hash_and_prg() {
     Prg prg = Prg::fixed_seed_for_tests(secret_block());
-    std::vector<Block> blocks(37), hashed(37);
+    std::vector<Block> blocks(37), hashed(37), tweaks(37);
+    Tweaks({7, 8}).fill(5, tweaks.data(), tweaks.size());
     prg.fill_blocks(blocks.data(), blocks.size());
-    hash_blocks(AesKey({1, 2}), blocks.data(), 5, hashed.data(), blocks.size());
+    hash_blocks(AesKey({1, 2}), blocks.data(), tweaks.data(), hashed.data(), blocks.size());
 }
 
 void run_garbling() {
@@ -78,8 +80,8 @@ void run_ot(bool random_choices) {
     OtSender sender(k, delta, keys.data(), setup.data());
     receiver.extend(count, choices.data(), random_choices, message.data(), t.data(), 1);
     sender.extend(count, random_choices, message.data(), q.data(), 1);
-    receiver.hash(t.data(), count, 1);
-    sender.hash(q.data(), count, q.data(), ones.data(), 1);
+    hash_received({5, 6}, t.data(), count, 1);
+    sender.hash({5, 6}, q.data(), count, q.data(), ones.data(), 1);
 
     std::vector<std::uint64_t> bits(width * plane_words(count)), shares(count);
     low_bit_planes(t.data(), count, width, bits.data());

@@ -8,6 +8,7 @@
 #include "bits/transpose.h"
 #include "check.h"
 #include "cpu.h"
+#include "crypto/hash.h"
 #include "crypto/prg.h"
 
 using namespace sphynx;
@@ -34,6 +35,14 @@ Pair connected(unsigned k) {
     return pair;
 }
 
+// The first OT has tweak 0, the key is block 0 of stream 1 under R.
+void check_tweak_of_first(Block r, Block t, Block pad) {
+    Block key, plain = sigma(t), cipher;
+    expand_seed(AesKey(r), 1, 0, &key, 1);
+    aes_encrypt(AesKey(key), &plain, &cipher, 1);
+    CHECK(pad == (cipher ^ plain));
+}
+
 void check_extension(Pair& pair, unsigned k, std::size_t count, bool random, unsigned threads) {
     Prg prg;
     std::vector<std::uint64_t> choices(plane_words(count));
@@ -54,8 +63,12 @@ void check_extension(Pair& pair, unsigned k, std::size_t count, bool random, uns
     if (count > 1000) CHECK(set > count * 2 / 5 && set < count * 3 / 5);
     if (count % 64) CHECK(choices.back() >> (count % 64) == 0);
 
-    pair.receiver->hash(t.data(), count, threads);
-    pair.sender->hash(q.data(), count, q.data(), ones.data(), threads);
+    CHECK(pair.receiver->early_tweak() == pair.sender->early_tweak());
+    const Block r = prg.block();
+    const Block first = t[0];
+    hash_received(r, t.data(), count, threads);
+    check_tweak_of_first(r, first, t[0]);
+    pair.sender->hash(r, q.data(), count, q.data(), ones.data(), threads);
     for (std::size_t j = 0; j < count; ++j) {
         const bool bit = choices[j / 64] >> (j % 64) & 1;
         wrong += !(t[j] == (bit ? ones[j] : q[j])) || ones[j] == q[j];

@@ -25,7 +25,7 @@ Garbled round_trip(const Circuit& circuit, std::size_t n, unsigned threads) {
     Block delta = prg.block();
     delta.lo |= 1;
     const GarbleBatch batch{
-        .layer_key = prg.block(), .first_instance = 5, .instances = n, .threads = threads};
+        .late_tweak = prg.block(), .first_instance = 5, .instances = n, .threads = threads};
     const std::size_t words = plane_words(n);
     std::vector<Block> zeros(plan.input_count() * n), labels(zeros.size());
     prg.fill_blocks(zeros.data(), zeros.size());

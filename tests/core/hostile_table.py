@@ -123,7 +123,7 @@ def garbling(made: Objects) -> list[Binding]:
         words(2 * made.circuit.and_count * COUNT, 2),
         words(8, PLANE),
     )
-    batch = {"layer_key": KEY, "first_instance": 0, "instances": COUNT, "tables": tables, "colours": colours}
+    batch = {"late_tweak": KEY, "first_instance": 0, "instances": COUNT, "tables": tables, "colours": colours}
     return [
         binding("Circuit.read_bristol", n.Circuit.read_bristol, text=BRISTOL),
         binding("Circuit.relu", n.Circuit.relu, w=8, k=8, f=2, free="f"),
@@ -160,14 +160,16 @@ def oblivious_transfer(made: Objects) -> list[Binding]:
             "OtReceiver.extend", made.receiver.extend, writes="choices message t", free="threads",
             count=COUNT, choices=choices, random_choices=False, message=message, t=pads, threads=1,
         ),
-        binding("OtReceiver.hash", made.receiver.hash, writes="t", free="t threads", t=pads, threads=1),
+        binding("OtReceiver.early_tweak", made.receiver.early_tweak),
+        binding("OtSender.early_tweak", made.sender.early_tweak),
+        binding("hash_received", n.hash_received, writes="t", free="t threads", tweak=KEY, t=pads, threads=1),
         binding(
             "OtSender.extend", made.sender.extend, writes="q", free="threads",
             count=COUNT, random_choices=False, message=message, q=pads, threads=1,
         ),
         binding(
             "OtSender.hash", made.sender.hash, writes="zeros ones", free="threads",
-            q=pads, zeros=pads, ones=pads, threads=1,
+            tweak=KEY, q=pads, zeros=pads, ones=pads, threads=1,
         ),
         binding(
             "low_bit_planes", n.low_bit_planes, writes="planes", free="pads",

@@ -144,7 +144,7 @@ def test_client_labels_come_from_correlated_ot() -> None:
     receiver = ot.OtReceiver(4, pairs, prg)
     bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    sender = ot.OtSender(4, delta, keys, receiver.setup)
+    sender = ot.OtSender(4, delta, keys, receiver.setup, prg)
 
     x = np.arange(-50, 50, dtype=np.int64)
     share = np.empty(count, np.uint64)

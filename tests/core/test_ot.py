@@ -20,7 +20,7 @@ def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender, np.ndarray]:
     bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
     receiver = ot.OtReceiver(k, pairs, prg)
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    return receiver, ot.OtSender(k, delta, keys, receiver.setup), delta
+    return receiver, ot.OtSender(k, delta, keys, receiver.setup, prg), delta
 
 
 def bits_of(words: np.ndarray, count: int) -> np.ndarray:
@@ -37,7 +37,8 @@ def test_random_ots(k: int) -> None:
         q = sender.correlated(message, count, random_choices=True)
         bits = bits_of(choices, count)
         assert (t == q ^ (bits[:, None] * delta)).all()
-        pads, pair = receiver.pads(t), sender.pads(q)
+        tweak = sender.late_tweak()
+        pads, pair = ot.received_pads(t, tweak), sender.pads(q, tweak)
         assert (pads == np.where(bits[:, None] == 1, pair.ones, pair.zeros)).all()
         assert (pair.ones != pair.zeros).any(axis=1).all()
 
@@ -53,11 +54,37 @@ def test_extensions_do_not_repeat() -> None:
     assert (sender.correlated(second, 128, random_choices=False) == t_second).all()
 
 
+def test_a_late_tweak_is_drawn_once_for_each_extension_and_after_it() -> None:
+    receiver, sender, _ = connected(4)
+    with pytest.raises(RuntimeError, match="after it"):
+        sender.late_tweak()
+    message, t = receiver.correlated(np.zeros(2, np.uint64), 128)
+    q = sender.correlated(message, 128, random_choices=False)
+    tweak = sender.late_tweak()
+    with pytest.raises(RuntimeError, match="once"):
+        sender.late_tweak()
+    sender.correlated(receiver.correlated(np.zeros(2, np.uint64), 128)[0], 128, random_choices=False)
+    assert sender.late_tweak() != tweak
+    assert (ot.received_pads(t, tweak) == sender.pads(q, tweak).zeros).all()  # later extensions change nothing
+
+
+def test_both_know_a_tweak_of_their_last_extension_beforehand() -> None:
+    receiver, sender, _ = connected(4)
+    found = []
+    for _ in range(2):
+        message, _ = receiver.correlated(np.zeros(2, np.uint64), 128)
+        sender.correlated(message, 128, random_choices=False)
+        assert receiver.early_tweak() == sender.early_tweak()
+        found.append(sender.early_tweak())
+    assert found[0] != found[1]
+
+
 def test_boolean_triples() -> None:
     receiver, sender, _ = connected(4)
     message, choices, t = receiver.correlated_random(2 * 6400)
-    mine = ot.receiver_triples(choices, receiver.pads(t))
-    theirs = ot.sender_triples(sender.pads(sender.correlated(message, 2 * 6400, random_choices=True)))
+    tweak, pads = sender.late_pads(message, 2 * 6400, random_choices=True)
+    mine = ot.receiver_triples(choices, ot.received_pads(t, tweak))
+    theirs = ot.sender_triples(pads)
     a, b, c = mine.a ^ theirs.a, mine.b ^ theirs.b, mine.c ^ theirs.c
     assert a.size == 100
     assert (c == a & b).all()
@@ -86,8 +113,8 @@ def test_chosen_strings() -> None:
     for array in (x0, x1, choices):
         prg.fill_words(array)
     request, t = receiver.correlated(choices, 300)
-    pads = receiver.pads(t)
-    pair = sender.pads(sender.correlated(request, 300, random_choices=False))
+    tweak, pair = sender.late_pads(request, 300, random_choices=False)
+    pads = ot.received_pads(t, tweak)
     got = ot.receive_chosen(pads, choices, ot.send_chosen(pair, x0, x1))
     assert (got == np.where(bits_of(choices, 300)[:, None] == 1, x1, x0)).all()
 
@@ -101,8 +128,8 @@ def test_bit_times_ring_element(width: int, data: st.DataObject) -> None:
     x, count = np.array(values, np.uint64), len(values)
     receiver, sender, _ = SHARED
     request, choices, t = receiver.correlated_random(count)
-    pads = receiver.pads(t)
-    pair = sender.pads(sender.correlated(request, count, random_choices=True))
+    tweak, pair = sender.late_pads(request, count, random_choices=True)
+    pads = ot.received_pads(t, tweak)
     message, mine = ot.send_products(pair, x, width)
     assert message.nbytes == (count * width + 7) // 8
     theirs = ot.receive_products(pads, choices, message, width)
@@ -132,14 +159,16 @@ def test_wrong_buffers_raise() -> None:
     with pytest.raises(TypeError):
         receiver.correlated(np.zeros(4, np.int64), 256)
     with pytest.raises(ValueError, match="lowest bit"):
-        ot.OtSender(2, delta & ~np.uint64(1), np.zeros((128, 2), np.uint64), receiver.setup)
+        ot.OtSender(2, delta & ~np.uint64(1), np.zeros((128, 2), np.uint64), receiver.setup, Prg())
     with pytest.raises(ValueError, match="setup"):
-        ot.OtSender(2, delta, np.zeros((128, 2), np.uint64), receiver.setup[1:])
+        ot.OtSender(2, delta, np.zeros((128, 2), np.uint64), receiver.setup[1:], Prg())
     with pytest.raises(ValueError, match="1 to 8"):
         ot.OtReceiver(9, np.zeros((128, 2, 2), np.uint64), Prg())
     with pytest.raises(ValueError, match="too many"):
         ot.message_blocks(4, 2**60, random_choices=True)
     with pytest.raises(ValueError, match="message"):
-        ot.receive_products(receiver.pads(t), choices, np.zeros(5, np.uint8), 32)
+        ot.receive_products(ot.received_pads(t, bytes(16)), choices, np.zeros(5, np.uint8), 32)
+    with pytest.raises(ValueError, match="tweak must be 16 bytes"):
+        ot.received_pads(t, bytes(15))
     with pytest.raises(ValueError, match="bytes"):
         unpack_ring(np.zeros(5, np.uint8), 41, 1)

@@ -29,7 +29,7 @@ def test_base_ot_starts_an_extension() -> None:
     base_sender, base_receiver = BaseOtSender(Prg()), BaseOtReceiver(delta[0], ot.BASE_OTS, Prg())
     answer, base_keys = base_receiver.answer(base_sender.first_message)
     receiver = ot.OtReceiver(4, base_sender.keys(answer), Prg())
-    sender = ot.OtSender(4, delta, base_keys, receiver.setup)
+    sender = ot.OtSender(4, delta, base_keys, receiver.setup, Prg())
     choices = np.zeros(plane_words(200), np.uint64)
     choices[1] = 0xABCDEF
     message, t = receiver.correlated(choices, 200)

@@ -75,7 +75,7 @@ def test_products_are_exact(k: int, sizes: list[tuple[int, int]], seed: int) -> 
         for cost in costs
     )
     corrections = sum(2 * cost.gate_correction_bytes for cost in costs)
-    assert record.total("offline").bytes == extensions + corrections + 3 * HEADER_BYTES * len(sizes)
+    assert record.total("offline").bytes == extensions + corrections + (ot.TWEAK_BYTES + 3 * HEADER_BYTES) * len(sizes)
 
 
 def test_they_mix_with_squares_and_truncations() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.protocol.parties import run_parties
 
-from sphynx.core import Prg
+from sphynx.core import Prg, ot
 from sphynx.core.ot import OtReceiver, OtSender
 from sphynx.errors import SphynxError
 from sphynx.protocol.channel import HEADER_BYTES, Channel, Traffic
@@ -15,8 +15,8 @@ from sphynx.protocol.ots import set_up_client, set_up_server
 
 def assert_connected(receiver: OtReceiver, sender: OtSender) -> None:
     message, choices, t = receiver.correlated_random(640)
-    received = receiver.pads(t)
-    pads = sender.pads(sender.correlated(message, 640, random_choices=True))
+    tweak, pads = sender.late_pads(message, 640, random_choices=True)
+    received = ot.received_pads(t, tweak)
     bits = np.unpackbits(choices.view(np.uint8), bitorder="little").astype(bool)
     assert (received == np.where(bits[:, None], pads.ones, pads.zeros)).all()
     assert (pads.ones != pads.zeros).any(axis=1).all()
@@ -35,7 +35,7 @@ def test_both_directions_work_and_sizes_are_those_documented() -> None:
     (server_receives, server_sends, traffic), (client_receives, client_sends) = run_parties(server, client)
     assert_connected(client_receives, server_sends)
     assert_connected(server_receives, client_sends)
-    assert traffic.sent_bytes == 4096 + 4112 + 2 * HEADER_BYTES
+    assert traffic.sent_bytes == 4096 + 4128 + 2 * HEADER_BYTES
     assert traffic.received_bytes == 32 + 4112 + 512 + 2 * HEADER_BYTES
 
 

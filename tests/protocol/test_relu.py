@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.protocol.relu_runs import layer_of, run_layers
 
+from sphynx.core import ot
 from sphynx.core.gmw import online_messages
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, Backend
@@ -120,7 +121,7 @@ def test_cost_model_predicts_the_payload(w: int, k: int, f: int) -> None:
     assert gmw.online_bytes == predicted.gmw_online_bytes
     assert gmw.messages == predicted.gmw_messages
     assert gc.online_bytes == predicted.gc_online_bytes
-    assert sum(gc.tables) - relu_gc.KEY_BYTES == predicted.gc_table_bytes
+    assert sum(gc.tables) - ot.TWEAK_BYTES == predicted.gc_table_bytes
 
 
 def test_gmw_sizes_follow_the_documented_formulas() -> None:
@@ -143,9 +144,9 @@ def test_gmw_sizes_follow_the_documented_formulas() -> None:
         of_nodes = 31 * (nodes + 1) * n // 8
         assert offline_messages(shape) == MessageBytes(
             request=4 * w * n + of_nodes,
-            answer=of_nodes + (corrections + 3 * threes) * n // 8,
+            answer=2 * ot.TWEAK_BYTES + of_nodes + (corrections + 3 * threes) * n // 8,
             conversion=20 * n + (5 * threes + k) * n // 8,
-            corrections=(2 * threes + 5 * k) * n // 8,
+            corrections=ot.TWEAK_BYTES + (2 * threes + 5 * k) * n // 8,
         )
         levels = 0
         while 3**levels < len(digits):

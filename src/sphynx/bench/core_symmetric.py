@@ -24,6 +24,7 @@ W, K, F, RELUS = 32, 32, 8, 5120  # one layer of the 25.6K-ReLU network
 OTS = 1 << 17
 OT_PARAMETERS = (1, 2, 4, 8)
 DEFAULT_OT_PARAMETER = 4
+TWEAK = bytes(range(16))
 TURNS = 3  # bound and rates take turns, so that a slow spell of the machine hits both
 
 
@@ -88,7 +89,7 @@ def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender]:
     receiver = ot.OtReceiver(k, pairs, prg)
     bits = bit_values(delta[0])
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    return receiver, ot.OtSender(k, delta, keys, receiver.setup)
+    return receiver, ot.OtSender(k, delta, keys, receiver.setup, prg)
 
 
 def ot_rates(k: int, threads: int, repeats: int) -> dict[str, float]:
@@ -98,10 +99,11 @@ def ot_rates(k: int, threads: int, repeats: int) -> dict[str, float]:
 
     def receive() -> tuple[Words, Words]:
         _, choices, t = receiver.correlated_random(OTS, threads=threads)
-        return choices, receiver.pads(t, threads=threads)
+        return choices, ot.received_pads(t, TWEAK, threads=threads)
 
     def send() -> ot.PadPair:
-        return sender.pads(sender.correlated(message, OTS, random_choices=True, threads=threads), threads=threads)
+        q = sender.correlated(message, OTS, random_choices=True, threads=threads)
+        return sender.pads(q, TWEAK, threads=threads)
 
     slower = max(best_seconds(party, repeats, threads=threads) for party in (receive, send))
     slower_triples = max(

@@ -47,24 +47,25 @@ class Garbled:
 
 def garble(
     circuit: Circuit,
-    layer_key: bytes,
+    late_tweak: bytes,
     delta: Words,
     input_zeros: Words,
     *,
     first_instance: int = 0,
     threads: int = 0,
 ) -> Garbled:
-    """`layer_key` is public, fresh for each (bundle, layer); `first_instance` continues it over batches."""
+    """`late_tweak` is public, drawn for each (bundle, layer) once the evaluator's labels are fixed
+    (core/crypto/hash.h); `first_instance` continues a layer over batches."""
     instances = input_zeros.shape[1]
     tables = np.empty((2 * circuit.and_count * instances, 2), np.uint64)
     colours = np.empty((sum(circuit.output_widths), plane_words(instances)), np.uint64)
-    circuit.garble(layer_key, delta, first_instance, instances, input_zeros, tables, colours, threads)
+    circuit.garble(late_tweak, delta, first_instance, instances, input_zeros, tables, colours, threads)
     return Garbled(tables, colours)
 
 
 def evaluate(
     circuit: Circuit,
-    layer_key: bytes,
+    late_tweak: bytes,
     input_labels: Words,
     tables: Words,
     *,
@@ -74,7 +75,7 @@ def evaluate(
     """The colours of the output labels: xor them with the garbler's to get the values."""
     instances = input_labels.shape[1]
     colours = np.empty((sum(circuit.output_widths), plane_words(instances)), np.uint64)
-    circuit.evaluate(layer_key, first_instance, instances, input_labels, tables, colours, threads)
+    circuit.evaluate(late_tweak, first_instance, instances, input_labels, tables, colours, threads)
     return colours
 
 

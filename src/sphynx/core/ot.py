@@ -1,8 +1,16 @@
-"""OT extension (SoftSpoken, eprint 2022/192; parameter 1 is IKNP) and what is made of it. Semi-honest.
+"""OT extension (SoftSpoken, eprint 2022/192; parameter 1 is IKNP) and what is made of it.
 
 Setup: 128 base OTs in which the extension's receiver offers key pairs and its sender chooses by the bits of
 `delta`; then the receiver's `setup` array goes to the sender. Each extension is one message, receiver to
-sender. Both parties make the same calls in the same order. Blocks are uint64 arrays of shape (..., 2), bits
+sender. Both parties extend in the same order.
+
+    extend       `correlated` at the receiver, its message, `correlated` at the sender: t and q
+    late tweak   the sender draws a block R, now that the message is fixed, and sends it
+    use          pads of random OTs, hashed with tweaks that R makes (core/crypto/hash.h), or t and q as wire labels,
+                 R then being the tweak of the garbled circuit
+
+A receiver may choose its seeds to fit tweaks that it knows, so R must not be known before. Where the receiver is
+trusted, both may use `early_tweak`, which needs no message. Blocks are uint64 arrays of shape (..., 2), bits
 are packed 64 to a word (sphynx.core.bits).
 """
 
@@ -13,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.core import Prg, _native
+from sphynx.core import Prg, _native, random_bytes
 from sphynx.core.bits import plane_words
 
 Bytes = NDArray[np.uint8]
@@ -21,6 +29,7 @@ Words = NDArray[np.uint64]
 
 BASE_OTS = _native.base_ot_count
 SETUP_BLOCKS = _native.ot_setup_blocks
+TWEAK_BYTES = 16
 
 
 def message_blocks(k: int, count: int, *, random_choices: bool) -> int:
@@ -50,10 +59,15 @@ class OtReceiver:
         self._ots.extend(count, choices, True, message, t, threads)
         return message, choices, t
 
-    def pads(self, t: Words, *, threads: int = 0) -> Words:
-        """Turns the t of the last extension, in place, into the pads m_r of random OTs."""
-        self._ots.hash(t, threads)
-        return t
+    def early_tweak(self) -> bytes:
+        """The tweak of the last extension that was known before it: for receivers that the sender trusts."""
+        return self._ots.early_tweak()
+
+
+def received_pads(t: Words, tweak: bytes, *, threads: int = 0) -> Words:
+    """Turns the t of an extension, in place, into the pads m_r of random OTs."""
+    _native.hash_received(tweak, t, threads)
+    return t
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,10 +79,11 @@ class PadPair:
 
 
 class OtSender:
-    """Holds delta, whose lowest bit is 1: it may be the garbling offset."""
+    """Holds delta, whose lowest bit is 1: it may be the garbling offset. Late tweaks are drawn from `prg`."""
 
-    def __init__(self, k: int, delta: Words, base_keys: Words, setup: Words) -> None:
-        self._ots = _native.OtSender(k, delta, base_keys, setup)
+    def __init__(self, k: int, delta: Words, base_keys: Words, setup: Words, prg: Prg) -> None:
+        self._ots, self._prg = _native.OtSender(k, delta, base_keys, setup), prg
+        self._may_draw = False
 
     def message_blocks(self, count: int, *, random_choices: bool) -> int:
         return message_blocks(self._ots.k, count, random_choices=random_choices)
@@ -77,13 +92,31 @@ class OtSender:
         """q, where the receiver has t_j = q_j xor r_j delta."""
         q = np.empty((count, 2), np.uint64)
         self._ots.extend(count, random_choices, message, q, threads)
+        self._may_draw = True
         return q
 
-    def pads(self, q: Words, *, threads: int = 0) -> PadPair:
-        """The pads of random OTs from the q of the last extension, which is overwritten."""
+    def late_tweak(self) -> bytes:
+        """Draw R for the last extension, once. Before its message has come there is none to draw."""
+        if not self._may_draw:
+            raise RuntimeError("a late tweak is drawn once for each extension, after it")
+        self._may_draw = False
+        return random_bytes(self._prg, TWEAK_BYTES)
+
+    def early_tweak(self) -> bytes:
+        """The tweak of the last extension that was known before it: for receivers that the sender trusts."""
+        return self._ots.early_tweak()
+
+    def pads(self, q: Words, tweak: bytes, *, threads: int = 0) -> PadPair:
+        """The pads of random OTs from the q of an extension, which is overwritten."""
         ones = np.empty_like(q)
-        self._ots.hash(q, q, ones, threads)
+        self._ots.hash(tweak, q, q, ones, threads)
         return PadPair(q, ones)
+
+    def late_pads(self, message: Words, count: int, *, random_choices: bool) -> tuple[bytes, PadPair]:
+        """(R for the receiver, the pads) of one extension."""
+        q = self.correlated(message, count, random_choices=random_choices)
+        tweak = self.late_tweak()
+        return tweak, self.pads(q, tweak)
 
 
 def pad_planes(pads: Words, width: int) -> Words:

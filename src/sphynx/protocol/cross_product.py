@@ -6,7 +6,7 @@ Only x_s x_c needs a correlation: a random alpha of the server's and shares u_s 
 one OT for each bit i of x_c carries alpha 2^i mod 2^k.
 
     offline  client -> server   request   OT extension, choices: the bits of x_c
-             server -> client   answer    corrections, k - i bits for bit i
+             server -> client   answer    late tweak; corrections, k - i bits for bit i
     online   server -> client   z = x_s - alpha
              client -> server   y_c less the new mask, y_c = 2 (z x_c + u_c) + x_c^2
 
@@ -57,7 +57,7 @@ class Squaring:
 
     @property
     def answer_bytes(self) -> int:
-        return sum(self.correction_bytes)
+        return ot.TWEAK_BYTES + sum(self.correction_bytes)
 
     @property
     def ring_bytes(self) -> int:
@@ -75,11 +75,11 @@ class Squaring:
 def answer_squaring(plan: Squaring, ots: ServerOts, request: bytearray) -> tuple[list[Buffer], Arrays]:
     """(message to the client, the server's material)."""
     message = np.frombuffer(request, np.uint64).reshape(-1, 2)
-    pads = ots.down.pads(ots.down.correlated(message, plan.ots, random_choices=False))
+    tweak, pads = ots.down.late_pads(message, plan.ots, random_choices=False)
     alpha, share = np.empty(plan.count, np.uint64), np.zeros(plan.count, np.uint64)
     ots.prg.fill_words(alpha)
     alpha &= plan.ring_mask
-    corrections: list[Buffer] = []
+    corrections: list[Buffer] = [tweak]
     for bit in range(plan.k):
         own = ot.PadPair(pads.zeros[plan.of_bit(bit)], pads.ones[plan.of_bit(bit)])
         correction, products = ot.send_products(own, alpha, plan.k - bit)
@@ -94,16 +94,16 @@ class SquaringRequest:
     def __init__(self, plan: Squaring, ots: ClientOts, x_c: Words) -> None:
         self._plan = plan
         self._planes = slice_bits(x_c, plan.k)
-        message, t = ots.down.correlated(self._planes.reshape(-1), plan.ots)
-        self._pads = ots.down.pads(t)
+        message, self._t = ots.down.correlated(self._planes.reshape(-1), plan.ots)
         self.message: list[Buffer] = [message.data]
 
     def finish(self, answer: bytearray) -> Arrays:
-        plan, start = self._plan, 0
+        plan, start = self._plan, ot.TWEAK_BYTES
+        received = ot.received_pads(self._t, bytes(answer[:start]))
         share = np.zeros(plan.count, np.uint64)
         for bit, size in enumerate(plan.correction_bytes):
             packed = np.frombuffer(answer, np.uint8, size, start)
-            pads = self._pads[plan.of_bit(bit)]
+            pads = received[plan.of_bit(bit)]
             share += ot.receive_products(pads, self._planes[bit], packed, plan.k - bit) << np.uint64(bit)
             start += size
         return {"share": share & plan.ring_mask}

@@ -8,7 +8,7 @@ channel: OTs are counted by gates, bytes by elements. The pads are seeds of the 
 
     offline  server -> client   offer     OT extension, the bits of beta being its random choices
              client -> server   request   OT extension, choices: the bits of g_c; corrections that carry x_c 2^i
-             server -> client   answer    corrections that carry alpha 2^i; for bit i they have k - i bits an element
+             server -> client   answer    late tweak; corrections that carry alpha 2^i, k - i bits an element
     online   server -> client   x_s - alpha, g_s - beta
              client -> server   y_c less the new mask, y_c = (x_s - alpha) g_c + (g_s - beta) x_c + x_c g_c + its share
 
@@ -70,11 +70,11 @@ class Gating:
 
     @property
     def request_bytes(self) -> int:
-        return self.extension_bytes + self.answer_bytes
+        return self.extension_bytes + sum(self.correction_bytes)
 
     @property
     def answer_bytes(self) -> int:
-        return sum(self.correction_bytes)
+        return ot.TWEAK_BYTES + sum(self.correction_bytes)
 
     @property
     def opened_bytes(self) -> tuple[int, int]:
@@ -111,7 +111,7 @@ class GatingOffer:
 
     def __init__(self, plan: Gating, ots: ServerOts) -> None:
         message, choices, t = ots.up.correlated_random(plan.ots)
-        self._plan, self._pads = plan, ots.up.pads(t)
+        self._plan, self._pads = plan, ot.received_pads(t, ots.up.early_tweak())
         self._beta = unslice_bits(choices.reshape(plan.k, -1), plan.gates).reshape(plan.gates, 1)
         self.message: list[Buffer] = [message.data]
 
@@ -119,14 +119,14 @@ class GatingOffer:
         """(message to the client, the server's material)."""
         plan, beta = self._plan, self._beta
         extension = np.frombuffer(request, np.uint64, plan.extension_bytes // 8).reshape(-1, 2)
-        pads = ots.down.pads(ots.down.correlated(extension, plan.ots, random_choices=False))
+        tweak, pads = ots.down.late_pads(extension, plan.ots, random_choices=False)
         alpha = np.empty((plan.gates, plan.length), np.uint64)
         ots.prg.fill_words(alpha.reshape(-1))
         alpha &= plan.ring_mask
         corrections, share = _correct(plan, pads, alpha)
         share += _unmask(plan, self._pads, beta, memoryview(request)[plan.extension_bytes :])
         material = {"alpha": alpha.reshape(-1), "beta": beta.reshape(-1), "share": share.reshape(-1) & plan.ring_mask}
-        return corrections, material
+        return [tweak, *corrections], material
 
 
 class GatingRequest:
@@ -135,20 +135,21 @@ class GatingRequest:
     def __init__(self, plan: Gating, ots: ClientOts, shares: Words, offered: ot.PadPair) -> None:
         x, self._gates = plan.split(shares)
         self._plan = plan
-        extension, t = ots.down.correlated(slice_bits(self._gates.reshape(-1), plan.k).reshape(-1), plan.ots)
-        self._pads = ots.down.pads(t)
+        extension, self._t = ots.down.correlated(slice_bits(self._gates.reshape(-1), plan.k).reshape(-1), plan.ots)
         corrections, self._share = _correct(plan, offered, x)
         self.message: list[Buffer] = [extension.data, *corrections]
 
     def finish(self, answer: bytearray) -> Arrays:
         plan = self._plan
-        share = self._share + _unmask(plan, self._pads, self._gates, memoryview(answer))
+        pads = ot.received_pads(self._t, bytes(answer[: ot.TWEAK_BYTES]))
+        share = self._share + _unmask(plan, pads, self._gates, memoryview(answer)[ot.TWEAK_BYTES :])
         return {"share": share.reshape(-1) & plan.ring_mask}
 
 
 def accepted_offer(plan: Gating, ots: ClientOts, offer: bytearray) -> ot.PadPair:
     message = np.frombuffer(offer, np.uint64).reshape(-1, 2)
-    return ots.up.pads(ots.up.correlated(message, plan.ots, random_choices=True))
+    q = ots.up.correlated(message, plan.ots, random_choices=True)
+    return ots.up.pads(q, ots.up.early_tweak())
 
 
 def _correct(plan: Gating, pads: ot.PadPair, x: Words) -> tuple[list[Buffer], Words]:

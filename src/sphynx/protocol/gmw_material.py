@@ -3,9 +3,9 @@
 Two OT sessions: in `down` the server is the OT sender, in `up` the client is. Messages:
 
     client -> server   request     down extensions: leaves (choices: the bits of x_c), nodes (random choices)
-    server -> client   answer      up extension: nodes; corrections of (1), the first ones of (2)
+    server -> client   answer      late tweaks; up extension: nodes; corrections of (1), the first ones of (2)
     client -> server   conversion  down extension for five bits to be made additive; corrections of (2) and (4)
-    server -> client   corrections the last corrections of (2); corrections of those five products
+    server -> client   corrections late tweak; the last corrections of (2); corrections of those five products
 
 What each OT yields, w for leaves, 2 for each node of two and for delta, 4 for each node of three, and 5 per ReLU:
     (1) leaf: the pads' bits give the server random masks and both parties shares of their products (digits.py).
@@ -85,11 +85,15 @@ class _Batch:
         self.leaf_blocks, self.node_blocks, self.conversion_blocks = leaf, node, conversion
         self.sizes = MessageBytes(
             request=_BLOCK_BYTES * (leaf + node),
-            answer=_BLOCK_BYTES * node + self.plane_bytes(self.digits.correction_rows + FIRST_ROWS * self.threes),
+            answer=2 * ot.TWEAK_BYTES
+            + _BLOCK_BYTES * node
+            + self.plane_bytes(self.digits.correction_rows + FIRST_ROWS * self.threes),
             conversion=_BLOCK_BYTES * conversion
             + self.plane_bytes((FIRST_ROWS + SECOND_ROWS) * self.threes)
             + self.packed_bytes(shape.count),
-            corrections=self.plane_bytes(SECOND_ROWS * self.threes) + self.packed_bytes(self.conversion_ots),
+            corrections=ot.TWEAK_BYTES
+            + self.plane_bytes(SECOND_ROWS * self.threes)
+            + self.packed_bytes(self.conversion_ots),
         )
 
     def pairs(self, pads: Words) -> Words:
@@ -121,15 +125,15 @@ class _Batch:
     def values(self, plane: Words) -> Words:
         return bit_values(plane)[: self.shape.count]
 
-    def cut(self, message: Buffer, size: int, *blocks: int) -> list[Words]:
-        """The block arrays at the front of a message of `size` bytes."""
+    def cut(self, message: Buffer, size: int, *blocks: int, start: int = 0) -> list[Words]:
+        """The block arrays from `start` on of a message of `size` bytes."""
         if len(message) != size:
             raise SphynxError(
                 f"a message of {len(message)} bytes where {size} were expected",
                 where="GMW preprocessing",
                 remedy="The peers disagree on the program or the connection is broken: start a new session.",
             )
-        parts, start = [], 0
+        parts = []
         for count in blocks:
             parts.append(np.frombuffer(message, np.uint64, 2 * count, start).reshape(-1, 2))
             start += _BLOCK_BYTES * count
@@ -193,22 +197,23 @@ class GmwOfflineServer:
     def answer(self, request: Buffer) -> list[Buffer]:
         batch, down = self._batch, self._down
         leaf_message, node_message = batch.cut(request, self.sizes.request, batch.leaf_blocks, batch.node_blocks)
-        pads_of_leaves = down.pads(down.correlated(leaf_message, batch.leaf_ots, random_choices=False))
+        leaf_tweak, pads_of_leaves = down.late_pads(leaf_message, batch.leaf_ots, random_choices=False)
         self._leaf_masks, self._leaf_products, leaf_corrections = leaf_masks(batch.digits, pads_of_leaves)
 
-        node_pads = down.pads(down.correlated(node_message, batch.node_ots, random_choices=True))
+        node_tweak, node_pads = down.late_pads(node_message, batch.node_ots, random_choices=True)
         self._alpha_pads = (batch.last_row_words(node_pads.zeros), batch.last_row_words(node_pads.ones))
         message, choices, t = self._up.correlated_random(batch.node_ots)
-        pads = self._up.pads(t)
+        pads = ot.received_pads(t, self._up.early_tweak())
         self._triple, self._threes = _nodes(batch, choices, node_pads, pads)
         self._x_pads = batch.last_row_words(pads)
-        return [message.data, leaf_corrections.tobytes(), self._threes.first_corrections.tobytes()]
+        first = self._threes.first_corrections
+        return [leaf_tweak, node_tweak, message.data, leaf_corrections.tobytes(), first.tobytes()]
 
     def finish(self, conversion: Buffer) -> tuple[list[Buffer], ServerMaterial]:
         """(message to the client, the server's material)."""
         batch, shape = self._batch, self._batch.shape
         (request,) = batch.cut(conversion, self.sizes.conversion, batch.conversion_blocks)
-        pads = self._down.pads(self._down.correlated(request, batch.conversion_ots, random_choices=False))
+        tweak, pads = self._down.late_pads(request, batch.conversion_ots, random_choices=False)
         bits = self._triple[:, -1]
         own = bit_values(np.ascontiguousarray(bits)).reshape(-1)
         corrections, products = ot.send_products(pads, own, shape.k)
@@ -228,7 +233,7 @@ class GmwOfflineServer:
         arithmetic = np.concatenate([converted, delta_v[None]])
         threes = self._threes.masks(second)
         shares = _material(batch, self._leaf_products, self._triple, threes, arithmetic)
-        message: list[Buffer] = [self._threes.second_corrections.tobytes(), corrections.data]
+        message: list[Buffer] = [tweak, self._threes.second_corrections.tobytes(), corrections.data]
         return message, ServerMaterial(shares, self._leaf_masks, alpha)
 
 
@@ -243,21 +248,25 @@ class GmwOfflineClient:
 
     def request(self) -> list[Buffer]:
         batch, down = self._batch, self._down
-        leaf_message, t = down.correlated(self._own.reshape(-1), batch.leaf_ots)
-        self._leaf_pads = np.ascontiguousarray(leaf_pads(batch.digits, down.pads(t)))
-        node_message, self._choices, t = down.correlated_random(batch.node_ots)
-        self._received = down.pads(t)
-        self._alpha_pads = batch.last_row_words(self._received)
+        leaf_message, self._leaf_t = down.correlated(self._own.reshape(-1), batch.leaf_ots)
+        node_message, self._choices, self._node_t = down.correlated_random(batch.node_ots)
         return [leaf_message.data, node_message.data]
 
     def conversion(self, answer: Buffer) -> list[Buffer]:
         batch, shape = self._batch, self._batch.shape
-        (message,) = batch.cut(answer, self.sizes.answer, batch.node_blocks)
+        start = 2 * ot.TWEAK_BYTES
+        (message,) = batch.cut(answer, self.sizes.answer, batch.node_blocks, start=start)
         shapes = ((batch.digits.correction_rows,), (FIRST_ROWS, batch.threes))
-        (corrections, first), _ = batch.taken(answer, _BLOCK_BYTES * batch.node_blocks, *shapes)
-        self._leaf_products = batch.digits.products(self._leaf_pads, self._own, corrections)
-        pads = self._up.pads(self._up.correlated(message, batch.node_ots, random_choices=True))
-        self._triple, self._threes = _nodes(batch, self._choices, pads, self._received)
+        (corrections, first), _ = batch.taken(answer, start + _BLOCK_BYTES * batch.node_blocks, *shapes)
+        leaf_tweak, node_tweak = bytes(answer[: ot.TWEAK_BYTES]), bytes(answer[ot.TWEAK_BYTES : start])
+        leaves = np.ascontiguousarray(leaf_pads(batch.digits, ot.received_pads(self._leaf_t, leaf_tweak)))
+        self._leaf_products = batch.digits.products(leaves, self._own, corrections)
+        received = ot.received_pads(self._node_t, node_tweak)
+        self._alpha_pads = batch.last_row_words(received)
+        q = self._up.correlated(message, batch.node_ots, random_choices=True)
+        pads = self._up.pads(q, self._up.early_tweak())
+        self._triple, self._threes = _nodes(batch, self._choices, pads, received)
+        del self._leaf_t, self._node_t
         self._threes.hear_first(first)
 
         sign = np.uint64(1) - np.uint64(2) * batch.values(self._triple[0, -1])
@@ -266,8 +275,7 @@ class GmwOfflineClient:
         correction = zeros + sign * self._truncated - ones
 
         self._bits = np.ascontiguousarray(self._triple[:, -1]).reshape(-1)
-        request, t = self._down.correlated(self._bits, batch.conversion_ots)
-        self._conversion_pads = self._down.pads(t)
+        request, self._conversion_t = self._down.correlated(self._bits, batch.conversion_ots)
         return [
             request.data,
             self._threes.first_corrections.tobytes(),
@@ -278,9 +286,10 @@ class GmwOfflineClient:
     def finish(self, corrections: Buffer) -> gmw.Material:
         batch, shape = self._batch, self._batch.shape
         batch.cut(corrections, self.sizes.corrections)
-        (second,), end = batch.taken(corrections, 0, (SECOND_ROWS, batch.threes))
+        (second,), end = batch.taken(corrections, ot.TWEAK_BYTES, (SECOND_ROWS, batch.threes))
         packed = np.frombuffer(corrections, np.uint8, offset=end)
-        products = ot.receive_products(self._conversion_pads, self._bits, packed, shape.k)
+        pads = ot.received_pads(self._conversion_t, bytes(corrections[: ot.TWEAK_BYTES]))
+        products = ot.receive_products(pads, self._bits, packed, shape.k)
         own = bit_values(self._bits)
         converted = (own - np.uint64(2) * products).reshape(CONVERTED_BITS, -1)[:, : shape.count]
         delta = batch.values(self._triple[0, -1])

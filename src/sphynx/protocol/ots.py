@@ -5,11 +5,16 @@ In `down` the server is the extension's sender, in `up` the client is. Set-up:
     client -> server    A, the base OTs' first message                                             32 bytes
     server -> client    B_1 .. B_128, chosen by the bits of its offset delta                    4,096 bytes
     client -> server    set-up of `down`; 128 OTs in it, chosen by the bits of the client's offset
-    server -> client    set-up of `up`, whose base OTs those 128 are                            4,112 bytes
+    server -> client    late tweak of those 128 OTs; set-up of `up`, whose base OTs they are    4,128 bytes
 
 Public-key work is thus done once, not once for each direction. The sessions serve every bundle of the connection:
 positions move on with each extension, no pad is used twice. Both parties extend in the same order. The offset of `down`
-is also the server's garbling offset. Whatever a party draws comes from the one generator at hand.
+is also the server's garbling offset.
+
+Late tweaks (core/crypto/hash.h) are for `down`, where the receiver is the client, whom the server need not trust: it
+could choose its trees to fit tweaks that it knows. In `up` the receiver is the server. Its hashes keep the client's
+pads from the server, and the client, who knows both pads of every OT, gains nothing by them: `up` takes early tweaks,
+for which no message waits. Whatever a party draws comes from the one generator at hand.
 """
 
 from __future__ import annotations
@@ -51,24 +56,25 @@ def set_up_server(channel: Channel, prg: Prg) -> ServerOts:
     answer, keys = chooses.answer(bytes(channel.receive(POINT_BYTES)))
     channel.send(answer)
     message = _blocks(channel.receive(_BLOCK_BYTES * (ot.SETUP_BLOCKS + _UP_BASE_BLOCKS)))
-    down = ot.OtSender(SOFTSPOKEN_PARAMETER, delta, keys, message[: ot.SETUP_BLOCKS])
-    pads = down.pads(down.correlated(message[ot.SETUP_BLOCKS :], ot.BASE_OTS, random_choices=False))
+    down = ot.OtSender(SOFTSPOKEN_PARAMETER, delta, keys, message[: ot.SETUP_BLOCKS], prg)
+    tweak, pads = down.late_pads(message[ot.SETUP_BLOCKS :], ot.BASE_OTS, random_choices=False)
     up = ot.OtReceiver(SOFTSPOKEN_PARAMETER, np.stack([pads.zeros, pads.ones], axis=1), prg)
-    channel.send(up.setup.data)
+    channel.send(tweak, up.setup.data)
     return ServerOts(down, up, delta, prg)
 
 
 def set_up_client(channel: Channel, prg: Prg) -> ClientOts:
     offers = BaseOtSender(prg)
     channel.send(offers.first_message)
-    answer = bytes(channel.receive(POINT_BYTES * ot.BASE_OTS))
-    down = ot.OtReceiver(SOFTSPOKEN_PARAMETER, offers.keys(answer), prg)
+    points = bytes(channel.receive(POINT_BYTES * ot.BASE_OTS))
+    down = ot.OtReceiver(SOFTSPOKEN_PARAMETER, offers.keys(points), prg)
     offset = garbling.random_delta(prg)
     message, t = down.correlated(offset[0], ot.BASE_OTS)
     channel.send(down.setup.data, message.data)
-    keys = down.pads(t)
-    setup = _blocks(channel.receive(_BLOCK_BYTES * ot.SETUP_BLOCKS))
-    return ClientOts(down, ot.OtSender(SOFTSPOKEN_PARAMETER, offset, keys, setup), prg)
+    answer = channel.receive(ot.TWEAK_BYTES + _BLOCK_BYTES * ot.SETUP_BLOCKS)
+    keys = ot.received_pads(t, bytes(answer[: ot.TWEAK_BYTES]))
+    up = ot.OtSender(SOFTSPOKEN_PARAMETER, offset, keys, _blocks(answer[ot.TWEAK_BYTES :]), prg)
+    return ClientOts(down, up, prg)
 
 
 def _blocks(message: bytearray) -> Words:

@@ -3,13 +3,14 @@
 The server garbles, the client evaluates (max(x_s + x_c, 0) >> f) - r' (half-gates, eprint 2014/756).
 
     offline  client -> server   OT extension, choices: the bits of x_c and r'
-             server -> client   layer key and tables, chunk by chunk
+             server -> client   late tweak and tables, chunk by chunk
     online   server -> client   the labels of x_s, chunk by chunk
              client -> server   the colours of the output labels
 
 The OT's offset is the garbling offset: q_j is the zero label of the client's wire j, t_j = q_j xor c_j delta the label
-of its bit, so no label travels offline. The labels of the server's wires come from a seed, all that it keeps of them.
-The client never gets the colours of zero labels: it cannot decode what it returns.
+of its bit, so no label travels offline. The client chose the seeds behind them: the tweak of the layer's hashes is
+drawn when its OT message is here (core/crypto/hash.h). The labels of the server's wires come from a seed, all that it
+keeps of them. The client never gets the colours of zero labels: it cannot decode what it returns.
 
 A layer is cut into chunks of CHUNK_RELUS, in which labels are (wires, instances): garbling, sending and receiving
 (online: encoding, sending, evaluating) overlap, and a chunk's labels stay in the cache.
@@ -33,8 +34,8 @@ from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
 
 CHUNK_RELUS = 2048  # a multiple of 64
-KEY_BYTES = 16
-SEED_BYTES = KEY_BYTES + 8  # a key, and which of its streams: no two layers' keys encrypt the same
+_KEY_BYTES = 16
+SEED_BYTES = _KEY_BYTES + 8  # a key, and which of its streams: no two layers' keys encrypt the same
 _BLOCK_BYTES, _WORD_BYTES = 16, 8
 
 
@@ -83,7 +84,7 @@ class Messages:
     """Payload bytes of a layer's messages."""
 
     request: int  # offline, client -> server
-    tables: tuple[int, ...]  # offline, server -> client; the first also carries the layer key
+    tables: tuple[int, ...]  # offline, server -> client; the first also carries the late tweak
     labels: tuple[int, ...]  # online, server -> client
     colours: int  # online, client -> server: planes of whole words
 
@@ -110,7 +111,7 @@ def messages(shape: ReluShape) -> Messages:
     ots = (shape.w + shape.k) * shape.count
     return Messages(
         request=_BLOCK_BYTES * ot.message_blocks(SOFTSPOKEN_PARAMETER, ots, random_choices=False),
-        tables=tuple(KEY_BYTES * (not c.number) + and_bytes * c.count for c in _chunks(shape)),
+        tables=tuple(ot.TWEAK_BYTES * (not c.number) + and_bytes * c.count for c in _chunks(shape)),
         labels=tuple(_BLOCK_BYTES * shape.w * c.count for c in _chunks(shape)),
         colours=_WORD_BYTES * shape.k * shape.words,
     )
@@ -130,15 +131,15 @@ class GcReluServer:
         circuit = _circuit(shape)
         request = np.frombuffer(channel.receive(messages(shape).request), np.uint64).reshape(-1, 2)
         client_zeros = ots.down.correlated(request, (shape.w + shape.k) * shape.count, random_choices=False)
-        layer_key, seed = random_bytes(ots.prg, KEY_BYTES), random_bytes(ots.prg, SEED_BYTES)
+        late_tweak, seed = ots.down.late_tweak(), random_bytes(ots.prg, SEED_BYTES)
         colours = np.empty((shape.k, shape.words), np.uint64)
         scratch = _scratch(shape, 2 * shape.w + shape.k)
         for chunk in _chunks(shape):
             zeros = chunk.labels(scratch)
             _expand_labels(seed, chunk, zeros[: shape.w])
             zeros[shape.w :] = client_zeros[chunk.client_labels].reshape(-1, chunk.count, 2)
-            garbled = garbling.garble(circuit, layer_key, ots.delta, zeros, first_instance=chunk.start)
-            channel.send(layer_key if not chunk.number else b"", garbled.tables.data)
+            garbled = garbling.garble(circuit, late_tweak, ots.delta, zeros, first_instance=chunk.start)
+            channel.send(late_tweak if not chunk.number else b"", garbled.tables.data)
             colours[:, chunk.words] = garbled.colours
         return {"seed": np.frombuffer(seed, np.uint8), "delta": ots.delta, "colours": colours}
 
@@ -155,7 +156,7 @@ class GcReluServer:
 
 
 class GcReluClient:
-    """Material: `layer_key`, `labels` of the own wires, `tables 0`, `tables 1`, ... of the chunks."""
+    """Material: `late_tweak`, `labels` of the own wires, `tables 0`, `tables 1`, ... of the chunks."""
 
     def offline(
         self,
@@ -193,7 +194,7 @@ class GcReluClient:
         x: Words,  # noqa: ARG002 - the labels hold it already
         new_mask: Words,  # noqa: ARG002 - as before
     ) -> None:
-        shape, layer_key = layer.shape, material["layer_key"].tobytes()
+        shape, late_tweak = layer.shape, material["late_tweak"].tobytes()
         circuit = _circuit(shape)
         colours = np.empty((shape.k, shape.words), np.uint64)
         scratch = _scratch(shape, 2 * shape.w + shape.k)
@@ -202,13 +203,13 @@ class GcReluClient:
             labels[shape.w :] = material["labels"][chunk.client_labels].reshape(-1, chunk.count, 2)
             labels[: shape.w] = np.frombuffer(channel.receive(size), np.uint64).reshape(shape.w, -1, 2)
             tables = material[f"tables {chunk.number}"]
-            colours[:, chunk.words] = garbling.evaluate(circuit, layer_key, labels, tables, first_instance=chunk.start)
+            colours[:, chunk.words] = garbling.evaluate(circuit, late_tweak, labels, tables, first_instance=chunk.start)
         channel.send(colours.data)
 
 
 def _expand_labels(seed: bytes, chunk: _Chunk, out: Words) -> None:
     """The zero labels of the server's wires, (w, instances)."""
-    key, stream = seed[:KEY_BYTES], int.from_bytes(seed[KEY_BYTES:], "little")
+    key, stream = seed[:_KEY_BYTES], int.from_bytes(seed[_KEY_BYTES:], "little")
     _native.expand_seed(key, stream, chunk.shape.w * chunk.start, out, threads=0)
 
 
@@ -231,7 +232,7 @@ def _receive_tables(channel: Channel, shape: ReluShape) -> Arrays:
     for number, size in enumerate(messages(shape).tables):
         message = channel.receive(size)
         if not number:
-            arrays["layer_key"] = np.frombuffer(bytes(message[:KEY_BYTES]), np.uint8)
-        tables = np.frombuffer(message, np.uint64, offset=0 if number else KEY_BYTES)
+            arrays["late_tweak"] = np.frombuffer(bytes(message[: ot.TWEAK_BYTES]), np.uint8)
+        tables = np.frombuffer(message, np.uint64, offset=0 if number else ot.TWEAK_BYTES)
         arrays[f"tables {number}"] = tables.reshape(-1, 2)
     return arrays

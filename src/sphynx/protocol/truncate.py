@@ -8,7 +8,7 @@ Only the low f bits and the top bit of the shares enter the carry tree, so this 
 The client's share of x is known before the inference; its share of the result is a mask of its choice.
 
     offline  client -> server   request   OT extensions: leaves (choices: bits of x_c); nodes, b1, b2 (random choices)
-             server -> client   answer    OT extension: nodes; corrections of leaves and of two bit-by-ring products
+             server -> client   answer    late tweaks; OT extension: nodes; corrections of leaves and two products
     online   server -> client   masked codes of the digits of f + 1 bits (sphynx.core.digits)
              both, by turns     masked p, g, p of each level of the tree; c xor b1, wrap xor b2
              client -> server   y_c less the new mask
@@ -96,7 +96,8 @@ class Truncation:
 
     @property
     def answer_bytes(self) -> int:
-        return _BLOCK_BYTES * self.blocks[2] + self.leaf_correction_bytes + (self.bit_ots * self.k + 7) // 8
+        corrections = self.leaf_correction_bytes + (self.bit_ots * self.k + 7) // 8
+        return 2 * ot.TWEAK_BYTES + _BLOCK_BYTES * self.blocks[2] + corrections
 
     def planes(self, pads: Words, width: int) -> Words:
         return pad_planes(pads, width, self.words)
@@ -106,10 +107,10 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
     """(message to the client, the server's material)."""
     leaf_blocks, node_blocks, _ = plan.blocks
     message = np.frombuffer(request, np.uint64).reshape(leaf_blocks + node_blocks, 2)
-    pads_of_leaves = ots.down.pads(ots.down.correlated(message[:leaf_blocks], plan.leaf_ots, random_choices=False))
+    leaf_tweak, pads_of_leaves = ots.down.late_pads(message[:leaf_blocks], plan.leaf_ots, random_choices=False)
     masks_of_leaves, leaf_products, leaf_corrections = leaf_masks(plan.digits, pads_of_leaves)
     count = plan.node_ots + plan.bit_ots
-    pads = ots.down.pads(ots.down.correlated(message[leaf_blocks:], count, random_choices=True))
+    node_tweak, pads = ots.down.late_pads(message[leaf_blocks:], count, random_choices=True)
 
     bits = np.empty(plan.bit_ots // 64, np.uint64)
     ots.prg.fill_words(bits)
@@ -122,10 +123,11 @@ def answer_truncation(plan: Truncation, ots: ServerOts, request: bytearray) -> t
     up_message, choices, received = b"", np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
     if plan.node_ots:
         extension, choices, t = ots.up.correlated_random(plan.node_ots)
-        up_message, received = extension.tobytes(), ots.up.pads(t)
+        up_message, received = extension.tobytes(), ot.received_pads(t, ots.up.early_tweak())
     masks = pair_masks(choices.reshape(offsets.shape[1:]), offsets, sent, plan.planes(received, 2))
     material = _material(plan, leaf_products, masks, bits, own - _TWO * products)
-    return [up_message, leaf_corrections.tobytes(), corrections.data], material | {"leaf_masks": masks_of_leaves}
+    answer: list[Buffer] = [leaf_tweak, node_tweak, up_message, leaf_corrections.tobytes(), corrections.data]
+    return answer, material | {"leaf_masks": masks_of_leaves}
 
 
 class TruncationRequest:
@@ -134,29 +136,31 @@ class TruncationRequest:
     def __init__(self, plan: Truncation, ots: ClientOts, x_c: Words) -> None:
         self._plan, self._ots = plan, ots
         self._own = plan.digits.bits(x_c)
-        leaf_message, t = ots.down.correlated(self._own.reshape(-1), plan.leaf_ots)
-        self._leaf_pads = np.ascontiguousarray(leaf_pads(plan.digits, ots.down.pads(t)))
-        node_message, self._choices, t = ots.down.correlated_random(plan.node_ots + plan.bit_ots)
-        self._pads = ots.down.pads(t)
+        leaf_message, self._leaf_t = ots.down.correlated(self._own.reshape(-1), plan.leaf_ots)
+        node_message, self._choices, self._node_t = ots.down.correlated_random(plan.node_ots + plan.bit_ots)
         self.message: list[Buffer] = [leaf_message.data, node_message.data]
 
     def finish(self, answer: bytearray) -> Arrays:
         plan, up = self._plan, self._ots.up
         up_blocks, node_words = plan.blocks[2], plan.node_ots // 64
         bits = self._choices[node_words:]
-        leaf_start = _BLOCK_BYTES * up_blocks
+        up_start = 2 * ot.TWEAK_BYTES
+        leaf_tweak, node_tweak = bytes(answer[: ot.TWEAK_BYTES]), bytes(answer[ot.TWEAK_BYTES : up_start])
+        leaves = np.ascontiguousarray(leaf_pads(plan.digits, ot.received_pads(self._leaf_t, leaf_tweak)))
+        received = ot.received_pads(self._node_t, node_tweak)
+        leaf_start = up_start + _BLOCK_BYTES * up_blocks
         leaf_corrections = np.frombuffer(answer, np.uint64, plan.leaf_correction_bytes // _WORD_BYTES, leaf_start)
-        leaf_products = plan.digits.products(self._leaf_pads, self._own, leaf_corrections.reshape(-1, plan.words))
+        leaf_products = plan.digits.products(leaves, self._own, leaf_corrections.reshape(-1, plan.words))
         packed = np.frombuffer(answer, np.uint8, offset=leaf_start + plan.leaf_correction_bytes)
-        products = ot.receive_products(self._pads[plan.node_ots :], bits, packed, plan.k)
+        products = ot.receive_products(received[plan.node_ots :], bits, packed, plan.k)
         pads = ot.PadPair(np.empty((0, 2), np.uint64), np.empty((0, 2), np.uint64))
         if plan.node_ots:
-            message = np.frombuffer(answer, np.uint64, 2 * up_blocks).reshape(-1, 2)
-            pads = up.pads(up.correlated(message, plan.node_ots, random_choices=True))
+            message = np.frombuffer(answer, np.uint64, 2 * up_blocks, up_start).reshape(-1, 2)
+            pads = up.pads(up.correlated(message, plan.node_ots, random_choices=True), up.early_tweak())
         sent = plan.planes(pads.zeros, 2)
         offsets = sent ^ plan.planes(pads.ones, 2)
         own_a = self._choices[:node_words].reshape(offsets.shape[1:])
-        masks = pair_masks(own_a, offsets, sent, plan.planes(self._pads[: plan.node_ots], 2))
+        masks = pair_masks(own_a, offsets, sent, plan.planes(received[: plan.node_ots], 2))
         return _material(plan, leaf_products, masks, bits, bit_values(bits) - _TWO * products)
 
 
