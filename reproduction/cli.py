@@ -15,7 +15,7 @@ from sphynx.errors import InputError
 if TYPE_CHECKING:
     from reproduction.experiments import Experiment
     from reproduction.kept_searches import KeptPlacement
-    from reproduction.outcomes import Ours, Outcome
+    from reproduction.outcomes import KeptResult, Ours, Outcome
     from reproduction.scales import Scale
 
 COUNTED = ("relu-counts", "parameters", "latency-estimates")
@@ -124,7 +124,7 @@ def run_experiment(
             figure = out / f"{experiment.name}.svg"
             figure.write_text(draw_outcomes(experiment, chosen, outcomes).to_svg())
             if not as_json:
-                _print(experiment, chosen, outcomes, figure, placements, with_estimates=name != ALL)
+                _print(experiment, chosen, outcomes, figure, kept, placements, with_estimates=name != ALL)
     if as_json and made:
         print_json(made if name == ALL else made[0])
 
@@ -153,7 +153,7 @@ def _list(as_json: bool) -> None:
             [COUNTED[0], "ReLU counts, every table", "all", "-"],
             [COUNTED[1], "Parameter counts", "appendix F.3", "-"],
             [COUNTED[2], "Latencies that the paper estimated", "section 5.2", "-"],
-            *([e.name, e.title, e.rows[0].source, str(len(e.rows))] for e in EXPERIMENTS.values()),
+            *([e.name, e.title, e.source, str(len(e.rows))] for e in EXPERIMENTS.values()),
         ],
     )
 
@@ -163,10 +163,12 @@ def _print(
     scale: Scale,
     outcomes: list[Outcome],
     figure: Path,
+    kept: list[KeptResult],
     placements: list[KeptPlacement],
     *,
     with_estimates: bool,  # with `all` they are printed before
 ) -> None:
+    from reproduction.deviation import deviations_of
     from reproduction.verdicts import verdict_on
 
     with_beta = any(outcome.row.beta is not None for outcome in outcomes)
@@ -188,9 +190,9 @@ def _print(
     print_saving(scale, outcomes)
     if with_estimates:
         print_latency_estimates(experiment.name)
-    typer.echo(f"The paper ({experiment.rows[0].source}): {experiment.claim}")
+    typer.echo(f"{experiment.told_claim} ({experiment.source})")
     if any(outcome.kept for outcome in outcomes):
-        judged = verdict_on(experiment, outcomes, placements)
+        judged = verdict_on(experiment, outcomes, deviations_of(kept), placements)
         typer.echo(f"Our kept runs: {judged.word}. {judged.told}")
     for note in experiment.notes:
         typer.echo(f"- {note}")

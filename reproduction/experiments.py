@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
 from typing import Literal
@@ -17,8 +17,8 @@ from sphynx.errors import InputError
 
 Picture = Literal["pareto", "bars", "placement"]
 # What a claim is about (`verdicts`): accuracies as printed, one series ahead of the others, networks that are equally
-# good, or the choice that Algorithm 1 makes.
-Judged = Literal["accuracies", "pairs", "flat", "choice"]
+# good, placements that reduce early, or the choice that Algorithm 1 makes.
+Judged = Literal["accuracies", "pairs", "flat", "early", "choice"]
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,26 @@ class Experiment:
     name: str
     title: str
     picture: Picture
-    claim: str  # what the paper concludes
+    claim: str  # what the paper concludes; or what we ask, where the claim is `ours`
     notes: tuple[str, ...] = ()
     judged: Judged = "pairs"
     ahead: str = ""  # the series that the claim puts ahead; the first one where it is not said
+    ours: bool = False  # the paper neither states the claim nor has a table for it
+    networks_of: str = ""  # the experiment whose networks it judges, where it has none of its own
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        return tuple(row for row in read_rows() if row.experiment == self.name)
+        """An experiment on the networks of another one trains them and searches nothing."""
+        own = tuple(row for row in read_rows() if row.experiment == (self.networks_of or self.name))
+        return tuple(replace(row, beta=None) for row in own) if self.networks_of else own
+
+    @property
+    def source(self) -> str:
+        return "ours, not in the paper" if self.ours else self.rows[0].source
+
+    @property
+    def told_claim(self) -> str:
+        return f"Our question, not a claim of the paper: {self.claim}" if self.ours else f"The paper: {self.claim}"
 
 
 EXPERIMENTS = {
@@ -111,6 +123,14 @@ EXPERIMENTS = {
                 "The text has C(D,2) candidates; the figure shows those up to 2D/3.",
             ),
             judged="choice",
+        ),
+        Experiment(
+            "early-places",
+            "Where the reduce cells go: early placements against later ones",
+            "bars",
+            "The reduce cells' places are critical: in figure 5 those that begin at 0 or 1 are better.",
+            judged="early",
+            networks_of="placement-grid",
         ),
         Experiment(
             "placement",
@@ -170,12 +190,14 @@ EXPERIMENTS = {
             "bars",
             "Searched cells are better than random ones.",
             ("The paper has no table for this; it is what a search is for.",),
+            ours=True,
         ),
         Experiment(
             "search",
             "Cells searched here against random ones",
             "bars",
-            "DARTS finds good cells in this space.",
+            "DARTS finds better cells than random ones in this space.",
+            ours=True,
         ),
     )
 }

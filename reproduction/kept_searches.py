@@ -14,6 +14,7 @@ from sphynx.space.genotype import Genotype, genotype_from_json
 from sphynx.space.json_file import read_json
 
 CONVOLUTIONS = ("conv3", "conv5", "dil3", "dil5")
+PAPERS_TAU = 1000.0
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,12 @@ class KeptPlacement:
     probability: float  # of the best, at the end
     doubt: str  # why the choice is inconclusive, or nothing
     beta_warmup: float = 0.0  # share of the schedule in which beta does not learn, which the paper does not have
+    tau_start: float = PAPERS_TAU  # the temperature of the first epoch; the released code's default is 10
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is Algorithm 1 as the paper ran it: in the released form, with the temperature that it prints."""
+        return (self.estimator, self.tau_start, self.beta_warmup) == ("released", PAPERS_TAU, 0.0)
 
     @property
     def method(self) -> str:
@@ -89,6 +96,7 @@ def read_placements(folder: Path) -> list[KeptPlacement]:
                 max(history[-1]),
                 doubt(places, history),
                 recipe.get("beta_warmup", 0.0),
+                recipe["tau_start"],
             )
         )
     return found

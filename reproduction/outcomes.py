@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sphynx.search.ranking import random_cells
 from sphynx.search.strategies import STRATEGIES
 from sphynx.search.supernet.cellspace import CellSpace
 from sphynx.space.design import Design
-from sphynx.space.files import account_of_any, any_design_from_json, design_fingerprint
+from sphynx.space.files import AnyDesign, account_of_any, any_design_from_json, design_fingerprint
 from sphynx.space.genotype import Genotype
 from sphynx.space.json_file import read_json
 from sphynx.space.published_cells import genotype_named, into_sphynx_space
@@ -106,7 +107,8 @@ def outcomes_to_json(experiment: Experiment, scale: Scale, outcomes: Sequence[Ou
         "format": "sphynx-reproduction/1",
         "experiment": experiment.name,
         "title": experiment.title,
-        "claim_of_the_paper": experiment.claim,
+        "claim": experiment.claim,
+        "claimed_by": "us" if experiment.ours else "the paper",
         "scale": scale.name,
         "meaning": scale.meaning,
         "notes": list(experiment.notes),
@@ -123,13 +125,35 @@ class KeptResult:
     config: Mapping[str, Any]
     environment: Mapping[str, Any]
 
+    @cached_property
+    def design(self) -> AnyDesign:
+        return any_design_from_json(self.config["design"], where=self.name)
+
+    @property
+    def data(self) -> str:
+        """The data set by the size and number of its images' classes; empty for one that the paper does not have."""
+        own = (self.design.image, self.design.classes)
+        return next((name for name, images in DATA_SETS.items() if images == own), "")
+
+    @property
+    def distilled(self) -> bool:
+        return self.config["teacher"] is not None
+
+    @property
+    def teacher(self) -> str:
+        """Name the network that taught it; older files do not say it, and each of them stands for itself."""
+        found: str = self.config.get(TEACHER_WEIGHTS, self.name) if self.distilled else ""
+        return found
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        return differing_settings(self.data, self.config)
+
     def of(self, row: Row, present: Mapping[str, Any]) -> Ours | None:
-        """Make the row's outcome if this is of its network. The form of conv3/conv5 may differ, and is said."""
-        if (self.config["teacher"] is not None) != row.distilled:
+        """Make the row\'s outcome if this is of its network. The form of conv3/conv5 may differ, and is said."""
+        if self.distilled != row.distilled or self.data != row.data:
             return None
-        design = any_design_from_json(self.config["design"], where=self.name)
-        if (design.image, design.classes) != DATA_SETS[row.data]:
-            return None
+        design = self.design
         if row.cells.startswith(SEARCHED):
             if not (isinstance(design, Design) and _found_by_search(design.genotype, row)):
                 return None
@@ -154,9 +178,9 @@ class KeptResult:
             folders=(self.name,),
             minutes=self.result.minutes,
             best_epoch=None if best is None else 100 * best,
-            differs=differing_settings(row, self.config),
+            differs=self.differs,
             design=design_fingerprint(design),
-            teacher=self.config.get(TEACHER_WEIGHTS, self.name) if row.distilled else "",  # older ones do not say it
+            teacher=self.teacher,
         )
 
 
@@ -170,9 +194,10 @@ def without_reading(differs: tuple[str, ...]) -> tuple[str, ...]:
 _BESIDE = {"precision", "memory_format", "acceleration", "test_each_epoch"}
 
 
-def differing_settings(row: Row, config: Mapping[str, Any]) -> tuple[str, ...]:
+def differing_settings(data: str, config: Mapping[str, Any]) -> tuple[str, ...]:
     """List where a run departs from the paper's setting: the network's form, its teacher, and its recipe."""
-    paper = SCALES["full"].recipe(row).to_json()
+    distilled = config["teacher"] is not None
+    paper = SCALES["full"].recipe_for(data, distilled=distilled).to_json()
     recipe, design = config["recipe"], config["design"]
     found = [
         f"{name} {recipe[name]}"
@@ -182,7 +207,7 @@ def differing_settings(row: Row, config: Mapping[str, Any]) -> tuple[str, ...]:
     stack = design.get("conv_stack", "paper")
     if "genotype" in design and stack != "paper":
         found.insert(0, f"{stack} convolutions")
-    if row.distilled and "genotype" not in (config["teacher"] or {}):
+    if distilled and "genotype" not in config["teacher"]:
         found.insert(0, "a teacher of another kind")
     return tuple(found)
 

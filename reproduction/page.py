@@ -3,80 +3,94 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import fmean
 
+from reproduction.counted import compare_counts, section_of
+from reproduction.deviation import Deviations, deviations_of
 from reproduction.experiments import EXPERIMENTS, Experiment, Row
+from reproduction.imagenet_cost import BATCH, SPEED, imagenet_cost
 from reproduction.keeping import PLACEMENTS, SEARCHES
 from reproduction.kept_searches import KeptPlacement, KeptSearch, read_placements, read_rankings, read_searches
 from reproduction.outcomes import KeptResult, Ours, Outcome, read_kept, without_reading
-from reproduction.verdicts import SPREAD, Verdict, verdict_on
+from reproduction.page_text import INTRODUCTION, LATE_RULES, RULES
+from reproduction.paper_spread import Prints, networks_printed_twice
+from reproduction.verdicts import Verdict, verdict_on
 from sphynx.bench.results import BenchRun
 from sphynx.report.naming import DATA_SETS
 from sphynx.space.json_file import read_json
 
-HEADER = f"""# The paper beside ours
-
-Every experiment of *Sphynx: ReLU-Efficient Network Design for Private Inference* with what the paper prints, what
-our kept runs (`results/`) gave for the same network, and where their settings are not the paper's. `make docs`
-writes this page; `python -m reproduction run NAME` runs what is missing. Accuracies are of the test images at the final
-epoch; of several runs with equal settings the mean and their number. The paper's are means of three seeds where its
-table says so, and its released code reports the best test epoch, which stands beside ours where it was recorded.
-It trains in fp32; all of ours are by bf16 autocast with fp32 weights on one GPU.
-A run is added by `python -m reproduction keep RUN` and `make docs`.
-
-Verdicts: a claim that one network beats another is *reproduced* where ours does by at least {SPREAD} points under
-equal settings, *not reproduced* where it loses by as much, *undecided* between. That networks are equally good is
-reproduced where their range is at most {SPREAD} points, and not where it is twice that. A claim about several sizes is
-judged by those that were trained, whose number is said. Algorithm 1 in its released form is compared with a grid of
-equal settings; a search that is in doubt decides nothing. Random cells count when all that are listed were trained.
-Where cells of our own search stand for the paper's and lose, that decides nothing; nor do several searches of our own
-of which some win and others lose, nor several students. The paper states two losses for distillation, a sum of squares
-in its formula and their mean in its text; a student by either counts. "After N epochs": so long were ours trained, the
-paper's for 600.
-A claim about accuracies counts runs in the paper's own setting only, by their best test epoch, as the paper's code
-does. Most pairs are one seed each, at a reduced scale: the column "setting" says which, and [settings](#settings) what
-it is. *Not run* says that nothing here bears on it.
-
-Of several runs of one network those are shown that are in the paper's own setting or in one that another row of the
-table has too, and where there are none, the nearest to the paper's. The others:
-`python -m reproduction run NAME --no-run --results results`.
-
-Five of these rules were made after the results that they judge had been seen: that random cells count only when all
-that are listed were trained (before, one random cell, 1.84 points below the published ones, made *random-cells*
-reproduced); that a search in doubt, whose leader has more than half of the probability after a tenth of its epochs,
-decides nothing (before, *placement-grid* was not reproduced); and that cells of our own search that stand for the
-paper's and lose decide nothing (before, *nodes* was reproduced, since the search for N=5 left one convolution). Each
-turned the verdict of that time into *undecided*. So did the fourth, that accuracies are read at the best test epoch:
-the one run in the paper's own setting is 0.66 points below the paper by that reading, 1.06 by its last epoch. So did
-the fifth, that searches which disagree decide nothing (before, *search* was not reproduced, by a supernet of C=16,
-which is the released code's default; the paper prints 5). The rule on students was made before those of a teacher of
-200 epochs were seen: the mean gains, the sum, of which alone there had been a student, does not.
-"""
+FAR_POINTS = 1.0  # prints of one network that differ by more are named
+SEARCHES_OF_CELLS, IMAGENET = "search", "imagenet"
 
 
 def make_page(results: Path) -> str:
     kept, placements = read_kept([results]), read_placements(results / PLACEMENTS)
-    rankings = read_rankings(results / SEARCHES)
+    rankings, deviations = read_rankings(results / SEARCHES), deviations_of(kept)
     judged = {}
     for experiment in EXPERIMENTS.values():
         outcomes = [_outcome(row, kept) for row in experiment.rows]
-        judged[experiment.name] = (experiment, outcomes, verdict_on(experiment, outcomes, placements, rankings))
-    table = [
-        f"| [{name}](#{name}) | {experiment.claim} | **{verdict.word}**{verdict.extent and ' ' + verdict.extent} |"
-        for name, (experiment, _, verdict) in judged.items()
-    ]
-    parts = [HEADER, "| experiment | the paper's claim | verdict |", "|---|---|---|", *table, ""]
+        verdict = verdict_on(experiment, outcomes, deviations, placements, rankings)
+        judged[experiment.name] = (experiment, outcomes, verdict)
     settings = Settings()
+    sections: list[str] = []
+    for one in compare_counts():
+        sections += section_of(one)
     for name, (experiment, outcomes, verdict) in judged.items():
-        parts += _section(name, experiment, outcomes, verdict, settings)
+        sections += _section(name, experiment, outcomes, verdict, settings)
         if experiment.judged == "choice":
-            parts += _placements(placements)
-        if name == "search":
-            parts += _searches(read_searches(results / SEARCHES))
-        parts += _private(results, name, outcomes)
-    return "\n".join([*parts, *settings.section()])
+            sections += _placements(placements)
+        if name == SEARCHES_OF_CELLS:
+            sections += _searches(read_searches(results / SEARCHES))
+        if name == IMAGENET:
+            sections += _write_imagenet(results)
+        sections += _private(results, name, outcomes)
+    table = _write_verdicts((experiment, verdict) for experiment, _, verdict in judged.values())
+    spread = _write_spread(deviations, settings)
+    return "\n".join([INTRODUCTION, *table, RULES, *spread, LATE_RULES, *sections, *settings.section()])
+
+
+def _write_verdicts(judged: Iterable[tuple[Experiment, Verdict]]) -> Iterator[str]:
+    yield "| experiment | claim | verdict |\n|---|---|---|"
+    for one in compare_counts():
+        yield f"| [{one.name}](#{one.name}) | {one.claim} | **{one.verdict}** |"
+    for experiment, verdict in judged:
+        claim = f"*Ours, not the paper's:* {experiment.claim}" if experiment.ours else experiment.claim
+        extent = verdict.extent and " " + verdict.extent
+        yield f"| [{experiment.name}](#{experiment.name}) | {claim} | **{verdict.word}**{extent} |"
+    yield ""
+
+
+def _write_spread(deviations: Deviations, settings: Settings) -> Iterator[str]:
+    """Write the spread between seeds of ours, and between the paper's prints of one network."""
+    yield "## spread\n\nBetween seeds of one network, pooled over the networks that were trained with several; and the"
+    yield "smallest difference that two networks of one, three or eight seeds each show:\n"
+    yield "| setting | networks | degrees of freedom | deviation | 1 and 1 | 3 and 3 | 8 and 8 |"
+    yield "|---|---|---|---|---|---|---|"
+    rows = [(settings.named(differs), deviations.at(data, differs)) for data, differs in deviations.scales()]
+    for named, one in [*rows, *([("all", deviations.of_all())] if deviations else [])]:
+        shown = " | ".join(f"{one.smallest_difference(n, n):.2f}" for n in (1, 3, 8))
+        yield f"| {named} | {one.networks} | {one.degrees} | {one.points:.2f} | {shown} |"
+    prints = networks_printed_twice()
+    far = [one for one in prints if one.range >= FAR_POINTS]
+    yield f"\nThe paper prints {len(prints)} networks more than once with differing accuracies, {len(far)} of them far"
+    yield "apart. That is its own spread, beside which all gains are to be read:\n"
+    yield "\n".join(f"- {one.network}: {_tell_prints(one)}" for one in far) + "\n"
+
+
+def _tell_prints(one: Prints) -> str:
+    found = ", ".join(f"{accuracy:.2f} ({source})" for accuracy, source in one.accuracies.items())
+    return f"{found}; {one.range:.1f} points apart."
+
+
+def _write_imagenet(results: Path) -> Iterator[str]:
+    cost = imagenet_cost(results)
+    hours = f"{cost.fewest_hours:.0f} to {cost.most_hours:.0f} hours of one H200"
+    yield f"ImageNet was not run. One seed of its {cost.networks} networks by the paper's {cost.epochs} epochs would"
+    yield f"take {hours} by our estimate: their multiplications, at the rate of ResNet18's training on CIFAR-100"
+    yield f"or, for the Sphynx networks, of the 25.6K network's (`results/{SPEED}`, batch {BATCH}). Reading"
+    yield "and decoding the images is not in it.\n"
 
 
 class Settings:
@@ -109,8 +123,11 @@ def _outcome(row: Row, kept: list[KeptResult]) -> Outcome:
 def _section(
     name: str, experiment: Experiment, outcomes: list[Outcome], verdict: Verdict, settings: Settings
 ) -> Iterator[str]:
-    yield f"## {name}\n\n{experiment.title} ({experiment.rows[0].source}). The paper: {experiment.claim}\n"
-    yield f"**{verdict.word.capitalize()}**: {verdict.told}.\n"
+    yield f"## {name}\n\n{experiment.title} ({experiment.source}). {experiment.told_claim}\n"
+    yield from _write_findings(verdict)
+    if experiment.networks_of:
+        yield f"The networks are those of [{experiment.networks_of}](#{experiment.networks_of}).\n"
+        return
     yield "| series | network | paper | ours | setting |\n|---|---|---|---|---|"
     shared = Counter(settings for o in outcomes for settings in {without_reading(ours.differs) for ours in o.kept})
     for outcome in outcomes:
@@ -124,6 +141,15 @@ def _section(
                 ours = _accuracy([run for run in runs if run.network_key == key], named=outcome.has_several_networks)
                 yield f"| {row.series} | {row.label} | {paper} | {ours} | {settings.named(differs)} |"
     yield ""
+
+
+def _write_findings(verdict: Verdict) -> Iterator[str]:
+    word = f"**{verdict.word.capitalize()}**{verdict.extent and ' ' + verdict.extent}"
+    if len(verdict.findings) == 1:
+        yield f"{word}: {verdict.findings[0]}.\n"
+        return
+    yield f"{word}:\n"
+    yield "\n".join(f"- {finding}" for finding in verdict.findings) + "\n"
 
 
 def _accuracy(runs: list[Ours], *, named: bool) -> str:
@@ -147,12 +173,14 @@ def _choose_shown(
 
 def _placements(found: list[KeptPlacement]) -> Iterator[str]:
     yield "What Algorithm 1 chose (`results/placement/`; two reduce cells, the published cells):\n"
-    yield "| file | network | gradient | epochs | choice | its probability | in doubt |\n|---|---|---|---|---|---|---|"
+    yield "Those that count are in the released form with tau from 1000, without waiting.\n"
+    yield "| file | network | gradient | tau from | epochs | choice | its probability | in doubt |"
+    yield "|---|---|---|---|---|---|---|---|"
     for one in found:
         place = ",".join(map(str, one.best))
         network = f"C={one.channels} D={one.depth}"
         choice = f"({place}) | {one.probability:.3f} | {one.doubt}"
-        yield f"| {one.name} | {network} | {one.method} | {one.epochs} | {choice} |"
+        yield f"| {one.name} | {network} | {one.method} | {one.tau_start:g} | {one.epochs} | {choice} |"
     yield ""
 
 

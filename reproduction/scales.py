@@ -40,9 +40,12 @@ class Scale:
     small: bool = False
 
     def recipe(self, row: Row) -> Recipe:
-        distilled = {"distillation": "squared"} if row.distilled else {}
-        recipe = load_recipe(self.recipes[row.data], {**self.overrides, **distilled})
-        epochs = self.epochs.get(row.data)
+        return self.recipe_for(row.data, distilled=row.distilled)
+
+    def recipe_for(self, data: str, *, distilled: bool) -> Recipe:
+        learned = {"distillation": "squared"} if distilled else {}
+        recipe = load_recipe(self.recipes[data], {**self.overrides, **learned})
+        epochs = self.epochs.get(data)
         return recipe if epochs is None else with_epochs(recipe, epochs)
 
     def search_recipe(self, nodes: int) -> SearchRecipe:

@@ -211,7 +211,13 @@ def _balancing_rows() -> list[PaperRow]:
         for C, D, reduce_at, printed, note in (
             (17, 5, (0, 1), "26.1K", ""),
             (17, 6, (0, 1), "30.4K", ""),
-            (12, 8, (1, 3), "41.4K", "as the paper states it: 12*(1024 + 2*2*256 + 5*4*64) = 39,936; see the next row"),
+            (
+                12,
+                8,
+                (1, 3),
+                "41.4K",
+                "as the paper states it: 12*(1024 + 2*2*256 + 5*4*64) = 39,936; C=18 at (0,1) has 41.4K",
+            ),
             (18, 8, (0, 1), "41.4K", "a configuration that does have the printed count, not the one the paper states"),
             (14, 10, (0, 5), "53.7K", ""),
         )

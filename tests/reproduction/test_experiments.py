@@ -14,7 +14,8 @@ ROWS = read_rows()
 
 
 def test_every_row_belongs_to_an_experiment() -> None:
-    assert {row.experiment for row in ROWS} == set(EXPERIMENTS)
+    assert {row.experiment for row in ROWS} == {one.networks_of or name for name, one in EXPERIMENTS.items()}
+    assert all(experiment.rows for experiment in EXPERIMENTS.values())
     with pytest.raises(InputError, match="no experiment"):
         experiment_named("cifar-1000")
 

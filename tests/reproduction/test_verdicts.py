@@ -1,29 +1,19 @@
-"""Verdicts of kept runs on a claim: by pairs of equal settings, by the paper's own setting, or nothing."""
+"""Verdicts on one network that beats another: by pairs of equal settings and the number of their seeds."""
 
 from __future__ import annotations
 
 import dataclasses
 
 import pytest
+from reproduction.deviation import Deviations, Repeated
 from reproduction.experiments import EXPERIMENTS
-from reproduction.kept_searches import KeptPlacement, RankedCells
-from reproduction.outcomes import Ours, Outcome, differing_settings
-from reproduction.verdicts import Verdict, verdict_on
+from reproduction.kept_searches import RankedCells
+from reproduction.outcomes import Outcome, differing_settings
+from reproduction.verdicts import Verdict
+from reproduction.verdicts import verdict_on as verdict_beside
 
-from sphynx.report.provenance import provenance
 from sphynx.train.recipe import load_recipe
-
-Found = dict[tuple[str, str], tuple[Ours, ...]]
-
-
-def ours(accuracy: float, *differs: str) -> Ours:
-    return Ours("C=5 D=5", "cifar100", 25_600, accuracy, None, 1, 600, provenance({}, {}), differs=differs)
-
-
-def outcomes(name: str, found: Found) -> list[Outcome]:
-    rows = EXPERIMENTS[name].rows
-    assert set(found) <= {(row.series, row.label) for row in rows}
-    return [Outcome(row, None, kept=found.get((row.series, row.label), ())) for row in rows]
+from tests.reproduction.planted import Found, ours, outcomes, verdict_on
 
 
 @pytest.mark.parametrize(
@@ -34,67 +24,50 @@ def test_a_comparison_is_judged_by_pairs_of_equal_settings(separable: float | No
     found["separable", "25.6K"] = () if separable is None else (ours(separable, "epochs 80"),)
     verdict = verdict_on(EXPERIMENTS["separable"], outcomes("separable", found))
     assert verdict.word == word
-    assert separable is None or f"{67.0 - separable:+.2f} points" in verdict.why
+    gap = "" if separable is None else f"{67.0 - separable:+.2f} points (paper +0.77; n=1 and 1 show 0.71)"
+    assert gap in verdict.told
     assert verdict.extent == ("" if separable is None else "at 1 of 4 sizes after 80 epochs")
 
 
-def test_accuracies_are_judged_in_the_papers_own_setting_only() -> None:
-    experiment = EXPERIMENTS["cifar100"]
-    assert verdict_on(experiment, outcomes("cifar100", {})).word == "not run"
-    other = outcomes("cifar100", {("Sphynx", "25.6K"): (ours(66.1, "batch_size 512"),)})
-    assert verdict_on(experiment, other).word == "undecided"
-    low = outcomes("cifar100", {("Sphynx", "25.6K"): (ours(64.0),)})
-    assert verdict_on(experiment, low).word == "not reproduced"
-    every = outcomes("cifar100", {("Sphynx", row.label): (ours((row.accuracy or 0) + 0.3),) for row in experiment.rows})
-    assert verdict_on(experiment, every).word == "reproduced"
-    assert verdict_on(experiment, every[:1] + outcomes("cifar100", {})[1:]).word == "undecided"
-
-
-def test_accuracies_are_read_as_the_papers_code_does() -> None:
-    """At the best test epoch where it was recorded; both readings are told."""
-    run = dataclasses.replace(ours(65.0), best_epoch=65.5)
-    judged = verdict_on(EXPERIMENTS["cifar100"], outcomes("cifar100", {("Sphynx", "25.6K"): (run,)}))
-    assert judged.word == "undecided" and "65.00 at the last epoch, 65.50 at the best (paper 66.13)" in judged.told
-
-
-def test_networks_that_are_equally_good_are_judged_by_their_range() -> None:
-    experiment = EXPERIMENTS["channels-depth"]
-    labels = [row.label for row in experiment.rows]
-
-    def judged(*accuracies: float) -> str:
+def test_more_seeds_decide_what_fewer_leave_open() -> None:
+    def judged(n: int) -> Verdict:
         found: Found = {
-            ("Sphynx", label): (ours(value, "epochs 30"),) for label, value in zip(labels, accuracies, strict=False)
+            ("vanilla", "25.6K"): (ours(60.5, "epochs 30"),) * n,
+            ("separable", "25.6K"): (ours(60.0, "epochs 30"),) * n,
         }
-        return verdict_on(experiment, outcomes("channels-depth", found)).word
+        return verdict_on(EXPERIMENTS["separable"], outcomes("separable", found))
 
-    assert judged(60.0, 60.3, 60.5, 60.1, 60.6) == "reproduced"
-    assert judged(60.0, 60.3, 60.5) == "undecided"  # two networks are missing
-    assert judged(60.0, 60.3, 61.0, 60.1, 60.6) == "undecided"
-    assert judged(60.0, 60.3, 62.0, 60.1, 60.6) == "not reproduced"
-    assert judged(60.0) == "not run"
+    assert [judged(n).word for n in (1, 2, 4)] == ["undecided", "reproduced", "reproduced"]
+    assert "n=4 and 4 show 0.35" in judged(4).told
 
 
-def test_algorithm_1_is_judged_by_a_whole_grid_of_equal_settings() -> None:
-    experiment = EXPERIMENTS["placement-grid"]
-    grid = {(0, 1): 58.0, (0, 2): 57.8, (0, 3): 56.0, (1, 2): 56.5, (1, 3): 54.0, (2, 3): 51.0}
+def test_every_pair_needs_its_own_smallest_difference() -> None:
+    found: Found = {
+        ("vanilla", "25.6K"): (ours(60.5, "epochs 30"),) * 8,
+        ("separable", "25.6K"): (ours(60.0, "epochs 30"),) * 8,
+        ("vanilla", "30.7K"): (ours(60.5, "epochs 30"),),
+        ("separable", "30.7K"): (ours(60.0, "epochs 30"),),
+    }
+    assert verdict_on(EXPERIMENTS["separable"], outcomes("separable", found)).word == "undecided"
+    found["separable", "30.7K"] = (ours(61.3, "epochs 30"),)
+    assert verdict_on(EXPERIMENTS["separable"], outcomes("separable", found)).word == "not reproduced"
 
-    def judged(
-        best: tuple[int, ...], estimator: str = "released", without: tuple[int, ...] = (), doubt: str = ""
-    ) -> str:
-        found: Found = {
-            ("D=5", f"({place[0]},{place[1]})"): (ours(value, "epochs 30"),)
-            for place, value in grid.items()
-            if place != without
-        }
-        search = KeptPlacement("d5", 5, 5, estimator, 30, best, 0.9, doubt)
-        return verdict_on(experiment, outcomes("placement-grid", found), [search]).word
 
-    assert judged((0, 1)) == "reproduced"
-    assert judged((0, 2)) == "reproduced"  # as good as the best, within what seeds make
-    assert judged((1, 2)) == "not reproduced"
-    assert judged((0, 1), estimator="losses") == "undecided"
-    assert judged((0, 1), without=(2, 3)) == "undecided"
-    assert judged((0, 1), doubt="it settled early") == judged((1, 2), doubt="it settled early") == "undecided"
+def test_nothing_is_decided_where_no_spread_is_known() -> None:
+    found: Found = {("vanilla", "25.6K"): (ours(60.0),), ("separable", "25.6K"): (ours(40.0),)}
+    verdict = verdict_beside(EXPERIMENTS["separable"], outcomes("separable", found), Deviations([]))
+    assert verdict.word == "undecided" and "no network was trained with two seeds" in verdict.told
+
+
+def test_a_spread_of_other_settings_is_said() -> None:
+    found: Found = {
+        ("vanilla", "25.6K"): (ours(60.0, "epochs 30"),),
+        ("separable", "25.6K"): (ours(50.0, "epochs 30"),),
+    }
+    experiment, rows = EXPERIMENTS["separable"], outcomes("separable", found)
+    own = Deviations([Repeated("cifar100", ("epochs 30",), (60.0, 60.5) * 50)])
+    assert "the spread is that of all settings" in verdict_on(experiment, rows).told
+    assert "spread" not in verdict_beside(experiment, rows, own).told
 
 
 def test_rankings_speak_where_no_cells_were_trained_beside_random_ones() -> None:
@@ -107,7 +80,10 @@ def test_rankings_speak_where_no_cells_were_trained_beside_random_ones() -> None
         RankedCells("darts, seed 0", "darts", long, 33.0),
     ]
     published, own = (EXPERIMENTS[name] for name in ("random-cells", "search"))
-    assert verdict_on(published, outcomes("random-cells", {}), rankings=rankings).why.endswith(": +1.50 points")
+    assert (
+        ": +1.50 points (n=1 and 2 show 0.61)"
+        in verdict_on(published, outcomes("random-cells", {}), rankings=rankings).told
+    )
     assert verdict_on(own, outcomes("search", {}), rankings=rankings).word == "not reproduced"
     both: Found = {("Sphynx cells", "25.6K"): (ours(60.0),), ("random cells", "25.6K"): (ours(60.1),)}
     assert verdict_on(published, outcomes("random-cells", both), rankings=rankings).word == "undecided"
@@ -121,8 +97,11 @@ def test_one_random_cell_decides_nothing() -> None:
         rows = zip((first, *others), kept, strict=True)
         return verdict_on(EXPERIMENTS["random-cells"], [Outcome(row, None, kept=found) for row, found in rows])
 
-    assert judged(len(others)) == Verdict("reproduced", "25.6K, Sphynx cells against random cells: +2.00 points")
-    assert judged(1).word == "undecided" and judged(1).why.endswith("; 1 of 4 random cells were trained")
+    assert judged(len(others)).word == "reproduced"
+    assert (
+        judged(len(others)).findings[0].startswith("25.6K, Sphynx cells against random cells: +2.00 points (n=1 and 4")
+    )
+    assert judged(1).word == "undecided" and judged(1).findings[-1] == "1 of 4 random cells were trained"
 
 
 def test_distillation_is_judged_by_pairs_with_and_without_a_teacher() -> None:
@@ -131,7 +110,7 @@ def test_distillation_is_judged_by_pairs_with_and_without_a_teacher() -> None:
     assert verdict_on(experiment, outcomes("distillation", taught)).word == "not run"
     both: Found = {**taught, ("Sphynx", "25.6K"): (ours(64.0, "epochs 200"),)}
     verdict = verdict_on(experiment, outcomes("distillation", both))
-    assert verdict.word == "reproduced" and "+2.00 points" in verdict.why
+    assert verdict.word == "reproduced" and "+2.00 points" in verdict.told
 
 
 @pytest.mark.parametrize(("by_mean", "word"), [(66.0, "undecided"), (62.5, "not reproduced"), (64.1, "not reproduced")])
@@ -142,9 +121,9 @@ def test_students_are_judged_one_by_one_by_either_loss_of_the_paper(by_mean: flo
     taught = (*by_sum, dataclasses.replace(mean, teacher="third", folders=("third",)))
     found: Found = {("Sphynx, distilled", "25.6K"): taught, ("Sphynx", "25.6K"): (ours(64.0, "epochs 200"),)}
     verdict = verdict_on(EXPERIMENTS["distillation"], outcomes("distillation", found))
-    assert verdict.word == word and ("our students disagree" in verdict.why) == (word == "undecided")
-    assert "distilled (first) against Sphynx: -2.00 points" in verdict.why
-    assert f"distilled (third) against Sphynx: {by_mean - 64:+.2f} points" in verdict.why
+    assert verdict.word == word and ("our students disagree" in verdict.told) == (word == "undecided")
+    assert "distilled (first) against Sphynx: -2.00 points" in verdict.told
+    assert f"distilled (third) against Sphynx: {by_mean - 64:+.2f} points" in verdict.told
 
 
 def test_a_run_by_the_papers_recipe_differs_in_nothing() -> None:
@@ -154,15 +133,14 @@ def test_a_run_by_the_papers_recipe_differs_in_nothing() -> None:
         "teacher": None,
         "design": {"genotype": {}, "conv_stack": "paper"},
     }
-    assert differing_settings(row, config) == ()
+    assert differing_settings(row.data, config) == ()
     watched = load_recipe("paper-cifar100", {"test_each_epoch": True, "batch_size": 512}).to_json()
     single = {"genotype": {}, "conv_stack": "single"}
-    assert differing_settings(row, {**config, "recipe": watched, "design": single}) == (
+    assert differing_settings(row.data, {**config, "recipe": watched, "design": single}) == (
         "single convolutions",
         "batch_size 512",
     )
-    taught = dataclasses.replace(row, options={"teacher": ""})
-    assert "a teacher of another kind" in differing_settings(taught, {**config, "teacher": {"width": 64}})
+    assert "a teacher of another kind" in differing_settings(row.data, {**config, "teacher": {"width": 64}})
 
 
 @pytest.mark.parametrize(
@@ -177,8 +155,8 @@ def test_searches_of_our_own_are_judged_one_by_one(accuracies: tuple[float, ...]
     )
     kept = [Outcome(searched, None, kept=networks), *(Outcome(row, None, kept=(ours(56.0),)) for row in random)]
     verdict = verdict_on(EXPERIMENTS["search"], kept)
-    assert verdict.word == word and ("our searches disagree" in verdict.why) == (word == "undecided")
-    assert f"(cells-0) against random cells: {accuracies[0] - 56:+.2f} points" in verdict.why
+    assert verdict.word == word and ("our searches disagree" in verdict.told) == (word == "undecided")
+    assert f"(cells-0) against random cells: {accuracies[0] - 56:+.2f} points" in verdict.told
 
 
 @pytest.mark.parametrize("smaller", [40.0, 70.0])
@@ -186,4 +164,4 @@ def test_cells_of_our_own_search_that_lose_decide_nothing(smaller: float) -> Non
     found: Found = {("N=7", "25.6K"): (ours(60.0, "epochs 30"),), ("N=5", "25.6K"): (ours(smaller, "epochs 30"),)}
     verdict = verdict_on(EXPERIMENTS["nodes"], outcomes("nodes", found))
     assert verdict.word == ("undecided" if smaller < 60 else "not reproduced")
-    assert ("our own search" in verdict.why) == (smaller < 60) and verdict.extent.endswith("after 30 epochs")
+    assert ("our own search" in verdict.told) == (smaller < 60) and verdict.extent.endswith("after 30 epochs")
