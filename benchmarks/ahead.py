@@ -150,7 +150,7 @@ def main() -> None:
     limits = Limits(
         connections=asked.refills + 8,
         images_per_hour=10**9,
-        bundles_per_client=10**6,
+        bundles_per_client=256,
         quota_bytes=1 << 40,
         message_s=600.0,
         online_message_s=60.0,

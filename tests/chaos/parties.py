@@ -143,7 +143,7 @@ def serve(
             message_s=message_s,
             online_message_s=message_s,
             images_per_hour=1 << 30,
-            bundles_per_client=1000,
+            bundles_per_client=256,
         )
         with Store(folder, quota_bytes=QUOTA_BYTES, shared=True, weights_hash="chaos") as store:
             log = EventLog(_PipedLog(tell))

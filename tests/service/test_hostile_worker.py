@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import signal
 import socket
 import struct
 import threading
@@ -252,16 +253,22 @@ def _is_closed(sock: socket.socket) -> bool:
         return False
 
 
-@pytest.mark.parametrize("note", [DONE, b"something else", b""])
-def test_a_worker_that_says_what_cannot_be_is_given_up(
+@pytest.mark.parametrize("note", [DONE, b"something else"])
+def test_a_worker_that_says_what_cannot_be_is_killed_at_once(
     tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch, note: bytes
 ) -> None:
-    """One that has ended more connections than it was handed over would look idler than any other."""
-    monkeypatch.setattr("sys.executable", "/bin/true")
+    """One that has ended more connections than it was handed over would look idler than any other. This one does not
+    end by itself: whoever waited for that would accept nobody meanwhile."""
+    program = tmp_path / "stays"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(program))
     with fleet_with(tmp_path, authority, Limits()) as (fleet, workers):
+        process = fleet._workers[0].process
+        monkeypatch.setattr("sphynx.service.fleet._ended", lambda one: one.wait(20))  # kills nothing itself
         workers.send(note)
         fleet._hear(0)
-        assert not fleet._workers
+        assert not fleet._workers and process.returncode == -signal.SIGKILL
 
 
 def test_what_a_worker_had_goes_with_it_and_what_it_counted_stays() -> None:

@@ -210,6 +210,10 @@ class Fleet:
                 for _ in range(NOTES_AT_ONCE):
                     if not self._understand(number, worker):
                         break
+            except ValueError as error:  # it is not waited for: it may not mean to end
+                self._events.write("worker_refused", worker=number, why=str(error))
+                worker.process.kill()
+                self._lose(number)
             except (EOFError, OSError):
                 self._lose(number)
 
@@ -230,6 +234,8 @@ class Fleet:
             self._turns[number].reset()
         elif note == DONE and worker.connections:
             worker.connections -= 1
+        elif note:
+            raise ValueError("it said what no worker says then")
         else:
             raise EOFError
         return True
