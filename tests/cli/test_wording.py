@@ -35,6 +35,10 @@ VERBS = {context.command_path.removeprefix("sphynx "): context for _, _, context
         ("train", "Lower `learning_rate`.", "Lower --learning-rate."),
         ("design", "Lower `learning_rate`.", "Lower `learning_rate`."),  # its --set has it
         ("check", "Compile with fewer `weight_bits`.", "Compile with fewer --weight-bits."),
+        ("infer", "The server's `bundles_per_client` sets the limit.", "The server's --pool sets the limit."),
+        ("serve", "Raise `quota_bytes`.", "Raise --quota."),
+        ("serve", 'Choose a free port: `listen="HOST:PORT"`.', "Choose a free port: --listen HOST:PORT."),
+        ("keys issue", "`hosts`, `name`", "--server, NAME"),
         ("compile", "Write it without `if`.", "Write it without `if`."),
         ("plan", "`sphynx plan` lists designs", "`sphynx plan` lists designs"),
     ],

@@ -182,7 +182,7 @@ def test_any_design_follows_its_float_network(design: Design, as_chains: bool) -
     try:
         made = quantise(measure(fused, pixels.numpy()), Precision(10, 14, 8))
     except SphynxError as error:  # long chains of the paper's stacks at this precision
-        assert "--weight-bits" in error.remedy
+        assert "`weight_bits`" in error.remedy
         return
     with torch.no_grad():
         expected = network(normalised(pixels)).numpy()
@@ -201,7 +201,7 @@ def test_calibration_of_another_shape_is_refused() -> None:
 
 @pytest.mark.parametrize("bits", [5, 17])
 def test_impossible_precision_is_refused(bits: int) -> None:
-    with pytest.raises(InputError, match="--weight-bits"):
+    with pytest.raises(InputError, match="`weight_bits`"):
         Precision(weight_bits=bits)
 
 
@@ -210,7 +210,7 @@ def test_a_ring_that_no_bits_suffice_for_names_the_layer() -> None:
     fused = trace(learned(), data.mean, data.std, cuts=trace(learned(), data.mean, data.std, outline=True).joints)
     with pytest.raises(SphynxError, match=r"cells\.\d.*(bits|ring)") as refusal:
         quantise(measure(fused, calibration_images(data.train)), Precision(16, 24, 16))
-    assert "--weight-bits" in refusal.value.remedy
+    assert "`weight_bits`" in refusal.value.remedy
 
 
 @pytest.mark.parametrize("power", [-1000, -600])

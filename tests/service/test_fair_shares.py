@@ -26,7 +26,7 @@ def test_who_drops_what_was_prepared_has_still_had_it(scene: Scene) -> None:
     shutil.rmtree(scene.client_state)  # the next connection tells the server to drop them
     with pytest.raises(PeerGaveUpError, match="prepare for 5 images per hour, this one has prepared for 4") as refused:
         prepare(scene, "alice", 2)
-    assert "the server's --hourly" in refused.value.remedy
+    assert "the server's `images_per_hour`" in refused.value.remedy
     assert scene.states(scene.server.state) == ["discarded", "discarded"]  # nothing was begun
     prepare(scene, "alice", 1)
     with scene.client("bob") as bob:

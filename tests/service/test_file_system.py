@@ -33,7 +33,7 @@ def test_network_file_systems_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
     mounted(tmp_path, monkeypatch, (tmp_path, kind))
     with pytest.raises(InputError, match=rf"network file system \({kind}\)") as refused:
         Store(tmp_path / "state", quota_bytes=1000)
-    assert "--state DIR" in refused.value.remedy
+    assert "`state=DIR`" in refused.value.remedy
     assert not list((tmp_path / "state").rglob("*sqlite*"))
 
 

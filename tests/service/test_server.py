@@ -240,7 +240,7 @@ def test_limits_of_a_client(served: Scene) -> None:
         pytest.raises(PeerGaveUpError, match="prepare 5: a client may keep 4 bundles") as refused,
     ):
         client.prepare(5, relu="gmw")
-    assert "fewer" in refused.value.remedy and "the server's --pool" in refused.value.remedy
+    assert "fewer" in refused.value.remedy and "the server's `bundles_per_client`" in refused.value.remedy
     with served.client() as client, pytest.raises(PeerGaveUpError, match="a batch has at most"):
         client.prepare(1, batch=17)
     channels = [hello(served)[0] for _ in range(Limits().connections_per_client)]

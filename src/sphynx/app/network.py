@@ -62,7 +62,9 @@ class Network:
     def in_the_clear(self, pixels: Pixels) -> dict[str, Any]:
         if self.desk.parties.clear is None:
             raise InputError(
-                "only the server has the weights", where="in the clear", remedy="Start the page with --local MODEL."
+                "only the server has the weights",
+                where="in the clear",
+                remedy="Start the page with the model on this machine: sphynx app --local MODEL.",
             )
         return self.desk.undisturbed(partial(self.desk.parties.clear.answer, pixels))
 

@@ -79,7 +79,7 @@ class App:
             raise InputError(
                 f"cannot listen there ({error.strerror})",
                 where=f"{HOST}:{port}",
-                remedy="Choose a free port: --port PORT, or 0 for any.",
+                remedy="Choose a free port: `port=PORT`, or 0 for any.",
             ) from None
         self.networks, self.access = [Network(desk) for desk in desks], Access(int(self._http.server_address[1]))
         self.streams = threading.Semaphore(MOST_STREAMS)

@@ -40,7 +40,7 @@ def init(
 @app.command("issue")
 def issue(
     name: Annotated[str, typer.Argument(help="Name of the server or client.")],
-    server: Annotated[
+    hosts: Annotated[
         list[str] | None,
         typer.Option("--server", metavar="HOST", help="A server's keys, for this host name or address. Repeatable."),
     ] = None,
@@ -58,13 +58,13 @@ def issue(
     """
     from sphynx.service import keys
 
-    if client == bool(server):
+    if client == bool(hosts):
         raise InputError(
             "both --server and --client are given" if client else "neither --server nor --client is given",
             where="keys issue",
             remedy="Give --server HOST for the keys of a server, or --client for those of a client.",
         )
-    typer.echo(str(keys.issue(folder, name, hosts=server or (), days=days)))
+    typer.echo(str(keys.issue(folder, name, hosts=hosts or (), days=days)))
 
 
 @app.command("revoke")

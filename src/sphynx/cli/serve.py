@@ -44,8 +44,10 @@ def serve(
         str, typer.Option("--memory", help="Memory for new bundles, to avoid reading them back.")
     ] = "512M",
     weight_memory: opt.WeightMemory = "",
-    pool: Annotated[int, typer.Option("--pool", min=1, max=256, help="Bundles that one client may keep ready.")] = 16,
-    hourly: Annotated[
+    bundles_per_client: Annotated[
+        int, typer.Option("--pool", min=1, max=256, help="Bundles that one client may keep ready.")
+    ] = 16,
+    images_per_hour: Annotated[
         int,
         typer.Option(
             "--hourly", min=1, help="Images per hour for each client, counted at preparation and at inference."
@@ -106,8 +108,8 @@ def serve(
         quota_bytes=opt.parse_bytes(quota, "--quota"),
         memory_bytes=opt.parse_bytes(memory, "--memory"),
         weight_memory_bytes=opt.parse_memory(weight_memory, "--weight-memory"),
-        bundles_per_client=pool,
-        images_per_hour=hourly,
+        bundles_per_client=bundles_per_client,
+        images_per_hour=images_per_hour,
         connections=connections,
         handshake_s=handshake,
         message_s=timeout,

@@ -26,17 +26,17 @@ import typer
 from sphynx.errors import SphynxError
 from sphynx.train.recipe import Recipe
 
-_PARAMETER = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`]+))?`")
+PARAMETER = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`]+))?`")
 _RECIPE_VALUES = frozenset(field.name for field in fields(Recipe))
 
 # What the command line asks for in another way than the library.
-_ANY_VERB = {"resume=True": "--resume auto"}
+_ANY_VERB = {"resume=True": "--resume auto", "quota_bytes": "--quota"}
 _BY_VERB = {"design": {"strategy": "--search", 'reduce_at="fixed"': "--fixed"}}
 
 
 def with_flags(text: str, context: typer.Context) -> str:
     """Write the `parameters` in a text as flags. `context` is the running verb's."""
-    return _PARAMETER.sub(lambda found: _written(found, context), text)
+    return PARAMETER.sub(lambda found: _written(found, context), text)
 
 
 def write_flags(error: SphynxError, context: typer.Context) -> None:

@@ -86,7 +86,7 @@ def largest_within(
     if tolerance < LEAST_TOLERANCE:
         raise InputError(
             f"{tolerance:.1%} is too small a tolerance for a latency budget",
-            where="--tolerance",
+            where="`tolerance`",
             remedy=f"Budgets are tried in steps of a tenth: allow at least {LEAST_TOLERANCE:.0%}.",
         )
     too_slow: list[Design] = []
@@ -132,7 +132,7 @@ def largest_within(
     if found is None:
         raise InputError(
             f"no network fits {1e3 * online_seconds:g} ms online over {link.name}",
-            where="--latency-budget",
+            where="`latency_budget`",
             remedy="Allow more time, or name a faster link.",
         )
     return found

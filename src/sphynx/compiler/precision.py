@@ -26,14 +26,14 @@ class Precision:
     def __post_init__(self) -> None:
         if not self.link_bits:  # as fine as the others, nearly: else a chain would be cheaper by being less exact
             object.__setattr__(self, "link_bits", self.weight_bits - 1)
-        for flag, value, allowed in (
-            ("--weight-bits", self.weight_bits, WEIGHT_BITS),
-            ("--activation-bits", self.activation_bits, ACTIVATION_BITS),
-            ("--link-bits", self.link_bits, LINK_BITS),
+        for name, value, allowed in (
+            ("weight_bits", self.weight_bits, WEIGHT_BITS),
+            ("activation_bits", self.activation_bits, ACTIVATION_BITS),
+            ("link_bits", self.link_bits, LINK_BITS),
         ):
             if value not in allowed:
                 raise InputError(
                     f"{value} is not a valid number of bits",
-                    where=flag,
+                    where=f"`{name}`",
                     remedy=f"Choose from {allowed.start} to {allowed.stop - 1}.",
                 )

@@ -56,7 +56,7 @@ SQUARE_GUARD_BITS = 3
 VANISHING_BITS = 10  # rounding noise this many bits below the last one of what a map makes can never be seen
 NEGLIGIBLE_BITS = 2  # rounding noise this many bits below the largest term's does no harm
 
-_REMEDY = "Compile with fewer --activation-bits or --weight-bits."
+_REMEDY = "Compile with fewer `activation_bits` or `weight_bits`."
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,20 +159,20 @@ def _read_operators(
 ) -> Readable:
     require_knees(knees)
     channels = network.image.channels
-    means, deviations = per_channel(mean, channels, "--mean"), per_channel(std, channels, "--std")
+    means, deviations = per_channel(mean, channels, "mean"), per_channel(std, channels, "std")
     if min(deviations) <= 0:
         raise InputError(
-            "a standard deviation is not positive", where="--std", remedy="Give what the network was trained with."
+            "a standard deviation is not positive", where="`std`", remedy="Give what the network was trained with."
         )
     return Readable(network.trace, means, deviations, network.name, final=network.final, judge=judge, knees=knees)
 
 
-def per_channel(given: Sequence[float] | float, channels: int, flag: str) -> tuple[float, ...]:
+def per_channel(given: Sequence[float] | float, channels: int, parameter: str) -> tuple[float, ...]:
     values = tuple(given) if isinstance(given, Sequence) else (float(given),)
     if len(values) not in (1, channels) or not all(map(isfinite, values)):
         raise InputError(
             f"{','.join(map(str, values)) or 'nothing'} is not one number per channel ({channels})",
-            where=flag,
+            where=f"`{parameter}`",
             remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
         )
     return values if len(values) == channels else values * channels

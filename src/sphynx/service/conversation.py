@@ -148,7 +148,7 @@ class Conversation:
             raise RefusedError(
                 f"a client may keep {limits.bundles_per_client} bundles ready, this one has {len(self._ready())}",
                 where="prepare",
-                remedy="Use some first, or ask for fewer; the server's --pool sets the limit.",
+                remedy="Use some first, or ask for fewer; the server's `bundles_per_client` sets the limit.",
             )
         begun_images = service.store.ledger.begun_images(self.peer.fingerprint)
         if begun_images + request.count * request.batch > limits.images_per_hour:
@@ -156,7 +156,7 @@ class Conversation:
                 f"a client may prepare for {limits.images_per_hour} images per hour, "
                 f"this one has prepared for {begun_images}",
                 where="prepare",
-                remedy="Ask for fewer, or try again later; the server's --hourly sets the limit.",
+                remedy="Ask for fewer, or try again later; the server's `images_per_hour` sets the limit.",
             )
         owner, backend, batch = self.peer.fingerprint, request.backend, request.batch
         service.store.check_room(request.count, owner=owner, program=program, backend=backend, batch=batch)

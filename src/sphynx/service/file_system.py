@@ -30,7 +30,7 @@ def check_local(folder: Path) -> None:
         raise InputError(
             f"bundles cannot be kept on a network file system ({kind}): two machines could use the same one",
             where=str(folder),
-            remedy="Keep them on a disk of this machine: --state DIR.",
+            remedy="Keep them on a disk of this machine: `state=DIR`.",
         )
 
 

@@ -46,7 +46,7 @@ class Holders:
                     raise SphynxError(
                         f"another process has kept these bundles locked for {WAIT_S:.0f} s",
                         where=str(self._folder),
-                        remedy="End it if it hangs, or give this one a folder of its own: --state DIR.",
+                        remedy="End it if it hangs, or give this one a folder of its own: `state=DIR`.",
                     )
                 time.sleep(LOOK_AGAIN_S)
             try:

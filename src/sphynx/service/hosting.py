@@ -150,7 +150,7 @@ def _worker_order(asked: Hosting, shared: int) -> WorkerOrder:
     if asked.compiled is None:
         raise InputError(
             "several processes can only serve a compiled folder",
-            where="--processes",
+            where="`processes`",
             remedy="Save the program, and serve the folder that it was saved to.",
         )
     return WorkerOrder(

@@ -103,9 +103,13 @@ def issue(
 ) -> Path:
     """A server's folder if it has hosts (names or addresses that clients connect to), otherwise a client's."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"{name!r} is not a valid name", where="NAME", remedy="Use letters, digits, '.', '_' and '-'.")
+        raise InputError(
+            f"{name!r} is not a valid name", where="`name`", remedy="Use letters, digits, '.', '_' and '-'."
+        )
     if name == FOLDER:
-        raise InputError(f"{name!r} is the folder of the authority itself", where="NAME", remedy="Choose another name.")
+        raise InputError(
+            f"{name!r} is the folder of the authority itself", where="`name`", remedy="Choose another name."
+        )
     authority, key = _load_authority(folder)
     home = folder / name
     if home.exists():
@@ -301,7 +305,7 @@ def _host(host: str) -> x509.GeneralName:
     if not _HOST.fullmatch(host):
         raise InputError(
             f"{host!r} is not a valid host name",
-            where="--server",
+            where="`hosts`",
             remedy="Give a name or an address, without a port, as clients will write it.",
         )
     return x509.DNSName(host)

@@ -42,7 +42,7 @@ class PortListener:
             raise InputError(
                 f"cannot listen there ({error.strerror or error})",
                 where=f"{host}:{port}",
-                remedy="Choose a free port and an address of this machine: --listen HOST:PORT (in Python listen).",
+                remedy='Choose a free port and an address of this machine: `listen="HOST:PORT"`.',
             ) from None
         self._socket.setblocking(False)
 

@@ -154,7 +154,7 @@ class Monitor:
             raise InputError(
                 f"cannot listen there ({error.strerror})",
                 where=f"127.0.0.1:{port}",
-                remedy="Choose a free port: --metrics-port PORT.",
+                remedy="Choose a free port: `metrics_port=PORT`.",
             ) from None
         self._thread = threading.Thread(target=self._http.serve_forever, name="sphynx-monitor", daemon=True)
         self._thread.start()

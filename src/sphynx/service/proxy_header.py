@@ -24,7 +24,7 @@ LOCAL, PROXY = 0x20, 0x21  # version 2 and the command
 _ADDRESS_BYTES = {0x11: 4, 0x21: 16}  # TCP over IPv4, TCP over IPv6
 _PORT_BYTES = 2
 _TLV_HEAD_BYTES = 3  # type and length
-_REMEDY = "Let the proxy send PROXY protocol v2 for TCP, or take it out of --proxy-from."
+_REMEDY = "Let the proxy send PROXY protocol v2 for TCP, or take it out of `proxy_from`."
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -51,7 +51,7 @@ def parse_networks(texts: Sequence[str]) -> ProxyNetworks:
     try:
         return ProxyNetworks(tuple(ipaddress.ip_network(part) for part in parts))
     except ValueError as error:
-        raise InputError(str(error), where="--proxy-from", remedy="Write it as 10.0.0.0/8 or fd00::/8.") from None
+        raise InputError(str(error), where="`proxy_from`", remedy="Write it as 10.0.0.0/8 or fd00::/8.") from None
 
 
 def read_proxy_header(sock: socket.socket, deadline: float) -> str | None:

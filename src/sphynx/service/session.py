@@ -160,7 +160,7 @@ def other_program(served: str) -> tuple[str, str]:
     """Tell a client that insists on another program than is served: the server says so, or the client itself."""
     return (
         f"this server serves the program {short_hash(served)}, not the one asked for",
-        "Check the hash, ask without one (--program), or ask another server.",
+        "Check the hash, leave `program` out, or ask another server.",
     )
 
 

@@ -88,7 +88,7 @@ class Store:
                 raise InputError(
                     f"it cannot be used ({error.strerror})",
                     where=str(folder),
-                    remedy="Choose another folder: --state DIR.",
+                    remedy="Choose another folder: `state=DIR`.",
                 ) from None
             opening.pop_all()
 
@@ -241,13 +241,13 @@ class Store:
             raise ShareUsedUpError(
                 f"this client's bundles would take {kept_bytes + needed_bytes:,} bytes, more than remain for others",
                 where=str(self._folder),
-                remedy="Use bundles before preparing more; the server's --quota sets the limit.",
+                remedy="Use bundles before preparing more; the server's `quota_bytes` sets the limit.",
             )
         if used_bytes + needed_bytes > self._quota_bytes:
             raise StoreFullError(
                 f"{used_bytes:,} of {self._quota_bytes:,} bytes for bundles are used, {needed_bytes:,} more are needed",
                 where=str(self._folder),
-                remedy="Use bundles before preparing more, or raise --quota.",
+                remedy="Use bundles before preparing more, or raise `quota_bytes`.",
             )
 
     def _check_disk(self, needed_bytes: int) -> None:
@@ -272,7 +272,7 @@ class Store:
             raise InputError(
                 "another process uses these bundles with different weights",
                 where=str(self._folder),
-                remedy="End it first, or give this one a folder of its own: --state DIR.",
+                remedy="End it first, or give this one a folder of its own: `state=DIR`.",
             )
         self.ledger.bind(weights_hash)
 

@@ -107,7 +107,7 @@ def load_views(path: Path, belongs_to: str, content: str, teacher: AnyNetwork | 
     same = about.get("views") == belongs_to and about.get("content", content) == content  # older ones lack the latter
     if about.get("format") != FORMAT or not same:
         raise InputError(
-            "the views are of other images, or were made with other augmentation, batch size or view_epochs",
+            "the views are of other images, or were made with other augmentation, batch size or `view_epochs`",
             where=str(path),
             remedy=_REMEDY,
         )

@@ -47,7 +47,7 @@ def require_knees(count: int) -> None:
     if count not in KNEES:
         raise InputError(
             f"{count} is not a valid number of knees",
-            where="--knees",
+            where="`knees`",
             remedy=f"Choose from {KNEES.start} to {KNEES.stop - 1}.",
         )
 

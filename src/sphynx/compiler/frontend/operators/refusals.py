@@ -11,7 +11,7 @@ from sphynx.errors import InputError, join_faults
 _CONTROL = "the path through the network must not depend on the input: export a traced network"
 _RECURRENT = "recurrent layers cannot be compiled: use convolutions"
 _ATTENTION = "products of two feature maps cannot be compiled: train the network without attention"
-_SMOOTH = "have it approximated, with --approximate (approximate=True in Python), or train the network with ReLU"
+_SMOOTH = "have it approximated, with `approximate=True`, or train the network with ReLU"
 _CURVED = "train the network with ReLU, ReLU6 or a leaky ReLU in its place"
 _INSIDE = "inside a network it cannot be compiled; at its very end it is taken off, and the client applies it"
 _SIZES = "sizes must be known: export with a fixed image size and a batch of 1"
