@@ -1,7 +1,7 @@
 # The two commands a newcomer types: `make demo` (`make demo ARGS=--open` shows it in the browser) and
 # `make test`. Each installs what it needs into .venv first; the tools of development and of the site are not for `demo`.
 .PHONY: demo test test-all docs docs-site messages wheels sbom lock zoo reproduce-smoke chaos soak checks lint types layers \
-  test-python test-core test-sanitize test-thread test-aarch64 test-constant-time fuzz format clean
+  test-python test-core test-sanitize test-thread test-aarch64 test-constant-time fuzz fuzz-networks format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -159,6 +159,12 @@ fuzz: $(TOOLS)
 	  out/fuzz/corpus-core tests/fuzz/corpus/bristol || exit 1; done
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(FUZZ_ATHERIS)"
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+# N random small networks, each compiled by three readers and judged by torch; found so far: out/fuzz-networks. About half a
+# second of a core for each. ARGS=--seed S goes on with, or repeats, an earlier search.
+N ?= 1000
+fuzz-networks: $(TOOLS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz_networks --networks $(N) $(ARGS)
 
 format: $(TOOLS)
 	$(BIN)/ruff check --fix src reproduction tests examples benchmarks docs/*.py

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 from torch.nn import functional
 
 from sphynx.compiler.check import check, worst_case
@@ -21,12 +22,14 @@ from sphynx.compiler.compile import (
     calibration_images,
     coarsest_that_serves,
     compile_network,
+    compile_walk,
 )
 from sphynx.compiler.frontend.torch_network import trace
 from sphynx.compiler.fusion.fuse import truncated_joint
 from sphynx.compiler.measure import measure
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import HEADROOM_BITS, Quantised, quantise
+from sphynx.compiler.readers import read_torch
 from sphynx.data.images import Data, ImageSet
 from sphynx.data.open import open_data
 from sphynx.errors import InputError, SphynxError
@@ -41,6 +44,7 @@ from sphynx.space.design import Design
 from sphynx.space.genotype import Genotype
 from sphynx.space.stream import Stage, StreamDesign
 from sphynx.space.tally import Shape
+from tests.compiler.frontend.torch_modules import Call
 from tests.compiler.networks import MEAN, STD, normalised, random_network
 from tests.space.strategies import designs
 
@@ -301,3 +305,17 @@ def test_bias_takes_up_the_mean_error_of_rounded_weights() -> None:
         truncate = truncations.get(step.name, 0)
         half = 1 << (truncate - 1) if truncate else 0
         assert np.abs(found - wanted * 2.0**step.scale - half).max() <= 0.5 + 1e-6
+
+
+def test_logits_get_more_bits_where_theirs_alone_miss() -> None:
+    """Kept to the ring of one small layer, their weights of eight bits would be off by more than is allowed, however
+    many bits everything else gets."""
+    torch.manual_seed(1)
+    residual = Call(lambda m, x: torch.relu(m.branch(x)) + x, branch=nn.Conv2d(3, 3, 1))
+    network = nn.Sequential(residual, Call(lambda _, x: x.mean(3)), nn.Flatten(), nn.Linear(27, 3))
+    random = np.random.default_rng(1)
+    light = random.uniform(64, 192, (12, 1, 1, 1))
+    pixels = np.clip(light + random.uniform(-100, 100, (12, 3, 9, 12)), 0, 255).astype(np.uint8)
+    read = read_torch(network.eval(), Shape(3, 9, 12), 0.4, 0.9)
+    made = compile_walk(read.walk, read.mean, read.std, pixels)
+    assert made.logit_error <= LOGIT_ERROR and made.program.ring_bits < 32

@@ -118,8 +118,16 @@ def compile_walk(
         fused, approximations, wanted = approximated(fused, calibration, knees)
     measured = measure(fused, calibration)
 
-    def attempts(of: Measured) -> Attempt:
-        return partial(quantise, of, class_names=class_names, name=name, picture_part=picture_part, final=final)
+    def attempts(of: Measured, *, narrow_logits: bool = True) -> Attempt:
+        return partial(
+            quantise,
+            of,
+            class_names=class_names,
+            name=name,
+            picture_part=picture_part,
+            final=final,
+            narrow_logits=narrow_logits,
+        )
 
     if precision:
         made = attempts(measured)(precision)
@@ -127,6 +135,8 @@ def compile_walk(
         some = calibration[:: ceil(len(calibration) / SKETCH_IMAGES)]
         sketch = attempts(measure(fused, some)) if 2 * len(some) < len(calibration) else None
         made = coarsest_that_serves(attempts(measured), sketch=sketch)
+        if made.logit_error > LOGIT_ERROR:
+            made = _with_wider_logits(made, attempts(measured, narrow_logits=False))
     if wanted is None:
         return made
     error = relative_error(measured.logits, wanted)
@@ -143,6 +153,15 @@ def coarsest_that_serves(
     """
     start = _search(sketch, allowed_error)[0] if sketch else None
     return _search(attempt, allowed_error, start)[1]
+
+
+def _with_wider_logits(made: Quantised, attempt: Attempt) -> Quantised:
+    """With all bits of the logits' weights, where these alone miss: small networks have little else to round."""
+    try:
+        serves = attempt(made.precision).logit_error <= LOGIT_ERROR
+    except SphynxError:  # beyond the widest ring
+        return made
+    return coarsest_that_serves(attempt) if serves else made
 
 
 def _search(attempt: Attempt, allowed_error: float, start: int | None = None) -> tuple[int, Quantised]:

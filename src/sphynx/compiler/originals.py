@@ -41,20 +41,34 @@ def torch_judge(module: nn.Module, batch: int = 1) -> Judge:
 
 
 def onnx_judge(path: Path) -> Judge | None:
-    """None where ONNX Runtime is not installed, too old for the file, or cannot run it, as it finds out late: a dilated
-    convolution that is padded by auto_pad loads. The network has been walked before: nothing in it is too large."""
+    """Return None where ONNX Runtime is not installed, too old for the file, or cannot run it.
+
+    The network has been walked before: nothing in it is too large.
+    """
     try:
         import onnxruntime
-
+    except ImportError:
+        return None
+    levels = onnxruntime.GraphOptimizationLevel
+    # What it fuses it cannot always run: it takes a pad into the pool behind it that the pool may not have.
+    for level in (levels.ORT_ENABLE_ALL, levels.ORT_DISABLE_ALL):
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what it cannot run is judged without it: its errors would only alarm
-        session = onnxruntime.InferenceSession(runnable(path), options, providers=["CPUExecutionProvider"])
-        (source,) = session.get_inputs()
-        kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float16)": np.float16}
-        kind = kinds.get(source.type, np.float32)
-        session.run(None, {source.name: np.zeros((1, *source.shape[1:]), kind)})
-    except Exception:  # its own kinds of errors cannot be named where it is not installed
-        return None
+        options.graph_optimization_level = level
+        try:
+            session = onnxruntime.InferenceSession(runnable(path), options, providers=["CPUExecutionProvider"])
+            return _judge_by(session)
+        except Exception:  # of kinds that cannot be named where it is not installed
+            continue
+    return None
+
+
+def _judge_by(session: Any) -> Judge:
+    """Fail at once where the first run would: a dilated convolution that is padded by auto_pad loads all the same."""
+    (source,) = session.get_inputs()
+    kinds: dict[str, type[np.floating[Any]]] = {"tensor(double)": np.float64, "tensor(float16)": np.float16}
+    kind = kinds.get(source.type, np.float32)
+    session.run(None, {source.name: np.zeros((1, *source.shape[1:]), kind)})
 
     def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
         batches = _normalised(images, mean, std).astype(kind)

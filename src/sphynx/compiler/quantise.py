@@ -80,9 +80,11 @@ def quantise(
     name: str = "",
     picture_part: float = 1.0,
     final: Final = "",
+    narrow_logits: bool = True,
 ) -> Quantised:
+    """`narrow_logits` rounds the logits' weights more coarsely where only the logits would widen the ring."""
     graph = measured.fused.graph
-    quantiser = _Quantiser(measured.fused, measured.sizes, precision)
+    quantiser = _Quantiser(measured.fused, measured.sizes, precision, narrow_logits)
     steps, largest, integer_logits = _quantise_steps(graph, quantiser, measured.pixels)
     steps = _with_ranges(graph, steps, largest)
     program = Program(
@@ -112,8 +114,8 @@ def relative_error(found: Array, wanted: Array) -> float:
 
 
 class _Quantiser:
-    def __init__(self, fused: Fused, sizes: dict[str, Size], precision: Precision) -> None:
-        self.fused, self.sizes, self.precision = fused, sizes, precision
+    def __init__(self, fused: Fused, sizes: dict[str, Size], precision: Precision, narrow_logits: bool) -> None:
+        self.fused, self.sizes, self.precision, self.narrow_logits = fused, sizes, precision, narrow_logits
         self.graph = fused.graph
         self.links = fused.graph.links - compared_tensors(fused.graph)
         self.truncating: dict[str, list[Relu | Truncate]] = {}  # by what they read
@@ -229,7 +231,7 @@ class _Quantiser:
         arrays = [self.fused.weights[step.weight_name(number)] for number in range(len(step.terms))]
         weight_scales = self._weight_scales(step, arrays)
         scale = self._sum_scale(step, weight_scales)
-        if step.name == self.graph.logits.name and self.ring_bits:
+        if self.narrow_logits and step.name == self.graph.logits.name and self.ring_bits:
             beyond = range_bits(self.sizes[step.name].largest * 2.0**scale) - self.ring_bits
             coarser = max(0, min(beyond, self.precision.weight_bits - LEAST_LOGIT_BITS))
             weight_scales = [None if found is None else found - coarser for found in weight_scales]

@@ -18,6 +18,7 @@ from sphynx.compiler.compile import compile_walk
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
 from sphynx.compiler.fusion.fuse import truncated_joint
+from sphynx.compiler.originals import onnx_judge
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.readers import read_onnx
 from sphynx.errors import InputError
@@ -65,11 +66,25 @@ def test_operators_mean_what_onnx_runtime_says(case: str, tmp_path: Path) -> Non
     torch.manual_seed(1)
     path = exported(Body(CASES[case]), tmp_path / "network.onnx", dtype=torch.float32)
     pixels = np.random.default_rng(0).integers(0, 256, (1, *IMAGE))
-    session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL  # operators as they are
+    session = runtime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
     expected = session.run(None, {"x": (pixels / 255).astype(np.float32)})[0].reshape(1, -1)
     fused = read_network(path).trace((0.0,) * 3, (1.0,) * 3)
     got = evaluate(fused.graph, fused.weights, pixels.astype(np.float64), lambda *_: None)
     assert np.abs(got - expected).max() < 1e-4 * (1 + np.abs(expected).max())
+
+
+def test_what_onnx_runtime_cannot_optimise_is_judged_by_it_all_the_same(tmp_path: Path) -> None:
+    """It would have the pool pad by more than its kernel."""
+    pytest.importorskip("onnxruntime")
+    network = Body(CASES["average of zeros alone"])
+    judge = onnx_judge(exported(network, tmp_path / "network.onnx", dtype=torch.float32))
+    assert judge is not None
+    pixels = np.random.default_rng(0).integers(0, 256, (2, *IMAGE)).astype(np.uint8)
+    with torch.no_grad():
+        expected = network(torch.from_numpy(pixels / 255).float()).numpy()
+    assert np.abs(judge.answer(pixels, (0.0,) * 3, (1.0,) * 3) - expected).max() < 1e-4
 
 
 def test_what_onnx_runtime_cannot_run_is_judged_without_it(tmp_path: Path) -> None:

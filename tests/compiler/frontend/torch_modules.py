@@ -214,6 +214,7 @@ CASES: dict[str, nn.Module] = {
     "sums of rows": Call(lambda m, x: x.sum(2) + m.conv(x).sum(2), conv=nn.Conv2d(4, 4, 3, padding=1)),
     "adaptive": nn.AdaptiveAvgPool2d((2, 3)),
     "padded average": nn.AvgPool2d(3, 2, 1),
+    "average of zeros alone": nn.Sequential(nn.ZeroPad2d((3, 0, 0, 2)), nn.AvgPool2d(2, 1)),
     "average rounded up": nn.AvgPool2d((3, 4), (2, 4), ceil_mode=True),
     "padded average rounded up": nn.Sequential(nn.Conv2d(4, 3, 2), nn.AvgPool2d(3, (3, 2), 1, ceil_mode=True)),
     "mean behind a convolution": nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.AdaptiveAvgPool2d(1)),

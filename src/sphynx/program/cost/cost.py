@@ -10,6 +10,7 @@ MACs are those of the server's plaintext pass, zeros between taps included. No h
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -89,7 +90,7 @@ def layer_costs(program: Program, layers: Collection[str] | None = None) -> Iter
     wanted = {name for name, owner in owners.items() if layers is None or owner in layers}
     for name, cost in activation_costs(program, activations=wanted):
         nonlinear[owners[name]] = nonlinear.get(owners[name], LayerCost()) + cost
-    params = rlwe.Params.for_ring(program.ring_bits)
+    params = _params(program.ring_bits)
     uploaded: set[tuple[str, int, InputLayout]] = set()
     for step in program.linears:
         if layers is not None and step.name not in layers:
@@ -251,6 +252,15 @@ def _linear_cost(
         he_reply_bytes=rlwe.reply_bytes(params, plan),
         he_messages=len(new) + 1,
     )
+
+
+@lru_cache(maxsize=16)
+def _params(ring_bits: int) -> rlwe.Params:
+    """Kept likewise: their tables take as long to make as a map takes to plan."""
+    return rlwe.Params.for_ring(ring_bits)
+
+
+atexit.register(_params.cache_clear)  # native objects that outlive the interpreter are reported as leaks
 
 
 @lru_cache(maxsize=1024)

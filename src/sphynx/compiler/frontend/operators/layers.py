@@ -14,7 +14,7 @@ from sphynx.compiler.frontend.operators.walker import Walker, Ways
 from sphynx.compiler.frontend.operators.windows import Slide, padded_counts, pads_nothing, pool_slides, slides
 from sphynx.compiler.fusion.affine import Floats, Node, Window
 from sphynx.compiler.fusion.select import select
-from sphynx.compiler.fusion.window_sums import adaptive_spans, sliding_spans, span_lengths
+from sphynx.compiler.fusion.window_sums import Spans, adaptive_spans, sliding_spans, span_lengths
 from sphynx.program.ir import MAX_EXTENT, NOTHING
 
 NO_PADS: Pads = ((0, 0), (0, 0))
@@ -142,19 +142,16 @@ def _biased(walker: Walker, op: Operation, node: Node, number: int) -> Node:
 
 def average_pool(walker: Walker, op: Operation) -> Value:
     value = walker.value(op)
-    node, pads = walker.map(op), NO_PADS
+    node = walker.map(op)
     counts_pads = bool(op.attributes.get("count_include_pad", 0))
+    axes, (rows, columns) = _slide_pool(walker, op, node, NO_PADS)
     if value.unpadded and (counts_pads or pads_nothing(op)) and not op.attributes.get("ceil_mode"):
         # The zeros of a Pad are pixels to the pool that reads them: both can be one public map.
-        node, pads = value.unpadded
-        counts_pads = True
-    axes = pool_slides(op, node.shape, pads)
-    walker.fits(op, (node.shape.channels, *(axis.outputs for axis in axes)))
-    rows, columns = (
-        sliding_spans(n, axis.kernel, axis.stride, axis.before, axis.outputs)
-        for n, axis in zip(node.shape[1:], axes, strict=True)
-    )
-    if any(first >= last for first, last in (*rows, *columns)):
+        whole, pads = value.unpadded
+        slides_of_whole, spans = _slide_pool(walker, op, whole, pads)
+        if _see_pixels(spans):
+            node, counts_pads, axes, (rows, columns) = whole, True, slides_of_whole, spans
+    if not _see_pixels((rows, columns)):
         raise op.refusal("has a window that sees only padding", "Pad by less than the kernel's size.")
     counts = span_lengths(rows), span_lengths(columns)
     if counts_pads:
@@ -162,6 +159,24 @@ def average_pool(walker: Walker, op: Operation) -> Value:
     if max(lcm(*lengths) for lengths in counts) > MAX_EXTENT:
         raise op.refusal("has windows of too many sizes at its border", "Use count_include_pad = 1, or pad less.")
     return Value.of_map(walker.fuser.average(node, rows, columns, op.name, counts=counts))
+
+
+def _slide_pool(
+    walker: Walker, op: Operation, node: Node, pads: Pads
+) -> tuple[tuple[Slide, Slide], tuple[Spans, Spans]]:
+    """Return how the windows slide, and which pixels each of them sees."""
+    axes = pool_slides(op, node.shape, pads)
+    walker.fits(op, (node.shape.channels, *(axis.outputs for axis in axes)))
+    rows, columns = (
+        sliding_spans(n, axis.kernel, axis.stride, axis.before, axis.outputs)
+        for n, axis in zip(node.shape[1:], axes, strict=True)
+    )
+    return axes, (rows, columns)
+
+
+def _see_pixels(spans: tuple[Spans, Spans]) -> bool:
+    """Tell whether every window lies on some pixel."""
+    return all(first < last for first, last in (*spans[0], *spans[1]))
 
 
 def adaptive_average(walker: Walker, op: Operation) -> Value:
