@@ -266,17 +266,6 @@ def test_placement_row_traces_to_its_search() -> None:
     assert _numbers_of_row("beta_hat at the end") == pytest.approx(beta["beta_hat"][-1], abs=0.006)
 
 
-@pytest.mark.parametrize("depth", [5, 6, 8])
-def test_chosen_placements_trace_to_their_searches(depth: int) -> None:
-    beta = json.loads((ROOT / f"results/placement/d{depth}-fast.json").read_text())["beta"]
-    (row,) = re.findall(rf"^\| {depth} \|(.+)\|$", PAGES, re.MULTILINE)
-    candidates, minutes, chosen, strength, *_ = map(str.strip, row.split("|"))
-    best = max(range(len(beta["placements"])), key=lambda n: float(beta["beta_hat"][-1][n]))
-    assert (int(candidates), minutes) == (len(beta["placements"]), f"{beta['minutes']:.1f}")
-    assert chosen == "({},{})".format(*beta["placements"][best]) == "({},{})".format(*beta["best"])
-    assert float(strength) == pytest.approx(beta["beta_hat"][-1][best], abs=0.006)
-
-
 def test_search_rows_trace_to_their_benchmark() -> None:
     for row in json.loads((ROOT / "results/speed/search-lanes-h200.json").read_text())["rows"]:
         floor = max(row["floor_flops_seconds"], row["floor_bytes_seconds"])
