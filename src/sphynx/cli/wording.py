@@ -74,7 +74,7 @@ def _written(found: re.Match[str], context: typer.Context) -> str:
 def _of_other_verbs(name: str, context: typer.Context) -> Any:
     if name in _RECIPE_VALUES:
         return None
-    root = context.find_root()
+    root: Any = context.find_root()  # of a class that some versions of typer bring themselves
     options = [
         option
         for command, _ in commands_within(root.command, root)
