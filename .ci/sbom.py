@@ -1,6 +1,6 @@
 """Prints a bill of materials (CycloneDX 1.6, JSON) of an installed distribution: `make sbom`.
 
-python .ci/sbom.py sphynx-inference serve > out/sbom.json      the distribution, then the extras whose packages count as well
+python .ci/sbom.py sphynx-inference serve > out/sbom.json      the distribution, then extras that count as well
 
 All packages of the dependency closure that are installed in this environment, with version, licence and who needs whom.
 No time and no random serial number: equal environments have equal bills.
