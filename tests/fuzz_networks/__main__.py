@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def _kept(file: Path) -> list[Outcome]:
-    """Of whole chunks; a line that was cut off is tried again."""
+    """Read the results of whole chunks; a line that was cut off is tried again."""
     found = []
     for line in file.read_text().splitlines() if file.exists() else ():
         try:

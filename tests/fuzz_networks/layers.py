@@ -41,7 +41,7 @@ def stride(random: Random) -> int:
 
 
 def paddings(random: Random, shape: Shape) -> Pair:
-    """Of rows and columns; an axis of one position is mostly left alone."""
+    """Draw one value for rows and one for columns; an axis of one position is mostly left alone."""
     return pair(random.choice((0, 0, 1, 2) if length > 1 else (0, 0, 0, 1)) for length in shape[1:])
 
 
@@ -77,7 +77,7 @@ def transposed(random: Random, shape: Shape) -> nn.Module:
 
 
 def over_one_axis(random: Random, shape: Shape) -> nn.Module | None:
-    """Of a map of one row or column, as networks of signals see it."""
+    """Lay out a map of one row or column as networks of signals see it."""
     if 1 not in shape[1:]:
         return None
     axis, length = (2, shape.width) if shape.height == 1 else (3, shape.height)

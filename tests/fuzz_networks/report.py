@@ -1,4 +1,4 @@
-"""What many random networks became: counted by reader and verdict, with every error and every cause of a large one."""
+"""A report of what many random networks became: counted by reader and verdict, with every error and cause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 12  # reasons and networks of each kind
 
 
 def errors_of(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """What the compiler got wrong."""
+    """Return the trials that the compiler got wrong."""
     return [found for found in outcomes if found.verdict in ERRORS]
 
 

@@ -137,7 +137,7 @@ def _judged_by_torch(drawn: Drawn, compiled: sphynx.Compiled) -> Judgement:
 
 
 def _cause(compiled: sphynx.Compiled, judged: Judgement) -> str:
-    """Of an error that is notable, and not of the reading."""
+    """Name the cause of an error that is notable, and not the reading's."""
     if judged.hardly_varies:
         return f"logits hardly vary ({judged.variation:.2%} of their size)"
     if compiled.approximation_error > NOTABLE / 2:

@@ -111,7 +111,7 @@ class GrindingReceiver:
 
 
 def early_tweak(session: bytes, extensions: int) -> int:
-    """What both parties call the early tweak of that extension, as an element of GF(2^128)."""
+    """Return what both parties call the early tweak of that extension, as an element of GF(2^128)."""
     return int.from_bytes(_aes(session, extensions.to_bytes(16, "little")), "little")
 
 
