@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.compiler.frontend.operators.graph import FINALS, OperatorGraph
+from sphynx.compiler.frontend.operators.finals import FINALS
+from sphynx.compiler.frontend.operators.graph import OperatorGraph
 from sphynx.compiler.frontend.operators.operation import Operation
 from sphynx.compiler.fusion.window_sums import adaptive_spans
 from sphynx.errors import DiskError, InputError, MissingPartError

@@ -10,6 +10,7 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sphynx.compiler.frontend.operators.finals import without_final
 from sphynx.compiler.frontend.operators.operation import NONLINEAR, Call, Operation
 from sphynx.compiler.frontend.operators.recognise import recognised
 from sphynx.program.convolve import Array
@@ -17,8 +18,6 @@ from sphynx.program.ir import Final
 from sphynx.space.tally import Shape
 
 LOGITS = "logits"
-# Behind the logits: the client's part, which the program names.
-FINALS: dict[str, Final] = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +30,7 @@ class OperatorGraph:
     operations: tuple[Operation, ...]
     constants: Mapping[str, Array]
     final: Final  # what the client applies to the logits
+    final_source: str  # what that function read
     final_axis: int | None  # of a softmax; None where it is over all logits
 
 
@@ -47,10 +47,10 @@ def assemble(
 ) -> OperatorGraph:
     """Assemble what the output needs, without what turns logits into probabilities."""
     needed = [call for call in _needed(calls, output) if call.outputs[0] not in constants]
-    output, final, axis = _without_final(needed, output, opset)
-    needed = _needed(recognised(needed, constants), output)
+    end = without_final(needed, output, opset)
+    needed = _needed(recognised(end.calls, constants), end.output)
     operations = tuple(_operations(needed, opset, where))
-    return OperatorGraph(name, where, image, input, output, operations, constants, final, axis)
+    return OperatorGraph(name, where, image, input, end.output, operations, constants, end.final, end.source, end.axis)
 
 
 def _needed(calls: Sequence[Call], output: str) -> list[Call]:
@@ -60,23 +60,6 @@ def _needed(calls: Sequence[Call], output: str) -> list[Call]:
             wanted.update(call.inputs)
             found.append(call)
     return found[::-1]
-
-
-def _without_final(calls: list[Call], output: str, opset: int) -> tuple[str, Final, int | None]:
-    """Takes off what turns logits into probabilities; gives the logits' name, what it was, and a softmax's axis."""
-    final: Final = ""
-    found: int | None = None
-    while calls and calls[-1].outputs[0] == output and calls[-1].kind in (*FINALS, "Identity"):
-        last = calls.pop()
-        if final and last.kind in FINALS:
-            calls.append(last)
-            break
-        output, final = last.inputs[0], FINALS.get(last.kind, final)
-        if last.kind in ("Softmax", "LogSoftmax"):
-            # Before opset 13 it was over its axis and all that follow, by default all but the batch.
-            axis = int(last.attributes.get("axis", 1 if opset < 13 else -1))
-            found = None if opset < 13 and axis == 1 else axis
-    return output, final, found
 
 
 def _operations(calls: list[Call], opset: int, where: str) -> Iterator[Operation]:

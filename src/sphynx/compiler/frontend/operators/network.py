@@ -17,7 +17,7 @@ import numpy as np
 from sphynx.compiler.frontend.operators import arithmetic, layers, moves, nonlinear, reductions, resize, smooth
 from sphynx.compiler.frontend.operators.graph import LOGITS, OperatorGraph
 from sphynx.compiler.frontend.operators.operation import Operation
-from sphynx.compiler.frontend.operators.refusals import TWO_MAPS, refuse_unknown
+from sphynx.compiler.frontend.operators.refusals import OUR_WORDS, TWO_MAPS, refuse_unknown
 from sphynx.compiler.frontend.operators.value import Value
 from sphynx.compiler.frontend.operators.walker import Walker, Ways
 from sphynx.compiler.fusion.fuse import Fused, Fuser
@@ -33,6 +33,9 @@ EXACT: Ways = {
     **resize.WAYS,
 }
 WAYS: Ways = {**EXACT, **smooth.WAYS}
+# For users, in ONNX's words.
+COMPILED = tuple(sorted({*EXACT} - OUR_WORDS))
+APPROXIMATED = tuple(sorted(smooth.WAYS))
 
 
 class OperatorNetwork:
@@ -66,7 +69,7 @@ class OperatorNetwork:
                 where=f"{graph.where}, {graph.output}",
                 remedy="Export a network that gives one number for each class.",
             )
-        _require_classes(graph, found)
+        _require_classes(graph, walker.values.get(graph.final_source, found))
         part = graph.operations[-1].part if graph.operations else "part.0"
         return fuser.finish(found.settled(fuser, LOGITS).node, f"{part}.{LOGITS}")
 
