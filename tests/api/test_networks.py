@@ -96,6 +96,9 @@ def test_compiled_networks_are_saved_checked_and_asked(
         assert [answer.backend for answer in answers] == [backend] * 2
         for answer, logits in zip(answers, in_the_clear, strict=True):
             assert np.array_equal(answer.logits, logits)  # the same integers, scaled by a power of two
+            assert answer.class_names == compiled.class_names
+            by_class = dict(zip(answer.class_names, np.exp(logits - np.logaddexp.reduce(logits)), strict=True))
+            assert [by_class[label] for label in answer.labels] == pytest.approx(answer.probabilities)
             assert answer.label == str(int(logits.argmax())) and answer.online_bytes > 0 and answer.offline_bytes > 0
 
 

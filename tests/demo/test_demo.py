@@ -22,6 +22,7 @@ def answer(backend: str, online_seconds: float, *, equal: bool = True, truth: st
     private = Prediction(
         ("3", "8"),
         (0.9, 0.1),
+        ("3", "8"),
         np.array([3.0, 1.0]),
         np.array([3, 1]),
         backend,

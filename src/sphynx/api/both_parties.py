@@ -23,7 +23,7 @@ from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel, local_pair
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.service.prediction import Prediction, ranked, real_logits
+from sphynx.service.prediction import Prediction, names_of_classes, ranked, real_logits
 
 TIMEOUT_S = 600.0  # a large layer on a slow machine
 
@@ -75,6 +75,7 @@ def _ask(
         online = channel.take_record().total()
         yield Prediction(
             *ranked(program, logits),
+            class_names=names_of_classes(program),
             logits=real_logits(program, logits),
             integer_logits=logits,
             backend=backend,

@@ -48,7 +48,7 @@ from sphynx.service.agreement import agree
 from sphynx.service.credentials import ClientKeys
 from sphynx.service.ledger import Entry
 from sphynx.service.link_measurement import choose_backend, measure_link
-from sphynx.service.prediction import Prediction, ranked, real_logits
+from sphynx.service.prediction import Prediction, names_of_classes, ranked, real_logits
 from sphynx.service.revocation import SEEN, SeenNumbers
 from sphynx.service.session import Bye, Go, Infer, Prepare, Stored
 from sphynx.service.store import Store
@@ -192,6 +192,7 @@ class Client:
         return [
             Prediction(
                 *ranked(self.program, row),
+                class_names=names_of_classes(self.program),
                 logits=real_logits(self.program, row),
                 integer_logits=row,
                 backend=entry.backend,

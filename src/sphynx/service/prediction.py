@@ -13,17 +13,20 @@ from sphynx.program.ir import Program
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """A private answer: labels with probabilities, and what it cost.
+    """A private answer: labels with probabilities, the likeliest first; logits in the order of `class_names`; costs.
 
     >>> compiled = sphynx.Compiled.load("compiled/digits")
     >>> [answer] = compiled.infer_privately(sphynx.open_data("digits").test.images[:1].numpy())
     >>> answer.label == answer.labels[0], answer.backend, answer.online_rounds > 0
     (True, 'gmw', True)
+    >>> answer.class_names[answer.logits.argmax()] == answer.label
+    True
     """
 
     labels: tuple[str, ...]  # the likeliest first
-    probabilities: tuple[float, ...]
-    logits: NDArray[np.float64]  # of the classes in the program's order
+    probabilities: tuple[float, ...]  # of the labels, in their order
+    class_names: tuple[str, ...]  # in the program's order, which does not depend on the image
+    logits: NDArray[np.float64]  # of the classes, in that order
     integer_logits: NDArray[np.int64]  # the same in the program's fixed point: equal to the oracle's, bit for bit
     backend: str
     batch: int  # images that shared the bundle and the costs below
@@ -56,6 +59,11 @@ def real_logits(program: Program, integer_logits: NDArray[np.int64]) -> NDArray[
     return np.ldexp(integer_logits.astype(np.float64), -program.logits.scale)
 
 
+def names_of_classes(program: Program) -> tuple[str, ...]:
+    """The names of the classes in the program's order: their numbers where it names none."""
+    return program.class_names or tuple(str(number) for number in range(program.logits.shape.size))
+
+
 def ranked(program: Program, integer_logits: NDArray[np.int64]) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Labels and probabilities, the likeliest first: softmax of the logits as real numbers, or each label's own sigmoid
     where the network ended in one."""
@@ -70,5 +78,5 @@ def ranked_scores(program: Program, scores: NDArray[np.float64]) -> tuple[tuple[
         powers = np.exp(scores - scores.max())
         probabilities = powers / powers.sum()
     order = np.argsort(-probabilities, kind="stable")
-    names = program.class_names or tuple(str(number) for number in range(len(scores)))
+    names = names_of_classes(program)
     return tuple(names[index] for index in order), tuple(float(probabilities[index]) for index in order)
