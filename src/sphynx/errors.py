@@ -77,7 +77,7 @@ class MissingPartError(SphynxError):
     """An optional part of the installation (torch, the compiled core) is needed and absent.
 
     >>> try:
-    ...     sphynx.compile("mine.onnx", calibrate="digits")  # doctest: +SKIP
+    ...     sphynx.compile("mine.onnx", calibrate="cifar10")  # doctest: +SKIP
     ... except sphynx.MissingPartError as error:  # where onnx is not installed
     ...     print(error.remedy)
     """

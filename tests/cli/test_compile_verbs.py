@@ -284,3 +284,17 @@ def test_a_run_goes_out_as_onnx_and_comes_in_again(sphynx: Sphynx, run_folder: P
     made = sphynx("compile", "out/model.onnx", "-o", "compiled", "--calibrate", "digits", "--json")
     assert made.code == 0 and json.loads(made.out)["relus"] == 8 * 8 * 2 * 2
     assert sphynx("export", "nowhere", "-o", "model.onnx").code == 2
+
+
+def test_a_precise_refusal_names_a_command_instead_of_all_operators(sphynx: Sphynx) -> None:
+    make = Maker()
+    path = write(make.model(make.dense(make.node("Flatten", make.node("Selu", "x")), 64, 3)), Path("selu.onnx"))
+    refused = sphynx("compile", str(path), "--calibrate", "digits", "-o", "compiled")
+    assert refused.code == 2 and "Selu cannot be compiled (node selu0): train the network with ReLU" in refused.err
+    assert "  remedy: sphynx compile --operators lists what can be compiled.\n" in refused.err
+    listed = sphynx("compile", "--operators")
+    assert listed.code == 0
+    exactly, approximately, at_the_end = listed.out.strip().splitlines()
+    assert "Conv" in exactly and "Relu" in exactly and ", Sigmoid" not in exactly and "Rearrange" not in exactly
+    assert "--approximate" in approximately and "Gelu" in approximately
+    assert "Softmax" in at_the_end

@@ -138,7 +138,8 @@ def test_a_recipe_that_suits_the_data_is_taken_unless_one_is_named(sphynx: Sphyn
     assert ran.code == 0 and "recipe small, epochs: 132, as suits 48 training images" in ran.err, ran.err
     used = json.loads(Path("few/config.json").read_text())["recipe"]
     assert read_settings(Recipe, used, where="config") == with_epochs(load_recipe("small"), 132)
-    assert sphynx(*words, "--out", "few", "--recipe", "auto", "--resume", "auto").code == 0
+    assert sphynx(*words, "--out", "few", "--recipe", "auto", "--resume").code == 0  # alone, it means auto
+    assert sphynx(*words, "--resume", "--out", "few", "--recipe", "auto").code == 0
     named = sphynx(*words, "--recipe", "fast", "--epochs", "6", "--out", "named")
     assert "recipe fast, epochs: 6\n" in named.err
     assert json.loads(Path("named/config.json").read_text())["recipe"]["learning_rate"] == 0.2

@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     from sphynx.compiler.precision import Precision
 
 
+def _print_operators(wanted: bool) -> None:
+    if not wanted:
+        return
+    from sphynx.compiler.frontend.operators.finals import FINALS
+    from sphynx.compiler.frontend.operators.network import APPROXIMATED, COMPILED
+
+    typer.echo(f"anywhere: {', '.join(COMPILED)}")
+    typer.echo(f"with --approximate: {', '.join(APPROXIMATED)}")
+    typer.echo(f"at the end, over all classes: {', '.join(FINALS)}")
+    raise typer.Exit
+
+
 def compile_run(
     context: typer.Context,
     run: Annotated[
@@ -102,6 +114,15 @@ def compile_run(
     stream: opt.KnownStream = None,
     skip_bad: opt.SkipBad = False,
     as_json: opt.Json = False,
+    _operators: Annotated[
+        bool,
+        typer.Option(
+            "--operators",
+            callback=_print_operators,
+            is_eager=True,
+            help="List the operators that networks from elsewhere may have, and exit.",
+        ),
+    ] = False,
 ) -> None:
     """Fold, fuse and quantise a trained network. program.json is public, weights.safetensors is the server's secret.
 
@@ -118,6 +139,8 @@ def compile_run(
       sphynx compile mine.pt2 --calibrate cifar10 -o compiled/mine
 
       sphynx compile mine.onnx --calibrate cifar10 --mean 0.49,0.48,0.45 --std 0.25,0.24,0.26 -o compiled/mine
+
+      sphynx compile --operators
 
       sphynx compile smooth.onnx --calibrate cifar10 --approximate --knees 12 -o compiled/smooth
     """

@@ -98,7 +98,7 @@ RayOption = Annotated[
         help="Run independent parts on Ray: local, auto (the cluster of this machine) or HOST:PORT.",
     ),
 ]
-ResumeOption = Annotated[Resume, typer.Option("--resume", help="auto continues the run in the folder.")]
+ResumeOption = Annotated[Resume, typer.Option("--resume", help="auto, or nothing, continues the run in the folder.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More progress on stderr, also between epochs.")]

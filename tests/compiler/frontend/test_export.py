@@ -201,12 +201,20 @@ REFUSED: dict[str, tuple[nn.Module, str, str]] = {
         Body(nn.Sequential(nn.SELU(), nn.SELU(), nn.GroupNorm(2, 4))),
         r"2 errors:\n.*Selu cannot be compiled \(2 times, first in middle.0, node selu\): train"
         r".*\n.*GroupNormalization cannot be compiled \(middle.2, node group_norm\): use batch norm",
-        "Use A",
+        "sphynx compile --operators",
     ),
-    "smooth": (Body(nn.SiLU()), r"Body: Swish cannot be compiled exactly \(middle, node silu\)", "Use A"),
-    "power": (Body(Call(lambda _, x: x**2)), "Pow cannot be compiled", "Use A"),
+    "smooth": (
+        Body(nn.SiLU()),
+        r"Body: Swish cannot be compiled exactly \(middle, node silu\)",
+        "sphynx compile --operators",
+    ),
+    "power": (Body(Call(lambda _, x: x**2)), "Pow cannot be compiled", "sphynx compile --operators"),
     "gate": (Body(Call(lambda _, x: x * x)), "Mul multiplies two feature maps", "without other products"),
-    "rounded": (Body(Call(lambda _, x: x.int() / 2)), "Cast to whole numbers cannot be compiled", "Use A"),
+    "rounded": (
+        Body(Call(lambda _, x: x.int() / 2)),
+        "Cast to whole numbers cannot be compiled",
+        "sphynx compile --operators",
+    ),
     "softmax of groups": (
         Call(lambda _, x: x.reshape(-1, 2, 72).softmax(2)),
         "Call: its softmax is along axis 2 of 1x2x72, not over the classes",

@@ -230,7 +230,7 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
         two_unknown(),
         r"network.onnx: 3 errors:\n.*Tanh cannot be compiled exactly \(2 times, first in node tanh1\): .*--approximate"
         r".*\n.*Softmax cannot be compiled \(node softmax4\): .*very end.*\n.*Softplus",
-        "Use Add, AveragePool",
+        "sphynx compile --operators",
     ),
     "control flow": (branch(), r"network.onnx: If cannot be compiled \(node if2\)", "must not depend on the input"),
     "recurrent": (recurrent(), r"network.onnx: GRU cannot be compiled \(node gru1\)", "use convolutions"),
@@ -263,7 +263,11 @@ REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
         "nearest",
     ),
     "blocks": (reordered("SpaceToDepth", blocksize=3), "SpaceToDepth has blocks of 3", "divide"),
-    "rounded": (reordered("Cast", to=TensorProto.INT32), "Cast to whole numbers cannot be compiled", "Use A"),
+    "rounded": (
+        reordered("Cast", to=TensorProto.INT32),
+        "Cast to whole numbers cannot be compiled",
+        "sphynx compile --operators",
+    ),
     "endless": (
         reordered("Resize", np.zeros(0, np.float32), np.array([1, 1, np.inf, 2], np.float32)),
         "Resize has scales that are not finite",

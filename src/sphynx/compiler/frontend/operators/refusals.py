@@ -19,7 +19,8 @@ _NORM = "use batch norm, whose statistics are fixed"
 _CHOICE = "choices by value cannot be compiled: write them as ReLU, clamp or a leaky ReLU"
 _ROUNDED = "roundings cannot be compiled: train the network without them"
 TWO_MAPS = "MatMul of two feature maps"
-_OUR_WORDS = {"AdaptiveAveragePool", "Rearrange"}  # which ONNX lacks, for what torch's reader finds
+_LISTED = "sphynx compile --operators lists what can be compiled."
+OUR_WORDS = {"AdaptiveAveragePool", "Rearrange"}  # which ONNX lacks, for what torch's reader finds
 _INSTEAD = {
     **dict.fromkeys(("If", "Loop", "Scan", "SequenceMap"), _CONTROL),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
@@ -53,7 +54,7 @@ def refuse_unknown(operations: Iterable[Operation | Call], known: Collection[str
     counts = Counter(operation.kind for operation in unknown)
     first = {operation.kind: operation for operation in reversed(unknown)}
     lines = [_line(kind, count, first[kind]) for kind, count in counts.items()]
-    raise InputError(join_faults(lines), where=where, remedy=f"Use {', '.join(sorted({*known} - _OUR_WORDS))}.")
+    raise InputError(join_faults(lines), where=where, remedy=_LISTED)
 
 
 def _line(kind: str, count: int, first: Operation | Call) -> str:
