@@ -105,8 +105,8 @@ def test_compiled_networks_are_saved_checked_and_asked(
 @pytest.mark.parametrize(
     ("image", "what", "remedy"),
     [
-        ((3, 32), r"image: \(3, 32\) is not channels, height and width", "(3, 32, 32)"),
-        (32, "image: 32 is not", "(3, 32, 32)"),
+        ((3, 32), r"`image`: \(3, 32\) is not channels, height and width", "(3, 32, 32)"),
+        (32, "`image`: 32 is not", "(3, 32, 32)"),
         ((32, 32, 3), "an image of 32 channels, 32 high and 3 wide", "(3, 32, 32)"),
         ((48, 40, 1), "an image of 48 channels", "(1, 48, 40)"),
     ],
@@ -158,7 +158,7 @@ def test_a_torch_module_of_ours_is_compiled_with_its_data(run_folder: Path, comp
     assert made.program.content_hash == compiled.program.content_hash
     with pytest.raises(sphynx.InputError, match="does not name its training data") as refused:
         sphynx.compile(module)
-    assert refused.value.remedy == "Give calibrate=DATA."
+    assert refused.value.remedy == "Give `calibrate=DATA`."
     with pytest.raises(sphynx.InputError, match=r"torch\.export fails on it"):
         sphynx.compile(torch.nn.Linear(2, 2), calibrate="digits")
     with pytest.raises(sphynx.InputError, match="has its own"):

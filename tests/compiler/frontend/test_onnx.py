@@ -228,7 +228,7 @@ def two_feature_maps() -> onnx.ModelProto:
 REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     "unknown operators": (
         two_unknown(),
-        r"network.onnx: 3 errors:\n.*Tanh cannot be compiled exactly \(2 times, first in node tanh1\): .*--approximate"
+        r"network.onnx: 3 errors:\n.*Tanh cannot be compiled exactly \(2 times, first in node tanh1\): .*`approximate=True`"
         r".*\n.*Softmax cannot be compiled \(node softmax4\): .*very end.*\n.*Softplus",
         "sphynx compile --operators",
     ),

@@ -79,7 +79,7 @@ def test_given_places_keep_their_share_of_the_depth() -> None:
     assert places_in_another_depth(default_reduce_positions(10), 10, 5) == default_reduce_positions(5)
     with pytest.raises(InputError, match="no room for the network's 3 reduce cells") as refused:
         places_in_another_depth((0, 1, 8), 10, 2)
-    assert "cells.depth=4" in refused.value.remedy
+    assert '`settings={"cells.depth": 4}`' in refused.value.remedy
 
 
 @given(st.integers(1, 20), st.integers(1, 20), st.data())
