@@ -228,8 +228,8 @@ def two_feature_maps() -> onnx.ModelProto:
 REFUSED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     "unknown operators": (
         two_unknown(),
-        r"network.onnx: 3 errors:\n.*Tanh cannot be compiled exactly \(2 times, first in node tanh1\): .*`approximate=True`"
-        r".*\n.*Softmax cannot be compiled \(node softmax4\): .*very end.*\n.*Softplus",
+        r"network.onnx: 3 errors:\n.*Tanh cannot be compiled exactly \(2 times, first in node tanh1\): "
+        r".*`approximate=True`.*\n.*Softmax cannot be compiled \(node softmax4\): .*very end.*\n.*Softplus",
         "sphynx compile --operators",
     ),
     "control flow": (branch(), r"network.onnx: If cannot be compiled \(node if2\)", "must not depend on the input"),
