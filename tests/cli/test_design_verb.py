@@ -26,20 +26,13 @@ TINY = [
     "cpu",
     "--recipe",
     "smoke",
-    "--placement-recipe",
-    "smoke",
-    *(
-        word
-        for stage in ("cells", "placement", "training")
-        for setting in ("epochs=1", "batch_size=240")
-        for word in ("--set", f"{stage}.{setting}")
-    ),
-    "--set",
-    "cells.nodes=4",
-    "--set",
-    "cells.depth=2",
+    *("--set", "training.epochs=1", "--set", "training.batch_size=240"),
 ]
-SEARCH = ["--search", "--search-recipe", "smoke", "--strategy", "gdas"]
+PLACE = ["--placement-recipe", "smoke", "--set", "placement.epochs=1", "--set", "placement.batch_size=240"]
+SEARCH = [
+    *("--search", "--search-recipe", "smoke", "--strategy", "gdas"),
+    *("--set", "cells.epochs=1", "--set", "cells.batch_size=240", "--set", "cells.nodes=4", "--set", "cells.depth=2"),
+]
 INTERRUPTED_IN_TRAINING = """
 import os, signal
 from sphynx.cli.main import main
@@ -73,7 +66,7 @@ def run(*words: str) -> str:
 
 def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    shown = run(*TINY, *SEARCH, "--random-cells", "1", "-o", str(out))
+    shown = run(*TINY, *PLACE, *SEARCH, "--random-cells", "1", "-o", str(out))
     for words in (
         "C=1, D=5",
         "Estimate",
@@ -88,15 +81,17 @@ def test_a_design_with_search_prints_plan_estimate_comparison_and_times(tmp_path
     for name in ("genotype.json", "design.json", "model.safetensors", "result.json", "stages.json"):
         assert (out / name).is_file(), name
     with pytest.raises(InputError, match="already contains a run"):
-        run(*TINY, *SEARCH, "--random-cells", "1", "-o", str(out))
-    again = json.loads(run(*TINY, *SEARCH, "--random-cells", "1", "-o", str(out), "--resume", "auto", "--json"))
+        run(*TINY, *PLACE, *SEARCH, "--random-cells", "1", "-o", str(out))
+    again = json.loads(run(*TINY, *PLACE, *SEARCH, "--random-cells", "1", "-o", str(out), "--resume", "auto", "--json"))
     assert again["accuracies"] == json.loads((out / "result.json").read_text())["accuracies"]
     evaluated = json.loads(run("eval", str(out), "--data", "digits", "--device", "cpu", "--json"))
     assert evaluated["accuracy"] == again["accuracies"][0]
 
 
 def test_three_reduce_cells_are_placed(tmp_path: Path) -> None:
-    designed = json.loads(run(*TINY, "--reduce-cells", "3", "--compare", "none", "-o", str(tmp_path / "run"), "--json"))
+    designed = json.loads(
+        run(*TINY, *PLACE, "--reduce-cells", "3", "--compare", "none", "-o", str(tmp_path / "run"), "--json")
+    )
     assert len(designed["reduce_positions"]) == 3 and designed["relus"] == 320
 
 
@@ -173,6 +168,8 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
         (["--reduce-cells", "9"], "9 reduce cells cannot be placed"),
         (["--random-cells", "2"], "random cells are ranked only together with searched cells"),
         (["--search", "--set", "cells.reduce_at=[0]"], "the supernet takes its reduce positions from the network"),
+        (["--set", "cells.epochs=3"], "no cells are searched, so cells.epochs has no effect"),
+        (["--fixed", "--set", "placement.epochs=3"], "no reduce cells are placed, so placement.epochs has no effect"),
         (["--set", "epochs=3"], "does not name a stage"),
         (["--set", "training.speed=3"], "unknown key"),
         (["--recipe", "slow"], "no training recipe"),
@@ -191,6 +188,7 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "remedy"),
     [
+        (["--set", "cells.epochs=1"], "Give --search, or leave cells.epochs out."),
         (["--search", "--set", "cells.depth=1"], "Take fewer reduce cells, or a deeper supernet: --set cells.depth=3."),
         (["--search", "--set", "cells.warmup=2"], "Write warmup = 0.25 (as the recipe has it) or a similar value."),
         (["--set", "training.warmup_epochs=9"], "Write warmup_epochs = 1 (as the recipe has it) or a similar value."),

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from sphynx.data.batches import Augmentation, Batches, Normalise, crop_and_flip, cut_out, padding, plain_batches
+from sphynx.data.batches import (
+    Augmentation,
+    Batches,
+    Normalise,
+    crop_and_flip,
+    cut_out,
+    draw_epoch,
+    padding,
+    plain_batches,
+)
 from sphynx.errors import InputError
 from tests.data.test_images import random_set
 
@@ -58,6 +67,14 @@ def test_cutout_image_by_image(seed: int, side: int) -> None:
 
 def test_padding_is_an_eighth() -> None:
     assert [padding(size) for size in (8, 28, 32, 64, 224)] == [1, 3, 4, 8, 28]
+
+
+def test_a_crop_leaves_something_of_every_image() -> None:
+    """Of one row or column nothing would be left by a step aside; of two, half."""
+    assert [padding(size) for size in (1, 2, 3)] == [0, 1, 1]
+    images = torch.full((64, 1, 1, 3), 9, dtype=torch.uint8)
+    draws = draw_epoch(64, (1, 3), 1, Augmentation(crop=True), seed=0, epoch=0)
+    assert crop_and_flip(images, draws.offsets, draws.mirrors).flatten(1).any(dim=1).all()
 
 
 def test_every_image_once_per_epoch_in_a_new_order() -> None:

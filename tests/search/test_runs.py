@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -345,3 +346,18 @@ def test_no_image_is_evaluated_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(y) for _, y in halves.evaluation()] == [20]
     monkeypatch.setattr(epochs, "EVALUATION_BATCH", 9)
     assert [len(y) for _, y in halves.evaluation()] == [9, 9, 2]
+
+
+def test_one_pixel_images_are_searched(tmp_path: Path) -> None:
+    """Crops took the pixel away: of a batch of equal images batch norm makes gradients that overflow."""
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(256, (40, 3, 1, 1), generator=generator, dtype=torch.uint8)
+    part = ImageSet(images, torch.arange(40) % 2, ("even", "odd"))
+    recipe = replace(RECIPE, depth=4, nodes=6, batch_size=4, epochs=1, crop=True)
+    search.search_cells(make_data("pixels", part, part, where="pixels"), "darts-2nd", recipe, tmp_path, voice=QUIET)
+
+
+def test_images_that_are_all_alike_are_refused(tmp_path: Path) -> None:
+    part = ImageSet(torch.full((40, 3, 4, 4), 7, dtype=torch.uint8), torch.arange(40) % 2, ("even", "odd"))
+    with pytest.raises(InputError, match="the training images of grey are all alike"):
+        search.search_cells(make_data("grey", part, part, where="grey"), "darts-2nd", RECIPE, tmp_path, voice=QUIET)

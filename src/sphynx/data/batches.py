@@ -86,8 +86,8 @@ def draw_epoch(
 
 
 def padding(length: int) -> int:
-    """4 at 32, and in proportion; at least 1."""
-    return max(1, length // 8)
+    """4 at 32, and in proportion; at least 1, but none around a single row or column: a crop would leave nothing."""
+    return 0 if length == 1 else max(1, length // 8)
 
 
 class BatchSettings(TypedDict, total=False):

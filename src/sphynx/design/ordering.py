@@ -75,10 +75,14 @@ def order(
             where="`reduce_cells`",
             remedy=f"Leave `reduce_cells` or {places} out.",
         )
+    changes = _by_stage(settings)
+    if strategy is None:
+        _refuse_idle("cells", changes, "no cells are searched", "Give `strategy`")
+    if reduce_at != "search":
+        _refuse_idle("placement", changes, "no reduce cells are placed", "Leave the positions to a search")
     notes: tuple[str, ...] = ()
     if strategy is not None and random_cells is None and too_few_to_rank(len(data.train)):
         strategy, notes = None, (_why_no_search(len(data.train)),)
-    changes = _by_stage(settings)
     _, trained_by = training_recipe(recipe, changes["training"], data)
     compared_by = trained_by if compare == "same" else None
     if compare not in ("same", "none"):
@@ -129,6 +133,16 @@ def _by_stage(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             remedy="Give `reduce_at`, or search by itself with that setting and give the cells it finds as `cells`.",
         )
     return stages
+
+
+def _refuse_idle(stage: str, changes: Mapping[str, Mapping[str, Any]], why: str, instead: str) -> None:
+    """Refuse settings of a stage that will not run: whoever gives one expects something of it."""
+    if idle := [f"{stage}.{name}" for name in changes[stage]]:
+        named = ", ".join(idle)
+        has = "has" if len(idle) == 1 else "have"
+        raise InputError(
+            f"{why}, so {named} {has} no effect", where="`settings`", remedy=f"{instead}, or leave {named} out."
+        )
 
 
 def _why_no_search(images: int) -> str:

@@ -40,6 +40,11 @@ class Halves:
                 f"{data.name} has {len(data.train)} training images: too few for two halves",
                 remedy="Use more images.",
             )
+        if all(torch.equal(image, data.train.images[0]) for image in data.train.images):
+            raise InputError(
+                f"the training images of {data.name} are all alike: nothing can be learned from them",
+                remedy="Use images that differ.",
+            )
         self._data, self.device = data, torch.device(device)
         first, second = data.train.halves(seed)
         order = torch.randperm(len(second), generator=torch.Generator().manual_seed(seed))
