@@ -70,7 +70,7 @@ def test_padding_is_an_eighth() -> None:
 
 
 def test_a_crop_leaves_something_of_every_image() -> None:
-    """Of one row or column nothing would be left by a step aside; of two, half."""
+    """A step aside would leave nothing of one row or column, and half of two."""
     assert [padding(size) for size in (1, 2, 3)] == [0, 1, 1]
     images = torch.full((64, 1, 1, 3), 9, dtype=torch.uint8)
     draws = draw_epoch(64, (1, 3), 1, Augmentation(crop=True), seed=0, epoch=0)
