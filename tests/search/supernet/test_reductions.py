@@ -21,7 +21,7 @@ from sphynx.space.design import default_reduce_positions
 
 
 def images() -> Data:
-    pixels = torch.zeros(8, 3, 32, 32, dtype=torch.uint8)
+    pixels = torch.arange(8, dtype=torch.uint8).view(8, 1, 1, 1).repeat(1, 3, 32, 32)
     part = ImageSet(pixels, torch.arange(8) % 2, ("even", "odd"))
     return make_data("small", part, part, where="small")
 
