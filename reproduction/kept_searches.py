@@ -34,7 +34,7 @@ class KeptPlacement:
 
     @property
     def counts(self) -> bool:
-        """Whether it is Algorithm 1 as the paper ran it: in the released form, with the temperature that it prints."""
+        """Return whether it is Algorithm 1 as the paper ran it: in the released form, with the printed temperature."""
         return (self.estimator, self.tau_start, self.beta_warmup) == ("released", PAPERS_TAU, 0.0)
 
     @property

@@ -57,7 +57,7 @@ class Grid:
         return (search.channels, search.depth) == (self.channels, self.depth) and search.best in self.accuracies
 
     def holds(self, place: Placement) -> bool:
-        """Whether Algorithm 1 may take it: the paper does, or it is not shown to be worse than the best."""
+        """Return whether Algorithm 1 may take it: the paper does, or it is not shown to be worse than the best."""
         n, m = len(self.accuracies[place]), len(self.accuracies[self.best])
         gap = self.mean(self.best) - self.mean(place)
         return place == self.papers or gap < self.deviation.smallest_difference(n, m)

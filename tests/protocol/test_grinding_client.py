@@ -32,7 +32,7 @@ def early(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def unchosen_pads_are_predicted() -> bool:
-    """Whether the sum of two pads that the receiver did not choose is the tweaks' difference."""
+    """Return whether the sum of two pads that the receiver did not choose is the tweaks' difference."""
     prg, pair = Prg(), (3, 200)
     delta = garbling.random_delta(prg)
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
@@ -61,7 +61,7 @@ def test_pads_with_late_tweaks_are_not_predicted() -> None:
 
 
 def shown_by_the_tables(monkeypatch: pytest.MonkeyPatch) -> tuple[bool, bool]:
-    """Whether a row's difference between two instances, and that of the server's labels online, gives the offset or 0.
+    """Return whether a row's difference between instances, and that of the server's labels online, gives the offset or 0.
 
     The row is H(B0) + H(B1) + A0 with the client's wire B. If the hashes of both instances are equal, A0 xor A0' is
     left, and the labels that come online are A0 and A0', each plus the offset where the server's bit is 1.

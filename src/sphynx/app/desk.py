@@ -177,7 +177,7 @@ class Desk:
         self._watch.start(partial(self._report, relu))
         self._loaded = None
         try:
-            self.parties.client.warm(relu=relu)  # reading the bundle from the disk is no part of the online phase
+            self.parties.client.warm(relu=relu)  # reading the bundle from the disk does not belong to the online phase
             prediction = self.parties.client.infer(pixels, relu=relu)
         finally:
             seen = self._watch.take()

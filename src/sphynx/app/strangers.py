@@ -46,6 +46,6 @@ class PageServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A peer that is gone is no error: nothing is printed of it."""
+        """Print nothing where a peer has gone: that is not an error."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)

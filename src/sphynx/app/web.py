@@ -204,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
             app.streams.release()
 
     def _is_waited_for(self) -> bool:
-        """Whether the page has not turned to another question, or left, and so closed this connection."""
+        """Return whether the page still waits: turning to another question, or leaving, closes this connection."""
         readable = select.poll()
         readable.register(self.connection, select.POLLIN)
         with contextlib.suppress(OSError):

@@ -36,8 +36,8 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-# A picture that is enlarged is cut to so many times what is shown of it, along either side: one a pixel wide would
-# become huge. Those less long are resized whole, and then cut.
+# A picture that is enlarged is first cut to this multiple of what is shown of it, along either side: one a pixel wide
+# would become huge. Those less long are resized whole, and then cut.
 _ENLARGED = 16
 _NEIGHBOURS = 4  # pixels on which those in the middle depend, at the least
 

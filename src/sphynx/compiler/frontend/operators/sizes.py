@@ -9,7 +9,7 @@ CHECK_SIZES = "Check its constants: they ask for more than a network needs."
 
 
 def most_weights(given_elements: int) -> int:
-    """Limit the elements of a layer's weights as they are used, of so many in the file."""
+    """Limit the elements that a layer's weights take when used, given how many the file holds."""
     return max(LARGEST_MAP, TIMES_GIVEN * given_elements)
 
 
@@ -23,7 +23,7 @@ class Allowance:
         self._left = LARGEST_MAP + TIMES_GIVEN * given_elements
 
     def take(self, elements: int) -> bool:
-        """Take room for so many more elements; return whether there was any."""
+        """Take room for that many more elements; return whether there was any."""
         if elements > self._left:
             return False
         self._left -= elements
