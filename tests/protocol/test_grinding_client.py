@@ -61,7 +61,7 @@ def test_pads_with_late_tweaks_are_not_predicted() -> None:
 
 
 def shown_by_the_tables(monkeypatch: pytest.MonkeyPatch) -> tuple[bool, bool]:
-    """Return whether a row's difference between instances, and that of the server's labels online, gives the offset or 0.
+    """Return whether a row's difference between instances, and that of the labels sent online, gives the offset or 0.
 
     The row is H(B0) + H(B1) + A0 with the client's wire B. If the hashes of both instances are equal, A0 xor A0' is
     left, and the labels that come online are A0 and A0', each plus the offset where the server's bit is 1.
