@@ -53,10 +53,10 @@ def refill(told: Connection, server: LocalServer, cores: list[int], number: int,
     if ahead:
         os.nice(NICENESS)  # as sphynx infer --ahead
     with server.client(number) as client, on_one_core():
-        client.prepare(1, relu=backend, ahead=ahead)
+        client.prepare(1, backend=backend, ahead=ahead)
         told.send(("done", None))
         while not told.poll():
-            client.prepare(1, relu=backend, ahead=ahead)
+            client.prepare(1, backend=backend, ahead=ahead)
             made += 1
     return made
 
@@ -73,7 +73,7 @@ def ask(
     """Seconds of each inference, with bundles that are there when the others begin."""
     keep_to(cores)
     with server.client(0) as client:
-        client.prepare(count + 1, relu=backend)
+        client.prepare(count + 1, backend=backend)
         client.infer(pixels)
         told.send(("done", None))
         told.recv()
@@ -89,11 +89,11 @@ def ask(
 
 def measure(server: LocalServer, row: str, asked: argparse.Namespace, question: tuple[Any, Any]) -> dict[str, Any]:
     mine, others_cores = client_cores(asked)
-    asking = (ask, server, mine, asked.relu, *question, asked.inferences)
+    asking = (ask, server, mine, asked.backend, *question, asked.inferences)
     refills = (
         []
         if row == "quiet"
-        else [(refill, server, others_cores, n + 1, asked.relu, row == "ahead") for n in range(asked.refills)]
+        else [(refill, server, others_cores, n + 1, asked.backend, row == "ahead") for n in range(asked.refills)]
     )
     with workers(asking) as (end,):
         values(told_by(end))
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--inferences", type=int, default=50, help="of each row in each round")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--processes", type=int, default=1, help="of the server")
-    parser.add_argument("--relu", choices=("gc", "gmw"), default="gmw")
+    parser.add_argument("--backend", choices=("gc", "gmw"), default="gmw")
     parser.add_argument("-o", "--out", type=Path)
     parser.add_argument("--server-cores", type=int, default=0, help="two fewer than the machine has, at most")
     asked = parser.parse_args()

@@ -101,7 +101,7 @@ def measure(asked: argparse.Namespace, cores: int) -> dict[str, Any]:
         tempfile.TemporaryDirectory(prefix="sphynx-cores-", dir=asked.state) as temporary,
         running_server(folder, Path(temporary), clients=clients, limits=limits, processes=processes) as server,
     ):
-        ask = partial(run_clients, OneThread(server), backend=asked.relu, pixels=pixels[0], expected=expected[0])
+        ask = partial(run_clients, OneThread(server), backend=asked.backend, pixels=pixels[0], expected=expected[0])
         _use, alone = ask(count=1, seconds=asked.seconds / 4)
         before_s = cpu_s(server.pid)
         _use, together = ask(count=clients, seconds=asked.seconds)
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--cores", default="1,2,4,8,16", help="those beyond the machine's are left out")
     parser.add_argument("--processes", type=int, default=0, help="of the server; as many as cores unless given")
     parser.add_argument("--clients", type=int, default=0, help="twice the cores unless given")
-    parser.add_argument("--relu", choices=("gc", "gmw"), default="gmw")
+    parser.add_argument("--backend", choices=("gc", "gmw"), default="gmw")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each row")
     parser.add_argument("--bound-seconds", type=float, default=2.0, help="of each row and kind of bound; 0: none")
     parser.add_argument("--state", type=Path, help="where both parties keep their bundles; a temporary folder else")
@@ -181,8 +181,8 @@ def main() -> None:
     found = {
         "machine": describe_machine().to_json(),
         "program": program.name or asked.folder.name,
-        "estimated": estimated(program, asked.relu),
-        "backend": asked.relu,
+        "estimated": estimated(program, asked.backend),
+        "backend": asked.backend,
         "durable_write_s": durable_write_s(Path(asked.state or tempfile.gettempdir())),
         "rows": rows,
     }

@@ -138,7 +138,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[*known, []], help="all of them unless given")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--relu", choices=("gc", "gmw"), default="gmw")
+    parser.add_argument("--backend", choices=("gc", "gmw"), default="gmw")
     parser.add_argument("--weight-memory", default="", help="for prepared weights, such as 8G")
     parser.add_argument("--weights", type=Path, help="a folder of zoo_train.py: its networks instead of random ones")
     parser.add_argument("--data", default="", help="CIFAR-100, for --weights")
@@ -151,14 +151,14 @@ def main() -> None:
     for name in options.names or known:
         if not options.here:
             print(name, file=sys.stderr, flush=True)
-            words = [sys.executable, __file__, name, "--here", "--out", str(options.out), "--relu", options.relu]
+            words = [sys.executable, __file__, name, "--here", "--out", str(options.out), "--backend", options.backend]
             words += ["--weight-memory", options.weight_memory, "--data", options.data]
             words += ["--weights", str(options.weights)] if options.weights else []
             failed |= subprocess.run(words, check=False).returncode != 0
             continue
         try:
             memory_bytes = parse_memory(options.weight_memory, "--weight-memory")
-            row = measure(known[name], options.relu, memory_bytes, options.weights, options.data)
+            row = measure(known[name], options.backend, memory_bytes, options.weights, options.data)
         except SphynxError as error:
             sys.exit(str(error))
         (options.out / f"{name}.json").write_text(json.dumps(row.to_json(), indent=1) + "\n")

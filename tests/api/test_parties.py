@@ -56,7 +56,7 @@ def test_a_picture_is_asked_about_in_every_form(
     Image.fromarray(image[0]).save(file)
     with sphynx.Client(server.address, keys=str(authority / "alice"), state=tmp_path / "bundles") as client:
         assert (client.image_shape, client.class_names) == ((1, 4, 4), ("cat", "dog", "bird"))
-        assert client.prepare(2, relu="gc") == "gc" and client.ready == 2
+        assert client.prepare(2, backend="gc") == "gc" and client.ready == 2
         client.warm()
         forms = (str(file), file, Image.open(file), image, image[0], image.transpose(1, 2, 0))
         answers = [client.infer(form) for form in forms]
@@ -72,20 +72,20 @@ def test_a_picture_is_asked_about_in_every_form(
 
 def test_a_question_can_insist_on_a_backend(server: sphynx.Server, authority: Path, tmp_path: Path) -> None:
     with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path / "bundles") as client:
-        client.prepare(1, relu="gc")
-        assert client.infer(pixels(1), relu="gmw").backend == "gmw"  # made for it
+        client.prepare(1, backend="gc")
+        assert client.infer(pixels(1), backend="gmw").backend == "gmw"  # made for it
         assert (client.ready_with("gc"), client.ready_with("gmw")) == (1, 0)
         assert client.infer(pixels(1)).backend == "gc"
 
 
 def test_a_client_insists_on_its_own_backend(server: sphynx.Server, authority: Path, tmp_path: Path) -> None:
-    with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path / "bundles", relu="gmw") as client:
-        client.prepare(1, relu="gc")
+    with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path / "bundles", backend="gmw") as client:
+        client.prepare(1, backend="gc")
         client.warm()  # for the next inference, so not the bundle that is ready
         assert (client.ready_with("gc"), client.ready_with("gmw")) == (1, 1)
         assert client.infer(pixels(1)).backend == "gmw"
         assert client.prepare(1) == "gmw"
-        assert client.infer(pixels(1), relu="auto").backend == "gc"  # the older one
+        assert client.infer(pixels(1), backend="auto").backend == "gc"  # the older one
         whole = client.program.content_hash
     with sphynx.Client(
         server.address, keys=authority / "alice", state=tmp_path / "bundles", program=whole[:16].upper()
@@ -101,12 +101,12 @@ def test_wrong_values_are_refused_before_anything_is_sent(
         with pytest.raises(sphynx.InputError, match=f"`count`: {count} bundles"):
             nobody.prepare(count)
     for wrong in (
-        lambda: nobody.infer(pixels(1), relu="foo"),  # type: ignore[arg-type]
-        lambda: nobody.prepare(1, relu="foo"),  # type: ignore[arg-type]
-        lambda: nobody.warm(relu="foo"),  # type: ignore[arg-type]
-        lambda: sphynx.Client("127.0.0.1:1", keys=authority / "alice", relu="foo"),  # type: ignore[arg-type]
+        lambda: nobody.infer(pixels(1), backend="foo"),  # type: ignore[arg-type]
+        lambda: nobody.prepare(1, backend="foo"),  # type: ignore[arg-type]
+        lambda: nobody.warm(backend="foo"),  # type: ignore[arg-type]
+        lambda: sphynx.Client("127.0.0.1:1", keys=authority / "alice", backend="foo"),  # type: ignore[arg-type]
     ):
-        with pytest.raises(sphynx.InputError, match="`relu`: 'foo' is not a ReLU backend") as refused:
+        with pytest.raises(sphynx.InputError, match="`backend`: 'foo' is not a ReLU backend") as refused:
             wrong()
         assert refused.value.remedy == "Choose auto, gc or gmw."
     for digits in ("0" * 15, "0" * 65, "compiled/digits"):
@@ -135,11 +135,11 @@ def test_after_any_error_the_next_call_connects_again(server: sphynx.Server, aut
 
     with sphynx.Client(server.address, keys=authority / "alice", state=tmp_path) as client, ExitStack() as silent:
         with pytest.raises(RuntimeError):
-            client.prepare(1, relu="gmw", done=fail)
+            client.prepare(1, backend="gmw", done=fail)
         for _ in range(8):
             for end in socket.socketpair():
                 silent.enter_context(end)
-        client.prepare(1, relu="gmw")
+        client.prepare(1, backend="gmw")
 
 
 def test_a_client_connects_again_after_its_server_came_back(

@@ -87,7 +87,7 @@ class Scene:
         finally:
             connection.close()
 
-    def ask(self, picture: bytes, options: str = "relu=gmw") -> dict[str, Any]:
+    def ask(self, picture: bytes, options: str = "backend=gmw") -> dict[str, Any]:
         status, said = self.request("POST", f"ask?{options}", picture)
         assert status == 200, said
         return dict(json.loads(said))

@@ -114,7 +114,7 @@ def upload(scene: Scene, head: str, body: bytes) -> bytes:
     """Raw bytes, and the first line of the reply."""
     address = urlsplit(scene.app.url)
     with socket.create_connection((str(address.hostname), address.port), timeout=60) as sock:
-        path = f"{address.path}ask?relu=gmw"
+        path = f"{address.path}ask?backend=gmw"
         sock.sendall(f"POST {path} HTTP/1.1\r\nHost: {address.netloc}\r\n{head}\r\n\r\n".encode() + body)
         return sock.makefile("rb").readline()
 
@@ -129,9 +129,8 @@ def test_a_gigabyte_that_follows_is_not_read(scene: Scene) -> None:
     address = urlsplit(scene.app.url)
     sent, block = 0, bytes(1 << 20)
     with socket.create_connection((str(address.hostname), address.port), timeout=60) as sock:
-        head = (
-            f"POST {address.path}ask?relu=gmw HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: {GIGABYTE}\r\n\r\n"
-        )
+        request = f"POST {address.path}ask?backend=gmw HTTP/1.1"
+        head = f"{request}\r\nHost: {address.netloc}\r\nContent-Length: {GIGABYTE}\r\n\r\n"
         sock.sendall(head.encode())
         with pytest.raises(ConnectionError):
             while sent < GIGABYTE:

@@ -30,16 +30,16 @@ def png(image: np.ndarray) -> bytes:
     return content.getvalue()
 
 
-@pytest.mark.parametrize("relu", ["gmw", "gc"])
-def test_the_private_answer_is_the_librarys_and_that_in_the_clear(scene: Scene, relu: str) -> None:
+@pytest.mark.parametrize("backend", ["gmw", "gc"])
+def test_the_private_answer_is_the_librarys_and_that_in_the_clear(scene: Scene, backend: str) -> None:
     image = pixels(1)
     expected = interpret(scene.compiled.program, scene.compiled.weights, image[None])[0].tolist()
-    found = scene.ask(png(image), f"relu={relu}")
-    assert found["integer_logits"] == expected and found["backend"] == relu
+    found = scene.ask(png(image), f"backend={backend}")
+    assert found["integer_logits"] == expected and found["backend"] == backend
     assert found["labels"][0] == ("cat", "dog", "bird")[int(np.argmax(expected))]
     assert found["prepared_now"] and found["offline_bytes"] > 0  # none was ready
     assert [layer["layer"] for layer in found["layers"]] == ["pixels", "relu", "logits"]
-    clear = scene.ask(png(image), f"relu={relu}&clear=1")
+    clear = scene.ask(png(image), f"backend={backend}&clear=1")
     assert clear["integer_logits"] == expected and "received" not in clear
 
 
@@ -111,7 +111,7 @@ def test_pages_that_were_closed_make_room_for_others(scene: Scene, monkeypatch: 
 
 def test_progress_is_told_by_phase_and_layer(scene: Scene) -> None:
     with scene.desk.bulletin.subscribed() as news:
-        scene.ask(png(pixels(6)), "relu=gc")
+        scene.ask(png(pixels(6)), "backend=gc")
         told = [news.get(timeout=60) for _ in range(news.qsize())]
     work = [said for kind, said in told if kind == "work"]
     offline = [said for said in work if said["doing"] == "preparing"]
@@ -123,8 +123,8 @@ def test_progress_is_told_by_phase_and_layer(scene: Scene) -> None:
 
 
 def test_estimates_grow_with_the_link(scene: Scene) -> None:
-    for relu in ("gmw", "gc"):
-        status, said = scene.request("GET", f"estimates?relu={relu}")
+    for backend in ("gmw", "gc"):
+        status, said = scene.request("GET", f"estimates?backend={backend}")
         found = json.loads(said)
         online = [found[link]["online_seconds"] for link in ("loopback", "lan", "wan")]
         assert status == 200 and online == sorted(online) and online[0] < online[2]
@@ -132,7 +132,7 @@ def test_estimates_grow_with_the_link(scene: Scene) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"no picture", b"\x89PNG\r\n\x1a\n" + bytes(100)])
 def test_what_is_not_a_picture_is_refused_with_a_remedy(scene: Scene, body: bytes) -> None:
-    status, said = scene.request("POST", "ask?relu=gmw", body)
+    status, said = scene.request("POST", "ask?backend=gmw", body)
     assert status == 400 and "cannot be read" in json.loads(said)["what"] and json.loads(said)["remedy"]
-    status, said = scene.request("POST", "ask?relu=none", png(pixels(0)))
+    status, said = scene.request("POST", "ask?backend=none", png(pixels(0)))
     assert status == 400 and "not a valid ReLU backend" in json.loads(said)["what"]

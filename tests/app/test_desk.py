@@ -51,24 +51,24 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return done
 
 
-def prepare_on_disk(scene: Scene, relu: Any) -> None:
+def prepare_on_disk(scene: Scene, backend: Any) -> None:
     """As if the bundle were larger than what is kept in memory, as most of garbled circuits are."""
-    scene.desk.parties.client.prepare(1, relu=relu)
+    scene.desk.parties.client.prepare(1, backend=backend)
     connection = scene.desk.parties.client._connection
     assert connection is not None
     connection._store._at_hand.clear()
 
 
-@pytest.mark.parametrize("relu", ["gmw", "gc"])
-def test_a_bundle_is_read_before_the_online_phase(scene: Scene, relu: Any, reads: list[str]) -> None:
-    prepare_on_disk(scene, relu)
-    found = scene.ask(png(pixels(1)), f"relu={relu}")
+@pytest.mark.parametrize("backend", ["gmw", "gc"])
+def test_a_bundle_is_read_before_the_online_phase(scene: Scene, backend: Any, reads: list[str]) -> None:
+    prepare_on_disk(scene, backend)
+    found = scene.ask(png(pixels(1)), f"backend={backend}")
     assert not found["prepared_now"] and reads[:2] == ["read", "take"]
 
 
 def test_the_next_bundle_is_in_memory_before_anybody_asks(scene: Scene, reads: list[str]) -> None:
     prepare_on_disk(scene, "gc")
-    with Desk(scene.desk.parties, Watch(), Bulletin(), lambda: REFERENCE, relu="gc", keep_ready=1) as desk:
+    with Desk(scene.desk.parties, Watch(), Bulletin(), lambda: REFERENCE, backend="gc", keep_ready=1) as desk:
         wait_until(lambda: desk._loaded == "gc")
         assert reads == ["read"]
         answer = desk.ask(pixels(2), "gc")
@@ -79,7 +79,7 @@ def test_a_question_that_nobody_waits_for_is_not_asked(scene: Scene) -> None:
     asked, address = len(scene.record.masked_pictures), urlsplit(scene.app.url)
     with busy(scene), socket.create_connection((str(address.hostname), address.port), timeout=60) as sock:
         body = png(pixels(3))
-        head = f"POST {address.path}ask?relu=gmw HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: {len(body)}"
+        head = f"POST {address.path}ask?backend=gmw HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: {len(body)}"
         sock.sendall(f"{head}\r\n\r\n".encode() + body)
         wait_until(lambda: scene.desk._tasks.qsize() == 1)
     scene.ask(png(pixels(4)))

@@ -81,7 +81,7 @@ def test_each_network_answers_for_itself(page: Page) -> None:
     assert page.call("GET", "about")[1]["models"] == list(NAMES)
     for model, (name, classes) in enumerate(NAMES.items()):
         assert page.call("GET", f"about?model={model}")[1]["name"] == name
-        status, found = page.call("POST", f"ask?model={model}&relu=gmw", png(pixels(3)))
+        status, found = page.call("POST", f"ask?model={model}&backend=gmw", png(pixels(3)))
         assert status == 200 and found["integer_logits"] == page.expected(model, 3)
         assert set(found["labels"]) == set(classes)
     assert page.expected(0, 3) != page.expected(1, 3)

@@ -51,7 +51,7 @@ def test_it_prepares_ahead_and_leaves_nothing_behind(
         "app",
         "--local",
         str(compiled_folder),
-        "--relu",
+        "--backend",
         "gc",
         "--open",
     ]
@@ -65,7 +65,7 @@ def test_it_prepares_ahead_and_leaves_nothing_behind(
                 assert next(said for said in told if said.get("ready", {}).get("gc"))["ready"] == {"gc": 1, "gmw": 0}
             with urllib.request.urlopen(url + "samples/sunset", timeout=60) as sample:
                 picture = sample.read()
-            with urllib.request.urlopen(url + "ask?relu=gc", data=picture, timeout=60) as reply:
+            with urllib.request.urlopen(url + "ask?backend=gc", data=picture, timeout=60) as reply:
                 found = json.loads(reply.read())
             assert not found["prepared_now"] and found["labels"][0] in ("cat", "dog", "bird")
             assert list(tmp_path.iterdir())

@@ -45,7 +45,7 @@ KEYS = {
 def test_rows_have_the_promised_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clear, "RUNS", 4)
     out = tmp_path / "rows.json"
-    words = "bench private --relu gmw --repeat 1 --passes 2 --untrained"
+    words = "bench private --backend gmw --repeat 1 --passes 2 --untrained"
     result = CliRunner().invoke(app, [*words.split(), small_file(tmp_path, "tiny", 2), "-o", str(out)])
     assert result.exit_code == 0, result.output
     saved = json.loads(out.read_text())

@@ -70,7 +70,7 @@ def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(clear, "RUNS", 4)
     figure = tmp_path / "scaling.svg"
     sizes = f"{small_file(tmp_path, 'tiny', 2)},{small_file(tmp_path, 'small', 3)}"
-    words = "bench scaling --relu gmw --repeat 1 --json --sizes"
+    words = "bench scaling --backend gmw --repeat 1 --json --sizes"
     ran = CliRunner().invoke(app, [*words.split(), sizes, "--figure", str(figure)])
     assert ran.exit_code == 0, ran.output
     results = json.loads(ran.stdout)

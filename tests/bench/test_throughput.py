@@ -58,7 +58,7 @@ def compiled(tmp_path: Path) -> Path:
 
 def test_two_clients_ask_one_server_over_an_emulated_link(compiled: Path, tmp_path: Path) -> None:
     out = tmp_path / "throughput.json"
-    words = "--clients 1,2 --relu gmw --link 1ms,1gbit --seconds 0.2"
+    words = "--clients 1,2 --backend gmw --link 1ms,1gbit --seconds 0.2"
     ran = CliRunner().invoke(app, ["bench", "throughput", str(compiled), *words.split(), "-o", str(out)])
     assert ran.exit_code == 0, ran.output
     results = json.loads(out.read_text())

@@ -185,11 +185,11 @@ class Question:
             _watch(board, blow, self.folder, tell)
             if self.prepares:
                 with self._client() as client:
-                    client.prepare(1, relu=self.backend)
+                    client.prepare(1, backend=self.backend)
             if self.infers:
                 with self._client() as client:
                     if not client.ready:
-                        client.prepare(1, relu=self.backend)
+                        client.prepare(1, backend=self.backend)
                     tell(answer=client.infer(self.pixels).integer_logits.tolist())
 
         return run

@@ -76,7 +76,7 @@ class Asking:
                     phase = "preparation"
                     try:
                         if not client.ready:
-                            client.prepare(1, relu="gmw" if number % 2 else "gc")
+                            client.prepare(1, backend="gmw" if number % 2 else "gc")
                         phase = "inference"
                         answer = client.infer(pixels).integer_logits
                     except (ConnectionLostError, PeerGaveUpError) as error:

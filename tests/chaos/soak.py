@@ -69,7 +69,7 @@ def ask_on(server: LocalServer, compiled: Path, numbers: range, stop: Event, fou
             with server.client(number) as client:
                 while not stop.is_set():
                     pixels = dice.integers(0, 256, (1, 4, 4), np.uint8)
-                    client.prepare(1, relu="gmw" if number % 2 else "gc")
+                    client.prepare(1, backend="gmw" if number % 2 else "gc")
                     start_s = time.monotonic()
                     answer = client.infer(pixels).integer_logits
                     seconds = time.monotonic() - start_s

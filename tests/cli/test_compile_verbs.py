@@ -110,8 +110,8 @@ def test_estimate_of_a_compiled_program(
     assert near["rates"] == far["rates"]  # measured once, then kept
     assert near["total"]["online_seconds"] < far["total"]["online_seconds"]
     monkeypatch.setitem(sys.modules, "sphynx.service.local", None)  # as where `cryptography` is not installed
-    assert "offline, ms" in sphynx("estimate", "compiled", "--relu", "gmw").out
-    assert sphynx("estimate", "compiled", "--relu", "fhe").code == 2
+    assert "offline, ms" in sphynx("estimate", "compiled", "--backend", "gmw").out
+    assert sphynx("estimate", "compiled", "--backend", "fhe").code == 2
     assert sphynx("estimate", "compiled", "--link", "modem").code == 2
     small = ("--image-size", "8", "--image-channels", "1", "--classes", "10", "--conv-stack", "single")
     planned = sphynx("plan", "--latency-budget", "30ms", "--link", "lan", *small, "--json")

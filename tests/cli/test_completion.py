@@ -21,7 +21,7 @@ def completed(typed: str) -> list[str]:
         ("sphynx pl", ["plan", "place"]),
         ("sphynx keys re", ["revoke", "refresh"]),
         ("sphynx plan --relu-b", ["--relu-budget"]),
-        ("sphynx infer --relu g", ["gc", "gmw"]),
+        ("sphynx infer --backend g", ["gc", "gmw"]),
     ],
 )
 def test_what_was_begun_is_completed(typed: str, offered: list[str]) -> None:

@@ -63,7 +63,7 @@ def test_bundles_are_as_large_as_those_on_the_disk(tmp_path: Path) -> None:
     program, _ = save_tiny(tmp_path / "compiled")
     with running_server(tmp_path / "compiled", tmp_path) as server, server.client() as client:
         for backend in BACKENDS:
-            client.prepare(1, relu=backend)
+            client.prepare(1, backend=backend)
             (entry,) = (entry for entry in client.ready if entry.backend == backend)
             files = (tmp_path / "server-bundles", server.client_keys[0] / "bundles")
             measured = [(folder / "bundles" / entry.bundle_id.hex()).stat().st_size for folder in files]
@@ -83,7 +83,7 @@ def test_the_verb_says_what_a_rate_costs(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     keep_rates(REFERENCE)
     save_tiny(tmp_path / "compiled")
-    flags = ["estimate", str(tmp_path / "compiled"), "--rate", "100/s", "--relu", "gmw"]
+    flags = ["estimate", str(tmp_path / "compiled"), "--rate", "100/s", "--backend", "gmw"]
     said = CliRunner().invoke(app, flags)
     assert said.exit_code == 0 and "cores of the server" in said.stdout
     twice = [

@@ -73,7 +73,7 @@ def server(scene: Scene, request: pytest.FixtureRequest) -> Iterator[Scene]:
 
 def ahead_client(scene: Scene) -> sphynx.Client:
     where = f"127.0.0.1:{scene.server.port}"
-    return sphynx.Client(where, keys=scene.authority / "alice", state=scene.client_state, ahead=AHEAD, relu="gmw")
+    return sphynx.Client(where, keys=scene.authority / "alice", state=scene.client_state, ahead=AHEAD, backend="gmw")
 
 
 def test_a_client_keeps_bundles_ready(server: Scene) -> None:
@@ -173,9 +173,9 @@ def test_limits_hold_for_what_is_made_ahead(scene: Scene) -> None:
     scene.server.flags = ("--pool", "1")
     scene.server.start()
     with scene.client() as client:
-        client.prepare(1, relu="gmw", ahead=True)
+        client.prepare(1, backend="gmw", ahead=True)
         with pytest.raises(PeerGaveUpError, match="may keep 1 bundles ready"):
-            client.prepare(1, relu="gmw", ahead=True)
+            client.prepare(1, backend="gmw", ahead=True)
 
 
 # As a shell without job control starts what shall run in the background.
@@ -193,7 +193,7 @@ def test_the_verb_stays_until_it_is_interrupted(scene: Scene, number: signal.Sig
         "infer",
         "--ahead",
         str(AHEAD),
-        "--relu",
+        "--backend",
         "gmw",
     ]
     command += ["--server", f"127.0.0.1:{scene.server.port}", "--keys", str(scene.authority / "alice")]

@@ -31,7 +31,7 @@ Store.reserve = reserve_and_tell
 """
 CLIENT = """
 server, keys, state = sys.argv[1:]
-client = sphynx.Client(server, keys=keys, state=state, ahead=1, relu="gmw", warn=print)
+client = sphynx.Client(server, keys=keys, state=state, ahead=1, backend="gmw", warn=print)
 """
 ENDINGS = {
     "left": "with client: begun.wait()",
@@ -48,7 +48,7 @@ except KeyError:
 VERB = """
 from sphynx.cli.main import main
 server, keys, state = sys.argv[1:]
-sys.argv[1:] = ["infer", "--ahead", "1", "--relu", "gmw", "--server", server, "--keys", keys, "--state", state]
+sys.argv[1:] = ["infer", "--ahead", "1", "--backend", "gmw", "--server", server, "--keys", keys, "--state", state]
 main()
 """
 

@@ -39,12 +39,12 @@ def test_the_server_dies_in_every_phase(scene: Scene) -> None:
         server.fault = f"{phase}:SIGKILL"
         server.start()
         with pytest.raises(ConnectionLostError, match=LOST), scene.client() as client:
-            client.prepare(1, relu="gmw")
+            client.prepare(1, backend="gmw")
         assert server.ended() == -signal.SIGKILL
     server.fault = "none"
     server.start()
     with scene.client() as client:
-        client.prepare(2, relu="gc")
+        client.prepare(2, backend="gc")
     assert server.stop() == 0
     # Bundles outlive both processes. The first of these dies with the server, the second serves.
     server.fault = "online:SIGKILL"
@@ -80,7 +80,7 @@ def test_the_server_dies_in_the_handshake(authority: Path, tmp_path: Path) -> No
 def test_the_server_dies_between_the_phases(scene: Scene) -> None:
     server = scene.server.start()
     with scene.client() as client:
-        client.prepare(1, relu="gmw")
+        client.prepare(1, backend="gmw")
         server.stop(signal.SIGKILL)
         with pytest.raises(ConnectionLostError, match=LOST):
             client.infer(scene.pixels)
@@ -105,7 +105,7 @@ def test_bundles_of_other_weights_are_not_used(scene: Scene) -> None:
     """The program, and so its hash, is the same; the shares in the bundles are not."""
     server = scene.server.start()
     with scene.client() as client:
-        client.prepare(2, relu="gmw")
+        client.prepare(2, backend="gmw")
     assert server.stop() == 0
     scene.use_weights(seed=9)
     server.start()

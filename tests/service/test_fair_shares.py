@@ -14,7 +14,7 @@ from tests.service.scene import Scene
 
 def prepare(scene: Scene, name: str, count: int, batch: int = 1) -> None:
     with scene.client(name) as client:
-        client.prepare(count, relu="gmw", batch=batch)
+        client.prepare(count, backend="gmw", batch=batch)
 
 
 def test_who_drops_what_was_prepared_has_still_had_it(scene: Scene) -> None:

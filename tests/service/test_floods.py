@@ -59,7 +59,7 @@ def test_where_memory_is_short_who_reads_is_served_and_who_does_not_is_cut_off(
     with serving(tmp_path, authority, limits, log, program) as (client, server):
         with client:
             pixels = np.random.default_rng(0).integers(0, 256, (1, 64, 64), np.uint8)
-            client.prepare(1, relu="gc")
+            client.prepare(1, backend="gc")
             expected = interpret(program, random_weights(program), pixels[None])[0]
             assert np.array_equal(client.infer(pixels).integer_logits, expected)
         with client, ThreadPoolExecutor(1) as pool:
@@ -71,7 +71,7 @@ def test_where_memory_is_short_who_reads_is_served_and_who_does_not_is_cut_off(
                 return receive(size, **options)
 
             monkeypatch.setattr(channel, "receive", receive_no_tables)
-            preparing = pool.submit(client.prepare, 1, relu="gc")
+            preparing = pool.submit(client.prepare, 1, backend="gc")
             assert log.written.wait(timeout=60)
             ended.set()
             with pytest.raises((ConnectionLostError, PeerGaveUpError)):

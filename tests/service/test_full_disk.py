@@ -101,10 +101,10 @@ def test_clients_hear_of_a_full_disk_and_are_served_once_it_is_not(scene: Scene)
             full_disk(server.process.pid),
             pytest.raises(PeerGaveUpError, match="the server's disk is full, damaged or cannot be written"),
         ):
-            client.prepare(1, relu="gmw")
+            client.prepare(1, backend="gmw")
         assert server.wait_for("refused")["where"].endswith(LEDGER)
     with scene.client() as client:
-        client.prepare(2, relu="gmw")
+        client.prepare(2, backend="gmw")
         with full_disk(server.process.pid), pytest.raises(PeerGaveUpError, match="disk is full"):
             client.infer(scene.pixels)
     with scene.client() as client:

@@ -22,7 +22,7 @@ def run(scene: Scene, *arguments: str | Path) -> Result:
 def test_answers_are_printed_although_a_limit_is_reached(scene: Scene) -> None:
     scene.server.flags = ("--hourly", "8")
     scene.server.start()
-    done = scene.infer(*[scene.picture] * 11, "--relu", "gmw")
+    done = scene.infer(*[scene.picture] * 11, "--backend", "gmw")
     assert done.returncode == 1
     found = json.loads(done.stdout)
     assert [seen["labels"][0] for seen in found["predictions"]] == [scene.expected[0]] * 8
@@ -38,7 +38,7 @@ def test_answers_are_printed_although_a_limit_is_reached(scene: Scene) -> None:
 def test_the_table_has_what_was_answered_before_a_failure(scene: Scene) -> None:
     scene.server.flags = ("--hourly", "8")
     scene.server.start()
-    done = run(scene, *[scene.picture] * 9, "--relu", "gmw", "--top", "1")
+    done = run(scene, *[scene.picture] * 9, "--backend", "gmw", "--top", "1")
     assert isinstance(done.exception, PeerGaveUpError)
     assert done.stdout.count(f"│ {scene.expected[0]} ") == 8
     assert scene.server.stop() == 0
@@ -47,7 +47,7 @@ def test_the_table_has_what_was_answered_before_a_failure(scene: Scene) -> None:
 @pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
 def test_answers_are_printed_although_it_is_stopped(scene: Scene, signal: str) -> None:
     scene.server.start()
-    done = scene.infer(*[scene.picture] * 8, "--relu", "gc", fault=f"online:{signal}:8")
+    done = scene.infer(*[scene.picture] * 8, "--backend", "gc", fault=f"online:{signal}:8")
     assert done.returncode == 1
     found = json.loads(done.stdout)
     assert 0 < len(found["predictions"]) < 8
@@ -59,8 +59,8 @@ def test_answers_are_printed_although_it_is_stopped(scene: Scene, signal: str) -
 def test_an_explicit_backend_is_used_whatever_is_ready(scene: Scene) -> None:
     scene.server.start()
     with scene.client() as client:
-        client.prepare(2, relu="gmw")
-    done = json.loads(scene.infer(scene.picture, "--relu", "gc", "--prepare", "1").stdout)
+        client.prepare(2, backend="gmw")
+    done = json.loads(scene.infer(scene.picture, "--backend", "gc", "--prepare", "1").stdout)
     assert [seen["backend"] for seen in done["predictions"]] == ["gc"]
     assert done["bundles_ready"] == 3
     with scene.client() as client:
@@ -73,7 +73,7 @@ def test_an_explicit_backend_is_used_whatever_is_ready(scene: Scene) -> None:
 def test_prepare_makes_what_is_missing(scene: Scene) -> None:
     scene.server.start()
     for images in ((), (), (scene.picture,)):
-        done = scene.infer(*images, "--prepare", "2", "--relu", "gmw")
+        done = scene.infer(*images, "--prepare", "2", "--backend", "gmw")
         assert json.loads(done.stdout)["bundles_ready"] == 2
     assert sum(line["event"] == "prepared" for line in scene.server.log) == 3
     assert scene.server.stop() == 0
@@ -81,9 +81,9 @@ def test_prepare_makes_what_is_missing(scene: Scene) -> None:
 
 def test_a_pipe_gets_one_line_of_progress(scene: Scene) -> None:
     scene.server.start()
-    done = scene.infer(*[scene.picture] * 17, "--relu", "gmw", "--prepare", "1")
+    done = scene.infer(*[scene.picture] * 17, "--backend", "gmw", "--prepare", "1")
     assert done.stderr.splitlines() == ["bundles to prepare: 18"]
-    text = run(scene, scene.picture, "--relu", "gmw")
+    text = run(scene, scene.picture, "--backend", "gmw")
     assert text.stderr.splitlines() == ["0 bundles are ready for later."]
     assert scene.server.stop() == 0
 

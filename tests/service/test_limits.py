@@ -86,7 +86,7 @@ def test_no_more_bundles_for_a_client_than_the_server_can_name() -> None:
 
 def test_images_per_hour(tmp_path: Path, authority: Path) -> None:
     with serving(tmp_path, authority, Limits(), io.StringIO()) as (client, _), client:
-        client.prepare(3, relu="gmw")
+        client.prepare(3, backend="gmw")
     with serving(tmp_path, authority, Limits(images_per_hour=2), io.StringIO()) as (client, _), client:
         for _ in range(2):
             client.infer(PIXELS)
@@ -96,7 +96,7 @@ def test_images_per_hour(tmp_path: Path, authority: Path) -> None:
 
 def test_a_batch_counts_with_all_its_images(tmp_path: Path, authority: Path) -> None:
     with serving(tmp_path, authority, Limits(images_per_hour=4), io.StringIO()) as (client, _), client:
-        client.prepare(2, relu="gmw", batch=2)
+        client.prepare(2, backend="gmw", batch=2)
     with serving(tmp_path, authority, Limits(images_per_hour=3), io.StringIO()) as (client, _), client:
         client.infer_batch(np.stack([PIXELS] * 2))
         with pytest.raises(PeerGaveUpError, match="3 images inferred per hour"):
@@ -132,7 +132,7 @@ def test_a_full_disk_is_said_before_the_work_is_done(tmp_path: Path, authority: 
     log = io.StringIO()
     with serving(tmp_path, authority, Limits(quota_bytes=1000), log) as (client, _):
         with client, pytest.raises(PeerGaveUpError, match=r"no space for another bundle$"):
-            client.prepare(1, relu="gmw")
+            client.prepare(1, backend="gmw")
         with client:
             assert not client.ready
     assert "1,000 bytes for bundles" in log.getvalue()
@@ -143,10 +143,10 @@ def test_no_worker_in_time(tmp_path: Path, authority: Path) -> None:
     with serving(tmp_path, authority, limits, io.StringIO()) as (client, server):
         assert server._admission.offline.try_take("somebody else")
         with client, pytest.raises(PeerGaveUpError, match="busy"):
-            client.prepare(1, relu="gmw")
+            client.prepare(1, backend="gmw")
         server._admission.offline.give_back("somebody else")
         with client:
-            client.prepare(1, relu="gmw")
+            client.prepare(1, backend="gmw")
 
 
 def test_a_client_that_falls_silent_in_an_inference_holds_its_worker_for_a_moment_only(
@@ -155,7 +155,7 @@ def test_a_client_that_falls_silent_in_an_inference_holds_its_worker_for_a_momen
     """One worker: the silent one would keep it for `message_s`, an hour here."""
     limits, log = Limits(workers=1, message_s=3600.0, online_message_s=0.2), AwaitedLog("connection_lost")
     with serving(tmp_path, authority, limits, log) as (alice, server), alice:
-        alice.prepare(1, relu="gmw")
+        alice.prepare(1, backend="gmw")
         session.send(alice._channel, Infer(alice.ready[0].bundle_id.hex(), 1))
         assert log.written.wait(timeout=30)
         with Client("127.0.0.1", server.port, keys=authority / "bob", state=tmp_path / "bob", timeout_s=30) as bob:
@@ -174,7 +174,7 @@ def test_an_unforeseen_error_ends_one_conversation_and_says_nothing_of_values(
 
             patch.setattr(InferenceServer, "prepare", fail)
             with pytest.raises(PeerGaveUpError, match="the server failed"):
-                client.prepare(1, relu="gmw")
+                client.prepare(1, backend="gmw")
         with client:
             client.infer(PIXELS)
     events = [json.loads(line) for line in log.getvalue().splitlines()]

@@ -82,7 +82,7 @@ def test_who_connects_leaves_alone_what_another_process_prepares_or_uses(scene: 
     """Its half is reserved here and ready there, or burned here and not yet there."""
     server = scene.server.start()
     with scene.client() as preparing:
-        preparing.prepare(2, relu="gmw")
+        preparing.prepare(2, backend="gmw")
         first, second = preparing.ready
         for entry, state in ((first, "reserved"), (second, "burned")):
             preparing._store.ledger._file._base.execute(
@@ -115,7 +115,7 @@ def test_after_a_failure_every_thread_hears_that_the_connection_is_over(scene: S
 
     with scene.client() as client:
         with pytest.raises(RuntimeError):
-            client.prepare(2, relu="gmw", done=fail)
+            client.prepare(2, backend="gmw", done=fail)
         with pytest.raises((ConnectionLostError, PeerGaveUpError)):
             client.infer(scene.pixels)
     scene.check_inference()

@@ -83,17 +83,17 @@ def test_limits_hold_for_all_workers_together(scene: Scene) -> None:
     scene.server.flags = ("--processes", str(WORKERS), "--pool", "3")
     scene.server.start()
     with scene.client() as first, scene.client() as second:
-        first.prepare(2, relu="gmw")
-        second.prepare(1, relu="gmw")
+        first.prepare(2, backend="gmw")
+        second.prepare(1, backend="gmw")
         with pytest.raises(PeerGaveUpError, match="may keep 3 bundles"):
-            second.prepare(1, relu="gmw")
+            second.prepare(1, backend="gmw")
     connected = [line["worker"] for line in scene.server.log if line["event"] == "connected"]
     assert sorted(connected) == [0, 1]
 
 
 def test_a_worker_that_is_killed_is_replaced_and_its_places_are_free(fleet: Scene) -> None:
     with fleet.client() as client:
-        client.prepare(2, relu="gmw")
+        client.prepare(2, backend="gmw")
         (worker,) = {line["worker"] for line in fleet.server.log if line["event"] == "connected"}
         before = worker_pids(fleet)
         for pid in before:
@@ -110,7 +110,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_places_are_free(fleet: Scen
 
 def test_workers_end_with_their_owner_and_a_new_one_goes_on(fleet: Scene) -> None:
     with fleet.client() as client:
-        client.prepare(2, relu="gmw")
+        client.prepare(2, backend="gmw")
         workers = worker_pids(fleet)
         assert fleet.server.stop(signal.SIGKILL) == -signal.SIGKILL
         eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
@@ -127,7 +127,7 @@ def test_nothing_is_sent_before_the_owner_has_burned(fleet: Scene) -> None:
     owner = fleet.server.process
     assert owner is not None
     with fleet.client() as patient:
-        patient.prepare(1, relu="gmw")
+        patient.prepare(1, backend="gmw")
     with fleet.client(timeout_s=3.0) as client:
         os.kill(owner.pid, signal.SIGSTOP)
         with pytest.raises(ConnectionLostError, match="did not answer in time"):
@@ -146,7 +146,7 @@ def test_clients_at_once(fleet: Scene) -> None:
     def ask(seed: int) -> bool:
         pixels = next(images(seed, 1))
         with fleet.client() as client:
-            found = client.infer(pixels, relu="gmw" if seed % 2 else "gc").integer_logits
+            found = client.infer(pixels, backend="gmw" if seed % 2 else "gc").integer_logits
         return np.array_equal(found, interpret(fleet.program, fleet.weights, pixels[None])[0])
 
     with ThreadPoolExecutor(6) as pool:
@@ -234,7 +234,7 @@ def test_the_state_of_one_process_is_that_of_several(scene: Scene) -> None:
     """Bundles outlive a change of the number of processes."""
     scene.server.start()
     with scene.client() as client:
-        client.prepare(1, relu="gmw")
+        client.prepare(1, backend="gmw")
     assert scene.server.stop() == 0
     scene.server.flags = ("--processes", "2")
     scene.server.start()

@@ -166,7 +166,7 @@ def test_a_client_goes_on_with_another_and_comes_back_to_its_bundles(
         addresses, keys=scene.authority / "alice", state=tmp_path / "client", wait_s=0.0, warn=warned.append
     )
     with client:
-        client.prepare(2, relu="gmw")
+        client.prepare(2, backend="gmw")
         first = pair[addresses.index(client.server)]
         assert first.stop(signal.SIGKILL) == -signal.SIGKILL
         found = client.infer(scene.pixels)  # the client sees that the server has left before it burns a bundle
@@ -189,7 +189,7 @@ def test_an_inference_that_was_running_is_lost_and_the_next_one_goes_on(
         server.start()
     addresses = ",".join(f"127.0.0.1:{server.port}" for server in pair)
     client = sphynx.Client(addresses, keys=scene.authority / "alice", state=tmp_path / "client", warn=lambda _why: None)
-    client.prepare(1, relu="gmw")
+    client.prepare(1, backend="gmw")
     asked = client.server
     with pytest.raises(ConnectionLostError):
         client.infer(scene.pixels)
@@ -211,7 +211,7 @@ def test_the_verb_asks_again_elsewhere(scene: Scene, pair: list[ServerProcess], 
     pair[0].start()
     servers = ("--server", f"127.0.0.1:{pair[0].port}", "--server", f"127.0.0.1:{pair[1].port}")
     keys = ("--keys", scene.authority / "alice", "--state", tmp_path / "client")
-    said = json.loads(run("infer", scene.picture, *servers, *keys, "--relu", "gmw", "--json"))
+    said = json.loads(run("infer", scene.picture, *servers, *keys, "--backend", "gmw", "--json"))
     assert said["predictions"][0]["labels"] == scene.expected
     assert not used_twice(scene.server.audit)
 

@@ -47,17 +47,17 @@ def restore(folder: Path, *, in_place: bool = False) -> None:
 def test_both_folders_restored_from_copies(scene: Scene) -> None:
     server = scene.server.start()
     with scene.client() as client:
-        client.prepare(2, relu="gmw")
+        client.prepare(2, backend="gmw")
     assert server.stop() == 0
     copy(scene.client_state), copy(server.state)
     server.start()
-    done = scene.infer(scene.picture, scene.picture, "--relu", "gmw")
+    done = scene.infer(scene.picture, scene.picture, "--backend", "gmw")
     assert done.returncode == 0 and not done.stderr.count("discarded"), done.stderr
     assert server.stop() == 0
     restore(scene.client_state)
     restore(server.state)
     server.start()
-    done = scene.infer(scene.picture, scene.picture, "--relu", "gmw")
+    done = scene.infer(scene.picture, scene.picture, "--backend", "gmw")
     assert done.returncode == 0, done.stderr
     assert "2 bundles were discarded: the ledger is not the file that was made here" in done.stderr
     assert [seen["labels"] for seen in json.loads(done.stdout)["predictions"]] == [scene.expected] * 2
@@ -87,7 +87,7 @@ def test_whoever_was_restored_to_an_earlier_time_discards_its_bundles(
         """Infer once; return what is ready afterwards."""
         with serving(tmp_path, authority, Limits(), log) as (client, _), client:
             if prepare:
-                client.prepare(prepare, relu="gmw")
+                client.prepare(prepare, backend="gmw")
             client.infer(PIXELS)
             return [entry.bundle_id for entry in client.ready]
 
@@ -113,7 +113,7 @@ def test_lost_inferences_are_no_sign_of_a_restored_server(scene: Scene) -> None:
     """The client has burned bundles that the server never heard of."""
     server = scene.server.start()
     with scene.client() as client:
-        client.prepare(3, relu="gmw")
+        client.prepare(3, backend="gmw")
         client._store.take(client.ready[0].bundle_id, owner=client._server, program=PROGRAM)
     with scene.client() as client:
         assert len(client.ready) == 2

@@ -48,7 +48,7 @@ def served(scene: Scene, tmp_path: Path) -> Iterator[Scene]:
 def test_a_revoked_client_is_cut_off_at_its_next_request(served: Scene) -> None:
     with served.client("bob") as bob:
         with served.client() as alice:
-            alice.prepare(1, relu="gmw")
+            alice.prepare(1, backend="gmw")
             keys.revoke(served.authority, "alice")
             with pytest.raises(PeerGaveUpError, match="certificate was revoked"):
                 alice.infer(served.pixels)
@@ -67,7 +67,7 @@ def test_a_long_preparation_ends_with_a_revocation(served: Scene) -> None:
             keys.revoke(served.authority, "alice")
 
     with served.client() as alice, pytest.raises(PeerGaveUpError, match="certificate was revoked"):
-        alice.prepare(3, relu="gmw", done=revoke_after_the_first)
+        alice.prepare(3, backend="gmw", done=revoke_after_the_first)
     served.server.wait_for("refused", client="alice")
     assert len(served.states(served.server.state)) <= 2
 
@@ -90,7 +90,7 @@ def test_without_a_list_nobody_is_served(served: Scene) -> None:
 def test_a_server_with_new_keys_serves_clients_that_kept_as_many_bundles_as_they_may(served: Scene) -> None:
     """Bundles are bound to its old certificate. They counted for a week, in which nothing could be prepared."""
     with served.client() as alice:
-        alice.prepare(16, relu="gmw")
+        alice.prepare(16, backend="gmw")
     shutil.rmtree(served.server.keys)
     assert keys.issue(served.authority, "server", hosts=["127.0.0.1"]) == served.server.keys
     served.check_inference()

@@ -65,7 +65,7 @@ def check_a_good_client(scene: Scene, name: str = "alice") -> None:
 def test_the_private_result_is_the_oracle_s(served: Scene) -> None:
     with served.client() as client:
         assert client.program == served.program
-        assert client.prepare(2, relu="gmw") == "gmw" and client.prepare(1, relu="gc") == "gc"
+        assert client.prepare(2, backend="gmw") == "gmw" and client.prepare(1, backend="gc") == "gc"
         client.warm()
         for _ in range(3):
             prediction = client.infer(served.pixels)
@@ -80,7 +80,7 @@ def test_clients_at_the_same_time_get_their_own_results(served: Scene) -> None:
     def ask(name: str) -> bool:
         rng = np.random.default_rng(len(name))
         with served.client(name) as client:
-            client.prepare(2, relu="gmw" if name == "alice" else "gc")
+            client.prepare(2, backend="gmw" if name == "alice" else "gc")
             for _ in range(3):
                 pixels = rng.integers(0, 256, (1, 4, 4), np.uint8)
                 expected = interpret(served.program, served.weights, pixels[None])[0]
@@ -192,7 +192,7 @@ def test_a_client_that_stops_online_loses_its_bundle_only(served: Scene) -> None
     state = served.client_state.with_name("stopped")
     where = ("--server", f"127.0.0.1:{served.server.port}", "--keys", served.authority / "bob", "--state", state)
     process = subprocess.Popen(
-        command("online:SIGSTOP", "infer", served.picture, "--relu", "gmw", *where),
+        command("online:SIGSTOP", "infer", served.picture, "--backend", "gmw", *where),
         cwd=ROOT,
         env=environment(served.server.audit),
         stdout=subprocess.DEVNULL,
@@ -210,7 +210,7 @@ def test_a_client_that_stops_online_loses_its_bundle_only(served: Scene) -> None
 
 def test_a_bundle_cannot_be_replayed(served: Scene) -> None:
     with served.client() as client:
-        client.prepare(1, relu="gmw")
+        client.prepare(1, backend="gmw")
         (entry,) = client.ready
         client.infer(served.pixels)
         with pytest.raises(BundleRefusedError, match="used before"):
@@ -224,7 +224,7 @@ def test_a_bundle_cannot_be_replayed(served: Scene) -> None:
 
 def test_a_bundle_of_another_client_cannot_be_used(served: Scene) -> None:
     with served.client() as client:
-        client.prepare(1, relu="gmw")
+        client.prepare(1, backend="gmw")
         (entry,) = client.ready
         channel, welcome = hello(served, "bob")
         assert entry.bundle_id.hex() not in welcome.ready
@@ -239,7 +239,7 @@ def test_limits_of_a_client(served: Scene) -> None:
         served.client() as client,
         pytest.raises(PeerGaveUpError, match="prepare 5: a client may keep 4 bundles") as refused,
     ):
-        client.prepare(5, relu="gmw")
+        client.prepare(5, backend="gmw")
     assert "fewer" in refused.value.remedy and "the server's `bundles_per_client`" in refused.value.remedy
     with served.client() as client, pytest.raises(PeerGaveUpError, match="a batch has at most"):
         client.prepare(1, batch=17)
@@ -289,7 +289,7 @@ def test_a_stopping_server_lets_running_work_finish(scene: Scene) -> None:
             server.process.send_signal(signal.SIGTERM)
 
     with scene.client() as client:
-        client.prepare(2, relu="gmw", done=stop_after_the_first)
+        client.prepare(2, backend="gmw", done=stop_after_the_first)
         server.wait_for("stopping")  # a signal is handled when the main thread gets its turn
         with pytest.raises(PeerGaveUpError, match="stopping"):
             client.infer(scene.pixels)

@@ -68,7 +68,7 @@ def test_addresses_and_sizes() -> None:
 def test_an_inference_prints_its_labels_and_what_it_took(scene: Scene) -> None:
     scene.server.start()
     where = ("--server", f"127.0.0.1:{scene.server.port}", "--keys", scene.authority / "alice")
-    text = run("infer", scene.picture, *where, "--state", scene.client_state, "--relu", "gmw", "--top", "2")
+    text = run("infer", scene.picture, *where, "--state", scene.client_state, "--backend", "gmw", "--top", "2")
     assert scene.expected[0] in text and scene.expected[1] in text and scene.expected[2] not in text
     assert "gmw" in text and "rounds" in text
     assert scene.server.stop() == 0
@@ -131,7 +131,7 @@ def test_keys_that_are_not_there_yet_can_be_issued_afterwards(tmp_path: Path) ->
 def test_more_images_than_a_server_keeps_bundles_for(scene: Scene) -> None:
     scene.server.flags = ("--pool", "8")
     scene.server.start()
-    done = scene.infer(*[scene.picture] * 11, "--relu", "gmw", "--prepare", "2")
+    done = scene.infer(*[scene.picture] * 11, "--backend", "gmw", "--prepare", "2")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [seen["labels"][0] for seen in found["predictions"]] == [scene.expected[0]] * 11

@@ -65,7 +65,7 @@ def test_both_folders_restored_into_the_same_files_to_the_same_time(tmp_path: Pa
         """Infer once; return what is ready before and afterwards."""
         with serving(tmp_path, authority, Limits(), log) as (client, _), client:
             if prepare:
-                client.prepare(prepare, relu="gmw")
+                client.prepare(prepare, backend="gmw")
             before = {entry.bundle_id for entry in client.ready}
             client.infer(PIXELS)
             return before, {entry.bundle_id for entry in client.ready}

@@ -66,7 +66,7 @@ def ask(keys_folder: str, port_file: str, compiled: str) -> None:
     with package.Client(address, keys=keys_folder) as client:
         image = np.random.default_rng(1).integers(0, 256, client.image_shape, dtype=np.uint8)
         for backend in ("gmw", "gc"):
-            found = client.infer(image, relu=backend)
+            found = client.infer(image, backend=backend)
             print(f"{backend}: {found.label}, {1000 * found.online_seconds:.0f} ms online")
             assert np.array_equal(found.logits, package.Compiled.load(compiled).infer(image[None])[0])
     has_torch = importlib.util.find_spec("torch") is not None

@@ -64,7 +64,7 @@ class Client:
         state: str | Path | None = None,
         program: str = "",
         ahead: int = 0,
-        relu: BackendChoice = "auto",
+        backend: BackendChoice = "auto",
         timeout_s: float = 120.0,
         wait_s: float = STARTING_S,
         trust_state: bool = False,
@@ -74,14 +74,15 @@ class Client:
         """`server` is HOST:PORT, or several of them as a list or with commas; `keys` the folder that `sphynx keys issue
         NAME --client` made, which also takes the bundles unless `state` names another. `program` insists on the one
         with this hash, or with these first digits of it, at least 16. `ahead` bundles are kept ready from the first
-        call on, by a thread with a connection of its own, with what both sides have to spare. `relu` is how ReLUs run,
-        unless a call says it: gc, gmw, or auto, which uses what is ready and prepares for the faster one. `wait_s` is
-        how long ports that refuse are tried again: the server may be just starting. `trust_state` keeps bundles after a
-        restart of the machine or a move of their folder; `warn` is told about an old list of revoked keys, servers that
-        are down, and bundles that cannot be made ahead; `observer` watches what this end sends and receives."""
-        check_backend(relu, BACKEND_CHOICES, where="`relu`")
+        call on, by a thread with a connection of its own, with what both sides have to spare. `backend` is how ReLUs
+        run, unless a call says it: gc, gmw, or auto, which uses what is ready and prepares for the faster one. `wait_s`
+        is how long ports that refuse are tried again: the server may be just starting. `trust_state` keeps bundles
+        after a restart of the machine or a move of their folder; `warn` is told about an old list of revoked keys,
+        servers that are down, and bundles that cannot be made ahead; `observer` watches what this end sends and
+        receives."""
+        check_backend(backend, BACKEND_CHOICES, where="`backend`")
         program = parse_hash(program)
-        self._ahead, self._relu, self._warn, self._urgent = ahead, relu, warn, Urgent()
+        self._ahead, self._backend, self._warn, self._urgent = ahead, backend, warn, Urgent()
         self._replicas = Replicas(parse_servers(server), keys=Path(keys), wait_s=wait_s, warn=warn)
         self._open = partial(
             Connection,
@@ -104,7 +105,7 @@ class Client:
             keys=keys,
             state=state,
             program=program,
-            relu=relu,
+            backend=backend,
             timeout_s=timeout_s,
             wait_s=wait_s,
             trust_state=trust_state,
@@ -112,57 +113,58 @@ class Client:
             observer=GivesWay(self._urgent),
         )
 
-    def infer(self, image: str | Path | NDArray[np.uint8] | Image, *, relu: BackendChoice | None = None) -> Prediction:
+    def infer(
+        self, image: str | Path | NDArray[np.uint8] | Image, *, backend: BackendChoice | None = None
+    ) -> Prediction:
         """Classify a picture, which the server never sees: a file, a PIL image, or a uint8 array [channels, height,
         width] (`image_shape`). Files and PIL images are resized. Makes a bundle first if none is ready.
 
-        `relu` insists on a bundle for gc or for gmw; auto takes what is ready. Unless given it is the client's.
+        `backend` insists on a bundle for gc or for gmw; auto takes what is ready. Unless given it is the client's.
         """
-        choice = self._choice(relu)
-        return self._ask(lambda connection: connection.infer(pixels_of(image, connection.program), relu=choice))
+        choice = self._choice(backend)
+        return self._ask(lambda connection: connection.infer(pixels_of(image, connection.program), backend=choice))
 
     def pixels(self, image: str | Path | NDArray[np.uint8] | Image) -> NDArray[np.uint8]:
         """The picture as the program reads it: what `infer` asks about."""
         return pixels_of(image, self.program)
 
     def prepare(
-        self, count: int, *, relu: BackendChoice | None = None, done: Callable[[int], None] = lambda _number: None
+        self, count: int, *, backend: BackendChoice | None = None, done: Callable[[int], None] = lambda _number: None
     ) -> Backend:
         """Makes `count` bundles ahead, before there is a picture; each serves one. `done` is called for each.
 
-        `relu` chooses how ReLUs run: gc, gmw, or auto, what is faster over the measured link. Unless given it is the
+        `backend` chooses how ReLUs run: gc, gmw, or auto, what is faster over the measured link. Unless given it is the
         client's. Returns the choice."""
         if count < 1:
             raise InputError(f"{count} bundles cannot be prepared", where="`count`", remedy="Give a number from 1 on.")
-        choice = self._choice(relu)
-        return self._ask(lambda connection: connection.prepare(count, relu=choice, done=done))
+        choice = self._choice(backend)
+        return self._ask(lambda connection: connection.prepare(count, backend=choice, done=done))
 
     def prepare_ahead(self) -> None:
         """Makes one bundle that nobody waits for, when the server has cores to spare. `Client(ahead=N)` calls this."""
-        self._ask(lambda connection: connection.prepare(1, relu=self._relu, ahead=True))
+        self._ask(lambda connection: connection.prepare(1, backend=self._backend, ahead=True))
 
-    def warm(self, *, relu: BackendChoice | None = None) -> None:
-        """Loads the next bundle into memory, so that the next inference is as quick as it can be. `relu` is as in that
-        inference."""
-        choice = self._choice(relu)
-        self._ask(lambda connection: connection.warm(relu=choice))
+    def warm(self, *, backend: BackendChoice | None = None) -> None:
+        """Load the next bundle into memory, so that the next inference with this `backend` is as quick as it can be."""
+        choice = self._choice(backend)
+        self._ask(lambda connection: connection.warm(backend=choice))
 
     @property
     def ready(self) -> int:
         """How many bundles are ready, for one picture each."""
         return self._ask(lambda connection: sum(entry.batch == 1 for entry in connection.ready))
 
-    def ready_with(self, relu: Backend) -> int:
+    def ready_with(self, backend: Backend) -> int:
         """How many bundles are ready that run ReLUs this way."""
-        check_backend(relu, BACKENDS, where="`relu`")
+        check_backend(backend, BACKENDS, where="`backend`")
         return self._ask(
-            lambda connection: sum(entry.batch == 1 and entry.backend == relu for entry in connection.ready)
+            lambda connection: sum(entry.batch == 1 and entry.backend == backend for entry in connection.ready)
         )
 
     @property
     def ready_ahead(self) -> int:
-        """How many bundles are ready of the kind that `Client(relu=...)` asked for."""
-        return self.ready if self._relu == "auto" else self.ready_with(self._relu)
+        """How many bundles are ready of the kind that `Client(backend=...)` asked for."""
+        return self.ready if self._backend == "auto" else self.ready_with(self._backend)
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -213,11 +215,11 @@ class Client:
             refill.close()
         self._give_up(self._connection)
 
-    def _choice(self, relu: BackendChoice | None) -> BackendChoice:
-        if relu is None:
-            return self._relu
-        check_backend(relu, BACKEND_CHOICES, where="`relu`")
-        return relu
+    def _choice(self, backend: BackendChoice | None) -> BackendChoice:
+        if backend is None:
+            return self._backend
+        check_backend(backend, BACKEND_CHOICES, where="`backend`")
+        return backend
 
     def _ask(self, ask: Callable[[Connection], Answer]) -> Answer:
         connection = self._connect()

@@ -47,13 +47,13 @@ class Desk:
         bulletin: Bulletin,
         rates: Callable[[], Rates],
         *,
-        relu: Backend = "gmw",
+        backend: Backend = "gmw",
         keep_ready: int = 2,
     ) -> None:
         """`watch` observes the parties' client. `rates` measures this machine, when an estimate is first asked for."""
         self.parties, self.bulletin = parties, bulletin
         self._watch, self._keep_ready = watch, keep_ready
-        self.relu = relu  # what bundles are kept ready for
+        self.backend = backend  # what bundles are kept ready for
         self._ready = dict.fromkeys(BACKENDS, 0)
         self._loaded: Backend | None = None  # whose next bundle is in memory
         self._paused = False
@@ -80,21 +80,21 @@ class Desk:
         self._tasks.put(None)
         self._thread.join(STOP_SECONDS)
 
-    def prefer(self, relu: Backend) -> None:
+    def prefer(self, backend: Backend) -> None:
         """Keeps bundles ready for this backend from now on."""
-        self._in_turn(lambda: setattr(self, "relu", relu)).result()
+        self._in_turn(lambda: setattr(self, "backend", backend)).result()
 
-    def ask(self, pixels: Pixels, relu: Backend, is_wanted: Callable[[], bool] = lambda: True) -> dict[str, Any]:
+    def ask(self, pixels: Pixels, backend: Backend, is_wanted: Callable[[], bool] = lambda: True) -> dict[str, Any]:
         """Ask privately, unless `is_wanted` denies it when its turn comes: that would use up a bundle for nobody."""
-        return self._in_turn(partial(self._ask, pixels, relu, is_wanted)).result()
+        return self._in_turn(partial(self._ask, pixels, backend, is_wanted)).result()
 
     def undisturbed(self, work: Callable[[], Found]) -> Found:
         """Do what is timed on this machine's cores while no bundle is made on them."""
         return self._in_turn(work).result()
 
-    def estimates(self, relu: Backend) -> dict[str, Any]:
+    def estimates(self, backend: Backend) -> dict[str, Any]:
         """Estimate one inference on this machine over each named link."""
-        return self._in_turn(partial(self._estimates, relu)).result()
+        return self._in_turn(partial(self._estimates, backend)).result()
 
     def _in_turn(self, work: Callable[[], Found]) -> Future[Found]:
         done: Future[Found] = Future()
@@ -128,23 +128,23 @@ class Desk:
 
     def _count(self) -> None:
         try:
-            self._ready = {relu: self.parties.client.ready_with(relu) for relu in BACKENDS}
+            self._ready = {backend: self.parties.client.ready_with(backend) for backend in BACKENDS}
         except SphynxError as error:
             self._pause(error)
-        self.bulletin.publish("bundles", {"ready": self._ready, "kept": self.relu, "keep_ready": self._keep_ready})
+        self.bulletin.publish("bundles", {"ready": self._ready, "kept": self.backend, "keep_ready": self._keep_ready})
         self.bulletin.publish("work", {"doing": "nothing"})
 
     def _chore(self) -> Callable[[], object] | None:
         """Choose what to do while nobody asks. A bundle in memory makes the next answer quick: that comes first."""
         if self._paused:
             return None
-        if self._ready[self.relu] and self._loaded != self.relu:
+        if self._ready[self.backend] and self._loaded != self.backend:
             return self._load_next
-        return self._make_one_ready if self._ready[self.relu] < self._keep_ready else None
+        return self._make_one_ready if self._ready[self.backend] < self._keep_ready else None
 
     def _do(self, chore: Callable[[], object]) -> None:
         try:
-            self._watch.start(partial(self._report, self.relu))
+            self._watch.start(partial(self._report, self.backend))
             chore()
         except SphynxError as error:
             self._pause(error)
@@ -153,32 +153,36 @@ class Desk:
         self._count()
 
     def _load_next(self) -> None:
-        self.parties.client.warm(relu=self.relu)
-        self._loaded = self.relu
+        self.parties.client.warm(backend=self.backend)
+        self._loaded = self.backend
 
     def _make_one_ready(self) -> None:
-        self.parties.client.prepare(1, relu=self.relu)
+        self.parties.client.prepare(1, backend=self.backend)
 
     def _pause(self, error: SphynxError) -> None:
         self._paused = True
         self.bulletin.publish("trouble", {"what": str(error), "remedy": error.remedy})
 
-    def _report(self, relu: Backend, progress: dict[str, Any]) -> None:
+    def _report(self, backend: Backend, progress: dict[str, Any]) -> None:
         if progress["phase"] == "online":
             part = progress["layers_done"] / self._online_layers
             self.bulletin.publish("work", {"doing": "asking", **progress, "layers": self._online_layers, "part": part})
         elif progress["phase"]:
-            part = (progress["sent_bytes"] + progress["received_bytes"]) / self._offline_bytes[relu]
-            self.bulletin.publish("work", {"doing": "preparing", **progress, "relu": relu, "part": min(part, 1.0)})
+            part = (progress["sent_bytes"] + progress["received_bytes"]) / self._offline_bytes[backend]
+            self.bulletin.publish(
+                "work", {"doing": "preparing", **progress, "backend": backend, "part": min(part, 1.0)}
+            )
 
-    def _ask(self, pixels: Pixels, relu: Backend, is_wanted: Callable[[], bool]) -> dict[str, Any]:
+    def _ask(self, pixels: Pixels, backend: Backend, is_wanted: Callable[[], bool]) -> dict[str, Any]:
         if not is_wanted():
             raise InputError("nobody waits for the answer any more", remedy="Ask again.")
-        self._watch.start(partial(self._report, relu))
+        self._watch.start(partial(self._report, backend))
         self._loaded = None
         try:
-            self.parties.client.warm(relu=relu)  # reading the bundle from the disk does not belong to the online phase
-            prediction = self.parties.client.infer(pixels, relu=relu)
+            self.parties.client.warm(
+                backend=backend
+            )  # reading the bundle from the disk does not belong to the online phase
+            prediction = self.parties.client.infer(pixels, backend=backend)
         finally:
             seen = self._watch.take()
         return {**self._answer(prediction, seen), **self._masked(pixels.tobytes(), seen.masked_picture)}
@@ -205,9 +209,9 @@ class Desk:
         probability = tail_probability(*chi_square_same(both))
         return {"received": _shown(masked), "other": {**_shown(self._other[1]), "probability": probability}}
 
-    def _estimates(self, relu: Backend) -> dict[str, Any]:
+    def _estimates(self, backend: Backend) -> dict[str, Any]:
         program, rates = self.parties.client.program, self._rates()
-        totals = {name: estimate(program, rates, link, relu).total for name, link in LINKS.items()}
+        totals = {name: estimate(program, rates, link, backend).total for name, link in LINKS.items()}
         return {
             name: {"offline_seconds": total.offline_seconds, "online_seconds": total.online_seconds}
             for name, total in totals.items()

@@ -39,7 +39,7 @@ class Network:
             "relus": program.relu_count,
             "ring_bits": program.ring_bits,
             "has_weights": parties.clear is not None,
-            "relu": self.desk.relu,
+            "backend": self.desk.backend,
             "samples": list(self.samples),
         }
 
@@ -49,7 +49,7 @@ class Network:
         if options.get("clear"):
             found = self.in_the_clear(pixels)
         else:
-            found = self.desk.ask(pixels, chosen_relu(options), is_wanted)
+            found = self.desk.ask(pixels, chosen_backend(options), is_wanted)
         # Channels last, as a canvas wants them.
         shown = pixels.transpose(1, 2, 0)
         picture_part = {
@@ -74,10 +74,10 @@ class Network:
         return self.samples[name]
 
 
-def chosen_relu(options: Mapping[str, str]) -> Backend:
+def chosen_backend(options: Mapping[str, str]) -> Backend:
     for backend in BACKENDS:
-        if options.get("relu") == backend:
+        if options.get("backend") == backend:
             return backend
     raise InputError(
-        f"{options.get('relu')!r} is not a valid ReLU backend", remedy=f"Choose one of: {', '.join(BACKENDS)}."
+        f"{options.get('backend')!r} is not a valid ReLU backend", remedy=f"Choose one of: {', '.join(BACKENDS)}."
     )

@@ -26,7 +26,7 @@ Opens = Callable[[Watch], AbstractContextManager[Parties]]  # the parties of one
 def run_page(
     networks: Sequence[Opens],
     *,
-    relu: Backend = "gmw",
+    backend: Backend = "gmw",
     ready: int = 2,
     port: int = 0,
     in_browser: bool = False,
@@ -40,7 +40,7 @@ def run_page(
         for opens in networks:
             watch = Watch()
             parties = opened.enter_context(opens(watch))
-            desk = Desk(parties, watch, Bulletin(), machine_rates, relu=relu, keep_ready=ready)
+            desk = Desk(parties, watch, Bulletin(), machine_rates, backend=backend, keep_ready=ready)
             desks.append(opened.enter_context(desk))
         page = App(desks, port)
         tell_address(page.url)

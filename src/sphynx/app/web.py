@@ -6,10 +6,10 @@ Below the token (access.py):
     GET   about                          JSON: the network, the server, the samples
     GET   samples/NAME                   a picture
     GET   events                         server-sent events: the desk's bulletin
-    GET   estimates?relu=                JSON, by link
-    POST  ask?relu=                      a picture file -> JSON, when it is answered
-    POST  ask?relu=&clear=1              the same in the clear, where the weights are here
-    POST  prefer?relu=                   which backend bundles are kept ready for
+    GET   estimates?backend=             JSON, by link
+    POST  ask?backend=                   a picture file -> JSON, when it is answered
+    POST  ask?backend=&clear=1           the same in the clear, where the weights are here
+    POST  prefer?backend=                which backend bundles are kept ready for
 
 Each but the first line takes model=N, the number of one of several networks; the first unless it does.
 A body is at most MOST_UPLOADED_BYTES long, says so beforehand, and no more of it is read.
@@ -34,7 +34,7 @@ from urllib.parse import parse_qsl
 
 from sphynx.app.access import HOST, Access
 from sphynx.app.desk import Desk
-from sphynx.app.network import Network, chosen_relu
+from sphynx.app.network import Network, chosen_backend
 from sphynx.app.strangers import PageServer
 from sphynx.errors import InputError, SphynxError
 
@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "about":
             self._send_json(self.served.about(options))
         elif path == "estimates":
-            self._send_json(self.served.network(options).desk.estimates(chosen_relu(options)))
+            self._send_json(self.served.network(options).desk.estimates(chosen_backend(options)))
         elif path == "events":
             self._send_events(self.served.network(options).desk)
         elif path.startswith("samples/"):
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "ask":
             self._send_json(self.served.network(options).answer(body, options, self._is_waited_for))
         elif path == "prefer":
-            self.served.network(options).desk.prefer(chosen_relu(options))
+            self.served.network(options).desk.prefer(chosen_backend(options))
             self._send_json({})
         else:
             self._refuse(HTTPStatus.NOT_FOUND, "not found")

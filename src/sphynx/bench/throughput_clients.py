@@ -38,7 +38,7 @@ class Answer(Protocol):
 
 
 class Asker(Protocol):
-    def prepare(self, count: int, *, relu: Backend) -> object: ...
+    def prepare(self, count: int, *, backend: Backend) -> object: ...
 
     def infer(self, image: NDArray[np.uint8]) -> Answer: ...
 
@@ -112,7 +112,7 @@ def _ask(
     with serving.client(number) as client:
 
         def ask() -> Answer:
-            client.prepare(1, relu=backend)
+            client.prepare(1, backend=backend)
             return client.infer(pixels)
 
         equal = np.array_equal(ask().integer_logits, expected)

@@ -38,10 +38,10 @@ def app(
     state: Annotated[
         Path | None, typer.Option("--state", help="Where to keep your bundles. [default: KEYS/bundles]")
     ] = None,
-    relu: Annotated[
+    backend: Annotated[
         Backend,
         typer.Option(
-            "--relu", help="The backend to start with: gmw (few bytes) or gc (few rounds). The page can change it."
+            "--backend", help="The backend to start with: gmw (few bytes) or gc (few rounds). The page can change it."
         ),
     ] = "gmw",
     ready: Annotated[int, typer.Option("--ready", min=0, max=16, help="Bundles to keep ready.")] = 2,
@@ -77,7 +77,9 @@ def app(
     networks = (
         [partial(_elsewhere, server, keys, state, tell)] if keys else [partial(_here, name, tell) for name in models]
     )
-    run_page(networks, relu=relu, ready=ready, port=port, in_browser=in_browser, tell_address=typer.echo, tell=tell)
+    run_page(
+        networks, backend=backend, ready=ready, port=port, in_browser=in_browser, tell_address=typer.echo, tell=tell
+    )
 
 
 def _elsewhere(

@@ -26,7 +26,7 @@ Untrained = Annotated[
         "--untrained", help="Networks with random weights: ReLU counts or designs, such as 25.6k,51.2k,design.json."
     ),
 ]
-ReluBackends = Annotated[str, typer.Option("--relu", help="gc, gmw or both.")]
+Backends = Annotated[str, typer.Option("--backend", help="gc, gmw or both.")]
 Links = Annotated[
     str, typer.Option("--link", help="loopback, lan, wan, or a round trip and a bandwidth, such as 20ms,200mbit.")
 ]
@@ -101,7 +101,7 @@ def require_exact(run: BenchRun | ThroughputRun, where: str) -> None:
 def measured(
     programs: list[str] | None,
     untrained: str,
-    relu: str,
+    backend: str,
     link: str,
     repeat: int,
     conv_stack: ConvStack,
@@ -113,7 +113,7 @@ def measured(
     plain: bool = False,
     weight_memory_bytes: int | None = None,
 ) -> BenchRun:
-    backends, links = parse_backends(relu, "--relu"), links_for(link)
+    backends, links = parse_backends(backend, "--backend"), links_for(link)
     made = describe_run()
     models = models_for(programs, untrained, conv_stack, folder, voice)
     from sphynx.bench.private import measure_private

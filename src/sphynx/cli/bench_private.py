@@ -18,7 +18,7 @@ Plain = Annotated[bool, typer.Option("--plain", help="Run without TLS, to measur
 def private(
     programs: bench.Programs = None,
     untrained: bench.Untrained = "",
-    relu: bench.ReluBackends = "gc,gmw",
+    backend: bench.Backends = "gc,gmw",
     link: bench.Links = "loopback",
     repeat: bench.Repeat = 10,
     passes: Annotated[
@@ -44,14 +44,14 @@ def private(
 
       sphynx bench private --untrained 25.6k,51.2k --link loopback,lan,wan
 
-      sphynx bench private sphynx-cifar100-25k compiled/digits --relu gmw -o private.json
+      sphynx bench private sphynx-cifar100-25k compiled/digits --backend gmw -o private.json
     """
     voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
         run = bench.measured(
             programs,
             untrained,
-            relu,
+            backend,
             link,
             repeat,
             conv_stack,

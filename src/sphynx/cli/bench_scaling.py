@@ -28,7 +28,7 @@ def scaling(
             help="ReLU counts of the networks: the paper's network of that size if there is one, else a planned one.",
         ),
     ] = "25.6k,51.2k,102.4k,153.6k,230.4k",
-    relu: bench.ReluBackends = "gc,gmw",
+    backend: bench.Backends = "gc,gmw",
     link: bench.Links = "loopback",
     repeat: bench.Repeat = 5,
     conv_stack: bench.UntrainedStack = "single",
@@ -50,12 +50,12 @@ def scaling(
 
       sphynx bench scaling -o scaling.json --figure scaling.svg
 
-      sphynx bench scaling --sizes 10k,20k,40k --relu gmw --link lan --repeat 3
+      sphynx bench scaling --sizes 10k,20k,40k --backend gmw --link lan --repeat 3
     """
     _require_two_counts(sizes)
     voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
-        run = bench.measured(None, sizes, relu, link, repeat, conv_stack, Path(temporary), voice)
+        run = bench.measured(None, sizes, backend, link, repeat, conv_stack, Path(temporary), voice)
     from sphynx.bench.scaling import fits
 
     run = dataclasses.replace(run, fits=fits(run.rows))

@@ -26,7 +26,7 @@ MAX_CLIENTS = 16  # from one address
 def throughput(
     programs: bench.Programs = None,
     untrained: bench.Untrained = "",
-    relu: bench.ReluBackends = "gc,gmw",
+    backend: bench.Backends = "gc,gmw",
     clients: Annotated[str, typer.Option("--clients", help="Clients at once, each a process: 1,2,4.")] = "1,2",
     link: bench.Links = "loopback",
     seconds: Annotated[float, typer.Option("--seconds", min=0, help="Seconds per row, or slightly more.")] = 20.0,
@@ -47,9 +47,9 @@ def throughput(
 
       sphynx bench throughput sphynx-cifar100-25k --clients 1,2,4 --seconds 30
 
-      sphynx bench throughput --untrained 25.6k --relu gmw --link loopback,lan -o throughput.json
+      sphynx bench throughput --untrained 25.6k --backend gmw --link loopback,lan -o throughput.json
     """
-    backends, links, counts = opt.parse_backends(relu, "--relu"), bench.links_for(link), parse_clients(clients)
+    backends, links, counts = opt.parse_backends(backend, "--backend"), bench.links_for(link), parse_clients(clients)
     made = bench.describe_run()
     from sphynx.bench.results import ThroughputRun
     from sphynx.bench.tables import THROUGHPUT_COLUMNS, throughput_rows

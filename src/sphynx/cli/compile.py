@@ -95,8 +95,8 @@ def compile_run(
             "are derived from it and the model when they are needed.",
         ),
     ] = False,
-    relu: Annotated[
-        BackendChoice, typer.Option("--relu", help="Cut the network for this ReLU protocol; auto: the cheaper one.")
+    backend: Annotated[
+        BackendChoice, typer.Option("--backend", help="Cut the network for this ReLU protocol; auto: the cheaper one.")
     ] = "auto",
     link: opt.LinkOption = "lan",
     bundles: Annotated[
@@ -158,7 +158,7 @@ def compile_run(
             remedy=f"Leave it out{place}.",
         )
     deployment = Deployment(
-        opt.backend_for(relu), parse_link(link), bundles, opt.parse_memory(weight_memory, "--weight-memory")
+        opt.backend_for(backend), parse_link(link), bundles, opt.parse_memory(weight_memory, "--weight-memory")
     )
     compiled = compile_network(
         run,

@@ -31,7 +31,7 @@ def estimate(
         ),
     ],
     link: opt.LinkOption = "lan",
-    relu: opt.ReluOption = "auto",
+    backend: opt.BackendOption = "auto",
     recalibrate: Recalibrate = False,
     prices: Annotated[
         Path | None,
@@ -59,7 +59,7 @@ def estimate(
 
       sphynx estimate sphynx-cifar100-25k --link lan
 
-      sphynx estimate compiled/digits --link 20ms,300Mbit --relu gc --json
+      sphynx estimate compiled/digits --link 20ms,300Mbit --backend gc --json
 
       sphynx estimate stream.json --link lan --prices prices.json
 
@@ -71,16 +71,16 @@ def estimate(
     from sphynx.program.files import load_program
     from sphynx.zoo.shipped import program_path
 
-    backend, parsed = opt.backend_for(relu), parse_link(link)
+    chosen, parsed = opt.backend_for(backend), parse_link(link)
     if prices is not None:
-        _write_prices(Path(compiled), machine_rates(recalibrate=recalibrate), parsed, backend, prices, as_json)
+        _write_prices(Path(compiled), machine_rates(recalibrate=recalibrate), parsed, chosen, prices, as_json)
         return
     program = load_program(program_path(compiled))
     rates = machine_rates(recalibrate=recalibrate)
     if rate:
-        _print_capacity(program, rates, rate, ahead, backend, as_json)
+        _print_capacity(program, rates, rate, ahead, chosen, as_json)
         return
-    found = estimate_program(program, rates, parsed, backend)
+    found = estimate_program(program, rates, parsed, chosen)
     if as_json:
         counts = {"relus": program.relu_count, "comparisons": program.comparison_count}
         print_json({"compiled": str(compiled), **counts, "rates": rates.to_json(), **found.to_json()})

@@ -54,10 +54,10 @@ def infer(
         int,
         typer.Option("--ahead", metavar="N", min=0, help="Then keep running, with N bundles ready, until Ctrl-C."),
     ] = 0,
-    relu: Annotated[
+    backend: Annotated[
         BackendChoice,
         typer.Option(
-            "--relu",
+            "--backend",
             help="gc (few rounds), gmw (few bytes), or auto: what is ready, otherwise the faster on the measured link.",
         ),
     ] = "auto",
@@ -117,7 +117,7 @@ def infer(
         keys=keys,
         state=state,
         program=program,
-        relu=relu,
+        backend=backend,
         timeout_s=timeout,
         wait_s=wait,
         trust_state=trust_state,

@@ -119,8 +119,8 @@ WeightMemory = Annotated[
         help="Memory for prepared weights, such as 8G; the rest are prepared when they are needed. [default: no limit]",
     ),
 ]
-ReluOption = Annotated[
-    BackendChoice, typer.Option("--relu", help="Backend for ReLUs; auto: the one that is faster online.")
+BackendOption = Annotated[
+    BackendChoice, typer.Option("--backend", help="Backend for ReLUs; auto: the one that is faster online.")
 ]
 
 

@@ -31,7 +31,7 @@ def plan(
         ),
     ] = "",
     link: opt.LinkOption = "lan",
-    relu: opt.ReluOption = "auto",
+    backend: opt.BackendOption = "auto",
     tolerance: Annotated[str, typer.Option("--tolerance", help="Allowed deviation from the budget.")] = "5%",
     family: opt.FamilyOption = "cells",
     cells: opt.CellsOption = "sphynx",
@@ -99,7 +99,7 @@ def plan(
         "convolution": convolution,
     }
     if latency_budget:
-        found = plan_for_latency(latency_budget, link=link, backend=opt.backend_for(relu), **flags)
+        found = plan_for_latency(latency_budget, link=link, backend=opt.backend_for(backend), **flags)
         budget, plans, estimated = found.relu_budget, found.plans, found.estimate
     else:
         budget, plans = parse_relu_budget(relu_budget), plan_budget(relu_budget, **flags)
@@ -140,7 +140,7 @@ def _refuse_idle_flags(context: typer.Context, family: Family, *, by_latency: bo
     """Refuse flags that would change nothing: whoever gives one expects another plan."""
     for idle, why in (
         (_OF_CELLS if family == "stream" else _OF_STREAMS, f"no effect with --family {family}"),
-        (() if by_latency else ("link", "relu"), "no effect without --latency-budget"),
+        (() if by_latency else ("link", "backend"), "no effect without --latency-budget"),
     ):
         opt.refuse_idle(context, idle, why)
 

@@ -150,7 +150,7 @@ def _play(
     with connected_client(compiled, folder, wire) as client:
         for backend in BACKENDS:
             tell(f"asking privately about {len(questions)} pictures, ReLUs using {backend}")
-            client.prepare(len(questions), relu=backend)
+            client.prepare(len(questions), backend=backend)
             for question, label, logits in zip(questions, labels, expected, strict=True):
                 client.warm()
                 private = client.infer(question.pixels)

@@ -149,7 +149,7 @@ class Client:
         self,
         count: int,
         *,
-        relu: BackendChoice = "auto",
+        backend: BackendChoice = "auto",
         batch: int = 1,
         done: Callable[[int], None] = lambda _number: None,
         ahead: bool = False,
@@ -159,26 +159,26 @@ class Client:
         `ahead`: nobody waits for them. The server makes them when it has cores to spare, and refuses where it has none
         for long."""
         with self._turn():
-            return self._prepare(count, relu=relu, batch=batch, done=done, ahead=ahead)
+            return self._prepare(count, choice=backend, batch=batch, done=done, ahead=ahead)
 
-    def warm(self, batch: int = 1, *, relu: BackendChoice = "auto") -> None:
+    def warm(self, batch: int = 1, *, backend: BackendChoice = "auto") -> None:
         """Loads the next bundle into memory, before there is an image, and keeps it from other processes; prepares one
         if none is ready. The inference that is to use it asks for the same backend."""
         with self._turn():
             while True:
                 with contextlib.suppress(BundleGoneError):  # another process was faster
-                    return self._store.preload(self._entry_for(batch, relu).bundle_id)
+                    return self._store.preload(self._entry_for(batch, backend).bundle_id)
 
-    def infer(self, image: NDArray[np.uint8], *, relu: BackendChoice = "auto") -> Prediction:
+    def infer(self, image: NDArray[np.uint8], *, backend: BackendChoice = "auto") -> Prediction:
         """One image, uint8 [channels, height, width]. Prepares a bundle first if none is ready."""
-        return self.infer_batch(np.asarray(image)[None], relu=relu)[0]
+        return self.infer_batch(np.asarray(image)[None], backend=backend)[0]
 
-    def infer_batch(self, images: NDArray[np.uint8], *, relu: BackendChoice = "auto") -> list[Prediction]:
+    def infer_batch(self, images: NDArray[np.uint8], *, backend: BackendChoice = "auto") -> list[Prediction]:
         """uint8 [n, channels, height, width] with one bundle that was prepared for batches of n, and for this backend
         unless any will do."""
         with self._turn():
             self._check_images(images)
-            entry, bundle, number, start_s = self._taken(len(images), relu)
+            entry, bundle, number, start_s = self._taken(len(images), backend)
             try:
                 with self._request():
                     self._channel.take_record()
@@ -231,10 +231,10 @@ class Client:
             self._channel.close(wait_s=0)
             raise
 
-    def _taken(self, batch: int, relu: BackendChoice) -> tuple[Entry, Bundle, int, float]:
+    def _taken(self, batch: int, backend: BackendChoice) -> tuple[Entry, Bundle, int, float]:
         """A bundle, burned, its number, and when that began."""
         while True:
-            entry = self._entry_for(batch, relu)
+            entry = self._entry_for(batch, backend)
             start_s = time.monotonic()
             with contextlib.suppress(BundleGoneError):  # another process was faster: it has one, so this one will too
                 program = self.program.content_hash
@@ -269,13 +269,13 @@ class Client:
         self,
         count: int,
         *,
-        relu: BackendChoice,
+        choice: BackendChoice,
         batch: int,
         done: Callable[[int], None],
         keep: bool = False,
         ahead: bool = False,
     ) -> Backend:
-        backend: Backend = choose_backend(self.program, self.measure_link(), batch) if relu == "auto" else relu
+        backend: Backend = choose_backend(self.program, self.measure_link(), batch) if choice == "auto" else choice
         program = self.program.content_hash
         self._store.check_room(count, owner=self._server, program=program, backend=backend, batch=batch)
         nonce = session.new_nonce()
@@ -316,12 +316,12 @@ class Client:
         offline_bytes = self._channel.take_record().total().bytes
         self._store.put(bundle, owner=self._server, offline_seconds=took_s, offline_bytes=offline_bytes, keep=keep)
 
-    def _entry_for(self, batch: int, relu: BackendChoice = "auto") -> Entry:
+    def _entry_for(self, batch: int, backend: BackendChoice = "auto") -> Entry:
         for _attempt in range(2):
             for entry in self._store.free(owner=self._server, program=self.program.content_hash):
-                if entry.batch == batch and relu in ("auto", entry.backend):
+                if entry.batch == batch and backend in ("auto", entry.backend):
                     return entry
-            self._prepare(1, relu=relu, batch=batch, done=lambda _number: None, keep=True)
+            self._prepare(1, choice=backend, batch=batch, done=lambda _number: None, keep=True)
         raise SphynxError(
             "a bundle expired while it was being made",
             where="prepare",

@@ -46,7 +46,7 @@ def examine(
     answers = []
     for start in range(0, len(images), BUNDLES_AT_ONCE):
         part = images[start : start + BUNDLES_AT_ONCE]
-        client.prepare(len(part), relu=backend)
+        client.prepare(len(part), backend=backend)
         answers += [client.infer(pixels) for pixels in part]
         done(len(answers))
     return Exam(

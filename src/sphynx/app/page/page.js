@@ -14,7 +14,7 @@ let model = 0; // which of the networks is asked
 let news = null; // its EventSource
 let told = ""; // the latest trouble that it told
 
-const relu = () => document.querySelector("input[name=relu]:checked").value;
+const backend = () => document.querySelector("input[name=backend]:checked").value;
 function element(kind, text, name) {
   const made = document.createElement(kind);
   if (text) made.textContent = text;
@@ -144,7 +144,7 @@ async function ask(obtain) {
     at("again").disabled = false;
     createImageBitmap(picture).then((image) => waiting === mine && drawThumbnail(at("asked"), image), () => {});
     const clear = at("clear").checked;
-    const path = `ask?model=${model}&relu=${relu()}${clear ? "&clear=1" : ""}`;
+    const path = `ask?model=${model}&backend=${backend()}${clear ? "&clear=1" : ""}`;
     const found = await call(path, { method: "POST", body: picture, signal: mine.signal });
     if (waiting !== mine) return;
     showPicture(found.picture);
@@ -185,7 +185,7 @@ async function showLink() {
   at("link").setAttribute("aria-valuetext", LINK_NAMES[link]);
   at("link-says").textContent = "Estimating; the first time this machine is measured, which takes some seconds…";
   try {
-    const took = (await call(`estimates?model=${model}&relu=${relu()}`))[link];
+    const took = (await call(`estimates?model=${model}&backend=${backend()}`))[link];
     at("link-says").textContent =
       `Estimate ${LINK_NAMES[link]}: ${time(took.online_seconds)} online, ${time(took.offline_seconds)} offline before.`;
   } catch (error) {
@@ -202,7 +202,7 @@ function showWork(work) {
   const bar = at("work");
   bar.value = work.doing === "nothing" ? 0 : work.part;
   if (work.doing === "preparing") {
-    at("work-label").textContent = `Offline: preparing a bundle (${work.relu}), ${percent(work.part)}`;
+    at("work-label").textContent = `Offline: preparing a bundle (${work.backend}), ${percent(work.part)}`;
     at("work-says").textContent = `${work.layer}: ${size(work.sent_bytes)} up, ${size(work.received_bytes)} down so far`;
     if (document.body.hasAttribute("aria-busy")) tellStatus(`No bundle was ready: preparing one first, ${20 * Math.floor(5 * work.part)} %…`);
   } else if (work.doing === "asking") {
@@ -256,7 +256,7 @@ async function start() {
   at("clear-row").hidden = !about.has_weights;
   at("model-row").hidden = about.models.length < 2;
   at("model").replaceChildren(...about.models.map((name, number) => new Option(name, number, false, number === model)));
-  document.querySelector(`input[name=relu][value=${about.relu}]`).checked = true;
+  document.querySelector(`input[name=backend][value=${about.backend}]`).checked = true;
   at("samples").replaceChildren(
     ...about.samples.map((name) => {
       const row = element("li"), button = element("button"), image = element("img");
@@ -289,8 +289,8 @@ at("file").addEventListener("change", () => {
 at("again").addEventListener("click", askAgain);
 at("link").addEventListener("input", showLink);
 at("clear").addEventListener("change", askAgain);
-at("relu").addEventListener("change", () => {
-  call(`prefer?model=${model}&relu=${relu()}`, { method: "POST" }).catch((error) => showTrouble(error.message));
+at("backend").addEventListener("change", () => {
+  call(`prefer?model=${model}&backend=${backend()}`, { method: "POST" }).catch((error) => showTrouble(error.message));
   if (at("link").hasAttribute("aria-valuetext")) showLink();
 });
 at("model").addEventListener("change", async () => {
