@@ -1,5 +1,7 @@
 """The networks compute what their description says: linearity between ReLUs, fused stacks, drop-path, odd sizes."""
 
+from typing import cast
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -125,6 +127,20 @@ def test_drop_path_drops_whole_samples_and_keeps_the_mean() -> None:
     assert keep.shape == (3, 8, 4000, 1, 1, 1)
     assert keep.unique().tolist() == pytest.approx([0, 4 / 3])
     assert keep.mean().item() == pytest.approx(1, abs=0.02)
+
+
+def test_drop_path_scales_half_precision_maps_by_the_exact_rate() -> None:
+    """1/0.9 is 1.1111; the nearest bf16 number is 1.1094."""
+    network = SphynxNetwork(Design(SPHYNX, 2, 3, (0, 1), image=Shape(3, 8, 8)), drop_path=True)
+    network.drop_path.fill_(0.1)
+    keep = network._keep(torch.empty(400, 1, dtype=torch.bfloat16))
+    assert keep.unique().tolist() == pytest.approx([0, 1 / 0.9], rel=1e-6)
+    with torch.autocast("cpu", torch.bfloat16):
+        older, newer = network.stem(torch.randn(400, 3, 8, 8))
+        cell = cast(Cell, network.cells[0])
+        x = cell.input_newer(newer)
+        edge = cell._edge(0, [cell.input_older(older), x], keep[0])
+    assert x.dtype == edge.dtype == torch.bfloat16
 
 
 def test_drop_path_is_off_at_zero_and_in_evaluation() -> None:

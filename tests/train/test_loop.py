@@ -18,7 +18,7 @@ from sphynx.space.files import save_design
 from sphynx.train import loop
 from sphynx.train.loop import train
 from sphynx.train.runs import train_unless_finished
-from tests.train.small import DESIGN, job
+from tests.train.small import DESIGN, data, job
 
 
 class InterruptAfter(Interrupt):
@@ -182,3 +182,13 @@ def test_test_accuracy_of_every_epoch_is_recorded_and_changes_nothing(tmp_path: 
     assert len(tested) == watched.epochs and tested[-1] == watched.accuracy
     assert watched.best_test_accuracy == max(tested)
     assert (plain.accuracy, plain.test_loss, plain.best_test_accuracy) == (watched.accuracy, watched.test_loss, None)
+
+
+def test_weights_trained_in_bf16_are_also_evaluated_in_it(tmp_path: Path) -> None:
+    """Torch's own autocast around the saved network says the same; in fp32 on a CPU there is nothing to compare."""
+    plain, trained = train(job(tmp_path / "plain")), train(job(tmp_path / "half", precision="bf16"))
+    network, images = load_model(tmp_path / "half").eval(), data().test
+    mean, std = (torch.tensor(values)[:, None, None] for values in (data().mean, data().std))
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        hits = network((images.images / 255 - mean) / std).argmax(1) == images.labels
+    assert trained.bf16_accuracy == pytest.approx(hits.float().mean().item()) and plain.bf16_accuracy is None

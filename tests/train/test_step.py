@@ -80,6 +80,26 @@ def test_state_goes_on_where_it_was() -> None:
     assert one.read() == two.read()
 
 
+@pytest.mark.parametrize(("precision", "rounds"), [("fp32", False), ("tf32", True)])
+def test_convolutions_round_their_operands_by_the_precision_alone(precision: str, rounds: bool) -> None:
+    """Forward and backward; what the process had before comes back."""
+    seen: list[bool] = []
+    trained = network()
+    watched = trained.head
+    watched.register_forward_hook(lambda *_: seen.append(torch.backends.cudnn.allow_tf32))
+    watched.register_full_backward_hook(lambda *_: seen.append(torch.backends.cudnn.allow_tf32))
+    settings = recipe(precision=precision)
+    step = Step(Objective(trained, settings), settings, CPU)
+    before = torch.backends.cudnn.allow_tf32
+    try:
+        torch.backends.cudnn.allow_tf32 = not rounds
+        step(*batches(1)[0])
+        assert seen == [rounds, rounds]
+        assert torch.backends.cudnn.allow_tf32 is (not rounds)
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+
+
 @pytest.mark.parametrize("changes", [{"precision": "bf16"}, {"optimizer": "adamw"}, {"memory_format": "channels_last"}])
 def test_variants_learn(changes: dict[str, object]) -> None:
     settings = recipe(learning_rate=0.01, **changes)

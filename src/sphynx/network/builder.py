@@ -68,11 +68,11 @@ class SphynxNetwork(nn.Module):
     def _keep(self, x: Tensor) -> Tensor:
         """(cells, edges, batch, 1, 1, 1): 0 with probability `drop_path`, else its inverse survival rate.
 
-        In the type of `x`, so that half-precision maps stay so when they are scaled.
+        In fp32 beside maps of half precision too: rounded to bf16 the rate would be off by up to 0.4 %, for all alike.
         """
         edges = 2 * len(self.design.genotype.normal)
         draws = torch.rand(len(self.cells), edges, x.shape[0], 1, 1, 1, device=x.device)
-        return ((draws >= self.drop_path) / (1 - self.drop_path)).to(x.dtype)
+        return (draws >= self.drop_path) / (1 - self.drop_path)
 
     def _auxiliary_size(self) -> tuple[int, int]:
         height, width = self.design.feature_map.height, self.design.feature_map.width

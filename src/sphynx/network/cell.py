@@ -70,4 +70,4 @@ class Cell(nn.Module):
         # A skip at stride 1 is never dropped, so that each node always receives something where one is present.
         if keep is None or isinstance(operation, nn.Identity):
             return x
-        return x * keep[number]
+        return (x * keep[number]).to(x.dtype)

@@ -1,4 +1,4 @@
-"""Accuracy of a network on images, always in fp32 and with batch norm's running statistics."""
+"""Accuracy of a network on images, with batch norm's running statistics: in fp32, or by bf16 autocast where asked."""
 
 from __future__ import annotations
 
@@ -37,8 +37,13 @@ def evaluate(
     mean: Statistics,
     std: Statistics,
     seen: Callable[[Tensor, Tensor], None] = lambda _answers, _labels: None,
+    *,
+    half: bool = False,
 ) -> Evaluation:
-    """`seen` is called for every batch with the classes that were answered, and those that are right."""
+    """`seen` is called for every batch with the classes that were answered, and those that are right.
+
+    `half` computes as a training in bf16 does, whose weights and maps are rounded in every layer.
+    """
     device = next(network.parameters()).device
     training = network.training
     network.eval()
@@ -49,10 +54,11 @@ def evaluate(
             torch.no_grad(),
             as_written(network),
             fast_convolutions(device),
+            torch.autocast(device.type, torch.bfloat16, enabled=half),
             torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=False),
         ):
             for x, y in _batches(images, device, mean, std):
-                logits = network(x)
+                logits = network(x).float()
                 best = logits.topk(min(5, logits.shape[1]), dim=1).indices
                 sums += _sums(logits, best == y[:, None], y)
                 seen(best[:, 0], y)

@@ -47,7 +47,7 @@ from sphynx.train.norms import estimate_norms
 from sphynx.train.objective import Objective
 from sphynx.train.recipe import drop_probability, learning_rate
 from sphynx.train.results import RESULT, TrainResult
-from sphynx.train.step import Step, uses_channels_last, uses_half_precision, width_multiple
+from sphynx.train.step import Step, single_precision, uses_channels_last, uses_half_precision, width_multiple
 from sphynx.train.views import (
     VIEW_SEED,
     VIEWS,
@@ -216,14 +216,15 @@ def open_views(job: Job, images: ImageSet | StreamedSet) -> Views:
         return load_views(path, belongs_to, job.data.content, job.teacher, device)
     if job.teacher is None:
         raise InputError("there is no such file, and no teacher to make it", where=str(path), remedy="Give `teacher`.")
-    views = make_views(
-        job.teacher,
-        make_batches(images, job),
-        job.recipe.view_epochs,
-        half=uses_half_precision(job.recipe, device),
-        channels_last=uses_channels_last(job.recipe, device),
-        voice=job.voice,
-    )
+    with single_precision(job.recipe):
+        views = make_views(
+            job.teacher,
+            make_batches(images, job),
+            job.recipe.view_epochs,
+            half=uses_half_precision(job.recipe, device),
+            channels_last=uses_channels_last(job.recipe, device),
+            voice=job.voice,
+        )
     save_views(path, views, belongs_to, job.data.content)
     return views
 
@@ -269,6 +270,9 @@ def _not_a_number(epoch: int, bad_step: int | None, folder: RunFolder, job: Job)
 def finish_training(job: Job, folder: RunFolder, network: AnyNetwork, minutes: float) -> TrainResult:
     """After the last epoch."""
     test = evaluate(network, job.data.test, job.data.mean, job.data.std)
+    device = job.processes.device
+    in_half = device.type == "cuda" or uses_half_precision(job.recipe, device)
+    half = evaluate(network, job.data.test, job.data.mean, job.data.std, half=True) if in_half else None
     save_model(folder.path, network)
     metrics = folder.read_metrics()
     result = TrainResult(
@@ -280,11 +284,12 @@ def finish_training(job: Job, folder: RunFolder, network: AnyNetwork, minutes: f
         seed=job.seed,
         epochs=job.recipe.epochs,
         minutes=round(minutes, 3),
-        device=device_name(job.processes.device),
+        device=device_name(device),
         processes=job.processes.world,
         parameters=count_parameters(network),
         design=design_fingerprint(job.design),
         best_test_accuracy=max((row["test_accuracy"] for row in metrics if "test_accuracy" in row), default=None),
+        bf16_accuracy=None if half is None else half.accuracy,
     )
     folder.write_json(RESULT, result.to_json())
     draw_training(metrics, folder.figures / "training.svg")

@@ -17,7 +17,7 @@ from sphynx.record import Record
 
 Schedule = Literal["cosine", "step", "warmup-cosine"]
 Distillation = Literal["none", "squared", "kl", "standardised"]
-Precision = Literal["fp32", "bf16", "auto"]
+Precision = Literal["fp32", "tf32", "bf16", "auto"]
 MemoryFormat = Literal["auto", "contiguous", "channels_last"]
 Acceleration = Literal["auto", "eager", "graph", "compile"]
 
@@ -72,7 +72,9 @@ class Recipe(Record):
     view_epochs: int = setting(
         0, "epochs of augmented images whose teacher's logits are kept and repeated; 0 = the teacher runs in every step"
     )
-    precision: Precision = setting("auto", "auto = bf16 autocast on a GPU, fp32 elsewhere")
+    precision: Precision = setting(
+        "auto", "auto = bf16 autocast on a GPU, fp32 elsewhere; tf32 = fp32, but for operands of convolutions on a GPU"
+    )
     memory_format: MemoryFormat = setting("auto", "auto = channels_last on a GPU, contiguous elsewhere")
     acceleration: Acceleration = setting("auto", "how a step runs on a GPU; auto = graph (eager elsewhere)")
 

@@ -26,6 +26,7 @@ class TrainResult(Record):
     parameters: int
     design: str  # its fingerprint
     best_test_accuracy: float | None = None  # over all epochs, where they were tested: what some others report
+    bf16_accuracy: float | None = None  # of the same weights by bf16 autocast; on a GPU, or where they were trained so
 
 
 @dataclass(frozen=True)

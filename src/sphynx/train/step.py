@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from sphynx.network.backend import fast_convolutions
+from sphynx.network.backend import fast_convolutions, tensor_float32
 from sphynx.network.regions import compile_regions
 from sphynx.train.average import Average
 from sphynx.train.recipe import Recipe
@@ -103,6 +104,10 @@ class Step:
             self.average.load_state_dict(state["average"])
 
     def _run(self, x: Tensor, *targets: Tensor) -> None:
+        with single_precision(self.recipe):
+            self._learn(x, *targets)
+
+    def _learn(self, x: Tensor, *targets: Tensor) -> None:
         y = targets[0]
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False):
@@ -213,6 +218,12 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> list[Tensor]:
 
 def uses_half_precision(recipe: Recipe, device: torch.device) -> bool:
     return recipe.precision == "bf16" or (recipe.precision == "auto" and device.type == "cuda")
+
+
+def single_precision(recipe: Recipe) -> AbstractContextManager[None]:
+    """Compute what is in fp32 as the recipe asks; with bf16 nothing of weight is."""
+    named = recipe.precision in ("fp32", "tf32")
+    return tensor_float32(allowed=recipe.precision == "tf32") if named else nullcontext()
 
 
 def uses_channels_last(recipe: Recipe, device: torch.device) -> bool:
