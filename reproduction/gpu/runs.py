@@ -6,7 +6,8 @@ of a placement 4.7 ms, in released form about 14. By the paper's recipe, compile
 epoch, one took 2.12 s. They decide only what still fits in the time that is left.
 
 Most networks are trained at a reduced scale, the same for all so that they can be compared: the recipe `fast` in 30
-epochs. Only `paper-600-*` are by the paper's own recipe.
+epochs. Only `paper-600-*` are by the paper's own recipe, one of them at batch 512; `paper-40-*` are by it in 40 epochs
+and ask what the arithmetic and Nesterov's momentum are worth.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +36,10 @@ TINY = "tiny-imagenet"
 TINY_EPOCH_SECONDS = 7.4  # C=5, D=5: twice the images, four times the pixels
 EPOCH_SECONDS = 0.92  # C=5, D=5, batch 512
 IMAGE, CLASSES = DATA_SETS["cifar100"]
+# The paper's recipe at another batch: the rate grows with it, after a warm-up (docs/results/rules.md).
+BATCH_512: dict[str, Any] = {
+    "batch_size": 512, "learning_rate": 0.1333, "schedule": "warmup-cosine", "warmup_epochs": 5
+}  # fmt: skip
 # Tried in turn where a run fails: how steps run, never what they compute.
 PLAIN: tuple[dict[str, Any], ...] = ({},)
 SEARCHING: tuple[dict[str, Any], ...] = ({}, {"lanes": False}, {"lanes": False, "cuda_graphs": False})
@@ -68,12 +74,16 @@ def planned_runs() -> list[Planned]:
     """Every network once, at the first place where one of the experiments asks for it."""
     grid5, grid6 = _grid(5), _grid(6)
     listed = [
+        _by_the_paper("paper-600-b512-seed0", 5, 0.85, **BATCH_512),
+        *_grid(8),
+        *_first_epochs(),
+        *_arithmetic(),
+        *_rows("recycled"),
         *(_placement(depth, seconds, seed) for depth, seconds in ((5, 190), (6, 240)) for seed in (0, 1)),
         _placement(8, 640, epochs=60),
         *_repeated(),
         _darts("darts-c16-seed2-12", "darts-c16-seed2", 12, 28, seed=2),
         *grid5,
-        *_rows("recycled", depth=5),
         *_rows("balancing", depth=5),
         *_rows("separable", depth=5),
         *grid6[:2],
@@ -168,7 +178,7 @@ def _placement(depth: int, seconds: float, seed: int = 0, epochs: int = 30) -> P
     return Planned(name, "place", seconds, lambda _runs: design, "released", shortened, seed, variants=PLACING)
 
 
-def _darts(name: str, folder: str, epochs: int, epoch_seconds: float, *, seed: int, **settings: int) -> Planned:
+def _darts(name: str, folder: str, epochs: int, epoch_seconds: float, *, seed: int, **settings: float) -> Planned:
     return Planned(
         name, "search", epochs * epoch_seconds, recipe="released", settings=settings, seed=seed,
         strategy="darts-unrolled", stop_after=epochs, folder=folder, carried=True, variants=SEARCHING,
@@ -188,10 +198,41 @@ def _load_found(runs: Path, search: str, depth: int) -> Design:
     return _network(genotype_from_json(max(rows, key=lambda row: float(row["held_out"]))["genotype"]), depth)
 
 
-def _by_the_paper(name: str, depth: int, epoch_seconds: float) -> Planned:
-    design, watched = _network(SPHYNX, depth), {"test_each_epoch": True}
+def _by_the_paper(name: str, depth: int, epoch_seconds: float, **settings: Any) -> Planned:
+    design, watched = _network(SPHYNX, depth), {"test_each_epoch": True, **settings}
     seconds = 600 * epoch_seconds
     return Planned(name, "train", seconds, lambda _runs: design, "paper-cifar100", watched, carried=True, variants=LONG)
+
+
+def _arithmetic() -> list[Planned]:
+    """The 25.6K network by the paper's recipe in 40 epochs: in bf16, in fp32, without Nesterov's momentum, and in TF32,
+    which fp32 was on this GPU. Seed by seed, so that whatever is finished compares."""
+    design = _network(SPHYNX)
+
+    def arm(name: str, seed: int, epoch_seconds: float, **changed: Any) -> Planned:
+        settings = {"epochs": 40, **BATCH_512, **changed}
+        seconds = 40 * epoch_seconds
+        return Planned(f"{name}-seed{seed}", "train", seconds, lambda _runs: design, "paper-cifar100", settings, seed)
+
+    first = [
+        (
+            arm("paper-40", seed, 1.0),
+            arm("paper-40-fp32", seed, 2.0, precision="fp32"),
+            arm("paper-40-plain-momentum", seed, 1.0, nesterov=False),
+        )
+        for seed in range(3)
+    ]
+    return [*chain(*first), *(arm("paper-40-tf32", seed, 1.3, precision="tf32") for seed in range(3))]
+
+
+def _first_epochs() -> list[Planned]:
+    """The first epoch of the released search by the width of its supernet, and after five epochs of w alone."""
+    widths = [
+        _darts(f"darts-first-c{width}", f"darts-first-c{width}-seed{seed}", 1, 45, seed=seed, channels=width)
+        for width, seed in ((8, 0), (12, 0), (5, 0), (16, 1))
+    ]
+    warm = _darts("darts-first-c16-warm", "darts-first-c16-warm-seed0", 6, 15, seed=0, warmup=0.1)
+    return [*widths[:1], warm, *widths[1:]]
 
 
 def _tiny() -> Planned:

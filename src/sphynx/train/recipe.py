@@ -75,7 +75,7 @@ class Recipe(Record):
     precision: Precision = setting(
         "auto", "auto = bf16 autocast on a GPU, fp32 elsewhere; tf32 = fp32, but for operands of convolutions on a GPU"
     )
-    memory_format: MemoryFormat = setting("auto", "auto = channels_last on a GPU, contiguous elsewhere")
+    memory_format: MemoryFormat = setting("auto", "auto = channels_last on a GPU but in fp32, contiguous elsewhere")
     acceleration: Acceleration = setting("auto", "how a step runs on a GPU; auto = graph (eager elsewhere)")
 
     def faults(self) -> list[str]:

@@ -227,8 +227,9 @@ def single_precision(recipe: Recipe) -> AbstractContextManager[None]:
 
 
 def uses_channels_last(recipe: Recipe, device: torch.device) -> bool:
-    """Tensor cores read channels last; elsewhere torch's own layout is at least as fast."""
-    return recipe.memory_format == "channels_last" or (recipe.memory_format == "auto" and device.type == "cuda")
+    """Tensor cores, which fp32 does not use, read channels last; elsewhere torch's own layout is at least as fast."""
+    on_tensor_cores = device.type == "cuda" and recipe.precision != "fp32"
+    return recipe.memory_format == "channels_last" or (recipe.memory_format == "auto" and on_tensor_cores)
 
 
 def width_multiple(recipe: Recipe, device: torch.device) -> int:
