@@ -57,7 +57,7 @@ def _multiply(told: Connection, replies: int, seconds: float) -> float:
     key, rng = native.SecretKey(params, prg), np.random.default_rng(0)
     messages = rng.integers(0, 2**RING_BITS, (INPUTS, params.n), np.uint64)
     inputs = native.Ciphertexts(params, key.encrypt(messages, prg, 1), INPUTS, 1)
-    weights = native.Weights(params, replies, INPUTS)
+    weights = native.Weights(params, replies, INPUTS, params.n)
     polynomials = rng.integers(-127, 128, (INPUTS, params.n)).astype(np.int32)
     for reply in range(replies):
         weights.set_reply(reply, polynomials, 1)

@@ -61,11 +61,11 @@ void decrypt(const SecretKey& key, const nb::bytes& wire, const Indices& used_in
 
 void set_reply(Weights& weights, std::size_t reply, const Array<const std::int32_t>& polynomials,
                unsigned threads) {
-    const auto n = static_cast<std::size_t>(weights.params().n());
-    const std::int32_t* from = sized(polynomials, product(weights.inputs(), n), "polynomials");
+    const auto degree = static_cast<std::size_t>(weights.degree());
+    const std::int32_t* from = sized(polynomials, product(weights.inputs(), degree), "polynomials");
     nb::gil_scoped_release unlocked;
     parallel_ranges(weights.inputs(), 1, threads, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) weights.set(reply, i, from + i * n);
+        for (std::size_t i = begin; i < end; ++i) weights.set(reply, i, from + i * degree);
     });
 }
 
@@ -224,18 +224,17 @@ void bind_rlwe(nb::module_& parent) {
     nb::class_<Weights>(module, "Weights")
         .def(
             "__init__",
-            [](Weights* self, std::shared_ptr<Params> params, std::size_t replies, std::size_t inputs) {
-                new (self) Weights(std::move(params), replies, inputs);
-            },
-            "params"_a, "replies"_a, "inputs"_a)
+            [](Weights* self, std::shared_ptr<Params> params, std::size_t replies, std::size_t inputs,
+               int degree) { new (self) Weights(std::move(params), replies, inputs, degree); },
+            "params"_a, "replies"_a, "inputs"_a, "degree"_a)
         .def(
             "__init__",
             [](Weights* self, std::shared_ptr<Params> params, std::size_t replies, std::size_t inputs,
-               const Array<const std::int32_t>& shared) {
-                new (self) Weights(std::move(params), replies, inputs, sized(shared, shared.size(), "shared"),
-                                   shared.size());
+               int degree, const Array<const std::int32_t>& shared) {
+                new (self) Weights(std::move(params), replies, inputs, degree,
+                                   sized(shared, shared.size(), "shared"), shared.size());
             },
-            "params"_a, "replies"_a, "inputs"_a, "shared"_a.noconvert(), nb::keep_alive<1, 5>())
+            "params"_a, "replies"_a, "inputs"_a, "degree"_a, "shared"_a.noconvert(), nb::keep_alive<1, 6>())
         .def(
             "copy_to",
             [](const Weights& weights, const Array<std::int32_t>& out) {

@@ -40,7 +40,7 @@ std::int32_t primitive_root(const Modulus& modulus, int order) {
 }  // namespace
 
 NttTable::NttTable(std::int32_t prime, int degree) : modulus(prime), n(degree) {
-    if (n < 64 || (n & (n - 1)) != 0 || (prime - 1) % (2 * n) != 0) {
+    if (n < kMinDegree || (n & (n - 1)) != 0 || (prime - 1) % (2 * n) != 0) {
         throw std::invalid_argument(
             "an NTT needs a power-of-two degree n >= 64 and a prime that is 1 modulo 2n");
     }

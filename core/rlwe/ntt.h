@@ -36,6 +36,8 @@ struct NttTable {
 // Coefficients of NTT-form ciphertexts and weights are stored in blocks of this many, so that the sum over
 // inputs runs in registers and memory is read once, in order.
 inline constexpr int kBlock = 16;
+// The smallest degree that has a transform.
+inline constexpr int kMinDegree = 64;
 // Products of centred values that fit a signed 64-bit lane: (0.54 * 2^28)^2 * 256 < 2^63.
 inline constexpr int kLazyProducts = 256;
 
@@ -47,8 +49,9 @@ struct Kernels {
     void (*multiply_add)(const std::int32_t* a, const std::int32_t* b, const Modulus& modulus,
                          std::size_t count, std::int32_t* sum);
     // For one block: sum over i of weights[i][.] * ciphertext_i[.] for both halves, centred.
-    // weights: count x kBlock; ciphertexts[i] points at 2 x kBlock values (c0 then c1).
-    void (*product_sum)(const std::int32_t* weights, const std::int32_t* const* ciphertexts,
+    // weights: count x distinct values, distinct one of 1, 2, 4, 8, kBlock: each stands for a run of
+    // kBlock / distinct; ciphertexts[i] points at 2 x kBlock values (c0 then c1).
+    void (*product_sum)(const std::int32_t* weights, int distinct, const std::int32_t* const* ciphertexts,
                         std::size_t offset, std::size_t count, const Modulus& modulus, std::int32_t* out0,
                         std::int32_t* out1);
     // sum[j] += addend[j], centred, for |sum + addend| <= 4 p.

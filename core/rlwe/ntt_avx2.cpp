@@ -233,8 +233,25 @@ void multiply_add(const std::int32_t* a, const std::int32_t* b, const Modulus& m
     generic::multiply_add(a + j, b + j, modulus, count - j, sum + j);
 }
 
-void product_sum(const std::int32_t* weights, const std::int32_t* const* ciphertexts, std::size_t offset,
-                 std::size_t count, const Modulus& modulus, std::int32_t* out0, std::int32_t* out1) {
+// Eight lanes of a block's weights, for products of its even lanes: each distinct value stands for a run of lanes, which
+// from two on is the same for odd ones.
+template <int kDistinct>
+SPHYNX_INLINE __m256i spread(const std::int32_t* weights, int vector) {
+    if constexpr (kDistinct == 16) {
+        return load(weights + 8 * vector);
+    } else if constexpr (kDistinct == 8) {
+        return _mm256_cvtepi32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights + 4 * vector)));
+    } else if constexpr (kDistinct == 4) {
+        const std::int32_t* pair = weights + 2 * vector;
+        return _mm256_set_epi64x(pair[1], pair[1], pair[0], pair[0]);
+    } else {
+        return _mm256_set1_epi32(weights[vector * kDistinct / 2]);
+    }
+}
+
+template <int kDistinct>
+void product_sum_of(const std::int32_t* weights, const std::int32_t* const* ciphertexts, std::size_t offset,
+                    std::size_t count, const Modulus& modulus, std::int32_t* out0, std::int32_t* out1) {
     constexpr int kVectors = kBlock / 8;
     const Reducer reduce(modulus);
     const __m256i one = _mm256_set1_epi64x(1);
@@ -252,7 +269,8 @@ void product_sum(const std::int32_t* weights, const std::int32_t* const* ciphert
         for (std::size_t i = start; i < stop; ++i) {
             const std::int32_t* c = ciphertexts[i] + offset;
             for (int v = 0; v < kVectors; ++v) {
-                const __m256i w = load(weights + i * kBlock + 8 * v), w_odd = odd(w);
+                const __m256i w = spread<kDistinct>(weights + i * kDistinct, v);
+                const __m256i w_odd = kDistinct == kBlock ? odd(w) : w;
                 for (int h = 0; h < 2; ++h) {
                     const __m256i x = load(c + h * kBlock + 8 * v);
                     sums[h][v][0] = _mm256_add_epi64(sums[h][v][0], _mm256_mul_epi32(w, x));
@@ -265,6 +283,17 @@ void product_sum(const std::int32_t* weights, const std::int32_t* const* ciphert
             reduce.store(sums[1][v][0], sums[1][v][1], out1 + 8 * v);
         }
     }
+}
+
+void product_sum(const std::int32_t* weights, int distinct, const std::int32_t* const* ciphertexts,
+                 std::size_t offset, std::size_t count, const Modulus& modulus, std::int32_t* out0,
+                 std::int32_t* out1) {
+    const auto sum = distinct == 16  ? product_sum_of<16>
+                     : distinct == 8 ? product_sum_of<8>
+                     : distinct == 4 ? product_sum_of<4>
+                     : distinct == 2 ? product_sum_of<2>
+                                     : product_sum_of<1>;
+    sum(weights, ciphertexts, offset, count, modulus, out0, out1);
 }
 
 // The last three are plain loops: the compiler makes vectors of them, for which the baseline has no 32-bit products.

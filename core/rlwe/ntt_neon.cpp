@@ -234,8 +234,25 @@ void multiply_add(const std::int32_t* a, const std::int32_t* b, const Modulus& m
     generic::multiply_add(a + j, b + j, modulus, count - j, sum + j);
 }
 
-void product_sum(const std::int32_t* weights, const std::int32_t* const* ciphertexts, std::size_t offset,
-                 std::size_t count, const Modulus& modulus, std::int32_t* out0, std::int32_t* out1) {
+// The weights of a block as vectors: each distinct value stands for a run of lanes.
+template <int kDistinct>
+SPHYNX_INLINE void spread(const std::int32_t* weights, int32x4_t (&vectors)[kBlock / 4]) {
+    if constexpr (kDistinct == 16) {
+        for (int v = 0; v < 4; ++v) vectors[v] = vld1q_s32(weights + 4 * v);
+    } else if constexpr (kDistinct == 8) {
+        const int32x4_t low = vld1q_s32(weights), high = vld1q_s32(weights + 4);
+        vectors[0] = vzip1q_s32(low, low);
+        vectors[1] = vzip2q_s32(low, low);
+        vectors[2] = vzip1q_s32(high, high);
+        vectors[3] = vzip2q_s32(high, high);
+    } else {
+        for (int v = 0; v < 4; ++v) vectors[v] = vld1q_dup_s32(weights + v * kDistinct / 4);
+    }
+}
+
+template <int kDistinct>
+void product_sum_of(const std::int32_t* weights, const std::int32_t* const* ciphertexts, std::size_t offset,
+                    std::size_t count, const Modulus& modulus, std::int32_t* out0, std::int32_t* out1) {
     constexpr int kVectors = kBlock / 4;
     const int32x4_t p = vdupq_n_s32(modulus.p()), minus_bits = vdupq_n_s32(-modulus.bits());
     const int32x4_t two32 = vdupq_n_s32(modulus.two32().value),
@@ -253,8 +270,10 @@ void product_sum(const std::int32_t* weights, const std::int32_t* const* ciphert
         }
         for (std::size_t i = start; i < stop; ++i) {
             const std::int32_t* c = ciphertexts[i] + offset;
+            int32x4_t spread_weights[kVectors];
+            spread<kDistinct>(weights + i * kDistinct, spread_weights);
             for (int v = 0; v < kVectors; ++v) {
-                const int32x4_t w = vld1q_s32(weights + i * kBlock + 4 * v);
+                const int32x4_t w = spread_weights[v];
                 const int32x4_t a = vld1q_s32(c + 4 * v), b = vld1q_s32(c + kBlock + 4 * v);
                 sum0[2 * v] = vmlal_s32(sum0[2 * v], vget_low_s32(w), vget_low_s32(a));
                 sum0[2 * v + 1] = vmlal_high_s32(sum0[2 * v + 1], w, a);
@@ -271,6 +290,17 @@ void product_sum(const std::int32_t* weights, const std::int32_t* const* ciphert
         vst1q_s32(out0 + 4 * v, start0[v]);
         vst1q_s32(out1 + 4 * v, start1[v]);
     }
+}
+
+void product_sum(const std::int32_t* weights, int distinct, const std::int32_t* const* ciphertexts,
+                 std::size_t offset, std::size_t count, const Modulus& modulus, std::int32_t* out0,
+                 std::int32_t* out1) {
+    const auto sum = distinct == 16  ? product_sum_of<16>
+                     : distinct == 8 ? product_sum_of<8>
+                     : distinct == 4 ? product_sum_of<4>
+                     : distinct == 2 ? product_sum_of<2>
+                                     : product_sum_of<1>;
+    sum(weights, ciphertexts, offset, count, modulus, out0, out1);
 }
 
 // The last three are plain loops: the compiler makes vectors of them.

@@ -58,8 +58,19 @@ Params::Params(int n, int ring_bits, const std::vector<int>& prime_bits, int rep
         largest_ntt_primes(prime_bits[i], n, same_size_before + 1, primes);
         tables_.emplace_back(primes[same_size_before], n);
     }
+    for (int degree = n / 2; degree >= kMinDegree; degree /= 2) {
+        std::vector<NttTable>& tables = subring_tables_.emplace_back();
+        for (const NttTable& whole : tables_) tables.emplace_back(whole.modulus.p(), degree);
+    }
     if (log2_reply_modulus() < ring_bits + 8)
         throw std::invalid_argument("the reply modulus is too small for this ring width");
+}
+
+const NttTable& Params::subring_table(int i, int degree) const {
+    if (degree == n_) return table(i);
+    std::size_t halvings = 0;
+    while ((n_ / 2 >> halvings) > degree) ++halvings;
+    return subring_tables_[halvings][static_cast<std::size_t>(i)];
 }
 
 int Params::bits_of_first(int count) const {

@@ -37,6 +37,9 @@ class Params {
     int primes() const { return static_cast<int>(tables_.size()); }
     int reply_primes() const { return reply_primes_; }
     const NttTable& table(int i) const { return tables_[static_cast<std::size_t>(i)]; }
+    // The transform of Z[X^(n/degree)], a ring of its own: its values are those of the whole ring's transform, each of
+    // which that one repeats n/degree times. kMinDegree <= degree <= n, a power of two.
+    const NttTable& subring_table(int i, int degree) const;
     const Modulus& modulus(int i) const { return table(i).modulus; }
     std::uint64_t ring_mask() const { return ~std::uint64_t{0} >> (64 - ring_bits_); }
     std::size_t blocks() const { return static_cast<std::size_t>(n_ / kBlock); }
@@ -61,6 +64,7 @@ class Params {
     int ring_bits_;
     int reply_primes_;
     std::vector<NttTable> tables_;
+    std::vector<std::vector<NttTable>> subring_tables_;  // of degrees n/2, n/4, ... kMinDegree
 };
 
 }  // namespace sphynx::rlwe

@@ -59,52 +59,72 @@ Ciphertexts::Ciphertexts(std::shared_ptr<const Params> params, std::span<const s
 }
 
 namespace {
-void require_counts(std::size_t replies, std::size_t inputs) {
+void require_sizes(const Params& params, std::size_t replies, std::size_t inputs, int degree) {
     if (replies == 0 || inputs == 0 || replies > (std::size_t{1} << 20) || inputs > (std::size_t{1} << 20)) {
         throw std::invalid_argument("weights need 1 to 2^20 replies and inputs");
     }
+    if (degree < 1 || degree > params.n() || (degree & (degree - 1)) != 0)
+        throw std::invalid_argument("the degree of weights must be a power of two, 1 to n");
+}
+
+// Distinct values of a block of kBlock places.
+int distinct_of(const Params& params, int degree) {
+    return std::max(1, degree / (params.n() / kBlock));
 }
 }  // namespace
 
-Weights::Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs)
-    : params_(std::move(params)), replies_(replies), inputs_(inputs) {
-    require_counts(replies, inputs);
+Weights::Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs, int degree)
+    : params_(std::move(params)),
+      replies_(replies),
+      inputs_(inputs),
+      degree_(degree),
+      distinct_(distinct_of(*params_, degree)) {
+    require_sizes(*params_, replies, inputs, degree);
     own_.resize(size());
     values_ = own_.data();
 }
 
-Weights::Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs,
+Weights::Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs, int degree,
                  const std::int32_t* shared, std::size_t count)
-    : params_(std::move(params)), replies_(replies), inputs_(inputs), values_(shared) {
-    require_counts(replies, inputs);
+    : params_(std::move(params)),
+      replies_(replies),
+      inputs_(inputs),
+      degree_(degree),
+      distinct_(distinct_of(*params_, degree)),
+      values_(shared) {
+    require_sizes(*params_, replies, inputs, degree);
     if (count != size()) throw std::invalid_argument("shared weights have another size");
 }
 
 void Weights::set(std::size_t reply, std::size_t input, const std::int32_t* coefficients) {
     if (own_.empty()) throw std::invalid_argument("shared weights cannot be set");
     if (reply >= replies_ || input >= inputs_) throw std::out_of_range("no such weight polynomial");
-    const auto n = static_cast<std::size_t>(params_->n());
-    for (std::size_t j = 0; j < n; ++j) {
+    for (int j = 0; j < degree_; ++j) {
         if (coefficients[j] <= -(1 << 20) || coefficients[j] >= (1 << 20))
             throw std::invalid_argument("a weight exceeds 20 bits");
     }
-    std::vector<std::int32_t> transformed(n);
+    // Below the smallest degree that has a transform: in a ring of that degree, in powers of one of its powers.
+    const int degree = std::max(degree_, kMinDegree), step = degree / degree_;
+    const auto each = static_cast<std::size_t>(distinct_), runs = static_cast<std::size_t>(degree_) / each;
+    std::vector<std::int32_t> transformed(static_cast<std::size_t>(degree));
     for (int i = 0; i < params_->primes(); ++i) {
-        std::copy_n(coefficients, n, transformed.data());
-        best_kernels().forward(transformed.data(), params_->table(i));
-        for (std::size_t b = 0; b < params_->blocks(); ++b) {
-            const std::size_t at =
-                (((static_cast<std::size_t>(i) * params_->blocks() + b) * replies_ + reply) * inputs_ +
-                 input) *
-                kBlock;
-            std::copy_n(transformed.data() + b * kBlock, kBlock, own_.data() + at);
+        std::fill(transformed.begin(), transformed.end(), 0);
+        for (int j = 0; j < degree_; ++j) transformed[static_cast<std::size_t>(j * step)] = coefficients[j];
+        best_kernels().forward(transformed.data(), params_->subring_table(i, degree));
+        const std::int32_t* from = transformed.data();
+        for (std::size_t run = 0; run < runs; ++run) {
+            std::int32_t* to =
+                own_.data() +
+                (((static_cast<std::size_t>(i) * runs + run) * replies_ + reply) * inputs_ + input) * each;
+            for (std::size_t j = 0; j < each; ++j, from += step) to[j] = *from;
         }
     }
 }
 
 const std::int32_t* Weights::block(int prime, std::size_t block, std::size_t reply) const {
-    return values_ + ((static_cast<std::size_t>(prime) * params_->blocks() + block) * replies_ + reply) *
-                         inputs_ * kBlock;
+    const auto each = static_cast<std::size_t>(distinct_), runs = static_cast<std::size_t>(degree_) / each;
+    const std::size_t run = block * runs / params_->blocks();
+    return values_ + ((static_cast<std::size_t>(prime) * runs + run) * replies_ + reply) * inputs_ * each;
 }
 
 void product_sums(const Weights& weights, const std::vector<const std::int32_t*>& inputs, std::size_t tiles,
@@ -125,7 +145,7 @@ void product_sums(const Weights& weights, const std::vector<const std::int32_t*>
                 for (std::size_t reply = 0; reply < weights.replies(); ++reply) {
                     for (std::size_t tile = 0; tile < tiles; ++tile) {
                         std::int32_t* to = out + (tile * weights.replies() + reply) * 2 * stride + residue;
-                        kernels.product_sum(weights.block(prime, block, reply),
+                        kernels.product_sum(weights.block(prime, block, reply), weights.distinct(),
                                             inputs.data() + tile * weights.inputs(), 2 * residue,
                                             weights.inputs(), params.modulus(prime), to, to + stride);
                     }

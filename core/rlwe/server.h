@@ -51,26 +51,33 @@ class Ciphertexts {
     std::vector<std::int32_t> values_;
 };
 
-// Plaintext polynomials, transformed once: [prime][block][reply][input][kBlock], read strictly in order. Their
-// values may lie in memory that several processes share; such weights cannot be set.
+// Plaintext polynomials in Z[Y], Y = X^(n/degree), transformed once. In NTT form such a polynomial has `degree` distinct
+// values, each in a run of n/degree places one behind the other, and only these are kept:
+// [prime][blocks that share values][reply][input][distinct of a block], read strictly in order. They may lie in memory
+// that several processes share; such weights cannot be set.
 class Weights {
   public:
-    Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs);
+    // degree: a power of two, 1 to n.
+    Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs, int degree);
 
     // shared: what values() of equal weights held, count integers that outlive this object.
-    Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs,
+    Weights(std::shared_ptr<const Params> params, std::size_t replies, std::size_t inputs, int degree,
             const std::int32_t* shared, std::size_t count);
 
     Weights(Weights&&) = default;  // a vector that is moved keeps its place in memory
 
-    // coefficients: n signed integers, each below 2^20 in size. Different (reply, input) may be set from
+    // coefficients: of Y^0, Y^1, ...: `degree` signed integers, each below 2^20 in size. Different (reply, input) may be set from
     // different threads.
     void set(std::size_t reply, std::size_t input, const std::int32_t* coefficients);
 
     const Params& params() const { return *params_; }
     std::size_t replies() const { return replies_; }
     std::size_t inputs() const { return inputs_; }
-    std::size_t size() const { return params_->poly_size() * replies_ * inputs_; }
+    int degree() const { return degree_; }
+    int distinct() const { return distinct_; }  // of a block
+    std::size_t size() const {
+        return static_cast<std::size_t>(degree_ * params_->primes()) * replies_ * inputs_;
+    }
     std::size_t bytes() const { return size() * sizeof(std::int32_t); }
     const std::int32_t* values() const { return values_; }
     const std::int32_t* block(int prime, std::size_t block, std::size_t reply) const;
@@ -78,6 +85,7 @@ class Weights {
   private:
     std::shared_ptr<const Params> params_;
     std::size_t replies_, inputs_;
+    int degree_, distinct_;
     std::vector<std::int32_t> own_;  // empty where the values are shared
     const std::int32_t* values_;
 };

@@ -169,7 +169,7 @@ void run_reply() {
     const auto params = rlwe::Params::for_ring(32);
     const rlwe::PublicKey key(params, std::vector<std::uint8_t>(params->public_key_bytes()));
     const rlwe::Ciphertexts upload(params, std::vector<std::uint8_t>(params->upload_bytes()), 1, 1);
-    const rlwe::Weights weights(params, 1, 1);
+    const rlwe::Weights weights(params, 1, 1, params->n());
     const rlwe::UsedCoefficients used{{0, 1, 4095}, {3}};
     Prg prg = Prg::fixed_seed_for_tests(secret_block());
     std::vector<std::uint8_t> wire(used.reply_bytes(*params));

@@ -76,24 +76,31 @@ void check_paths_agree(const Kernels& kernels, int n, int bits) {
     }
 }
 
-void check_product_sum(const Kernels& kernels, int bits, std::size_t count) {
+void check_product_sum(const Kernels& kernels, int bits, std::size_t count, int distinct) {
     std::int32_t prime;
     largest_ntt_primes(bits, 4096, 1, &prime);
     const Modulus modulus(prime);
     std::mt19937 generator(3);
     const auto extreme = static_cast<std::int32_t>(0.54 * prime);
     for (const bool at_bound : {false, true}) {
+        const auto each = static_cast<std::size_t>(distinct);
         std::vector<std::int32_t> weights(count * kBlock), values(count * 2 * kBlock);
+        std::vector<std::int32_t> kept(count * each);
         for (auto& w : weights)
             w = at_bound ? extreme : static_cast<std::int32_t>(generator() % prime) - prime / 2;
         for (auto& v : values)
             v = at_bound ? -extreme : static_cast<std::int32_t>(generator() % prime) - prime / 2;
+        // Runs of equal weights, of which one value each is kept.
+        for (std::size_t at = 0; at < weights.size(); ++at) {
+            weights[at] = weights[at - at % (kBlock / each)];
+            kept[at * each / kBlock] = weights[at];
+        }
         std::vector<const std::int32_t*> inputs;
         for (std::size_t i = 0; i < count; ++i) inputs.push_back(values.data() + i * 2 * kBlock);
         std::int32_t out0[kBlock], out1[kBlock];
-        kernels.product_sum(weights.data(), inputs.data(), 0, count, modulus, out0, out1);
+        kernels.product_sum(kept.data(), distinct, inputs.data(), 0, count, modulus, out0, out1);
         std::int32_t portable0[kBlock], portable1[kBlock];
-        portable_kernels().product_sum(weights.data(), inputs.data(), 0, count, modulus, portable0,
+        portable_kernels().product_sum(kept.data(), distinct, inputs.data(), 0, count, modulus, portable0,
                                        portable1);
         CHECK(std::equal(out0, out0 + kBlock, portable0) && std::equal(out1, out1 + kBlock, portable1));
         // An odd length takes the vector loop and its tail.
@@ -181,7 +188,8 @@ int main() {
         for (const int bits : {20, 23, 27, 28}) check_residue_loops(*kernels, bits);
         for (const int bits : {23, 28}) {
             for (const std::size_t count : {1, 2, 255, 256, 257, 600})
-                check_product_sum(*kernels, bits, count);
+                for (const int distinct : {1, 2, 4, 8, kBlock})
+                    check_product_sum(*kernels, bits, count, distinct);
         }
     }
     CHECK_THROWS(Modulus(3 << 20));

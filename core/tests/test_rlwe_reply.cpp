@@ -19,10 +19,12 @@ struct Case {
     std::shared_ptr<const Params> params;
     std::size_t inputs, replies;
     std::vector<std::uint64_t> messages;
-    std::vector<std::int32_t> weights;  // [reply][input][n], sparse
+    std::vector<std::int32_t> weights;  // [reply][input][n], sparse, in Z[X^step]
+    std::size_t step;
 
-    Case(std::shared_ptr<const Params> p, std::size_t in, std::size_t out, int taps, int size)
-        : params(std::move(p)), inputs(in), replies(out) {
+    Case(std::shared_ptr<const Params> p, std::size_t in, std::size_t out, int taps, int size,
+         std::size_t weight_step = 1)
+        : params(std::move(p)), inputs(in), replies(out), step(weight_step) {
         std::mt19937_64 generator(5);
         const auto n = static_cast<std::size_t>(params->n());
         messages.resize(inputs * n);
@@ -30,7 +32,7 @@ struct Case {
         weights.resize(replies * inputs * n);
         for (std::size_t poly = 0; poly < replies * inputs; ++poly) {
             for (int t = 0; t < taps; ++t) {
-                weights[poly * n + generator() % n] =
+                weights[poly * n + generator() % n / step * step] =
                     static_cast<std::int32_t>(generator() % static_cast<unsigned>(2 * size + 1)) - size;
             }
         }
@@ -55,10 +57,12 @@ struct Case {
     }
 
     Weights prepared() const {
-        Weights w(params, replies, inputs);
         const auto n = static_cast<std::size_t>(params->n());
-        for (std::size_t r = 0; r < replies; ++r) {
-            for (std::size_t i = 0; i < inputs; ++i) w.set(r, i, weights.data() + (r * inputs + i) * n);
+        Weights w(params, replies, inputs, static_cast<int>(n / step));
+        std::vector<std::int32_t> kept(n / step);
+        for (std::size_t poly = 0; poly < replies * inputs; ++poly) {
+            for (std::size_t j = 0; j < kept.size(); ++j) kept[j] = weights[poly * n + j * step];
+            w.set(poly / inputs, poly % inputs, kept.data());
         }
         return w;
     }
@@ -220,6 +224,17 @@ int main() {
         check_shares(c, k % 3);
         check_noise(c);
     }
+    // Weights in a subring: from two equal values one behind the other to a constant.
+    for (const std::size_t step : {2, 4, 8, 16, 32, 256, 4096}) {
+        const Case c(Params::for_ring(32), 3, 2, 40, 127, step);
+        CHECK(c.prepared().size() * step == 6 * c.params->poly_size());
+        check_shares(c, 2);
+        check_noise(c);
+    }
+    check_shares(Case(Params::for_ring(64), 3, 2, 40, 127, 16), 1);
+    CHECK_THROWS(Weights(Params::for_ring(32), 1, 1, 48));
+    CHECK_THROWS(Weights(Params::for_ring(32), 1, 1, 8192));
+    CHECK_THROWS(Weights(Params::for_ring(32), 1, 1, 0));
     // Unequal and small primes, two of them dropped.
     check_shares(Case(Params::make(4096, 16, {27, 26, 25, 24}, 2), 3, 2, 40, 127), 1);
     // No prime dropped: the noise of the products themselves is visible.

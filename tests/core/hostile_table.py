@@ -55,7 +55,7 @@ class Objects:
         self.public = rlwe.PublicKey(self.params, self.public_wire)
         self.upload_wire = self.secret.encrypt(np.ones((2, self.params.n), np.uint64), self.prg)
         self.upload = rlwe.Ciphertexts(self.params, self.upload_wire, 2)
-        self.weights = rlwe.Weights(self.params, 1, 2)
+        self.weights = rlwe.Weights(self.params, 1, 2, self.params.n)
         self.reply_wire = rlwe.reply(self.public, self.weights, [self.upload], 1, USED, [10], self.prg, words(10))
         setup = words(_native.ot_setup_blocks, 2)
         self.receiver = _native.OtReceiver(4, words(128, 2, 2), self.prg, setup)
@@ -266,7 +266,7 @@ def linear(made: Objects) -> list[Binding]:
             "rlwe.Ciphertexts", rlwe.Ciphertexts, free="threads",
             params=made.params, wire=made.upload_wire, count=2, threads=1,
         ),
-        binding("rlwe.Weights", rlwe.Weights, params=made.params, replies=1, inputs=2),
+        binding("rlwe.Weights", rlwe.Weights, params=made.params, replies=1, inputs=2, degree=4096),
         binding(
             "rlwe.Weights.copy_to", made.weights.copy_to, writes="out",
             out=np.zeros(made.weights.bytes // 4, np.int32),

@@ -45,7 +45,7 @@ def test_server_answers_a_client_written_in_python_integers(bits: int) -> None:
     ring, n, inputs = 1 << params.ring_bits, params.n, 2
     messages = [[rng.randrange(ring) for _ in range(n)] for _ in range(inputs)]
     polynomials = [sparse_weights(rng, n, 60, 127) for _ in range(inputs)]
-    weights = native.Weights(params, 1, inputs)
+    weights = native.Weights(params, 1, inputs, params.n)
     weights.set_reply(0, np.array(polynomials, np.int32))
     key = native.PublicKey(params, client.encrypt([0] * n))
     uploads = native.Ciphertexts(params, b"".join(client.encrypt(m) for m in messages), inputs)
@@ -117,7 +117,7 @@ def test_products_agree_with_seal() -> None:
 
     prg = Prg()
     secret = native.SecretKey(params, prg)
-    prepared = native.Weights(params, 1, 1)
+    prepared = native.Weights(params, 1, 1, params.n)
     prepared.set_reply(0, np.array([weights], np.int32))
     upload = native.Ciphertexts(params, secret.encrypt(np.array([message], np.uint64), prg), 1)
     used, share, ours = np.arange(n, dtype=np.uint32), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
@@ -140,7 +140,7 @@ def test_shares_are_off_by_one_as_often_as_predicted() -> None:
     polynomials = [sparse_weights(rng, n, 20, 127) for _ in range(replies)]
     prg = Prg()
     secret = native.SecretKey(params, prg)
-    weights = native.Weights(params, replies, 1)
+    weights = native.Weights(params, replies, 1, params.n)
     for reply, polynomial in enumerate(polynomials):
         weights.set_reply(reply, np.array([polynomial], np.int32))
     upload = native.Ciphertexts(params, secret.encrypt(np.array([message], np.uint64), prg), 1)
@@ -163,7 +163,7 @@ def test_the_phase_a_client_sees_is_uniform_and_fresh() -> None:
     n, q = params.n, prod(params.primes[: params.reply_primes])
     key = native.PublicKey(params, client.encrypt([0] * n))
     upload = native.Ciphertexts(params, client.encrypt([5] * n), 1)
-    weights = native.Weights(params, 1, 1)
+    weights = native.Weights(params, 1, 1, params.n)
     weights.set_reply(0, np.array([[1] + [0] * (n - 1)], np.int32))
     used, share = np.arange(n, dtype=np.uint32), np.zeros(n, np.uint64)
     prg = Prg()

@@ -40,20 +40,25 @@ def check(bits: int, shapes: Sequence[ConvShape], seed: int = 0, **options: Any)
     params = PARAMS[bits]
     rng = np.random.default_rng(seed)
     plan = he.plan(params, *shapes, **options)
-    xs = [random_ring(rng, bits, s.in_channels, s.height, s.width) for s in shapes]
+    images = plan.interleaved
+    xs = [random_ring(rng, bits, images, s.in_channels, s.height, s.width) for s in shapes]
     ws = [random_weights(rng, shape) * group_mask(shape) for shape in shapes]
     client = he.LinearClient(params, Prg())
     server = he.LinearServer(params, client.public_key(), Prg())
     uploads = [client.encrypt(layout, x) for layout, x in zip(plan.layouts, xs, strict=True)]
     assert [len(u) for u in uploads] == [he.upload_bytes(params, layout) for layout in plan.layouts]
-    parsed = [server.parse(layout, upload) for layout, upload in zip(plan.layouts, uploads, strict=True)]
+    pairs = list(zip(plan.layouts, uploads, strict=True))
+    parsed = [server.parse(layout, upload, images) for layout, upload in pairs]
     if plan.is_grouped:
-        parsed = [c for layout, u in zip(plan.layouts, uploads, strict=True) for c in server.parse_apart(layout, u)]
-    reply, share = server.reply(he.PreparedConv(params, plan, ws), parsed)
+        parsed = [c for layout, upload in pairs for c in server.parse_apart(layout, upload, images)]
+    prepared = he.PreparedConv(params, plan, ws)
+    assert prepared.bytes == he.prepared_bytes(params, plan)
+    reply, share = server.reply(prepared, parsed, images)
     assert len(reply) == he.reply_bytes(params, plan)
-    total = (client.decrypt(plan, reply) + share) & np.uint64(2**bits - 1)
-    expected = sum(convolution(s, x, w, bits) for s, x, w in zip(shapes, xs, ws, strict=True))
-    np.testing.assert_array_equal(total, np.asarray(expected) & np.uint64(2**bits - 1))
+    total = (client.decrypt(plan, reply, images) + share) & np.uint64(2**bits - 1)
+    for image in range(images):
+        expected = sum(convolution(s, x[image], w, bits) for s, x, w in zip(shapes, xs, ws, strict=True))
+        np.testing.assert_array_equal(total[image], np.asarray(expected) & np.uint64(2**bits - 1))
 
 
 @st.composite
@@ -79,6 +84,35 @@ def conv_shapes(draw: st.DrawFn) -> ConvShape:
         pad_top,
         pad_left,
     )
+
+
+@settings(max_examples=30, deadline=None)
+@given(shape=conv_shapes(), interleaved=st.sampled_from((2, 4, 8, 16)), seed=st.integers(0, 2**32))
+def test_several_images_in_one_ciphertext(shape: ConvShape, interleaved: int, seed: int) -> None:
+    """Every image's result is its own, for each number of images; groups and tiles included."""
+    other = replace(shape, in_channels=3, kernel_height=1, kernel_width=1)
+    check(39, [shape, other], seed, interleaved=interleaved)
+    check(64, [replace(shape, in_channels=4, out_channels=6, groups=2)], seed, interleaved=interleaved)
+
+
+def test_what_images_in_one_ciphertext_save() -> None:
+    """A third of the ciphertexts in either direction, with as many products."""
+    shape = ConvShape.square(64, (8, 8), 64, 3, padding=1)
+    one, eight = (he.plan(PARAMS[32], shape, interleaved=images) for images in (1, 8))
+    assert (one.uploads, one.replies, one.products) == (11, 8, 88)
+    assert (eight.uploads, eight.replies, eight.products) == (8 * 4, 8 * 2.75, 8 * 88)
+    with pytest.raises(InputError, match="12 images cannot share ciphertexts of 8"):
+        eight.layouts[0].pack(np.zeros((12, 64, 8, 8), np.uint64))
+
+
+@pytest.mark.parametrize(("size", "degree"), [(7, 4096), (14, 1024), (16, 16), (28, 256), (56, 1), (64, 1)])
+def test_weights_of_1x1_maps_lie_in_a_subring(size: int, degree: int) -> None:
+    """Their exponents are multiples of an image's size: what is not a power of two in it remains."""
+    shape = ConvShape.square(5, (size, size), 9, 1)
+    plan = he.plan(PARAMS[32], shape)
+    assert plan.weight_degree == degree
+    check(32, [shape])
+    assert he.plan(PARAMS[32], ConvShape.square(5, (size, size), 9, 3, padding=1)).weight_degree == 4096
 
 
 @settings(max_examples=30, deadline=None)

@@ -20,7 +20,7 @@ PUBLIC_WIRE = SECRET.public_key(PRG)
 PUBLIC = native.PublicKey(PARAMS, PUBLIC_WIRE)
 UPLOAD_WIRE = SECRET.encrypt(np.ones((2, N), np.uint64), PRG)
 UPLOAD = native.Ciphertexts(PARAMS, UPLOAD_WIRE, 2)
-WEIGHTS = native.Weights(PARAMS, 1, 2)
+WEIGHTS = native.Weights(PARAMS, 1, 2, PARAMS.n)
 WEIGHTS.set_reply(0, np.ones((2, N), np.int32))
 USED = np.arange(10, dtype=np.uint32)
 REPLY_WIRE = native.reply(PUBLIC, WEIGHTS, [UPLOAD], 1, USED, [10], PRG, np.zeros(10, np.uint64))
@@ -128,7 +128,7 @@ def test_reply_operands() -> None:
 def test_weights() -> None:
     for replies, inputs in ((0, 1), (1, 0), (2**40, 2**40), (2**21, 1)):
         with pytest.raises((ValueError, MemoryError)):
-            native.Weights(PARAMS, replies, inputs)
+            native.Weights(PARAMS, replies, inputs, PARAMS.n)
     wrong: tuple[Any, ...] = (
         np.ones((1, N), np.int32),
         np.ones((2, N), np.int64),

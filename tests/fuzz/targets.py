@@ -259,7 +259,7 @@ def _rlwe(data: bytes) -> None:
 def _rlwe_wires() -> list[bytes]:
     params, secret, prg = _rlwe_parties()
     upload = secret.encrypt(np.ones((1, params.n), np.uint64), prg)
-    weights, public = _native.rlwe.Weights(params, 1, 1), secret.public_key(prg)
+    weights, public = _native.rlwe.Weights(params, 1, 1, params.n), secret.public_key(prg)
     used, share = np.arange(3, dtype=np.uint32), np.zeros(3, np.uint64)
     key, inputs = _native.rlwe.PublicKey(params, public), [_native.rlwe.Ciphertexts(params, upload, 1)]
     return [public, upload, _native.rlwe.reply(key, weights, inputs, 1, used, [3], prg, share)]

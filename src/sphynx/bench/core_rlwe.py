@@ -26,7 +26,7 @@ def primitive_times(params: he.Params, repeats: int) -> dict[str, float]:
     messages = rng.integers(0, 2**params.ring_bits, (INPUTS, n), np.uint64, endpoint=False)
     upload = key.encrypt(messages, prg, 1)
     parsed = native.Ciphertexts(params, upload, INPUTS, 1)
-    weights = native.Weights(params, REPLIES, INPUTS)
+    weights = native.Weights(params, REPLIES, INPUTS, n)
     polynomials = rng.integers(-127, 128, (INPUTS, n)).astype(np.int32)
     for index in range(REPLIES):
         weights.set_reply(index, polynomials, 1)

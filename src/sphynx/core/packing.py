@@ -7,6 +7,11 @@ output (m, y, x). M S <= n keeps outputs apart, and every other contribution mee
 splits the image into s^2 phases, each a channel of its own. An image that does not fit is cut into tiles that
 carry their own halo. Several inputs are summed into one reply by sharing R, B, C_w and M.
 
+Images that go through the same map can share ciphertexts: coefficient j of image i of b sits at X^(b j + i), and the
+weights, in powers of Y = X^b, multiply all of them at once. Each image then has n / b coefficients, and all the above
+holds in Z[Y]/(Y^(n/b) + 1). Weights whose exponents are all multiples of some power of two, as those of a 1x1 map are
+multiples of B's, lie in a smaller ring still; this is what `weight_degree` counts.
+
 Everything here is computed from shapes alone, hence public; packing_plan.py chooses R, B, C_w and M.
 """
 
@@ -14,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
+from math import ceil, gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +34,7 @@ Indices = NDArray[np.int64]
 class InputLayout:
     """The layout of a tensor's elements in its ciphertexts. Equal layouts of one tensor can share one upload."""
 
-    n: int
+    n: int  # coefficients of one image in a ciphertext: the ring's degree / interleaved
     channels: int
     height: int
     width: int
@@ -43,6 +48,7 @@ class InputLayout:
     tile_origins: tuple[tuple[int, int], ...]
     tile_rows: int
     tile_columns: int
+    interleaved: int = 1  # images that share their ciphertexts
 
     @property
     def virtual_channels(self) -> int:
@@ -54,6 +60,7 @@ class InputLayout:
 
     @property
     def ciphertexts(self) -> int:
+        """Count those of `interleaved` images together."""
         return self.ciphertexts_per_tile * len(self.tile_origins)
 
     @cached_property
@@ -79,7 +86,9 @@ class InputLayout:
         return np.concatenate(to), np.concatenate(source)
 
     def pack(self, tensor: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """([images,] channels, height, width) ring elements to (ciphertexts, n) messages, image by image."""
+        """([images,] channels, height, width) ring elements to the messages of their ciphertexts.
+
+        Images that share ciphertexts follow each other."""
         if tensor.ndim not in (3, 4) or tensor.shape[-3:] != (self.channels, self.height, self.width):
             raise InputError(
                 f"the tensor has shape {tensor.shape}",
@@ -87,16 +96,23 @@ class InputLayout:
                 remedy="Pass the tensor that the plan was made for.",
             )
         flat = np.ascontiguousarray(tensor).reshape(-1, self.channels * self.height * self.width)
-        messages = np.zeros((len(flat), self.ciphertexts * self.n), np.uint64)
+        if len(flat) % self.interleaved:
+            raise InputError(
+                f"{len(flat)} images cannot share ciphertexts of {self.interleaved}",
+                where=str(self),
+                remedy=f"Pass a multiple of {self.interleaved} images.",
+            )
+        messages = np.zeros((len(flat) // self.interleaved, self.ciphertexts * self.n, self.interleaved), np.uint64)
         to, source = self.scatter
-        for message, image in zip(messages, flat, strict=True):
-            message[to] = image[source]
-        return messages.reshape(-1, self.n)
+        for number, image in enumerate(flat):
+            messages[number // self.interleaved, to, number % self.interleaved] = image[source]
+        return messages.reshape(-1, self.n * self.interleaved)
 
 
 @dataclass(frozen=True)
 class ConvPlan:
-    """How a sum of convolutions with one output tensor is computed under RLWE, and what it counts."""
+    """How a sum of convolutions with one output tensor is computed under RLWE, and what it counts: uploads, replies and
+    products of `interleaved` images together."""
 
     shapes: tuple[ConvShape, ...]
     layouts: tuple[InputLayout, ...]
@@ -107,6 +123,10 @@ class ConvPlan:
     @property
     def n(self) -> int:
         return self.layouts[0].n
+
+    @property
+    def interleaved(self) -> int:
+        return self.layouts[0].interleaved
 
     @property
     def tiles(self) -> int:
@@ -156,24 +176,39 @@ class ConvPlan:
 
     @cached_property
     def used_index(self) -> NDArray[np.uint32]:
-        """Coefficients of a full reply that carry outputs, ordered (m, y, x)."""
+        """Coefficients of a full reply that carry outputs, ordered (m, y, x, image)."""
         layout = self.layouts[0]
         m = np.arange(self.outputs_per_reply).reshape(-1, 1, 1) * layout.block * layout.channels_per_ciphertext
         y = np.arange(self.tile_height).reshape(-1, 1) * layout.row_pitch
-        return np.ascontiguousarray((m + y + np.arange(self.tile_width)).reshape(-1).astype(np.uint32))
+        at = (m + y + np.arange(self.tile_width)).reshape(-1, 1) * self.interleaved + np.arange(self.interleaved)
+        return np.ascontiguousarray(at.reshape(-1).astype(np.uint32))
 
     @cached_property
     def used_counts(self) -> tuple[int, ...]:
         """Per reply of a tile, how many of used_index it carries: all but the last are full."""
-        area, out = self.tile_height * self.tile_width, self.shapes[0].out_channels
+        area, out = self.tile_height * self.tile_width * self.interleaved, self.shapes[0].out_channels
         starts = range(0, out, self.outputs_per_reply)
         return tuple(min(self.outputs_per_reply, out - start) * area for start in starts)
 
+    @cached_property
+    def weight_degree(self) -> int:
+        """Coefficients of a weight polynomial: n, or less where all its exponents are multiples of a power of two."""
+        layout = self.layouts[0]
+        step = self.n if layout.channels_per_ciphertext * self.outputs_per_reply == 1 else gcd(self.n, layout.block)
+        for shape, own in zip(self.shapes, self.layouts, strict=True):
+            rows, columns = _kept_taps(shape, own)
+            top, left = own.tile_origins[0]
+            step = gcd(step, *((shift - top) * own.row_pitch for _, (shift, _) in rows))
+            step = gcd(step, *(shift - left for _, (shift, _) in columns))
+        return self.n // step
+
     def weight_polynomials(self, reply: int, weights: tuple[NDArray[np.int32], ...]) -> NDArray[np.int32]:
-        """The (inputs_per_tile, n) plaintexts of one reply. weights: per input (out, in, height, width)."""
+        """The (inputs_per_tile, weight_degree) plaintexts of one reply, in powers of X^(degree / weight_degree).
+
+        weights: per input (out, in, height, width)."""
         first = reply * self.outputs_per_reply
         last = min(first + self.outputs_per_reply, self.shapes[0].out_channels)
-        polynomials = np.zeros((self.inputs_per_tile, self.n), np.int32)
+        polynomials = np.zeros((self.inputs_per_tile, self.weight_degree), np.int32)
         base = 0
         for shape, layout, weight in zip(self.shapes, self.layouts, weights, strict=True):
             rows, columns, weight = _read_taps(shape, layout, weight[first:last])
@@ -193,7 +228,7 @@ class ConvPlan:
             ciphertext = np.broadcast_to(base + v // layout.channels_per_ciphertext, exponent.shape)
             # X^-e = -X^(n-e).
             value = np.where(exponent < 0, -weight, weight)
-            np.add.at(polynomials, (ciphertext, exponent % self.n), value)
+            np.add.at(polynomials, (ciphertext, exponent % self.n // (self.n // self.weight_degree)), value)
             base += layout.ciphertexts_per_tile
         return polynomials
 
@@ -201,8 +236,9 @@ class ConvPlan:
         """Values in the order of replies to the ([images,] out_channels, out_height, out_width) tensor."""
         out, height, width = self.shapes[0].out_channels, self.tile_height, self.tile_width
         across = ceil(self.shapes[0].out_width / width)
-        grid = values.reshape(1 if images is None else images, -1, across, out, height, width)
-        whole = grid.transpose(0, 3, 1, 4, 2, 5).reshape(len(grid), out, -1, across * width)
+        count, shared = 1 if images is None else images, self.interleaved
+        grid = values.reshape(count // shared, -1, across, out, height, width, shared)
+        whole = grid.transpose(0, 6, 3, 1, 4, 2, 5).reshape(count, out, -1, across * width)
         tensor = np.ascontiguousarray(whole[:, :, : self.shapes[0].out_height, : self.shapes[0].out_width])
         return tensor[0] if images is None else tensor
 
@@ -211,8 +247,16 @@ def _read_taps(
     shape: ConvShape, layout: InputLayout, weight: NDArray[np.int32]
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], NDArray[np.int32]]:
     """Row taps, column taps and weights, without the taps of phases that hold nothing."""
-    rows = [number for number, (_, phase) in enumerate(shape.row_taps()) if phase in layout.row_phases]
-    columns = [number for number, (_, phase) in enumerate(shape.column_taps()) if phase in layout.column_phases]
-    row_taps, column_taps = shape.row_taps(), shape.column_taps()
-    kept = weight[:, :, rows][:, :, :, columns]
-    return [row_taps[number] for number in rows], [column_taps[number] for number in columns], kept
+    rows, columns = _kept_taps(shape, layout)
+    kept = weight[:, :, [number for number, _ in rows]][:, :, :, [number for number, _ in columns]]
+    return [tap for _, tap in rows], [tap for _, tap in columns], kept
+
+
+_Taps = list[tuple[int, tuple[int, int]]]  # number in the kernel, (shift, phase)
+
+
+def _kept_taps(shape: ConvShape, layout: InputLayout) -> tuple[_Taps, _Taps]:
+    """List the rows and columns of the kernel that read a phase which holds something."""
+    rows = [(number, tap) for number, tap in enumerate(shape.row_taps()) if tap[1] in layout.row_phases]
+    columns = [(number, tap) for number, tap in enumerate(shape.column_taps()) if tap[1] in layout.column_phases]
+    return rows, columns

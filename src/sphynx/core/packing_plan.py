@@ -16,13 +16,15 @@ _REPLY_SECONDS = 550e-6
 _SECONDS_PER_BYTE = 8e-9
 
 
-def upload_seconds(ciphertexts: int, upload_bytes: int) -> float:
+def upload_seconds(ciphertexts: float, upload_bytes: int) -> float:
     """Roughly, of what the client sends; `upload_bytes` is one ciphertext's."""
     return ciphertexts * (_UPLOAD_SECONDS + upload_bytes * _SECONDS_PER_BYTE)
 
 
 def answer_seconds(plan: ConvPlan, reply_bytes: int) -> float:
-    """Roughly, of the products and replies; `reply_bytes` is one reply's without its used coefficients."""
+    """Roughly, of the products and replies for all images of a ciphertext.
+
+    `reply_bytes` is one reply's without its used coefficients."""
     used = plan.outputs_per_reply * plan.tile_height * plan.tile_width
     used_bytes = plan.replies * used * reply_bytes / plan.n
     return (
@@ -47,13 +49,14 @@ def plan_convolutions(
     min_row_pitch: int = 1,
     channels_per_ciphertext: int | None = None,
     all_phases: bool = False,
+    interleaved: int = 1,
 ) -> ConvPlan:
-    """The cheapest plan by the rough costs above.
+    """The cheapest plan by the rough costs above, with `interleaved` images in a ciphertext of degree n.
 
     The minima, C_w and all_phases let two plans that read one tensor agree on its layout and share an upload.
     """
     _check_same_output(shapes)
-    out = shapes[0]
+    out, n = shapes[0], n // interleaved
     geometry = _Geometry.whole(shapes, min_rows, min_row_pitch)
     if geometry.block > n:
         geometry = _best_tiles(n, shapes, min_rows, min_row_pitch)
@@ -67,7 +70,7 @@ def plan_convolutions(
                 where="channels_per_ciphertext",
                 remedy=f"Use at most {slots}.",
             )
-        layouts = tuple(_layout(n, shape, geometry, per_ciphertext, all_phases) for shape in shapes)
+        layouts = tuple(_layout(n, shape, geometry, per_ciphertext, all_phases, interleaved) for shape in shapes)
         outputs = min(slots // per_ciphertext, out.out_channels)
         plan = ConvPlan(shapes, layouts, outputs, geometry.tile_height, geometry.tile_width)
         seconds = answer_seconds(plan, reply_bytes) + upload_seconds(plan.uploads, upload_bytes)
@@ -167,7 +170,9 @@ def _best_tiles(n: int, shapes: tuple[ConvShape, ...], min_rows: int, min_row_pi
     return best
 
 
-def _layout(n: int, shape: ConvShape, geometry: _Geometry, per_ciphertext: int, all_phases: bool) -> InputLayout:
+def _layout(
+    n: int, shape: ConvShape, geometry: _Geometry, per_ciphertext: int, all_phases: bool, interleaved: int
+) -> InputLayout:
     row_taps, column_taps = shape.row_taps(), shape.column_taps()
     top = min(shift for shift, _ in row_taps) if geometry.halo else 0
     left = min(shift for shift, _ in column_taps) if geometry.halo else 0
@@ -185,6 +190,7 @@ def _layout(n: int, shape: ConvShape, geometry: _Geometry, per_ciphertext: int, 
         tuple((y + top, x + left) for y, x in geometry.tile_starts),
         geometry.rows if geometry.halo else ceil(shape.height / shape.stride),
         geometry.row_pitch if geometry.halo else ceil(shape.width / shape.stride),
+        interleaved,
     )
 
 

@@ -3,7 +3,8 @@
 Both sides hold the same public ConvPlan. Client: LinearClient.encrypt(plan.layouts[i], r_i), later
 .decrypt(plan, reply). Server: PreparedConv once per layer, LinearServer.parse per upload, .reply per layer.
 The two shares sum to the convolution modulo 2^k; docs/rlwe.md has the noise and simulation arguments.
-Several images go through one call, with a leading axis: to the core they are further tiles of one image.
+Several images go through one call, with a leading axis: to the core they are further tiles of one image, or where the
+plan interleaves images further coefficients of the same ciphertexts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import mmap
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,7 @@ def plan(
     min_row_pitch: int = 1,
     channels_per_ciphertext: int | None = None,
     all_phases: bool = False,
+    interleaved: int = 1,
 ) -> ConvPlan:
     """packing.plan_convolutions with this parameter set's degree and wire sizes."""
     return plan_convolutions(
@@ -69,14 +72,17 @@ def plan(
         min_row_pitch=min_row_pitch,
         channels_per_ciphertext=channels_per_ciphertext,
         all_phases=all_phases,
+        interleaved=interleaved,
     )
 
 
 def upload_bytes(params: Params, layout: InputLayout) -> int:
+    """Count the bytes of one upload, of as many images as the layout interleaves."""
     return layout.ciphertexts * params.upload_bytes
 
 
 def reply_bytes(params: Params, conv_plan: ConvPlan) -> int:
+    """Count the bytes of one reply, to as many images as the plan interleaves."""
     return conv_plan.tiles * sum(params.reply_bytes(count) for count in conv_plan.used_counts)
 
 
@@ -102,7 +108,7 @@ class LinearClient:
 
     def decrypt(self, conv_plan: ConvPlan, reply: bytes, images: int | None = None) -> Words:
         """The client's share, ([images,] out_channels, out_height, out_width)."""
-        tiles = conv_plan.tiles * (images or 1)
+        tiles = _tiles(conv_plan, images)
         out = np.empty(tiles * sum(conv_plan.used_counts), np.uint64)
         self._key.decrypt(reply, conv_plan.used_index, list(conv_plan.used_counts), tiles, out, self._threads)
         return conv_plan.unpack(out, images)
@@ -134,10 +140,11 @@ class PreparedConv:
         self.plan = conv_plan
         self._params, self._threads = params, threads
         self._weights = None if held else tuple(_narrow(weight) for weight in weights)
-        self.blocks = _blocks(conv_plan, most=None if held else PASSING_POLYNOMIALS)
+        passing = PASSING_POLYNOMIALS * params.n // conv_plan.weight_degree
+        self.blocks = _blocks(conv_plan, most=None if held else passing)
         self._natives: list[_native.rlwe.Weights] = []
         if held and values is not None:
-            self._natives = _views(params, self.blocks, values)
+            self._natives = _views(params, conv_plan, self.blocks, values)
         elif held:
             self._natives = [self._transform(block, tuple(weights)) for block in self.blocks]
 
@@ -148,7 +155,7 @@ class PreparedConv:
         return self._transform(self.blocks[number], self._weights)
 
     def _transform(self, block: _Block, weights: tuple[NDArray[Any], ...]) -> _native.rlwe.Weights:
-        native = _native.rlwe.Weights(self._params, len(block.replies), len(block.inputs))
+        native = _native.rlwe.Weights(self._params, len(block.replies), len(block.inputs), self.plan.weight_degree)
         for number, reply in enumerate(block.replies):
             polynomials = self.plan.weight_polynomials(reply, weights)
             if polynomials.any() and np.delete(polynomials, block.inputs, axis=0).any():
@@ -175,7 +182,12 @@ class PreparedConv:
 
 def prepared_bytes(params: Params, conv_plan: ConvPlan) -> int:
     """Count the bytes of a plan's prepared weights, where they are held."""
-    return 4 * params.n * len(params.primes) * conv_plan.products // conv_plan.tiles
+    return 4 * conv_plan.weight_degree * len(params.primes) * conv_plan.products // conv_plan.tiles
+
+
+def _tiles(conv_plan: ConvPlan, images: int | None) -> int:
+    """Count the tiles that the core sees: images that share ciphertexts are one to it."""
+    return conv_plan.tiles * (images or 1) // conv_plan.interleaved
 
 
 def _narrow(weights: NDArray[np.int32]) -> NDArray[Any]:
@@ -204,11 +216,13 @@ def _blocks(conv_plan: ConvPlan, most: int | None) -> list[_Block]:
     return blocks
 
 
-def _views(params: Params, blocks: Sequence[_Block], values: NDArray[np.int32]) -> list[_native.rlwe.Weights]:
+def _views(
+    params: Params, conv_plan: ConvPlan, blocks: Sequence[_Block], values: NDArray[np.int32]
+) -> list[_native.rlwe.Weights]:
     natives, at = [], 0
     for block in blocks:
-        count = len(params.primes) * params.n * len(block.replies) * len(block.inputs)
-        shape = len(block.replies), len(block.inputs)
+        shape = len(block.replies), len(block.inputs), conv_plan.weight_degree
+        count = len(params.primes) * prod(shape)
         natives.append(_native.rlwe.Weights(params, *shape, values[at : at + count]))
         at += count
     return natives
@@ -228,12 +242,14 @@ class LinearServer:
         return other
 
     def parse(self, layout: InputLayout, upload: bytes, images: int | None = None) -> Ciphertexts:
-        return Ciphertexts(self.params, upload, layout.ciphertexts * (images or 1), self._threads)
+        count = layout.ciphertexts * (images or 1) // layout.interleaved
+        return Ciphertexts(self.params, upload, count, self._threads)
 
     def parse_apart(self, layout: InputLayout, upload: bytes, images: int | None = None) -> list[Ciphertexts]:
         """One object for each ciphertext of a tile: a grouped convolution multiplies some of them only."""
         each, size = layout.ciphertexts_per_tile, self.params.upload_bytes
-        tiles = np.frombuffer(upload, np.uint8).reshape(len(layout.tile_origins) * (images or 1), each, size)
+        count = len(layout.tile_origins) * (images or 1) // layout.interleaved
+        tiles = np.frombuffer(upload, np.uint8).reshape(count, each, size)
         return [
             Ciphertexts(self.params, tiles[:, number].tobytes(), len(tiles), self._threads) for number in range(each)
         ]
@@ -245,7 +261,7 @@ class LinearServer:
 
         `inputs` are what `parse` gave, input after input, or where the convolution is grouped `parse_apart`.
         """
-        tiles = conv.plan.tiles * (images or 1)
+        tiles = _tiles(conv.plan, images)
         if len(conv.blocks) == 1 and not conv.plan.is_grouped:
             wire, share = self._answer(conv, 0, inputs, tiles)
             return wire, conv.plan.unpack(share, images)

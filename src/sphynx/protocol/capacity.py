@@ -18,6 +18,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from sphynx.core import rlwe
 from sphynx.errors import InputError
 from sphynx.program.backends import Backend
 from sphynx.program.cost.cost import total_cost
@@ -101,11 +102,11 @@ def party_seconds(program: Program, rates: Rates, backend: Backend) -> tuple[flo
 
 def server_memory_bytes(program: Program, processes: int) -> float:
     plan = plan_program(program)
-    polynomial_bytes = 4 * plan.params.n * len(plan.params.primes)
-    prepared = sum(len(conv.needed(reply)) for conv in plan.convs.values() for reply in range(conv.replies_per_tile))
-    ciphertexts = 2 * total_cost(program).he_uploads
+    prepared_bytes = sum(rlwe.prepared_bytes(plan.params, conv) for conv in plan.convs.values())
+    ciphertext_bytes = 2 * 4 * plan.params.n * len(plan.params.primes)
     owner = 1 if processes > 1 else 0
-    return (prepared + processes * ciphertexts) * polynomial_bytes + (processes + owner) * PROCESS_BYTES
+    uploads_bytes = processes * total_cost(program).he_uploads * ciphertext_bytes
+    return prepared_bytes + uploads_bytes + (processes + owner) * PROCESS_BYTES
 
 
 def bundle_bytes(program: Program, backend: Backend) -> tuple[float, float]:
