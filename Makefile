@@ -79,7 +79,7 @@ lock:
 
 # torchvision's networks, compiled and asked privately: hours, and up to 24 GB for the largest.
 zoo: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/zoo.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.zoo
 	$(BIN)/python docs/make_zoo.py > docs/results/zoo.md.new
 	mv docs/results/zoo.md.new docs/results/zoo.md
 
@@ -96,8 +96,8 @@ $(VENV)/.extra-%: pyproject.toml constraints.txt | $(INSTALLED)
 	touch $@
 
 lint: $(TOOLS)
-	$(BIN)/ruff format --check src reproduction tests examples benchmarks docs/*.py
-	$(BIN)/ruff check src reproduction tests examples benchmarks docs/*.py
+	$(BIN)/ruff format --check src reproduction tools tests examples benchmarks docs/*.py
+	$(BIN)/ruff check src reproduction tools tests examples benchmarks docs/*.py
 	$(BIN)/clang-format --dry-run --Werror $(CORE_SOURCES)
 
 types: $(TOOLS)
@@ -167,8 +167,8 @@ fuzz-networks: $(TOOLS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz_networks --networks $(N) $(ARGS)
 
 format: $(TOOLS)
-	$(BIN)/ruff check --fix src reproduction tests examples benchmarks docs/*.py
-	$(BIN)/ruff format src reproduction tests examples benchmarks docs/*.py
+	$(BIN)/ruff check --fix src reproduction tools tests examples benchmarks docs/*.py
+	$(BIN)/ruff format src reproduction tools tests examples benchmarks docs/*.py
 	$(BIN)/clang-format -i $(CORE_SOURCES)
 
 clean:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Online latency of one client while others have bundles made, all on this machine.
 
-    PYTHONPATH=src python benchmarks/ahead.py compiled/digits --refills 2 --inferences 100 -o ahead.json
+    PYTHONPATH=src python -m benchmarks.ahead compiled/digits --refills 2 --inferences 100 -o ahead.json
 
 Three rows, `rounds` times in turn, with the same server: `quiet`, nothing else; `ahead`, so many other clients whose
 bundles are made ahead, with what the server has to spare; `urgent`, the same clients' bundles as ordinary preparations.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Allocation searches against uniform and random allocations of as many ReLUs, each trained alike: a table's JSON.
 
-    PYTHONPATH=src python benchmarks/allocation.py --data cifar100 --teacher runs/teacher --seconds 400 -o found.json
+    PYTHONPATH=src python -m benchmarks.allocation --data cifar100 --teacher runs/teacher --seconds 400 -o found.json
 
 One start (`--stages`) gives the candidates of `sphynx allocate`. The Gumbel search, the gates and the trainings of the
 controls run beside each other in `--at-once` processes of one device; what a search found is trained as soon as it is

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How many honest clients get in while strangers of the same address come at a given rate.
 
-    PYTHONPATH=src python benchmarks/bench_admission.py                              # some 80 seconds
-    PYTHONPATH=src python benchmarks/bench_admission.py --rates 100 --seconds 5 --json
+    PYTHONPATH=src python -m benchmarks.bench_admission                              # some 80 seconds
+    PYTHONPATH=src python -m benchmarks.bench_admission --rates 100 --seconds 5 --json
 
 A stranger connects and then says nothing (`silent`), or sends a ClientHello and then nothing (`hello`, which costs the
 server its part of the handshake). Strangers are a process of their own that keeps its connections open. Clients come

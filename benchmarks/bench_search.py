@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Seconds per epoch of a cell search (each strategy) and of a placement search, each beside its floor.
 
-    PYTHONPATH=src python benchmarks/bench_search.py                       # the paper's sizes, CIFAR-100's shape
-    PYTHONPATH=src python benchmarks/bench_search.py --quick               # tiny: does everything run?
-    PYTHONPATH=src python benchmarks/bench_search.py --check-graphs        # on a GPU: captured steps == eager steps
+    PYTHONPATH=src python -m benchmarks.bench_search                       # the paper's sizes, CIFAR-100's shape
+    PYTHONPATH=src python -m benchmarks.bench_search --quick               # tiny: does everything run?
+    PYTHONPATH=src python -m benchmarks.bench_search --check-graphs        # on a GPU: captured steps == eager steps
 
 An epoch goes once over both halves of CIFAR-100's 50,000 training images; the images here are random. On a GPU the
 steps run in bf16, captured as CUDA graphs where the strategy allows it. The floor (`measure`) counts the networks
@@ -26,9 +26,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import measure
 import torch
 
+from benchmarks import measure
 from sphynx.cli.output import print_json, print_table
 from sphynx.data.images import Data
 from sphynx.network.backend import fast_convolutions

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Seconds per epoch of everything the design wing does on one device, each beside the machine's floor (`measure`).
 
-    PYTHONPATH=src python benchmarks/bench_train.py                        # a GPU: 25.6K ReLUs, ResNet18, search, place
-    PYTHONPATH=src python benchmarks/bench_train.py --only train --json
-    PYTHONPATH=src python benchmarks/bench_train.py --quick                # tiny, on any device: does everything run?
+    PYTHONPATH=src python -m benchmarks.bench_train                        # a GPU: 25.6K ReLUs, ResNet18, search, place
+    PYTHONPATH=src python -m benchmarks.bench_train --only train --json
+    PYTHONPATH=src python -m benchmarks.bench_train --quick                # tiny, on any device: does everything run?
 
 The images are random, of CIFAR-100's shape and number (50,000 per epoch; a search epoch goes over two halves of them).
 A row times windows of steps for about two seconds, or one epoch where that is shorter, and scales them to an epoch. It
@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import measure
 import torch
-from bench_search import paper_design, search_rows, settings_of
 
+from benchmarks import measure
+from benchmarks.bench_search import paper_design, search_rows, settings_of
 from sphynx.data.images import Data
 from sphynx.space.files import AnyDesign
 from sphynx.space.reference import ResNet18Design

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Private inferences a second on 1, 2, 4, ... cores of one machine, both parties on them, the offline phase included.
 
-    PYTHONPATH=src python benchmarks/cores.py compiled/digits --cores 1,2,4,8,16 --seconds 20 -o cores.json
+    PYTHONPATH=src python -m benchmarks.cores compiled/digits --cores 1,2,4,8,16 --seconds 20 -o cores.json
 
 Server and clients run on the first N cores only. The server has a worker process for each (`sphynx serve
 --processes`, one process on one core), the clients are twice as many processes of one thread each; each prepares a
@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cores_bound import bound, durable_write_s
 
+from benchmarks.cores_bound import bound, durable_write_s
 from sphynx.bench.calibrate import measure_rates
 from sphynx.bench.machine import cpu_seconds_of, describe_machine
 from sphynx.bench.throughput_clients import Asked, run_clients

@@ -1,7 +1,7 @@
 """Unmodified torchvision networks, compiled and asked privately: one JSON file for each below results/zoo.
 
-    python benchmarks/zoo.py [NAME ...] [--out results/zoo] [--weight-memory 8G]       (or: make zoo)
-    python benchmarks/zoo.py NAME ... --weights FOLDER --data CIFAR100        with what zoo_train.py left in FOLDER
+    python -m benchmarks.zoo [NAME ...] [--out results/zoo] [--weight-memory 8G]       (or: make zoo)
+    python -m benchmarks.zoo NAME ... --weights FOLDER --data CIFAR100        with what zoo_train.py left in FOLDER
 
 Each runs in a process of its own, so that its peak memory is known: both parties, weights and compiler together.
 `python docs/make_zoo.py > docs/results/zoo.md` makes the table.
@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from zoo_networks import ZOO, Entry, answers, as_data, cifar100, network, trained
-from zoo_torchvision import MEAN, STD
 
+from benchmarks.zoo_networks import ZOO, Entry, answers, as_data, cifar100, network, trained
+from benchmarks.zoo_torchvision import MEAN, STD
 from sphynx.api.both_parties import ask_privately
 from sphynx.api.compiling import compile as compile_network
 from sphynx.cli.options import parse_memory
@@ -151,7 +151,17 @@ def main() -> None:
     for name in options.names or known:
         if not options.here:
             print(name, file=sys.stderr, flush=True)
-            words = [sys.executable, __file__, name, "--here", "--out", str(options.out), "--backend", options.backend]
+            words = [
+                sys.executable,
+                "-m",
+                "benchmarks.zoo",
+                name,
+                "--here",
+                "--out",
+                str(options.out),
+                "--backend",
+                options.backend,
+            ]
             words += ["--weight-memory", options.weight_memory, "--data", options.data]
             words += ["--weights", str(options.weights)] if options.weights else []
             failed |= subprocess.run(words, check=False).returncode != 0

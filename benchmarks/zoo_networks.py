@@ -18,8 +18,8 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
-from zoo_torchvision import CIFAR_CLASSES, MEAN, STD, untrained
 
+from benchmarks.zoo_torchvision import CIFAR_CLASSES, MEAN, STD, untrained
 from sphynx.data.images import Data, ImageSet, make_data
 from sphynx.data.open import open_data
 from sphynx.data.picture import cover

@@ -1,7 +1,7 @@
 """Which of timm's networks can be compiled: one of each family with random weights, into results/zoo/timm.json.
 
     pip install --no-deps timm torchvision huggingface_hub pyyaml tqdm
-    python benchmarks/zoo_timm.py [NAME ...]
+    python -m benchmarks.zoo_timm [NAME ...]
 
 Each is read and fused as `sphynx compile` does it, exactly where that can be and else with smooth activations allowed,
 and the graph is evaluated in double precision on one picture beside the module: what is kept is by how much the logits
@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import nn
-from zoo_torchvision import models as torchvision_models
 
+from benchmarks.zoo_torchvision import models as torchvision_models
 from sphynx.compiler.frontend.export.module import read_module
 from sphynx.errors import InputError
 from sphynx.program.interpret import evaluate

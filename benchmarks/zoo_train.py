@@ -1,6 +1,6 @@
 """Trains some of the zoo's networks on CIFAR-100 at 64x64: weights for `zoo.py --weights`.
 
-    python benchmarks/zoo_train.py DATA OUT [--seconds 500] [--networks resnet18,squeezenet1_1]
+    python -m benchmarks.zoo_train DATA OUT [--seconds 500] [--networks resnet18,squeezenet1_1]
 
 DATA holds packed parts (train0.npz, ..., test0.npz), as `sphynx.data.packed` describes them. Each network becomes
 OUT/NAME.safetensors, in parts NAME-0.safetensors, ... where it is larger than 15 MiB: matrices in half precision, all
@@ -25,7 +25,8 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
-from zoo_torchvision import CIFAR_CLASSES, MEAN, STD, untrained
+
+from benchmarks.zoo_torchvision import CIFAR_CLASSES, MEAN, STD, untrained
 
 # Largest learning rates of AdamW. SqueezeNet has no batch norms, which would let it learn faster.
 NETWORKS = {"resnet18": 2e-3, "mobilenet_v2": 3e-3, "regnet_x_400mf": 2e-3, "squeezenet1_1": 6e-4}

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "benchmarks"))
+sys.path.insert(0, str(HERE.parent))
 
-from zoo import RESULTS, Row
-from zoo_networks import ZOO
-from zoo_timm import FILE as TIMM
-from zoo_timm import Read
+from benchmarks.zoo import RESULTS, Row
+from benchmarks.zoo_networks import ZOO
+from benchmarks.zoo_timm import FILE as TIMM
+from benchmarks.zoo_timm import Read
 
 from sphynx.compiler.fusion.fit import DEFAULT_KNEES
 

@@ -9,16 +9,15 @@ python examples/04_serve_and_ask.py
 from pathlib import Path
 
 import sphynx
-from sphynx.service import keys  # what `sphynx keys` calls
 
 OUT = Path("out/examples")
 KEYS = OUT / "keys"
 
 # 1. An authority of our own admits one server and one client.
 if not KEYS.exists():
-    keys.init(KEYS)
-    keys.issue(KEYS, "server", hosts=["127.0.0.1"])
-    keys.issue(KEYS, "alice")
+    sphynx.keys.init(KEYS)
+    sphynx.keys.issue(KEYS, "server", hosts=["127.0.0.1"])
+    sphynx.keys.issue(KEYS, "alice")
 
 # 2. The server has the weights.
 with sphynx.Server(OUT / "compiled", keys=KEYS / "server", listen="127.0.0.1:0") as server:

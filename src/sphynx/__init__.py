@@ -44,16 +44,24 @@ if TYPE_CHECKING:
     from sphynx.api.searching import place_reduce_cells, search_cells
     from sphynx.api.serving import Server
     from sphynx.api.training import train_network
+    from sphynx.compiler.check import Check
     from sphynx.compiler.precision import Precision
+    from sphynx.data.images import Data
     from sphynx.design.results import DesignResult
     from sphynx.network.trained import TrainedNetwork
+    from sphynx.program.cost.deployment import Deployment
+    from sphynx.program.cost.estimate import Estimate
+    from sphynx.program.ir import Program
+    from sphynx.program.judgement import Judgement
     from sphynx.run.progress import Update
     from sphynx.search.placement.place import PlacementResult
     from sphynx.search.seeds import SearchSummary
+    from sphynx.service import keys
     from sphynx.service.admission import Limits
     from sphynx.service.prediction import Prediction
     from sphynx.space.design import Design
     from sphynx.space.genotype import Genotype
+    from sphynx.space.planner import PlanList
     from sphynx.space.published_cells import find_cells
     from sphynx.space.stream import StreamDesign
     from sphynx.space.tally import Shape
@@ -61,22 +69,29 @@ if TYPE_CHECKING:
     from sphynx.train.results import TrainSummary
 
 __all__ = [
+    "Check",
     "Client",
     "Compiled",
     "ConnectionLostError",
+    "Data",
+    "Deployment",
     "Design",
     "DesignResult",
+    "Estimate",
     "Genotype",
     "HandshakeError",
     "InputError",
     "InterruptedWorkError",
+    "Judgement",
     "LatencyPlan",
     "Limits",
     "MissingPartError",
     "PeerGaveUpError",
     "PlacementResult",
+    "PlanList",
     "Precision",
     "Prediction",
+    "Program",
     "Recipe",
     "SearchSummary",
     "Server",
@@ -93,6 +108,7 @@ __all__ = [
     "evaluate",
     "export",
     "find_cells",
+    "keys",
     "load",
     "open_data",
     "place_reduce_cells",
@@ -105,16 +121,23 @@ __all__ = [
 
 # Where each name is defined. A test holds this equal to the imports above, which type checkers and editors read.
 _DEFINED_IN = {
+    "Check": "sphynx.compiler.check",
     "Client": "sphynx.api.asking",
     "Compiled": "sphynx.api.compiled",
+    "Data": "sphynx.data.images",
+    "Deployment": "sphynx.program.cost.deployment",
     "Design": "sphynx.space.design",
     "DesignResult": "sphynx.design.results",
+    "Estimate": "sphynx.program.cost.estimate",
     "Genotype": "sphynx.space.genotype",
+    "Judgement": "sphynx.program.judgement",
     "LatencyPlan": "sphynx.api.planning",
     "Limits": "sphynx.service.admission",
     "PlacementResult": "sphynx.search.placement.place",
+    "PlanList": "sphynx.space.planner",
     "Precision": "sphynx.compiler.precision",
     "Prediction": "sphynx.service.prediction",
+    "Program": "sphynx.program.ir",
     "Recipe": "sphynx.train.recipe",
     "SearchSummary": "sphynx.search.seeds",
     "Server": "sphynx.api.serving",
@@ -129,6 +152,7 @@ _DEFINED_IN = {
     "evaluate": "sphynx.api.networks",
     "export": "sphynx.api.exporting",
     "find_cells": "sphynx.space.published_cells",
+    "keys": "sphynx.service",  # a module
     "load": "sphynx.api.networks",
     "open_data": "sphynx.api.data",
     "place_reduce_cells": "sphynx.api.searching",
@@ -144,7 +168,8 @@ def __getattr__(name: str) -> Any:
     if name not in _DEFINED_IN:
         raise AttributeError(f"module 'sphynx' has no attribute {name!r}")
     try:
-        found = getattr(import_module(_DEFINED_IN[name]), name)
+        module = import_module(_DEFINED_IN[name])
+        found = getattr(module, name) if hasattr(module, name) else import_module(f".{name}", _DEFINED_IN[name])
     except ModuleNotFoundError as error:
         package = (error.name or "").split(".")[0]
         if package in ("", "sphynx"):

@@ -12,7 +12,7 @@ from tests.service.tiny import save_tiny
 
 def test_the_benchmark_of_cores_at_its_smallest(tmp_path: Path) -> None:
     save_tiny(tmp_path / "compiled")
-    command = [sys.executable, "benchmarks/cores.py", str(tmp_path / "compiled"), "--cores", "1,1000"]
+    command = [sys.executable, "-m", "benchmarks.cores", str(tmp_path / "compiled"), "--cores", "1,1000"]
     done = subprocess.run(
         [*command, "--processes", "2", "--clients", "1", "--seconds", "0.2", "--bound-seconds", "0.05"],
         cwd=ROOT,

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_epoch_benchmark_runs_at_its_smallest(warm: Warm) -> None:
     flags = ["--quick", "--batch", "8", "--strategies", "gdas", "--device", "cpu", "--json"]
-    command = [str(warm.programs / "python"), "benchmarks/bench_train.py", *flags]
+    command = [str(warm.programs / "python"), "-m", "benchmarks.bench_train", *flags]
     done = subprocess.run(command, cwd=ROOT, env=warm.environment, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     rows = {row["what"].split(",")[0]: row for row in found["rows"]}

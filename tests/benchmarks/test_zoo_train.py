@@ -1,15 +1,11 @@
 """The zoo's training writes files that safetensors reads, in parts, and pictures that only move."""
 
-import sys
 from pathlib import Path
 
 import torch
+from benchmarks import zoo_train
 from safetensors.torch import load_file
 from torch import nn
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-import zoo_train
 
 
 def test_weights_come_back_as_the_accuracy_was_measured(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def completed(typed: str) -> list[str]:
     ("typed", "offered"),
     [
         ("sphynx pl", ["plan", "place"]),
-        ("sphynx keys re", ["revoke", "refresh"]),
+        ("sphynx keys i", ["init", "issue"]),
         ("sphynx plan --relu-b", ["--relu-budget"]),
         ("sphynx infer --backend g", ["gc", "gmw"]),
     ],

@@ -58,7 +58,7 @@ def test_a_flag_means_the_same_everywhere(flag: str, verb_count: int) -> None:
 def test_words_to_choose_from_are_choices() -> None:
     """A flag for which the library has a list of words refuses all others by itself."""
     words = ("--stem", "--balancing", "--conv-stack", "--convolution", "--borders", "--family", "--strategy")
-    for flag in (*words, "--candidates", "--resume", "--split", "--stage", "--threads", "--supernet", "--estimator"):
+    for flag in (*words, "--candidates", "--resume", "--split", "--stage", "--supernet", "--estimator"):
         assert options(flag), flag
         assert not [verb for verb, command, option in options(flag) if not choices_of(command, option)], flag
 
@@ -70,13 +70,13 @@ def test_the_strategies_are_those_that_there_are() -> None:
 
 
 def test_long_work_says_more_or_nothing() -> None:
-    long = {"demo", "design", "search", "place", "train", "check", "bench core", "bench private"}
-    long |= {"bench throughput", "bench scaling", "allocate", "report"}
+    long = {"demo", "design", "search", "place", "train", "check", "bench private"}
+    long |= {"bench throughput", "allocate", "report"}
     for flag in ("-v", "-q"):
-        assert {verb.removeprefix("sphynx ") for verb, _ in named(flag)} - {"locate"} == long
+        assert {verb.removeprefix("sphynx ") for verb, _ in named(flag)} == long
 
 
 def test_help_is_also_h() -> None:
-    for words in (["-h"], ["plan", "-h"], ["bench", "-h"], ["bench", "core", "-h"]):
+    for words in (["-h"], ["plan", "-h"], ["bench", "-h"], ["bench", "private", "-h"]):
         shown = CliRunner().invoke(app, words)
         assert shown.exit_code == 0 and "--help" in shown.output and "Usage" in shown.output

@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from tools.command import command_line
+from tools.pack_model import pack_run
+from typer.testing import CliRunner
 
 from sphynx.space.cell import cell
 from sphynx.space.design import Design
@@ -24,8 +27,8 @@ def test_from_a_run_to_a_model_and_its_card(sphynx: Sphynx) -> None:
     assert sphynx("train", "tiny.json", "--data", "digits", "--out", run, *one_epoch).code == 0
     evaluated = sphynx("eval", run, "--data", "digits", "--device", "cpu", "--json").out
     Path("evaluation.json").write_text(evaluated)
-    pack = ["models", "pack", run, "--name", "tiny-digits", "--folder", models]
-    assert sphynx(*pack, "--evaluation", "evaluation.json").code == 0
+    pack = [run, "--name", "tiny-digits", "--folder", models, "--evaluation", "evaluation.json"]
+    assert CliRunner().invoke(command_line(pack_run), pack).exit_code == 0
 
     listed = sphynx("models", "ls", "--folder", models).out
     assert "tiny-digits" in listed and "128" in listed and f"{json.loads(evaluated)['accuracy']:.2%}" in listed

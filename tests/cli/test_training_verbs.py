@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 import torch
 from safetensors.torch import load_file
+from tools.pack_model import pack
 
 from sphynx.cli.main import main
 from sphynx.config import read_settings
@@ -159,8 +160,7 @@ def test_a_stream_learns_from_kept_views_with_and_without_its_teacher(sphynx: Sp
     assert first.code == 0 and Path("v.safetensors").is_file(), first.err
     second = sphynx(*student, "--out", "second", "--json")
     assert second.code == 0 and json.loads(second.out)["test_loss"] == json.loads(first.out)["test_loss"], second.err
-    packed = sphynx("models", "pack", "second", "--name", "small-stream", "--folder", "packed")
-    assert packed.code == 0 and Path("packed/small-stream/design.json").is_file(), packed.err
+    assert (pack(Path("second"), "small-stream", Path("packed")) / "design.json").is_file()
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,8 @@ def test_errors_keep_their_kind_and_are_written_whole() -> None:
 
 def test_flags_of_a_verb_within_a_group(tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
-        app(["models", "pack", str(tmp_path), "--name", "No Name"])
-    assert refused.value.where == "--name"
+        app(["keys", "issue", "No Name", "--client", "--keys", str(tmp_path)])
+    assert refused.value.where == "NAME"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def fragments(source: str) -> list[tuple[int, str]]:
     return [(line, text.splitlines()[0]) for line, text in docstrings(source) if first_word(text) in FRAGMENTS]
 
 
-@pytest.mark.parametrize("folder", ["src/sphynx", "reproduction", "tests", "benchmarks", "docs", "examples"])
+@pytest.mark.parametrize("folder", ["src/sphynx", "reproduction", "tools", "tests", "benchmarks", "docs", "examples"])
 def test_docstrings_begin_with_what_the_thing_is_or_does(folder: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text}"

@@ -1,13 +1,13 @@
-"""Results of `sphynx bench throughput` and `bench scaling` on a page."""
+"""Results of `sphynx bench throughput` and `benchmarks.scaling` on a page."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.lines import fits
 
 from sphynx.bench.results import BenchRow
-from sphynx.bench.scaling import fits
 from sphynx.errors import InputError
 from sphynx.report.page import make_report
 from sphynx.report.sources import read_sources

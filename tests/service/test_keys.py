@@ -23,7 +23,7 @@ def test_all_files_are_private(authority: Path) -> None:
 
 
 def test_parties_are_listed_with_their_state(authority: Path) -> None:
-    found = {party.name: party for party in keys.parties(authority)}
+    found = {party.name: party for party in keys.list_parties(authority)}
     assert {name for name, party in found.items() if party.revoked} == {"mallory"}
     assert {name for name, party in found.items() if party.kind == "server"} == {"server"}
     assert found["expired"].not_after < datetime.datetime.now(datetime.UTC) < found["alice"].not_after
@@ -47,7 +47,7 @@ def test_a_folder_that_is_gone_can_be_revoked(tmp_path: Path) -> None:
     again = keys.issue(tmp_path, "alice")
     places = keys.revoke(tmp_path, "alice")
     assert places == [tmp_path / "authority" / "revoked.pem", again / "revoked.pem"]
-    assert [party.revoked for party in keys.parties(tmp_path)] == [True, True]
+    assert [party.revoked for party in keys.list_parties(tmp_path)] == [True, True]
 
 
 def test_what_cannot_be_done_says_why(authority: Path, tmp_path: Path) -> None:
@@ -121,4 +121,4 @@ def test_revocations_at_the_same_time_all_count(tmp_path: Path) -> None:
         keys.issue(tmp_path, name)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(partial(keys.revoke, tmp_path), names))
-    assert all(party.revoked for party in keys.parties(tmp_path))
+    assert all(party.revoked for party in keys.list_parties(tmp_path))

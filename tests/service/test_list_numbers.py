@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def serial(folder: Path, name: str) -> int:
-    return next(party.serial for party in keys.parties(folder) if party.name == name)
+    return next(party.serial for party in keys.list_parties(folder) if party.name == name)
 
 
 def signed_list(folder: Path, number: int | None, signer: Path | None = None) -> bytes:
@@ -57,7 +57,7 @@ def signed_list(folder: Path, number: int | None, signer: Path | None = None) ->
 
 def test_numbers_and_ends_are_read_as_another_implementation_reads_them(folder: Path) -> None:
     numbers, listed = [], folder / "server" / "revoked.pem"
-    for change in (lambda: None, lambda: keys.revoke(folder, "alice"), lambda: keys.refresh(folder)):
+    for change in (lambda: None, lambda: keys.revoke(folder, "alice"), lambda: keys.revoke(folder)):
         change()
         ours, theirs = read_revocations(listed.read_bytes()), x509.load_pem_x509_crl(listed.read_bytes())
         assert ours.number == theirs.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
@@ -90,13 +90,13 @@ def test_a_server_does_not_start_by_an_older_list(folder: Path, tmp_path: Path) 
     listed, seen = folder / "server" / "revoked.pem", SeenNumbers(tmp_path / "state" / SEEN)
     listed.write_bytes(signed_list(folder, None))
     FreshKeys(folder / "server", seen)
-    keys.refresh(folder)
+    keys.revoke(folder)
     FreshKeys(folder / "server", seen)
     listed.write_bytes(signed_list(folder, None))
     with pytest.raises(InputError, match=r"number 0\) is older than one used before") as refusal:
         FreshKeys(folder / "server", seen)
-    assert "sphynx keys refresh" in refusal.value.remedy
-    keys.refresh(folder)
+    assert "sphynx keys revoke" in refusal.value.remedy
+    keys.revoke(folder)
     FreshKeys(folder / "server", seen)
     seen.path.write_text("half a num")
     with pytest.raises(InputError, match="does not hold the number"):
@@ -154,11 +154,11 @@ def test_two_weeks_before_its_end_a_list_is_warned_of(folder: Path, monkeypatch:
     fresh = FreshKeys(folder / "server", warn=warned.append)
     assert not fresh.list_ends_soon() and not warned
     monkeypatch.setattr(keys, "LIST_DAYS", 13)
-    keys.refresh(folder)
+    keys.revoke(folder)
     fresh.context()
-    assert fresh.list_ends_soon() and "sphynx keys refresh" in warned[0]
+    assert fresh.list_ends_soon() and "sphynx keys revoke" in warned[0]
     monkeypatch.undo()
-    keys.refresh(folder)
+    keys.revoke(folder)
     fresh.context()
     assert not fresh.list_ends_soon() and len(warned) == 1
     later_s = time.time() + 80 * 86_400
@@ -187,13 +187,13 @@ def test_by_a_list_that_becomes_overdue_nobody_is_served_any_more(
     scene.server.start()
     with scene.client() as alice:
         monkeypatch.setattr(keys, "LIST_DAYS", A_MINUTE_AGO)
-        keys.refresh(folder)
+        keys.revoke(folder)
         with pytest.raises(PeerGaveUpError, match="list of revoked keys is overdue"):
             alice.measure_link()
     with pytest.warns(UserWarning, match="is overdue"), pytest.raises(HandshakeError):
         scene.client().__enter__()
     monkeypatch.undo()
-    keys.refresh(folder)
+    keys.revoke(folder)
     scene.check_inference()
     assert scene.server.stop() == 0
 
@@ -213,7 +213,7 @@ def test_by_an_overdue_list_a_server_does_not_start_and_a_client_is_warned(
 ) -> None:
     good = (folder / "server" / "revoked.pem").read_bytes()
     monkeypatch.setattr(keys, "LIST_DAYS", A_MINUTE_AGO)
-    keys.refresh(folder)
+    keys.revoke(folder)
     with pytest.raises(InputError, match="is overdue: no client would be admitted"):
         check_server_keys(folder / "server")
     (folder / "server" / "revoked.pem").write_bytes(good)
@@ -230,7 +230,7 @@ def test_by_an_overdue_list_a_server_does_not_start_and_a_client_is_warned(
     alice.warn_if_older(seen)
     assert len(warned) == 2 and seen.raise_to(0) == 0  # nobody has verified it
     monkeypatch.undo()
-    keys.refresh(folder)
+    keys.revoke(folder)
     ClientKeys(folder / "alice", warned.append).warn_if_older(seen)
     assert len(warned) == 2
     (folder / "alice" / "revoked.pem").write_bytes(good)

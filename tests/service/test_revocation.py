@@ -141,5 +141,5 @@ def test_what_is_no_list_is_refused_or_read_and_nothing_else(garbage: bytes, pla
 
 def test_a_list_of_thousands(authority: Path) -> None:
     assert read_revocations(revocation_list(set(range(1, 5000)))).serials == set(range(1, 5000))
-    (mallory,) = (party for party in keys.parties(authority) if party.revoked)
+    (mallory,) = (party for party in keys.list_parties(authority) if party.revoked)
     assert read_revocations((authority / "authority" / "revoked.pem").read_bytes()).serials == {mallory.serial}

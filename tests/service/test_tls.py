@@ -60,7 +60,7 @@ def test_the_peer_is_named_by_its_certificate(authority: Path) -> None:
     again, _ = connect(authority / "server", authority / "alice")
     other, _ = connect(authority / "server", authority / "bob")
     assert server.peer.fingerprint == again.peer.fingerprint != other.peer.fingerprint
-    (issued,) = (party for party in keys.parties(authority) if party.name == "alice")
+    (issued,) = (party for party in keys.list_parties(authority) if party.name == "alice")
     assert (server.peer.serial, server.peer.expires_at) == (issued.serial, issued.not_after.timestamp())
 
 

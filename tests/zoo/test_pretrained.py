@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from tools.pack_model import MAX_BYTES, pack
 
 import sphynx.network.model
 import sphynx.zoo.pretrained
@@ -20,7 +21,7 @@ from sphynx.network.observe import observe
 from sphynx.space.artifact import MODEL
 from sphynx.train.loop import train
 from sphynx.train.runs import teacher_for, train_seeds
-from sphynx.zoo.pretrained import MAX_BYTES, load_named, pack
+from sphynx.zoo.pretrained import load_named
 from sphynx.zoo.shipped import SHIPPED, load_card, model_names, model_path
 from tests.train.small import DESIGN, data, job
 
@@ -101,7 +102,7 @@ def test_weights_that_are_not_finite_are_refused(name: str, packed: tuple[Path, 
 def test_what_is_refused_leaves_nothing_behind(
     packed: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sphynx.zoo.pretrained, "MAX_BYTES", 10)
+    monkeypatch.setattr("tools.pack_model.MAX_BYTES", 10)
     with pytest.raises(InputError, match="more than 10"):
         pack(packed[0], "large", tmp_path)
     assert list(tmp_path.iterdir()) == []

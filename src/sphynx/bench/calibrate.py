@@ -9,9 +9,7 @@ import platform
 import numpy as np
 
 from sphynx.bench.channel_costs import channel_costs
-from sphynx.bench.core_ring import ring_seconds
-from sphynx.bench.core_rlwe import INPUTS, primitive_times
-from sphynx.bench.core_symmetric import DEFAULT_OT_PARAMETER, ot_rates
+from sphynx.bench.core_rates import DEFAULT_OT_PARAMETER, INPUTS, ot_rates, primitive_times, ring_seconds
 from sphynx.bench.machine import available_cores, best_seconds
 from sphynx.bench.private_parties import OpenChannel
 from sphynx.bench.relu_work import relu_seconds

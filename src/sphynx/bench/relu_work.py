@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from sphynx.bench.core_symmetric import DEFAULT_OT_PARAMETER, connected
+from sphynx.bench.core_rates import DEFAULT_OT_PARAMETER, connected
 from sphynx.core import Prg, garbling
 from sphynx.program.backends import Backend
 from sphynx.program.cost.cost import relu_cost

@@ -166,7 +166,7 @@ class ThroughputRow(Record):
 
 @dataclass(frozen=True)
 class BenchRun(Record):
-    """The file that `sphynx bench private` and, with lines, `bench scaling` write."""
+    """The file that `sphynx bench private` and, with lines, `benchmarks.scaling` write."""
 
     machine: Machine
     source: Source

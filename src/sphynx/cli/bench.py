@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from sphynx.cli.bench_core import core
 from sphynx.cli.bench_private import private
-from sphynx.cli.bench_scaling import scaling
 from sphynx.cli.bench_throughput import throughput
 from sphynx.cli.group import VerbGroup
 
@@ -23,7 +21,5 @@ def bench() -> None:
     """Measure speed, compared with bounds and with other software."""
 
 
-app.command("core")(core)
 app.command("private")(private)
 app.command("throughput")(throughput)
-app.command("scaling")(scaling)

@@ -32,7 +32,7 @@ def init(
 
       sphynx keys init keys
     """
-    from sphynx.service import keys
+    from sphynx import keys
 
     typer.echo(str(keys.init(folder)))
 
@@ -56,7 +56,7 @@ def issue(
 
       sphynx keys issue alice --client --days 90
     """
-    from sphynx.service import keys
+    from sphynx import keys
 
     if client == bool(hosts):
         raise InputError(
@@ -69,35 +69,24 @@ def issue(
 
 @app.command("revoke")
 def revoke(
-    name: Annotated[str, typer.Argument(help="Name whose keys to revoke: no server admits them any more.")],
+    name: Annotated[
+        str | None, typer.Argument(help="Name whose keys to revoke. Without one the list is only signed again.")
+    ] = None,
     folder: Folder = Path("keys"),
 ) -> None:
-    """Revoke all keys of a name. A server notices a new revoked.pem in its folder at the next request.
+    """Revoke all keys of a name, or sign the list of revoked keys again. Servers see a new one at the next request.
 
-    Example:
+    A list is valid for 90 days; after that, servers admit nobody. `sphynx keys revoke` without a name signs it again.
+
+    Examples:
 
       sphynx keys revoke alice
+
+      sphynx keys revoke
     """
-    from sphynx.service import keys
+    from sphynx import keys
 
-    _print_places(keys.revoke(folder, name))
-
-
-@app.command("refresh")
-def refresh(folder: Folder = Path("keys")) -> None:
-    """Sign the list of revoked keys again. It is valid for 90 days; after that, servers admit nobody.
-
-    Example:
-
-      sphynx keys refresh
-    """
-    from sphynx.service import keys
-
-    _print_places(keys.refresh(folder))
-
-
-def _print_places(places: list[Path]) -> None:
-    for place in places:
+    for place in keys.revoke(folder, name):
         typer.echo(str(place))
     typer.echo("Copy revoked.pem into the key folder of every server that runs elsewhere.", err=True)
 
@@ -110,9 +99,9 @@ def list_keys(folder: Folder = Path("keys"), as_json: Json = False) -> None:
 
       sphynx keys ls
     """
-    from sphynx.service import keys
+    from sphynx import keys
 
-    parties = keys.parties(folder)
+    parties = keys.list_parties(folder)
     if as_json:
         print_json(
             [

@@ -61,7 +61,6 @@ app.add_typer(recipes.app, name="recipes")
 app.add_typer(models.app, name="models")
 app.command("search")(search.search)
 app.command("place")(place.place)
-app.command("locate", hidden=True)(place.place)  # the name of earlier versions
 app.command("allocate")(allocate.allocate)
 app.command("train")(train.train)
 app.command("watch")(watch.watch)

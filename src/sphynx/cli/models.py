@@ -1,8 +1,7 @@
-"""`sphynx models`: the trained networks that come with Sphynx, their cards, and packing a run as one of them."""
+"""`sphynx models`: the trained networks that come with Sphynx, and their cards."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,6 @@ import typer
 from sphynx.cli.group import VerbGroup
 from sphynx.cli.options import Json
 from sphynx.cli.output import count, print_json, print_table, short
-from sphynx.errors import InputError
 
 app = typer.Typer(cls=VerbGroup, invoke_without_command=True, rich_markup_mode=None)
 
@@ -20,7 +18,7 @@ Folder = Annotated[Path | None, typer.Option("--folder", help="Folder of the mod
 
 @app.callback()
 def models(context: typer.Context) -> None:
-    """Trained models: list, show, pack."""
+    """Trained models: list, show."""
     if context.invoked_subcommand is None:
         list_models()
 
@@ -70,35 +68,6 @@ def show_model(
         print_json(card)
         return
     print_table(card["name"], ["", ""], _rows(card))
-
-
-@app.command("pack")
-def pack_run(
-    run: Annotated[Path, typer.Argument(help="The folder of one finished training run.")],
-    name: Annotated[str, typer.Option("--name", help="Lower-case letters, digits, dots and dashes.")],
-    evaluation: Annotated[
-        Path | None, typer.Option("--evaluation", help="The output of `sphynx eval RUN --device cpu --json`.")
-    ] = None,
-    folder: Folder = None,
-) -> None:
-    """Pack a finished run as a model: weights in eight bits, and a card with what the run recorded.
-
-    Example:
-
-      sphynx models pack runs/best/seed-0 --name sphynx-cifar100-25k
-    """
-    from sphynx.zoo.pretrained import pack
-    from sphynx.zoo.shipped import SHIPPED
-
-    measured = None
-    if evaluation is not None:
-        try:
-            measured = json.loads(evaluation.read_text())
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"it cannot be read ({error})", where=str(evaluation), remedy="Make it with sphynx eval --json."
-            ) from None
-    typer.echo(f"wrote {pack(run, name, folder or SHIPPED, measured)}", err=True)
 
 
 def _accuracy(card: dict[str, Any]) -> float:

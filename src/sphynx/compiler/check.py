@@ -44,6 +44,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Check:
+    """A program on labelled images: its accuracy, the ranges that it uses, and its float network beside it.
+
+    >>> check: sphynx.Check = sphynx.Compiled.load("compiled/digits").check(images=20)
+    >>> check.images, check.float_network is None
+    (20, True)
+    """
+
     images: int
     accuracy: float
     layers: tuple[LayerRange, ...]

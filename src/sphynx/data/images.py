@@ -156,7 +156,12 @@ class DataFace:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Data(DataFace):
-    """A data set in memory."""
+    """A data set in memory.
+
+    >>> data: sphynx.Data = sphynx.open_data("digits")
+    >>> data.classes, len(data.test)
+    (10, 359)
+    """
 
     name: str
     train: ImageSet

@@ -184,6 +184,13 @@ class Graph:
 
 @dataclass(frozen=True)
 class Program(Graph):
+    """A compiled network's public part: its steps, in integers modulo 2^`ring_bits`.
+
+    >>> program: sphynx.Program = sphynx.Compiled.load("compiled/digits").program
+    >>> program.relu_count, len(program.class_names)
+    (512, 10)
+    """
+
     ring_bits: int
     weight_bits: int
     class_names: tuple[str, ...] = ()

@@ -49,6 +49,13 @@ class Original:
 
 @dataclass(frozen=True)
 class Judgement:
+    """A program beside its float network, on the calibration images.
+
+    >>> judgement: sphynx.Judgement | None = sphynx.compile("runs/digits").judged
+    >>> judgement.images, judgement.fault
+    (200, None)
+    """
+
     images: int
     same_class: float  # the share of images for which program and float network name the same class
     error: float  # of the answers, root mean square, relative to their spread from image to image

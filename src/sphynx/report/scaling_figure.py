@@ -1,4 +1,4 @@
-"""Private latency against ReLUs with the fitted lines, online above offline: what `sphynx bench scaling` measured."""
+"""Private latency against ReLUs with the fitted lines, online above offline: what `benchmarks.scaling` measured."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scaling_drawing(results: Scaling, width: float = WIDE) -> Drawing:
 
 
 def save_scaling(results: Mapping[str, Any], path: Path) -> None:
-    """The JSON of `sphynx bench scaling`, as SVG or PNG by the file's name."""
+    """The JSON of `python -m benchmarks.scaling`, as SVG or PNG by the file's name."""
     drawing = scaling_chart(Scaling.from_json(results)).alone()
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".png":

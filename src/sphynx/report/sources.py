@@ -109,7 +109,7 @@ class DesignRun:
 
 @dataclass(frozen=True)
 class ScalingRun:
-    """Measurements of `sphynx bench scaling`."""
+    """Measurements of `python -m benchmarks.scaling`."""
 
     results: Scaling
     environment: Mapping[str, Any]

@@ -113,7 +113,7 @@ class Conversation:
             raise RefusedError(
                 "the server's list of revoked keys is overdue",
                 where="server",
-                remedy="Ask whoever runs the server: sphynx keys refresh signs a new list.",
+                remedy="Ask whoever runs the server: sphynx keys revoke signs a new list.",
             )
         if revoked or self.peer.expires_at <= time.time():
             why = "was revoked" if revoked else "has expired"

@@ -31,7 +31,7 @@ LIST_WARNING_S = 14 * 86_400.0  # before the next list is due
 # X509_V_ERR_CERT_NOT_YET_VALID, _CERT_HAS_EXPIRED, _CRL_HAS_EXPIRED, _CERT_REVOKED and _INVALID_PURPOSE of OpenSSL
 _NOT_YET_VALID, _EXPIRED, _LIST_OVERDUE, _REVOKED, _OTHER_PURPOSE = 9, 10, 12, 23, 26
 _ANY_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: `ssl` has no name for it
-_NEWEST_LIST = "Copy the authority's newest revoked.pem here (sphynx keys refresh signs a new one)."
+_NEWEST_LIST = "Copy the authority's newest revoked.pem here (sphynx keys revoke signs a new one)."
 _SERVERS_KEYS = "Give keys of a server: sphynx keys issue NAME --server HOST."
 _CLIENTS_KEYS = "Give keys of a client: sphynx keys issue NAME --client."
 Stamp = tuple[tuple[int, int, int], ...]
@@ -187,7 +187,9 @@ class FreshKeys:
         """Once for each list, when its time has come: a server may run for months with one."""
         if self.list_ends_soon() and not self._is_end_told:
             self._is_end_told = True
-            self._warn("the list of revoked keys expires soon: run sphynx keys refresh")
+            self._warn(
+                "the list of revoked keys expires soon: run sphynx keys revoke, without a name, to sign it again"
+            )
 
     def _read(self) -> tuple[Stamp, ssl.SSLContext, Revocations]:
         return self._look(), server_context(self._folder), _read_list(self._folder)

@@ -8,6 +8,13 @@
 
 A server's certificate serves no client and the other way round. Importing this needs the package `cryptography`; using
 the folders does not.
+
+    >>> sphynx.keys.init("authority-of-mine").name
+    'authority'
+    >>> sphynx.keys.issue("authority-of-mine", "server", hosts=["inference.example"]).name
+    'server'
+    >>> [(party.name, party.kind) for party in sphynx.keys.list_parties("authority-of-mine")]
+    [('server', 'server')]
 """
 
 from __future__ import annotations
@@ -65,8 +72,9 @@ class Party:
         return self.not_after <= datetime.datetime.now(datetime.UTC)
 
 
-def init(folder: Path, *, days: int = AUTHORITY_DAYS) -> Path:
-    """Makes the authority; refuses to replace one."""
+def init(folder: str | Path, *, days: int = AUTHORITY_DAYS) -> Path:
+    """Make an authority in a folder, which is refused if it has one. Return the authority's own folder."""
+    folder = Path(folder)
     home = folder / FOLDER
     if home.exists():
         raise InputError(
@@ -94,14 +102,18 @@ def init(folder: Path, *, days: int = AUTHORITY_DAYS) -> Path:
 
 
 def issue(
-    folder: Path,
+    folder: str | Path,
     name: str,
     *,
     hosts: Sequence[str] = (),
     days: int = PARTY_DAYS,
     start: datetime.datetime | None = None,
 ) -> Path:
-    """A server's folder if it has hosts (names or addresses that clients connect to), otherwise a client's."""
+    """Issue a server's keys if it has `hosts`, names or addresses that clients connect to, otherwise a client's.
+
+    Return the folder to hand over.
+    """
+    folder = Path(folder)
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{name!r} is not a valid name", where="`name`", remedy="Use letters, digits, '.', '_' and '-'."
@@ -140,23 +152,21 @@ def issue(
     return home
 
 
-def revoke(folder: Path, name: str) -> list[Path]:
-    """Signs a longer list and puts it into every folder that still lies here. Returns the lists' places."""
+def revoke(folder: str | Path, name: str | None = None) -> list[Path]:
+    """Sign the list of revoked keys, with all keys of this name added, and put it into every folder that is here.
+
+    Without a name the entries stay as they are: before a list runs out, it must be signed again. Return the lists'
+    places.
+    """
+    folder = Path(folder)
     authority, key = _load_authority(folder)
     with _alone(folder):
-        issued = parties(folder)
+        issued = list_parties(folder)
         serials = {party.serial for party in issued if party.name == name}
-        if not serials:
+        if name is not None and not serials:
             known = ", ".join(dict.fromkeys(party.name for party in issued)) or "nobody"
             raise InputError(f"no keys were issued to {name!r}", where=str(folder), remedy=f"Issued so far: {known}.")
         return _publish(folder, authority, key, serials)
-
-
-def refresh(folder: Path) -> list[Path]:
-    """Signs the list anew before it runs out, with the same entries. Returns the lists' places."""
-    authority, key = _load_authority(folder)
-    with _alone(folder):
-        return _publish(folder, authority, key, set())
 
 
 def _publish(folder: Path, authority: x509.Certificate, key: ec.EllipticCurvePrivateKey, more: set[int]) -> list[Path]:
@@ -176,8 +186,9 @@ def _number(listed: x509.CertificateRevocationList) -> int:
         return 0
 
 
-def parties(folder: Path) -> list[Party]:
-    """Everybody who ever got keys, one entry per certificate."""
+def list_parties(folder: str | Path) -> list[Party]:
+    """List everybody who ever got keys, one entry per certificate."""
+    folder = Path(folder)
     _load_authority(folder)
     revoked = {entry.serial_number for entry in _load_revoked(folder)}
     found = []

@@ -72,6 +72,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class PlanList:
+    """The networks of cells within a ReLU budget, one of them chosen.
+
+    >>> plans: sphynx.PlanList = sphynx.plan("500", image=(1, 8, 8), classes=10)
+    >>> plans.design == plans.chosen.design
+    True
+    """
+
     plans: tuple[Plan, ...]
     reason: str
 

@@ -82,13 +82,11 @@ def load_card(name: str, folder: Path = SHIPPED) -> dict[str, Any]:
     return card
 
 
-def read_object(file: Path) -> dict[str, Any]:
+def read_object(file: Path, remedy: str = "Give the folder of one finished training.") -> dict[str, Any]:
     try:
         found = json.loads(file.read_text())
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"it cannot be read ({error})", where=str(file), remedy="Give the folder of one finished training."
-        ) from None
+        raise InputError(f"it cannot be read ({error})", where=str(file), remedy=remedy) from None
     if not isinstance(found, dict):
         raise InputError("it is not a JSON object", where=str(file), remedy="Run the stage again.")
     return found

@@ -24,6 +24,12 @@ INFERENCES = 10  # that share a weight which is prepared once, at least
 
 @dataclass(frozen=True)
 class Deployment:
+    """The conditions that `sphynx.compile` makes a program for: backend, link, bundles at once, memory for weights.
+
+    >>> sphynx.Deployment(backend="gc", bundles=8).link.name
+    'lan'
+    """
+
     backend: Backend | None = None  # None: whichever is cheaper
     link: Link = LINKS["lan"]
     bundles: int = 1  # prepared at once: they share messages, and transforms of weights that are not held

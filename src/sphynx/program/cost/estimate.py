@@ -116,6 +116,13 @@ class LayerTime:
 
 @dataclass(frozen=True)
 class Estimate:
+    """Time and traffic of one private inference, layer by layer and in all.
+
+    >>> estimate: sphynx.Estimate = sphynx.Compiled.load("compiled/digits").estimate("lan")  # doctest: +SKIP
+    >>> estimate.total.online_seconds  # doctest: +SKIP
+    0.004
+    """
+
     backend: Backend
     link: Link
     layers: tuple[LayerTime, ...]

@@ -2,55 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from benchmarks.core.seal import seal_times
+from sphynx.bench.core_rates import primitive_times
 from sphynx.bench.machine import best_seconds
-from sphynx.bench.seal import seal_times
-from sphynx.core import Prg, _native
+from sphynx.core import Prg
 from sphynx.core import rlwe as he
 from sphynx.core.conv_shape import ConvShape
 
 RING_BITS = (32, 64)
-INPUTS, REPLIES = 10, 20  # products per reply, and replies per call
 COMPARED = ("product", "plaintext_ntt", "encrypt", "decrypt")
-
-
-def primitive_times(params: he.Params, repeats: int) -> dict[str, float]:
-    """Seconds per polynomial, each from a call on several, as a layer makes them."""
-    native, prg, n = _native.rlwe, Prg(), params.n
-    key = native.SecretKey(params, prg)
-    public = native.PublicKey(params, key.public_key(prg))
-    rng = np.random.default_rng(0)
-    messages = rng.integers(0, 2**params.ring_bits, (INPUTS, n), np.uint64, endpoint=False)
-    upload = key.encrypt(messages, prg, 1)
-    parsed = native.Ciphertexts(params, upload, INPUTS, 1)
-    weights = native.Weights(params, REPLIES, INPUTS, n)
-    polynomials = rng.integers(-127, 128, (INPUTS, n)).astype(np.int32)
-    for index in range(REPLIES):
-        weights.set_reply(index, polynomials, 1)
-    used, counts = np.arange(n, dtype=np.uint32), [n] * REPLIES
-    share = np.empty(n * REPLIES, np.uint64)
-    values = np.zeros(n, np.int32)
-
-    def reply() -> bytes:
-        return native.reply(public, weights, [parsed], 1, used, counts, prg, share, 1)
-
-    wire = reply()
-
-    def each(work: Callable[[], object], calls: int) -> float:
-        return best_seconds(work, repeats) / calls
-
-    return {
-        "rlwe_ntt_one_prime_s": each(lambda: params.transform(0, True, values), 1),
-        "rlwe_plaintext_ntt_s": each(lambda: weights.set_reply(0, polynomials, 1), INPUTS),
-        "rlwe_encrypt_s": each(lambda: key.encrypt(messages, prg, 1), INPUTS),
-        "rlwe_parse_s": each(lambda: native.Ciphertexts(params, upload, INPUTS, 1), INPUTS),
-        "rlwe_product_s": each(lambda: native.time_products(weights, [parsed], 1), INPUTS * REPLIES),
-        "rlwe_reply_s": each(reply, REPLIES),
-        "rlwe_decrypt_s": each(lambda: key.decrypt(wire, used, counts, 1, share, 1), REPLIES),
-    }
 
 
 def convolution_times(params: he.Params, repeats: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""`sphynx bench scaling`: how private latency grows with the number of ReLUs, with fitted lines."""
+"""How private latency grows with the number of ReLUs, with fitted lines: `python -m benchmarks.scaling`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import dataclasses
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from tools.command import run as run_command
 
+from benchmarks.lines import fits
+from sphynx.bench.private_models import untrained_design
+from sphynx.bench.results import LineFit
 from sphynx.cli import bench_options as bench
 from sphynx.cli import options as opt
 from sphynx.cli.output import count, print_table
 from sphynx.cli.output_files import Out, figure_file
 from sphynx.errors import InputError
-
-if TYPE_CHECKING:
-    from sphynx.bench.results import LineFit
+from sphynx.report.scaling_figure import save_scaling
 
 
 def scaling(
@@ -48,32 +50,26 @@ def scaling(
 
     Examples:
 
-      sphynx bench scaling -o scaling.json --figure scaling.svg
+      python -m benchmarks.scaling -o scaling.json --figure scaling.svg
 
-      sphynx bench scaling --sizes 10k,20k,40k --backend gmw --link lan --repeat 3
+      python -m benchmarks.scaling --sizes 10k,20k,40k --backend gmw --link lan --repeat 3
     """
     _require_two_counts(sizes)
     voice = opt.voice_for(verbose, quiet)
     with tempfile.TemporaryDirectory(prefix="sphynx-bench-") as temporary:
         run = bench.measured(None, sizes, backend, link, repeat, conv_stack, Path(temporary), voice)
-    from sphynx.bench.scaling import fits
-
     run = dataclasses.replace(run, fits=fits(run.rows))
     bench.hand_out(run.to_json(), as_json, out)
     if figure is not None:
-        from sphynx.report.scaling_figure import save_scaling
-
         save_scaling(run.to_json(), figure)
     if not as_json:
-        bench.print_rows("sphynx bench scaling", run)
+        bench.print_rows("Private inference by ReLUs", run)
         _print_fits(run.fits or ())
-    bench.require_exact(run, "bench scaling")
+    bench.require_exact(run, "benchmarks.scaling")
 
 
 def _require_two_counts(sizes: str) -> None:
     """Through one number of ReLUs no line can be fitted; two sizes may well be planned as networks of one number."""
-    from sphynx.bench.private_models import untrained_design
-
     relus = {size: untrained_design(size, "single").relus for size in bench.sizes_in(sizes)}
     if len(set(relus.values())) < 2:
         found = ", ".join(f"{size} has {count(number)} ReLUs" for size, number in relus.items())
@@ -101,3 +97,7 @@ def _print_fits(found: Sequence[LineFit]) -> None:
             for fit in found
         ),
     )
+
+
+if __name__ == "__main__":
+    run_command(scaling)

@@ -14,17 +14,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from sphynx.bench.core_rates import DEFAULT_OT_PARAMETER, ot_rates
 from sphynx.bench.machine import best_seconds
 from sphynx.core import Prg, _native, garbling, ot
-from sphynx.core.bits import bit_values
 
 Words = NDArray[np.uint64]
 
 W, K, F, RELUS = 32, 32, 8, 5120  # one layer of the 25.6K-ReLU network
-OTS = 1 << 17
 OT_PARAMETERS = (1, 2, 4, 8)
-DEFAULT_OT_PARAMETER = 4
-TWEAK = bytes(range(16))
 TURNS = 3  # bound and rates take turns, so that a slow spell of the machine hits both
 
 
@@ -77,43 +74,6 @@ def garbling_rates(threads: int, repeats: int) -> dict[str, float]:
         "evaluate_ands_per_s": evaluated,
         "garble_bound_ratio": garbled / (aes / 4),
         "evaluate_bound_ratio": evaluated / (aes / 2),
-    }
-
-
-def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender]:
-    """Make both parties of an OT extension after ideal base OTs."""
-    prg = Prg()
-    delta = garbling.random_delta(prg)
-    pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
-    prg.fill_words(pairs)
-    receiver = ot.OtReceiver(k, pairs, prg)
-    bits = bit_values(delta[0])
-    keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    return receiver, ot.OtSender(k, delta, keys, receiver.setup, prg)
-
-
-def ot_rates(k: int, threads: int, repeats: int) -> dict[str, float]:
-    """Random OTs, and Boolean triples, which take two each."""
-    receiver, sender = connected(k)
-    message = receiver.correlated_random(OTS, threads=threads)[0]
-
-    def receive() -> tuple[Words, Words]:
-        _, choices, t = receiver.correlated_random(OTS, threads=threads)
-        return choices, ot.received_pads(t, TWEAK, threads=threads)
-
-    def send() -> ot.PadPair:
-        q = sender.correlated(message, OTS, random_choices=True, threads=threads)
-        return sender.pads(q, TWEAK, threads=threads)
-
-    slower = max(best_seconds(party, repeats, threads=threads) for party in (receive, send))
-    slower_triples = max(
-        best_seconds(lambda: ot.receiver_triples(*receive()), repeats, threads=threads),
-        best_seconds(lambda: ot.sender_triples(send()), repeats, threads=threads),
-    )
-    return {
-        "ot_per_s": OTS / slower,
-        "ot_bytes_each": message.nbytes / OTS,
-        "triples_per_s": OTS / 2 / slower_triples,
     }
 
 

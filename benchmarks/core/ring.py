@@ -11,11 +11,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sphynx.bench.core_rates import ring_seconds
 from sphynx.bench.machine import best_seconds
 from sphynx.core.conv_shape import ConvShape
-from sphynx.core.ring import RingConv, ring_dtype
 
 SHAPES = (
     ConvShape.square(3, (32, 32), 15, 3, padding=1),
@@ -79,15 +78,6 @@ def torch_seconds(shape: ConvShape, repeats: int) -> float | None:
             return best_seconds(partial(layer, image), repeats)
     finally:
         torch.set_num_threads(threads)
-
-
-def ring_seconds(shape: ConvShape, ring_bits: int, weights: NDArray[np.int32], repeats: int) -> tuple[float, str]:
-    """Seconds, and the path that was taken."""
-    conv = RingConv(shape, ring_bits, weights)
-    extents = (shape.in_channels, shape.height, shape.width)
-    elements = np.random.default_rng(1).integers(0, 2**63, extents, np.uint64)
-    tensor: NDArray[Any] = elements.astype(ring_dtype(ring_bits))
-    return best_seconds(lambda: conv(tensor, 1), repeats), conv.native.path
 
 
 def ring_times(shape: ConvShape, repeats: int) -> list[dict[str, Any]]:

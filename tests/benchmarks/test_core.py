@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 import pytest
+from benchmarks.core import everything, ring, seal, symmetric
+from benchmarks.core.table import rate_rows, ring_rows
 
-from sphynx.bench import core, core_ring, core_symmetric, seal
-from sphynx.bench.core_table import rate_rows, ring_rows
 from sphynx.bench.machine import best_seconds
 
 RATES = {
@@ -32,7 +32,7 @@ SEAL = {f"seal_{name}_s" for name in ("product", "plaintext_ntt", "encrypt", "de
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
-    return core.measure_core(1)
+    return everything.measure_core(1)
 
 
 def positive(value: object) -> bool:
@@ -57,7 +57,7 @@ def test_rlwe_beside_seal(results: dict[str, Any]) -> None:
 def test_ring_beside_torch(results: dict[str, Any]) -> None:
     pytest.importorskip("torch")
     entries = results["ring_convolutions"]
-    assert len(entries) == len(core_ring.SHAPES) * len(core_ring.WIDTHS)
+    assert len(entries) == len(ring.SHAPES) * len(ring.WIDTHS)
     for entry in entries:
         for key in ("ring_conv_s", "torch_conv_s", "ring_macs_per_s", "ratio_to_torch"):
             assert positive(entry[key]), (entry["shape"], key)
@@ -76,7 +76,7 @@ def test_tables(results: dict[str, Any]) -> None:
     rows = list(rate_rows(results))
     assert {len(row) for row in rows} == {5}
     assert [row[4] for row in rows if row[0].startswith(("garbled", "evaluated"))] == [">= 0.65"] * 4
-    assert len(list(ring_rows(results))) == len(core_ring.SHAPES)
+    assert len(list(ring_rows(results))) == len(ring.SHAPES)
     one_core = {**results, "all_cores": None}
     assert len(list(rate_rows(one_core))) == len(rows) - 5
 
@@ -91,7 +91,7 @@ def test_absent_peers_are_null_and_said_so(monkeypatch: pytest.MonkeyPatch, resu
     assert times.keys() >= SEAL
     assert set(times.values()) == {None}
     assert "not installed" in seal.seal_peer()
-    entries = core_ring.ring_times(core_ring.SHAPES[1], 1)
+    entries = ring.ring_times(ring.SHAPES[1], 1)
     assert all(entry["torch_conv_s"] is None and entry["ratio_to_torch"] is None for entry in entries)
     speedups = dict.fromkeys(f"{name}_speedup" for name in ("product", "plaintext_ntt", "encrypt", "decrypt"))
     alone = [{**row, **times, **speedups} for row in results["rlwe_by_ring_bits"]]
@@ -101,9 +101,9 @@ def test_absent_peers_are_null_and_said_so(monkeypatch: pytest.MonkeyPatch, resu
 
 def test_blocks_of_an_ot() -> None:
     # k = 1: 128 trees of two leaves, a block of 128 bits each; k = 8: 16 trees of 256 leaves; and two hashes.
-    assert core_symmetric.sender_aes_blocks(1) == 4
-    assert core_symmetric.sender_aes_blocks(8) == 34
-    assert core_symmetric.sender_aes_blocks(3) == (42 * 8 + 4) / 128 + 2
+    assert symmetric.sender_aes_blocks(1) == 4
+    assert symmetric.sender_aes_blocks(8) == 34
+    assert symmetric.sender_aes_blocks(3) == (42 * 8 + 4) / 128 + 2
 
 
 def test_work_shorter_than_the_clock_still_has_a_rate() -> None:

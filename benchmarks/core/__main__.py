@@ -1,11 +1,15 @@
-"""`sphynx bench core`: how fast the compiled core is on this machine, beside its own bounds and peers."""
+"""How fast the compiled core is on this machine, beside its own bounds and peers: `python -m benchmarks.core`."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
 import typer
+from tools.command import run
 
+from benchmarks.core.everything import measure_core
+from benchmarks.core.ring import WIDTHS
+from benchmarks.core.table import RING_GOALS, rate_rows, ring_rows
 from sphynx.cli import options as opt
 from sphynx.cli.bench_options import hand_out
 from sphynx.cli.output import print_table
@@ -32,12 +36,9 @@ def core(
 
     Example:
 
-      sphynx bench core --threads 1 --repeats 40
+      python -m benchmarks.core --threads 1 --repeats 40
     """
-    from sphynx.bench.core import measure_core
-
     voice = opt.voice_for(verbose, quiet)
-
     results = measure_core(repeats, all_cores=threads == "all", progress=voice.say)
     hand_out(results, as_json, out)
     if not as_json:
@@ -45,16 +46,13 @@ def core(
 
 
 def _print_tables(results: dict[str, Any]) -> None:
-    from sphynx.bench.core_ring import WIDTHS
-    from sphynx.bench.core_table import RING_GOALS, rate_rows, ring_rows
-
     machine = results["machine"]
     where = (
         f"{machine['architecture']}, {machine['cores']} cores, AES path {machine['aes_path']}, "
         f"load {machine['load_average'][0]} at the start; best of {results['repeats']} or more"
     )
     print_table(
-        "sphynx bench core", ["what", ">measured", ">bound or peer", ">ratio", "goal"], rate_rows(results), note=where
+        "The compiled core", ["what", ">measured", ">bound or peer", ">ratio", "goal"], rate_rows(results), note=where
     )
     columns = (
         f">k = {ring}, {weights}-bit" + (f" (<= {RING_GOALS[ring, weights]})" if (ring, weights) in RING_GOALS else "")
@@ -66,3 +64,7 @@ def _print_tables(results: dict[str, Any]) -> None:
         ring_rows(results),
         note=f"OT: {results['ot_bytes_each']:.3f} bytes each. Peers: {results['seal']}; torch {results['torch']}",
     )
+
+
+if __name__ == "__main__":
+    run(core)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.lines import fit_line
+from benchmarks.scaling import scaling
+from tools.command import command_line
 from typer.testing import CliRunner
 
 from sphynx.bench import clear, private_models
-from sphynx.bench.scaling import fit_line
-from sphynx.cli.main import app
 from sphynx.errors import InputError
 from sphynx.program.files import load_program
 from sphynx.space.design import Design
@@ -20,6 +21,7 @@ from sphynx.space.tally import Shape
 from tests.bench.designs import small_design, small_file
 
 CIFAR = Shape(3, 32, 32)
+APP = command_line(scaling)
 
 
 def test_a_line_is_found_again() -> None:
@@ -70,8 +72,8 @@ def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(clear, "RUNS", 4)
     figure = tmp_path / "scaling.svg"
     sizes = f"{small_file(tmp_path, 'tiny', 2)},{small_file(tmp_path, 'small', 3)}"
-    words = "bench scaling --backend gmw --repeat 1 --json --sizes"
-    ran = CliRunner().invoke(app, [*words.split(), sizes, "--figure", str(figure)])
+    words = "--backend gmw --repeat 1 --json --sizes"
+    ran = CliRunner().invoke(APP, [*words.split(), sizes, "--figure", str(figure)])
     assert ran.exit_code == 0, ran.output
     results = json.loads(ran.stdout)
     assert [fit["phase"] for fit in results["fits"]] == ["online", "offline", "total"]
@@ -87,7 +89,7 @@ def test_the_verb_fits_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("sizes", ["", "25.6k", "25.6k,", "25.6k, 25.6K", "25.6k,25600", "25.6k,25.5k"])
 def test_one_count_of_relus_makes_no_line(sizes: str) -> None:
     with pytest.raises(InputError, match="fewer than two different sizes") as caught:
-        CliRunner().invoke(app, ["bench", "scaling", "--sizes", sizes], catch_exceptions=False)
+        CliRunner().invoke(APP, ["--sizes", sizes], catch_exceptions=False)
     assert "25.6k,51.2k" in caught.value.remedy
 
 
@@ -95,4 +97,4 @@ def test_a_file_that_cannot_be_written_is_named_before_measuring(tmp_path: Path)
     (tmp_path / "file").touch()
     for out in (tmp_path, tmp_path / "file" / "scaling.json"):
         with pytest.raises(InputError, match="cannot be written"):
-            CliRunner().invoke(app, ["bench", "scaling", "-o", str(out)], catch_exceptions=False)
+            CliRunner().invoke(APP, ["-o", str(out)], catch_exceptions=False)

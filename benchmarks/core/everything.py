@@ -1,4 +1,4 @@
-"""All measurements of the compiled core, in one dict: the JSON of `sphynx bench core`.
+"""All measurements of the compiled core, in one dict: the JSON of `python -m benchmarks.core`.
 
 The keys at the top are one core's. `all_cores` has the symmetric ones again with every core of this process's affinity
 mask at work, or None if that was not asked for. RLWE at the top is for 32-bit rings; `rlwe_by_ring_bits` has all.
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sphynx.bench.core_ring import SHAPES, ring_times
-from sphynx.bench.core_rlwe import RING_BITS, rlwe_times
-from sphynx.bench.core_symmetric import RELUS, F, K, W, ot_by_parameter, symmetric_rates
+from benchmarks.core.ring import SHAPES, ring_times
+from benchmarks.core.rlwe import RING_BITS, rlwe_times
+from benchmarks.core.seal import seal_peer
+from benchmarks.core.symmetric import RELUS, F, K, W, ot_by_parameter, symmetric_rates
 from sphynx.bench.machine import available_cores, describe_machine, installed_version
-from sphynx.bench.seal import seal_peer
 
 
 def measure_core(

@@ -1,0 +1,1 @@
+"""Measurements that a clone can make: speed beside bounds and peers, networks of others, many cores."""

@@ -1,0 +1,1 @@
+"""The compiled core beside its bounds and peers."""

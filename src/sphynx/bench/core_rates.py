@@ -1,0 +1,109 @@
+"""Rates of the compiled core on one machine: OT extension, RLWE primitives, ring convolution. `calibrate` estimates by
+them, and `python -m benchmarks.core` sets them beside bounds and peers.
+
+An OT's rate is that of the slower party, the sender: it expands all trees and hashes twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sphynx.bench.machine import best_seconds
+from sphynx.core import Prg, _native, garbling, ot
+from sphynx.core import rlwe as he
+from sphynx.core.bits import bit_values
+from sphynx.core.conv_shape import ConvShape
+from sphynx.core.ring import RingConv, ring_dtype
+
+Words = NDArray[np.uint64]
+
+OTS = 1 << 17
+DEFAULT_OT_PARAMETER = 4
+TWEAK = bytes(range(16))
+INPUTS, REPLIES = 10, 20  # products per reply, and replies per call
+
+
+def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender]:
+    """Make both parties of an OT extension after ideal base OTs."""
+    prg = Prg()
+    delta = garbling.random_delta(prg)
+    pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
+    prg.fill_words(pairs)
+    receiver = ot.OtReceiver(k, pairs, prg)
+    bits = bit_values(delta[0])
+    keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
+    return receiver, ot.OtSender(k, delta, keys, receiver.setup, prg)
+
+
+def ot_rates(k: int, threads: int, repeats: int) -> dict[str, float]:
+    """Random OTs, and Boolean triples, which take two each."""
+    receiver, sender = connected(k)
+    message = receiver.correlated_random(OTS, threads=threads)[0]
+
+    def receive() -> tuple[Words, Words]:
+        _, choices, t = receiver.correlated_random(OTS, threads=threads)
+        return choices, ot.received_pads(t, TWEAK, threads=threads)
+
+    def send() -> ot.PadPair:
+        q = sender.correlated(message, OTS, random_choices=True, threads=threads)
+        return sender.pads(q, TWEAK, threads=threads)
+
+    slower = max(best_seconds(party, repeats, threads=threads) for party in (receive, send))
+    slower_triples = max(
+        best_seconds(lambda: ot.receiver_triples(*receive()), repeats, threads=threads),
+        best_seconds(lambda: ot.sender_triples(send()), repeats, threads=threads),
+    )
+    return {
+        "ot_per_s": OTS / slower,
+        "ot_bytes_each": message.nbytes / OTS,
+        "triples_per_s": OTS / 2 / slower_triples,
+    }
+
+
+def primitive_times(params: he.Params, repeats: int) -> dict[str, float]:
+    """Seconds per polynomial, each from a call on several, as a layer makes them."""
+    native, prg, n = _native.rlwe, Prg(), params.n
+    key = native.SecretKey(params, prg)
+    public = native.PublicKey(params, key.public_key(prg))
+    rng = np.random.default_rng(0)
+    messages = rng.integers(0, 2**params.ring_bits, (INPUTS, n), np.uint64, endpoint=False)
+    upload = key.encrypt(messages, prg, 1)
+    parsed = native.Ciphertexts(params, upload, INPUTS, 1)
+    weights = native.Weights(params, REPLIES, INPUTS, n)
+    polynomials = rng.integers(-127, 128, (INPUTS, n)).astype(np.int32)
+    for index in range(REPLIES):
+        weights.set_reply(index, polynomials, 1)
+    used, counts = np.arange(n, dtype=np.uint32), [n] * REPLIES
+    share = np.empty(n * REPLIES, np.uint64)
+    values = np.zeros(n, np.int32)
+
+    def reply() -> bytes:
+        return native.reply(public, weights, [parsed], 1, used, counts, prg, share, 1)
+
+    wire = reply()
+
+    def each(work: Callable[[], object], calls: int) -> float:
+        return best_seconds(work, repeats) / calls
+
+    return {
+        "rlwe_ntt_one_prime_s": each(lambda: params.transform(0, True, values), 1),
+        "rlwe_plaintext_ntt_s": each(lambda: weights.set_reply(0, polynomials, 1), INPUTS),
+        "rlwe_encrypt_s": each(lambda: key.encrypt(messages, prg, 1), INPUTS),
+        "rlwe_parse_s": each(lambda: native.Ciphertexts(params, upload, INPUTS, 1), INPUTS),
+        "rlwe_product_s": each(lambda: native.time_products(weights, [parsed], 1), INPUTS * REPLIES),
+        "rlwe_reply_s": each(reply, REPLIES),
+        "rlwe_decrypt_s": each(lambda: key.decrypt(wire, used, counts, 1, share, 1), REPLIES),
+    }
+
+
+def ring_seconds(shape: ConvShape, ring_bits: int, weights: NDArray[np.int32], repeats: int) -> tuple[float, str]:
+    """Seconds, and the path that was taken."""
+    conv = RingConv(shape, ring_bits, weights)
+    extents = (shape.in_channels, shape.height, shape.width)
+    elements = np.random.default_rng(1).integers(0, 2**63, extents, np.uint64)
+    tensor: NDArray[Any] = elements.astype(ring_dtype(ring_bits))
+    return best_seconds(lambda: conv(tensor, 1), repeats), conv.native.path

@@ -1,0 +1,1 @@
+"""Tools that a clone has beside the package: packing models, command lines of benchmarks."""
