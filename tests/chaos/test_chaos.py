@@ -12,7 +12,7 @@ import pytest
 
 from sphynx.errors import DiskError, PeerGaveUpError
 from sphynx.service.ledger_file import _START_ANEW
-from sphynx.service.server import _told
+from sphynx.service.server import _words_for_peer
 from tests.chaos.proxy import NETWORK_FAULTS
 from tests.chaos.soak import show, usage
 from tests.chaos.strike import PROCESS_FAULTS
@@ -34,7 +34,7 @@ def test_a_damage_found_late_is_remedied_as_the_error_says() -> None:
     ours = DiskError("it is damaged (database disk image is malformed)", where="ledger", remedy=_START_ANEW)
     for error, whose in (
         (ours, "client"),
-        (PeerGaveUpError(_told(ours)[0], where="peer", remedy=_told(ours)[1]), "server"),
+        (PeerGaveUpError(_words_for_peer(ours)[0], where="peer", remedy=_words_for_peer(ours)[1]), "server"),
         (PeerGaveUpError("the server is busy", where="peer", remedy="See the peer's log."), ""),
     ):
         assert whose_is_damaged([{"used": "client 1"}, {"what": error.what, "remedy": error.remedy}]) == whose

@@ -265,7 +265,7 @@ def test_a_worker_that_says_what_cannot_be_is_killed_at_once(
     monkeypatch.setattr("sys.executable", str(program))
     with fleet_with(tmp_path, authority, Limits()) as (fleet, workers):
         process = fleet._workers[0].process
-        monkeypatch.setattr("sphynx.service.fleet._ended", lambda one: one.wait(20))  # kills nothing itself
+        monkeypatch.setattr("sphynx.service.fleet._wait_ended", lambda one: one.wait(20))  # kills nothing itself
         workers.send(note)
         fleet._hear(0)
         assert not fleet._workers and process.returncode == -signal.SIGKILL

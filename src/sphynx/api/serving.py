@@ -78,7 +78,7 @@ class Server:
         """Serves in a thread of its own. When this returns clients can connect; what is wrong is raised here."""
         if self._hosted is not None:
             raise InputError("the server is already running", where=self.address, remedy="Stop it first.")
-        hosted = self._open.enter_context(self._opened())
+        hosted = self._open.enter_context(self._open_server())
         self._worker = Worker(hosted.server.serve)
         self._hosted = hosted
         atexit.register(self._drop)
@@ -97,7 +97,7 @@ class Server:
 
     def serve(self) -> None:
         """Instead of `start`, if the process does nothing else: in the main thread, until Ctrl-C or SIGTERM."""
-        with self._opened(stops_by_signal=True) as hosted:
+        with self._open_server(stops_by_signal=True) as hosted:
             hosted.server.serve()
 
     @property
@@ -135,7 +135,7 @@ class Server:
         return self._hosted
 
     @contextmanager
-    def _opened(self, *, stops_by_signal: bool = False) -> Iterator[Hosted]:
+    def _open_server(self, *, stops_by_signal: bool = False) -> Iterator[Hosted]:
         given = self._compiled
         loaded = given if isinstance(given, Compiled) else Compiled.load(given, self._tell)
         with ExitStack() as opened:

@@ -185,7 +185,7 @@ class Desk:
             prediction = self.parties.client.infer(pixels, backend=backend)
         finally:
             seen = self._watch.take()
-        return {**self._answer(prediction, seen), **self._masked(pixels.tobytes(), seen.masked_picture)}
+        return {**self._answer(prediction, seen), **self._compare_masked(pixels.tobytes(), seen.masked_picture)}
 
     def _answer(self, prediction: Prediction, seen: Seen) -> dict[str, Any]:
         online = seen.of_phase("online")
@@ -198,16 +198,16 @@ class Desk:
             "layers": [stage.to_json() for stage in online],
         }
 
-    def _masked(self, picture: bytes, masked: bytes) -> dict[str, Any]:
+    def _compare_masked(self, picture: bytes, masked: bytes) -> dict[str, Any]:
         """Show what the server received, beside what it received of the latest picture that was another one."""
         if self._latest is not None and self._latest[0] != picture:
             self._other = self._latest
         self._latest = (picture, masked)
         if self._other is None:
-            return {"received": _shown(masked), "other": None}
+            return {"received": _show(masked), "other": None}
         both = np.stack([byte_counts(masked), byte_counts(self._other[1])])
         probability = tail_probability(*chi_square_same(both))
-        return {"received": _shown(masked), "other": {**_shown(self._other[1]), "probability": probability}}
+        return {"received": _show(masked), "other": {**_show(self._other[1]), "probability": probability}}
 
     def _estimates(self, backend: Backend) -> dict[str, Any]:
         program, rates = self.parties.client.program, self._rates()
@@ -218,5 +218,5 @@ class Desk:
         }
 
 
-def _shown(message: bytes) -> dict[str, Any]:
+def _show(message: bytes) -> dict[str, Any]:
     return {"bytes": base64.b64encode(message).decode(), "counts": byte_counts(message).tolist()}

@@ -36,7 +36,7 @@ _BY_VERB = {"design": {"strategy": "--search", 'reduce_at="fixed"': "--fixed"}}
 
 def with_flags(text: str, context: typer.Context) -> str:
     """Write the `parameters` in a text as flags. `context` is the running verb's."""
-    return PARAMETER.sub(lambda found: _written(found, context), text)
+    return PARAMETER.sub(lambda found: _write(found, context), text)
 
 
 def write_flags(error: SphynxError, context: typer.Context) -> None:
@@ -60,7 +60,7 @@ def commands_within(group: Any, context: typer.Context) -> Iterator[tuple[Any, t
             yield command, inside
 
 
-def _written(found: re.Match[str], context: typer.Context) -> str:
+def _write(found: re.Match[str], context: typer.Context) -> str:
     name, value = found[1], found[2]
     special = {**_ANY_VERB, **_BY_VERB.get(context.info_name or "", {})}
     if found[0].strip("`") in special:

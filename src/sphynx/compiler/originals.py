@@ -31,7 +31,7 @@ def torch_judge(module: nn.Module, batch: int = 1) -> Judge:
     def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
         kept = next(module.parameters(), torch.zeros(()))
         with torch.no_grad(), evaluating(module):
-            whole = torch.from_numpy(_normalised(images, mean, std)).to(kept.device, kept.dtype)
+            whole = torch.from_numpy(_normalise(images, mean, std)).to(kept.device, kept.dtype)
             batches = (whole[first : first + batch] for first in range(0, len(whole), batch))
             found = [module(x).reshape(len(x), -1).double().cpu().numpy() for x in batches]
         return np.concatenate(found)
@@ -71,13 +71,13 @@ def _judge_by(session: Any) -> Judge:
     session.run(None, {source.name: np.zeros((1, *source.shape[1:]), kind)})
 
     def answer(images: Array, mean: Statistics, std: Statistics) -> Array:
-        batches = _normalised(images, mean, std).astype(kind)
+        batches = _normalise(images, mean, std).astype(kind)
         return np.stack([np.asarray(session.run(None, {source.name: x[None]})[0]).reshape(-1) for x in batches])
 
     return Judge("ONNX Runtime", answer, float(np.finfo(kind).eps))
 
 
-def _normalised(images: Array, mean: Statistics, std: Statistics) -> Array:
+def _normalise(images: Array, mean: Statistics, std: Statistics) -> Array:
     means, deviations = (np.asarray(each).reshape(-1, 1, 1) for each in (mean, std))
     found: Array = (images / 255 - means) / deviations
     return found

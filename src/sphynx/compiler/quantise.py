@@ -200,13 +200,15 @@ class _Quantiser:
         readers = [other for other in self.graph.steps if step.name in other.sources]
         if isinstance(step, Relu) and readers and all(self._subtracts(reader, step.name) for reader in readers):
             return max(self.sizes[reader.name].largest for reader in readers)
-        return self._shown(step.name)
+        return self._visible_size(step.name)
 
-    def _shown_by(self, step: Linear) -> float:
+    def _visible_size_of_map(self, step: Linear) -> float:
         """The size of a map, by what it makes and what a nonlinearity makes of that."""
-        return max(self._shown(name) for name in (step.name, *(r.name for r in self.truncating.get(step.name, []))))
+        return max(
+            self._visible_size(name) for name in (step.name, *(r.name for r in self.truncating.get(step.name, [])))
+        )
 
-    def _shown(self, name: str) -> float:
+    def _visible_size(self, name: str) -> float:
         """How large a tensor is, or, if only sums read it in which it would vanish, what can be seen in these."""
         readers = [step for step in self.graph.steps if name in step.sources]
         own = self.sizes[name].largest
@@ -255,7 +257,7 @@ class _Quantiser:
         """The finest among the terms; of a map without weights, which is its bias, that of an activation."""
         pairs = zip(step.terms, weight_scales, strict=True)
         found = [self.scales[term.source] + scale for term, scale in pairs if scale is not None]
-        largest = self._shown_by(step)
+        largest = self._visible_size_of_map(step)
         return max(found, default=self.precision.activation_bits - frexp(largest)[1] if largest else 0)
 
     def _weight_scales(self, step: Linear, arrays: list[Array]) -> list[int | None]:
@@ -275,7 +277,7 @@ class _Quantiser:
             noise = self.sizes[term.source].rms * sqrt(inputs)
             noises.append(log2(noise) - (finest[-1] or 0) if largest > 0 and noise > 0 else -np.inf)
         # Weights may be tiny beside a bias, or beside what the map is added to: their own bits would widen the ring.
-        shown, most = self._shown_by(step), max(bits, self.precision.activation_bits) + VANISHING_BITS
+        shown, most = self._visible_size_of_map(step), max(bits, self.precision.activation_bits) + VANISHING_BITS
         harmless = max(max(noises) - NEGLIGIBLE_BITS, log2(shown) - most if shown else -np.inf)
         return [
             scale if scale is None or noise == -np.inf else scale - max(0, floor(harmless - noise))

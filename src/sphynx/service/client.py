@@ -178,7 +178,7 @@ class Client:
         unless any will do."""
         with self._turn():
             self._check_images(images)
-            entry, bundle, number, start_s = self._taken(len(images), backend)
+            entry, bundle, number, start_s = self._take_bundle(len(images), backend)
             try:
                 with self._request():
                     self._channel.take_record()
@@ -231,7 +231,7 @@ class Client:
             self._channel.close(wait_s=0)
             raise
 
-    def _taken(self, batch: int, backend: BackendChoice) -> tuple[Entry, Bundle, int, float]:
+    def _take_bundle(self, batch: int, backend: BackendChoice) -> tuple[Entry, Bundle, int, float]:
         """A bundle, burned, its number, and when that began."""
         while True:
             entry = self._entry_for(batch, backend)
@@ -281,7 +281,7 @@ class Client:
         nonce = session.new_nonce()
         with self._request():
             session.send(self._channel, Prepare(count, backend, batch, nonce, ahead))
-            go = self._granted(count)
+            go = self._await_grant(count)
             for number in range(count):
                 bundle_id = session.bundle_id(program, nonce, go.nonce, number)
                 expires_at = time.time() + go.lifetime_s - EXPIRY_MARGIN_S
@@ -290,7 +290,7 @@ class Client:
                 done(number + 1)
         return backend
 
-    def _granted(self, count: int) -> Go:
+    def _await_grant(self, count: int) -> Go:
         """A refusal comes with the server's reason, mostly that these would be too many."""
         try:
             return session.expect(self._channel, Go)

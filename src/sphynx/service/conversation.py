@@ -168,7 +168,7 @@ class Conversation:
             expires_at = time.time() + limits.bundle_lifetime_s
             entry = Entry(bundle_id, owner, program, backend, batch, expires_at)
             with self._place_for(request), self._stream.ending_within(limits.work_s):
-                bundle, took_s = self._prepared(entry, request)
+                bundle, took_s = self._prepare_bundle(entry, request)
             offline_bytes = self.channel.record.total().bytes
             service.store.put(bundle, owner=owner, offline_seconds=took_s, offline_bytes=offline_bytes)
             session.send(self.channel, Stored(bundle_id.hex()))
@@ -191,7 +191,7 @@ class Conversation:
             finally:
                 self.channel.observer = None
 
-    def _prepared(self, entry: Entry, request: Prepare) -> tuple[Bundle, float]:
+    def _prepare_bundle(self, entry: Entry, request: Prepare) -> tuple[Bundle, float]:
         limits = self._service.admission.limits
         self._service.store.reserve(entry, most=limits.bundles_per_client, hourly=limits.images_per_hour)
         self.channel.take_record()

@@ -52,7 +52,7 @@ def client_context(folder: Path) -> ssl.SSLContext:
 
 def check_server_keys(folder: Path) -> None:
     """Refuse keys that every client would reject."""
-    error = _judged_by_itself(folder)
+    error = _judge_by_itself(folder)
     if error is None:
         _check_role(folder, Role.SERVER, "client", _SERVERS_KEYS)
         return
@@ -75,7 +75,7 @@ def check_server_keys(folder: Path) -> None:
 
 def check_client_keys(folder: Path) -> None:
     """Refuse keys that are certainly wrong: a server's, or expired ones. Only a server knows whom it admits."""
-    error = _judged_by_itself(folder, as_client=True)
+    error = _judge_by_itself(folder, as_client=True)
     remedies = {
         _NOT_YET_VALID: "Check this machine's clock.",
         _EXPIRED: "Ask for new ones: sphynx keys issue NAME --client.",
@@ -100,11 +100,11 @@ def _check_role(folder: Path, role: Role, other: str, remedy: str) -> None:
 def _why_not_signed(folder: Path) -> str:
     """Say why the list is not signed by the authority, at whatever time; empty if it is. OpenSSL checks that before
     it looks for the server's own certificate in it."""
-    error = _judged_by_itself(folder, _ANY_TIME)
+    error = _judge_by_itself(folder, _ANY_TIME)
     return "" if error is None or error.verify_code == _REVOKED else error.verify_message
 
 
-def _judged_by_itself(folder: Path, flags: int = 0, *, as_client: bool = False) -> ssl.SSLCertVerificationError | None:
+def _judge_by_itself(folder: Path, flags: int = 0, *, as_client: bool = False) -> ssl.SSLCertVerificationError | None:
     """A party's keys shake hands with themselves in memory: why the other one would not accept them."""
     of_client, of_server = client_context(folder), server_context(folder)
     of_client.check_hostname = False  # whom clients will ask for is not known here

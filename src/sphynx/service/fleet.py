@@ -176,11 +176,11 @@ class Fleet:
         """Start a worker, unless the machine has no process, descriptor or memory left for it now."""
         self._turns[number].put_off()
         try:
-            self._workers[number] = self._started(number)
+            self._workers[number] = self._spawn(number)
         except (OSError, MemoryError) as error:
             self._events.write("worker_not_started", worker=number, why=str(error) or type(error).__name__)
 
-    def _started(self, number: int) -> _Worker:
+    def _spawn(self, number: int) -> _Worker:
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         here.setblocking(False)
         with there, contextlib.ExitStack() as unless_started:
@@ -260,7 +260,7 @@ class Fleet:
     def _lose(self, number: int) -> None:
         worker = self._workers.pop(number)
         worker.control.close()
-        code = _ended(worker.process)
+        code = _wait_ended(worker.process)
         worker.metrics.end()
         if not self._stopping.is_set():
             self._events.write("worker_lost", worker=number, exit_code=code, connections=worker.connections)
@@ -326,7 +326,7 @@ def _readable(waiting: Sequence[_Waited], wait_ms: float | None) -> list[int]:
     return [descriptor for descriptor, _event in poll.poll(wait_ms)]
 
 
-def _ended(process: subprocess.Popen[bytes]) -> int:
+def _wait_ended(process: subprocess.Popen[bytes]) -> int:
     with contextlib.suppress(subprocess.TimeoutExpired):
         return process.wait(END_S)
     process.kill()

@@ -74,10 +74,10 @@ class Ledger:
         values = (entry.bundle_id, entry.owner, entry.program, entry.backend, entry.batch, entry.expires_at)
         with self._change() as base:
             if most is not None and count_held(base, entry.owner, entry.program, now) >= most:
-                raise _refused(entry.bundle_id, f"a client may keep {most} bundles ready", "Use some first.")
+                raise _refusal(entry.bundle_id, f"a client may keep {most} bundles ready", "Use some first.")
             (begun_images,) = base.execute(*query_begun(entry.owner, now)).fetchone()
             if hourly is not None and begun_images + entry.batch > hourly:
-                raise _refused(
+                raise _refusal(
                     entry.bundle_id, f"a client may prepare for {hourly} images per hour", "Try again later."
                 )
             try:
@@ -87,7 +87,7 @@ class Ledger:
                     (*values, now, now, self._holder),
                 )
             except sqlite3.IntegrityError:
-                raise _refused(entry.bundle_id, "its identifier was used before") from None
+                raise _refusal(entry.bundle_id, "its identifier was used before") from None
 
     def make_ready(
         self, bundle_id: bytes, *, size_bytes: int, offline_seconds: float, offline_bytes: int, keep: bool = False
@@ -107,7 +107,7 @@ class Ledger:
                 ),
             ).rowcount
         if changed != 1:
-            raise _refused(bundle_id, "it is not being prepared")
+            raise _refusal(bundle_id, "it is not being prepared")
 
     def keep(self, bundle_id: bytes) -> None:
         """A ready bundle becomes this holder's to use next. No more than a wish: `burn` alone decides."""
@@ -131,7 +131,7 @@ class Ledger:
             if not is_set_back:
                 if hourly is not None and count_images(base, bundle_id, owner, now) > hourly:
                     why = f"a client may have {hourly} images inferred per hour"
-                    raise _refused(bundle_id, why, "Try again later.")
+                    raise _refusal(bundle_id, why, "Try again later.")
                 changed = base.execute(
                     "UPDATE bundles SET state = 'burned', changed_at = ?, holder = ? WHERE bundle_id = ?"
                     " AND state = 'ready' AND owner = ? AND program = ? AND expires_at > ?",
@@ -340,5 +340,5 @@ def _name(bundle_id: bytes) -> str:
     return f"bundle {bundle_id.hex()[:8]}"
 
 
-def _refused(bundle_id: bytes, why: str, remedy: str = "Prepare a new bundle.") -> BundleRefusedError:
+def _refusal(bundle_id: bytes, why: str, remedy: str = "Prepare a new bundle.") -> BundleRefusedError:
     return BundleRefusedError(why, where=_name(bundle_id), remedy=remedy)

@@ -107,7 +107,7 @@ class LedgerFile:
                         self._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     raise self._unwritable(error) from None
                 if _is_damaged(error):
-                    raise self._damaged(error) from None
+                    raise self._damage_error(error) from None
                 raise
 
     def select(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
@@ -118,7 +118,7 @@ class LedgerFile:
                 if _is_unwritable(error):
                     raise self._unwritable(error) from None
                 if _is_damaged(error):
-                    raise self._damaged(error) from None
+                    raise self._damage_error(error) from None
                 raise
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class LedgerFile:
             self._base.execute(f"ALTER TABLE bundles ADD COLUMN {column} {_LATER_COLUMNS[column]}")
         self._base.executescript(f"{_LATER_TABLES} {_INDICES} PRAGMA user_version = {VERSION};")
 
-    def _damaged(self, error: BaseException) -> DiskError:
+    def _damage_error(self, error: BaseException) -> DiskError:
         return DiskError(f"it is damaged ({error})", where=str(self._path), remedy=_START_ANEW)
 
     def _unwritable(self, error: BaseException) -> DiskError:

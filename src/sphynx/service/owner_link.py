@@ -40,7 +40,7 @@ class OwnerLink:
             raise SphynxError("the ledger does not answer now", where="server", remedy=AGAIN) from None
         asked = write_call(name, arguments)
         try:
-            frame = _asked(sock, asked)
+            frame = _ask(sock, asked)
         except (EOFError, OSError):
             self._lost()
             raise SphynxError(
@@ -63,7 +63,7 @@ class OwnerLink:
             try:
                 with there, self._sending:
                     socket.send_fds(self._control, [CALL], [there.fileno()])
-                read_answer("hello", _asked(sock, write_call("hello", {"holder": self._holder})))
+                read_answer("hello", _ask(sock, write_call("hello", {"holder": self._holder})))
             except BaseException:
                 sock.close()
                 raise
@@ -71,7 +71,7 @@ class OwnerLink:
         return sock
 
 
-def _asked(sock: socket.socket, call: bytes) -> bytes:
+def _ask(sock: socket.socket, call: bytes) -> bytes:
     send_frame(sock, call)
     answer = read_frame(sock, MAX_ANSWER_BYTES)
     if answer is None:

@@ -23,7 +23,7 @@ def pixels_of(image: str | Path | NDArray[np.uint8] | Image, program: Program) -
     if isinstance(image, str | Path):
         return read_picture(Path(image), program)
     if not isinstance(image, np.ndarray) and hasattr(image, "convert"):
-        return _resized(image, program, "image")
+        return _resize(image, program, "image")
     return _pixels_of_array(np.asarray(image), program)
 
 
@@ -35,7 +35,7 @@ def read_picture(path: Path, program: Program) -> NDArray[np.uint8]:
     _mode(program, str(path))
     if not path.is_file():
         raise InputError("there is no such file", where=str(path), remedy="Give a PNG or JPEG file.")
-    return _resized(read_upright(path, str(path)), program, str(path))
+    return _resize(read_upright(path, str(path)), program, str(path))
 
 
 def _require_pillow() -> None:
@@ -45,7 +45,7 @@ def _require_pillow() -> None:
         raise MissingPartError("reading images needs the package Pillow", remedy="pip install pillow") from None
 
 
-def _resized(picture: Image, program: Program, where: str) -> NDArray[np.uint8]:
+def _resize(picture: Image, program: Program, where: str) -> NDArray[np.uint8]:
     from sphynx.data.picture import cover, eight_bits
 
     image, mode = program.image, _mode(program, where)

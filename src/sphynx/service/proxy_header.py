@@ -64,10 +64,10 @@ def read_proxy_header(sock: socket.socket, deadline: float) -> str | None:
 def variable_bytes(fixed: bytes) -> int:
     """How long the rest is."""
     if len(fixed) != FIXED_BYTES or fixed[:12] != SIGNATURE or fixed[12] not in (LOCAL, PROXY):
-        raise _malformed("this is not a PROXY v2 header")
+        raise _malformed_error("this is not a PROXY v2 header")
     size = int.from_bytes(fixed[14:], "big")
     if size > MAX_VARIABLE_BYTES:
-        raise _malformed(f"its length is {size} bytes")
+        raise _malformed_error(f"its length is {size} bytes")
     return size
 
 
@@ -76,10 +76,10 @@ def source_address(fixed: bytes, variable: bytes) -> str | None:
         return None  # the standard: whatever follows is skipped
     address_bytes = _ADDRESS_BYTES.get(fixed[13])
     if address_bytes is None:
-        raise _malformed(f"it is not for TCP over IPv4 or IPv6 but for kind {fixed[13]:#04x}")
+        raise _malformed_error(f"it is not for TCP over IPv4 or IPv6 but for kind {fixed[13]:#04x}")
     end = 2 * (address_bytes + _PORT_BYTES)
     if len(variable) < end:
-        raise _malformed("its addresses are incomplete")
+        raise _malformed_error("its addresses are incomplete")
     _check_tlvs(variable[end:])
     return str(ipaddress.ip_address(variable[:address_bytes]))
 
@@ -88,7 +88,7 @@ def _check_tlvs(tlvs: bytes) -> None:
     while tlvs:
         end = _TLV_HEAD_BYTES + int.from_bytes(tlvs[1:3], "big")
         if len(tlvs) < end:
-            raise _malformed("the part after its addresses is incomplete")
+            raise _malformed_error("the part after its addresses is incomplete")
         tlvs = tlvs[end:]
 
 
@@ -102,14 +102,14 @@ def _receive(sock: socket.socket, size: int, deadline: float) -> bytes:
             sock.settimeout(left_s)
             part = sock.recv(size - len(received))
             if not part:
-                raise _malformed("the connection ended before it was complete")
+                raise _malformed_error("the connection ended before it was complete")
             received += part
     except TimeoutError:
-        raise _malformed("it did not arrive in time") from None
+        raise _malformed_error("it did not arrive in time") from None
     except OSError as error:
-        raise _malformed(error.strerror or str(error)) from None
+        raise _malformed_error(error.strerror or str(error)) from None
     return received
 
 
-def _malformed(why: str) -> HandshakeError:
+def _malformed_error(why: str) -> HandshakeError:
     return HandshakeError(f"not a valid PROXY header: {why}", where="connection", remedy=_REMEDY)

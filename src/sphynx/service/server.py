@@ -254,7 +254,7 @@ class Server:
         except SphynxError as error:
             self.metrics.add("refusals_total")
             self._events.write("refused", client=client, where=error.where, why=error.what)
-            conversation.channel.give_up(*_told(error))
+            conversation.channel.give_up(*_words_for_peer(error))
             return "refused"
         except Exception as error:
             self._events.write("internal_error", client=client, kind=type(error).__name__, place=place_of(error))
@@ -283,7 +283,7 @@ class Server:
         self.has_stopped.set()
 
 
-def _told(error: SphynxError) -> tuple[str, str]:
+def _words_for_peer(error: SphynxError) -> tuple[str, str]:
     """To the client, with what it can do: neither how much others keep nor what is wrong with the server's files. That
     is for the log."""
     if isinstance(error, RefusedError | BundleRefusedError | ShareUsedUpError):

@@ -132,7 +132,7 @@ def receive(channel: Channel, *, timeout_s: float | None = None) -> Message:
 def expect(channel: Channel, kind: type[Expected], *, timeout_s: float | None = None) -> Expected:
     message = receive(channel, timeout_s=timeout_s)
     if not isinstance(message, kind):
-        raise _malformed()
+        raise _malformed_error()
     return message
 
 
@@ -142,7 +142,7 @@ def parse(raw: bytes) -> Message:
         table = json.loads(raw)
         return read_settings(_KINDS[table.pop("kind")], table, where="message")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
-        raise _malformed() from None
+        raise _malformed_error() from None
 
 
 def new_nonce() -> str:
@@ -172,7 +172,7 @@ def _is_hex(text: str, size: int) -> bool:
     return len(text) == 2 * size and set(text) <= set("0123456789abcdef")
 
 
-def _malformed() -> ConnectionLostError:
+def _malformed_error() -> ConnectionLostError:
     return ConnectionLostError(
         "the peer sent an unexpected message",
         where="connection",

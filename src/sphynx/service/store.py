@@ -131,7 +131,7 @@ class Store:
             self._deletions.finish()
             self._make_room(1, bundle.bytes, owner)
             self._check_disk(bundle.bytes)
-            written = _written(bundle, path)  # not inside: processes would take turns at what takes the longest
+            written = _write(bundle, path)  # not inside: processes would take turns at what takes the longest
             with self._holders.alone():  # until the ledger has it: the owner's next one must find it counted
                 self._deletions.finish()  # of bundles that were used meanwhile
                 self._make_room(1, bundle.bytes, owner)
@@ -161,7 +161,7 @@ class Store:
             is_gone = _is_gone(path, error)
             self.discard(bundle_id)  # it would be chosen, and fail, again and again
             if is_gone:
-                raise _gone(bundle_id) from None
+                raise _gone_error(bundle_id) from None
             raise
         self._at_hand.put_first(bundle)
         if self.ledger.state(bundle_id) != "ready":  # burned or discarded while it was read
@@ -182,7 +182,7 @@ class Store:
             is_gone = _is_gone(path, error)
             self.discard(bundle_id)
             if is_gone:
-                raise _gone(bundle_id) from None
+                raise _gone_error(bundle_id) from None
             raise BundleRefusedError(
                 error.what, where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle."
             ) from None
@@ -330,7 +330,7 @@ class Store:
         return self._folder / BUNDLES / bundle_id.hex()
 
 
-def _written(bundle: Bundle, path: Path) -> Path:
+def _write(bundle: Bundle, path: Path) -> Path:
     try:
         return bundle.write_beside(path)
     except InputError as error:
@@ -351,5 +351,5 @@ def _is_gone(path: Path, error: InputError) -> bool:
     return isinstance(error, OtherFormatError) or not path.exists()
 
 
-def _gone(bundle_id: bytes) -> BundleGoneError:
+def _gone_error(bundle_id: bytes) -> BundleGoneError:
     return BundleGoneError("its file is gone", where=f"bundle {bundle_id.hex()[:8]}", remedy="Prepare a new bundle.")

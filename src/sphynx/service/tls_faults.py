@@ -43,7 +43,7 @@ _NOT_TLS = ("wrong version number", "http request", "packet length too long", "u
 
 def handshake_error(error: OSError, where: str) -> HandshakeError:
     """Explain a failed handshake; `where` is the peer as the user knows it."""
-    what, remedy = _explained(error)
+    what, remedy = _explain(error)
     return HandshakeError(what, where=where, remedy=remedy)
 
 
@@ -58,7 +58,7 @@ def reason_of(error: ssl.SSLError) -> str:
     return f"the peer refused: {alert}" if found else words
 
 
-def _explained(error: OSError) -> tuple[str, str]:
+def _explain(error: OSError) -> tuple[str, str]:
     if isinstance(error, TimeoutError):
         return "the peer did not finish the TLS handshake in time", _SILENT
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionResetError | BrokenPipeError):

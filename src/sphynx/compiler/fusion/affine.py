@@ -109,7 +109,7 @@ def compose(node: Node, weights: Floats, window: Window, channels: int, groups: 
             taps = np.ascontiguousarray(weights[:, :, y, x])  # strided, the product would not be BLAS's
             if not taps.any():
                 continue  # half of a factorized reduction
-            part = _grouped_product(taps, flat, groups).reshape(len(weights), *kernel.shape[1:])
+            part = _multiply_groups(taps, flat, groups).reshape(len(weights), *kernel.shape[1:])
             for row, column in product(rows, columns):
                 (from_rows, to_rows), (from_columns, to_columns) = row.moves[y], column.moves[x]
                 target = composed[Reads(reads.source, reads.channels, row.axis, column.axis, gcd(reads.groups, groups))]
@@ -124,7 +124,7 @@ def compose(node: Node, weights: Floats, window: Window, channels: int, groups: 
     return Node(Shape(channels, *size), composed, bias)
 
 
-def _grouped_product(taps: Floats, flat: Floats, groups: int) -> Floats:
+def _multiply_groups(taps: Floats, flat: Floats, groups: int) -> Floats:
     """Some groups at a time: between two of them the taps are zero. An outline has one channel, in no group."""
     outputs, inputs = (length // groups for length in taps.shape)
     if groups == 1 or not outputs or not inputs:

@@ -51,14 +51,14 @@ def curves(graph: Graph) -> list[Curve]:
 def outlined(fused: Fused, knees: int) -> Fused:
     """The steps that there will be, without their numbers."""
     counts = {step.name: knees for step in curves(fused.graph)}
-    return replace(fused, graph=_expanded(fused.graph, counts)) if counts else fused
+    return replace(fused, graph=_expand(fused.graph, counts)) if counts else fused
 
 
 def approximated(fused: Fused, pixels: Array, knees: int) -> tuple[Fused, tuple[Approximation, ...], Array]:
     """The network with its curves replaced, what was replaced, and the logits that it has with the curves."""
     samples, means, logits = _samples(fused, pixels)
     fits = {step.name: fit(CURVES[step.function], samples[step.source], knees) for step in curves(fused.graph)}
-    graph = _expanded(fused.graph, {name: len(found.knees) for name, found in fits.items()})
+    graph = _expand(fused.graph, {name: len(found.knees) for name, found in fits.items()})
     weights = dict(fused.weights)
     for name, found in fits.items():
         weights.update(_numbers(name, found, fused.graph.shapes[name].channels))
@@ -114,7 +114,7 @@ def _correct(graph: Graph, weights: dict[str, Floats], means: Mapping[str, Float
                 del tensors[source]
 
 
-def _expanded(graph: Graph, knees: Mapping[str, int]) -> Graph:
+def _expand(graph: Graph, knees: Mapping[str, int]) -> Graph:
     steps: list[Step] = []
     for step in graph.steps:
         steps += _layers(step, graph.shapes[step.name], knees[step.name]) if isinstance(step, Curve) else [step]

@@ -119,7 +119,7 @@ class _Search:
         if len(joints) <= _FEW_JOINTS:
             return min((_cuts(joints, states) for states in product(range(3), repeat=len(joints))), key=price)
         fused = (0,) * len(joints)
-        found = [_descended(joints, start, price) for start in (fused, self.last.get(island, (2,) * len(joints)))]
+        found = [_descend(joints, start, price) for start in (fused, self.last.get(island, (2,) * len(joints)))]
         self.last[island] = min(found, key=lambda states: price(_cuts(joints, states)))
         return _cuts(joints, self.last[island])
 
@@ -174,7 +174,7 @@ class _Search:
         return _Form(own, guess_ring(graph, bits, precision.weight_bits), program)
 
 
-def _descended(joints: Sequence[str], states: States, price: Callable[[Cuts], float]) -> States:
+def _descend(joints: Sequence[str], states: States, price: Callable[[Cuts], float]) -> States:
     best, before = price(_cuts(joints, states)), None
     while best != before:
         before = best

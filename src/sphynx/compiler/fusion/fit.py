@@ -61,12 +61,12 @@ def fit(function: Function, sample: Floats, count: int) -> Fit:
     root = np.sqrt(np.repeat([1 - _EVEN_SHARE, _EVEN_SHARE], _GRID) / _GRID)
     wanted = function(x)
     knees = _first_knees(function, even, drawn, count)
-    knees, (offset, *changes) = _improved(x, wanted, root, knees)
-    rounded = _rounded(np.array(changes))
+    knees, (offset, *changes) = _improve(x, wanted, root, knees)
+    rounded = _round(np.array(changes))
     kept = rounded != 0
     if not kept.any():
         kept[0] = True
-    offset, knees = _moved(x, wanted, root, knees[kept], rounded[kept])
+    offset, knees = _move(x, wanted, root, knees[kept], rounded[kept])
     fine = np.concatenate([drawn, np.linspace(low, high, 16 * _GRID), knees])  # errors peak at knees
     wrong = np.abs(offset + _hinges(fine, knees) @ rounded[kept] - function(fine))
     rms = float(np.sqrt(np.square(wrong[:_GRID]).mean()))
@@ -90,7 +90,7 @@ def _first_knees(function: Function, even: Floats, drawn: Floats, count: int) ->
     return knees
 
 
-def _solved(x: Floats, wanted: Floats, root: Floats, knees: Floats) -> tuple[Floats, float]:
+def _solve(x: Floats, wanted: Floats, root: Floats, knees: Floats) -> tuple[Floats, float]:
     """The offset and changes for these knees, and the weighted sum of squared errors."""
     basis = np.concatenate([np.ones((len(x), 1)), _hinges(x, knees)], axis=1)
     found = _least_squares(basis * root[:, None], wanted * root)
@@ -104,9 +104,9 @@ def _least_squares(basis: Floats, wanted: Floats, damping: float = 1e-12) -> Flo
     return found
 
 
-def _improved(x: Floats, wanted: Floats, root: Floats, knees: Floats) -> tuple[Floats, Floats]:
+def _improve(x: Floats, wanted: Floats, root: Floats, knees: Floats) -> tuple[Floats, Floats]:
     """Knees and coefficients at a minimum near these knees: whole Gauss-Newton steps, or parts of them."""
-    found, error = _solved(x, wanted, root, knees)
+    found, error = _solve(x, wanted, root, knees)
     for _ in range(_STEPS):
         steps = -found[1:] * (x[:, None] > knees)
         basis = np.concatenate([np.ones((len(x), 1)), _hinges(x, knees), steps], axis=1) * root[:, None]
@@ -114,7 +114,7 @@ def _improved(x: Floats, wanted: Floats, root: Floats, knees: Floats) -> tuple[F
         move = _least_squares(basis, left, 1e-7)[1 + len(knees) :]
         for part in (1.0, 0.3, 0.1, 0.03):
             tried = np.sort(np.clip(knees + part * move, x.min(), x.max()))
-            solved, its_error = _solved(x, wanted, root, tried)
+            solved, its_error = _solve(x, wanted, root, tried)
             if its_error < error * (1 - 1e-6):
                 knees, found, error = tried, solved, its_error
                 break
@@ -123,7 +123,7 @@ def _improved(x: Floats, wanted: Floats, root: Floats, knees: Floats) -> tuple[F
     return knees, found
 
 
-def _rounded(changes: Floats) -> Floats:
+def _round(changes: Floats) -> Floats:
     """The slopes between the knees, rounded to the factors that a public sum can have; the changes that follow."""
     largest = float(np.abs(changes).max())
     if not largest:
@@ -133,7 +133,7 @@ def _rounded(changes: Floats) -> Floats:
     return np.ldexp(np.diff(slopes, prepend=0.0), -scale)
 
 
-def _moved(x: Floats, wanted: Floats, root: Floats, knees: Floats, changes: Floats) -> tuple[float, Floats]:
+def _move(x: Floats, wanted: Floats, root: Floats, knees: Floats, changes: Floats) -> tuple[float, Floats]:
     """The best offset and knees near these for changes that stay as they are."""
 
     def offset_and_error(tried: Floats) -> tuple[float, float]:

@@ -74,10 +74,10 @@ class Part:
 @lru_cache(maxsize=4096)
 def composed_axis(inner: Axis, length: int, outer: Along) -> tuple[Part, ...]:
     """`length` is the node's own along this axis."""
-    return tuple(_composed_fixed(inner, outer) if isinstance(inner, Fixed) else _composed_sliding(inner, length, outer))
+    return tuple(_compose_fixed(inner, outer) if isinstance(inner, Fixed) else _compose_sliding(inner, length, outer))
 
 
-def _composed_fixed(inner: Fixed, outer: Along) -> Iterator[Part]:
+def _compose_fixed(inner: Fixed, outer: Along) -> Iterator[Part]:
     moves = [
         [
             (inner.position + n, n * inner.outputs + r - inner.output, y)
@@ -90,7 +90,7 @@ def _composed_fixed(inner: Fixed, outer: Along) -> Iterator[Part]:
     return _fixed_part(1, moves)
 
 
-def _composed_sliding(inner: Sliding, length: int, outer: Along) -> Iterator[Part]:
+def _compose_sliding(inner: Sliding, length: int, outer: Along) -> Iterator[Part]:
     spread = inner.stride * outer.dilation
     taps = spread * (outer.taps - 1) + inner.taps
     axis = Sliding(inner.length, inner.stride * outer.stride, inner.stride * outer.before + inner.before, taps)

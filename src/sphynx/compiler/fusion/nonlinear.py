@@ -61,19 +61,19 @@ def _along(fuser: Fuser, node: Node, axis: int, runs: Sequence[Run], name: str) 
     found: dict[Run, tuple[Selection, int]] = {(at,): (whole, at) for at in range(node.shape[axis])}
     for number, layer in enumerate(_layers(runs)):
         firsts, seconds = zip(*(_halves(run) for run in layer), strict=True)
-        second = _gathered(found, seconds, axis)
+        second = _gather(found, seconds, axis)
         less = [part.negated() for part in second]
-        difference = fuser.combine(f"{name}.{number}.difference", [*_gathered(found, firsts, axis), *less])
+        difference = fuser.combine(f"{name}.{number}.difference", [*_gather(found, firsts, axis), *less])
         positive = fuser.activate(Relu(f"{name}.{number}.comparison", difference, comparison=True))
         larger = fuser.combine(f"{name}.{number}", [*second, *positive.parts])
         tensor = fuser.tensor(larger).parts[0]
         found.update((run, (tensor, at)) for at, run in enumerate(layer))
-    parts = _gathered(found, list(runs), axis)
+    parts = _gather(found, list(runs), axis)
     bias = np.zeros((len(node.bias), *(len(index) for index in (parts[0].rows, parts[0].columns))))
     return Node(Shape(len(whole.channels), *bias.shape[1:]), {}, bias, tuple(parts))
 
 
-def _gathered(found: dict[Run, tuple[Selection, int]], runs: Sequence[Run], axis: int) -> list[Selection]:
+def _gather(found: dict[Run, tuple[Selection, int]], runs: Sequence[Run], axis: int) -> list[Selection]:
     """The maxima of these runs side by side, out of the tensors that hold them."""
     tensors = dict.fromkeys(found[run][0] for run in runs)
     parts = []

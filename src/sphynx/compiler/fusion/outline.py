@@ -22,11 +22,11 @@ def compose_outline(node: Node, weights: Floats, window: Window, channels: int, 
     kernels = tuple((reads, kernel.shape, kernel.tobytes()) for reads, kernel in node.kernels.items())
     numbers = (node.bias.tobytes(), weights.shape, weights.tobytes())
     key = (node.shape, kernels, *numbers, window, channels, groups)
-    return replace(_composed(_Question(key, node, weights)))
+    return replace(_compose(_Question(key, node, weights)))
 
 
 @lru_cache(KEPT)
-def _composed(question: _Question) -> Node:
+def _compose(question: _Question) -> Node:
     *_, window, channels, groups = question.key
     assert isinstance(window, Window) and isinstance(channels, int) and isinstance(groups, int)
     return compose(question.node, question.weights, window, channels, groups)

@@ -41,16 +41,16 @@ def select(
     if channels is not None:
         kernels = {}
         for reads, kernel in node.kernels.items():
-            taken, mixed = kernel if fuser.is_outline else _taken(kernel, channels), replace(reads, groups=1)
+            taken, mixed = kernel if fuser.is_outline else _take(kernel, channels), replace(reads, groups=1)
             kernels[mixed] = kernels[mixed] + taken if mixed in kernels else taken
-    bias = node.bias if channels is None or fuser.is_outline else _taken(node.bias, channels)
+    bias = node.bias if channels is None or fuser.is_outline else _take(node.bias, channels)
     for axis, index in ((1, rows), (2, columns)):
         if index is not None:
-            bias = np.moveaxis(_taken(np.moveaxis(bias, axis, 0), index), 0, axis)
+            bias = np.moveaxis(_take(np.moveaxis(bias, axis, 0), index), 0, axis)
     return Node(shape, kernels, bias, tuple(part.selected(channels, rows, columns) for part in node.parts))
 
 
-def _taken(array: Floats, index: Index) -> Floats:
+def _take(array: Floats, index: Index) -> Floats:
     at = np.array(index, np.intp)
     found: Floats = array[at]
     found[at == NOTHING] = 0

@@ -34,14 +34,14 @@ class Crop:
 def merged_terms(node: Node) -> Iterator[tuple[Crop, Term, Floats]]:
     """The terms that add up to the node, less its bias map; a term's source is still to be named after its crop."""
     crops: dict[Crop, dict[Reads, Floats]] = defaultdict(dict)
-    for crop, reads, kernel in _cropped(node):
+    for crop, reads, kernel in _crop(node):
         crops[crop][reads] = crops[crop][reads] + kernel if reads in crops[crop] else kernel
     for crop, kernels in crops.items():
         for reads, kernel in consolidated(kernels).items():
-            yield crop, *_trimmed(reads, kernel, node.shape)
+            yield crop, *_trim(reads, kernel, node.shape)
 
 
-def _cropped(node: Node) -> Iterator[tuple[Crop, Reads, Floats]]:
+def _crop(node: Node) -> Iterator[tuple[Crop, Reads, Floats]]:
     """Every kernel as one that slides over a tensor or a crop of it. What is zero throughout is left out."""
     groups: dict[tuple[str, int, int], list[tuple[Reads, Floats]]] = defaultdict(list)
     for reads, kernel in consolidated(node.kernels).items():
@@ -96,7 +96,7 @@ def _slid(axis: Axis, runs: list[Run], stride: int, kernel: Floats) -> Iterator[
             yield (first, last), Sliding(length, stride, before, slid.shape[2]), slid
 
 
-def _trimmed(reads: Reads, kernel: Floats, out: Shape) -> tuple[Term, Floats]:
+def _trim(reads: Reads, kernel: Floats, out: Shape) -> tuple[Term, Floats]:
     """Without the border of taps that are zero or meet no pixel, and on a dilated grid where all others are zero."""
     assert isinstance(reads.rows, Sliding) and isinstance(reads.columns, Sliding)
     used = np.any(kernel != 0, axis=(0, 1))

@@ -97,18 +97,18 @@ def _read(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> A
     byte_order = archive.read(members["byteorder"]).decode() if "byteorder" in members else sys.byteorder
     if byte_order != sys.byteorder:
         raise ValueError(f"its numbers are {byte_order}-endian")
-    pickles = {name: _unpickled(archive.read(members[name]), name) for name in members if _PICKLES.fullmatch(name)}
+    pickles = {name: _unpickle(archive.read(members[name]), name) for name in members if _PICKLES.fullmatch(name)}
     if _OLD_MODEL in members:
         state, constants = (pickles[name] for name in _OLD_TENSORS)
         return Archive(json.loads(archive.read(members[_OLD_MODEL])), _plain({**state, **constants}))
     tensors: dict[str, Tensor] = {}
     for kind in ("weights", "constants"):
         pickle = pickles.get(f"data/{kind}/model.pt")
-        tensors.update(_stored(archive, members, kind) if pickle is None else _plain(pickle))
+        tensors.update(_load_tensor(archive, members, kind) if pickle is None else _plain(pickle))
     return Archive(json.loads(archive.read(members[_MODEL])), tensors)
 
 
-def _unpickled(content: bytes, name: str) -> Json:
+def _unpickle(content: bytes, name: str) -> Json:
     """Unpickle a member by torch's safe loader; sample inputs are a tuple, of which nothing is used."""
     if not content:
         return {}
@@ -133,7 +133,7 @@ def _plain(found: Json) -> dict[str, Tensor]:
     return {name: value.detach() for name, value in found.items()}
 
 
-def _stored(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], kind: str) -> dict[str, Tensor]:
+def _load_tensor(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], kind: str) -> dict[str, Tensor]:
     """The weights or the constants; several may be views of one member."""
     folder = f"data/{kind}"
     contents: dict[str, bytearray] = {}

@@ -171,7 +171,7 @@ def _source(given: Given) -> Node:
     return found
 
 
-def _named(kind: str) -> Way:
+def _way_named(kind: str) -> Way:
     def way(low: Lowering, node: Node, _: Given) -> tuple[str, ...]:
         maps = [low.use(node, read) for read in node.all_input_nodes if low.is_map(read)]
         count = 1 if isinstance(node.meta["val"], torch.Tensor) else len(node.meta["val"])
@@ -203,7 +203,7 @@ _NAMED = {
 WAYS: dict[str, Way] = {
     **dict.fromkeys(_MOVES, moved),
     **dict.fromkeys(_SAME, same),
-    **{name: _named(kind) for name, kind in _NAMED.items()},
+    **{name: _way_named(kind) for name, kind in _NAMED.items()},
     **dict.fromkeys(("conv1d", "conv2d"), convolution),
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d"), transposed_convolution),
     "convolution": decomposed_convolution,

@@ -65,10 +65,10 @@ class Lowering:
         name = operator_name(node)
         if not any(read in self._names for read in node.all_input_nodes):
             self._require_room(node)
-            self._known[node] = self._computed(node, lambda read: self._known[read])
+            self._known[node] = self._compute(node, lambda read: self._known[read])
         elif name in _OF_SHAPE:
             self._require_room(node)
-            self._known[node] = self._computed(node, lambda read: self._known.get(read, _empty(read)))
+            self._known[node] = self._compute(node, lambda read: self._known.get(read, _empty(read)))
         elif node.target is operator.getitem:
             source, index = node.args
             assert isinstance(source, Node) and isinstance(index, int)
@@ -88,7 +88,7 @@ class Lowering:
                 remedy=CHECK_SIZES,
             )
 
-    def _computed(self, node: Node, value_of: Callable[[Node], Any]) -> Any:
+    def _compute(self, node: Node, value_of: Callable[[Node], Any]) -> Any:
         assert callable(node.target)
         with torch.no_grad():
             return node.target(*map_arg(node.args, value_of), **map_arg(node.kwargs, value_of))
@@ -122,7 +122,7 @@ class Lowering:
         def moved(numbers: Array) -> list[Array]:
             # Of floats, since reflections and resizes know no others; whole, as views want it.
             given = torch.from_numpy(np.ascontiguousarray(numbers, np.float64))
-            made = self._computed(node, lambda read: given if read is source else self._known[read])
+            made = self._compute(node, lambda read: given if read is source else self._known[read])
             return [array.numpy().astype(np.int64) for array in ([made] if isinstance(made, Tensor) else made)]
 
         value = node.meta["val"]

@@ -58,7 +58,7 @@ def read_module(
     if any(kept.device.type != "cpu" for kept in module.parameters()):
         module = deepcopy(module).cpu()  # constants are computed on the way, all of them here
     with evaluating(module):
-        exported = _exported(module, image, where)
+        exported = _export(module, image, where)
         _require_sizes(exported, where)
         program = _functional(exported)
     specs = program.graph_signature
@@ -141,7 +141,7 @@ def _silent() -> Iterator[None]:
             log.setLevel(level)
 
 
-def _exported(module: nn.Module, image: Shape, where: str) -> ExportedProgram:
+def _export(module: nn.Module, image: Shape, where: str) -> ExportedProgram:
     kept = next(module.parameters(), next(module.buffers(), torch.zeros(())))
     dtype = kept.dtype if kept.dtype.is_floating_point else torch.float32
     example = torch.zeros(1, *image, dtype=dtype)

@@ -99,11 +99,11 @@ class _Builder:
             if kind == "user_input":
                 self._values[given["arg"]["as_tensor"]["name"]] = self.graph.placeholder("image")
             elif kind in _KEPT:
-                self._values[given["arg"]["name"]] = self._kept(self._tensors[given[_KEPT[kind]]], kind)
+                self._values[given["arg"]["name"]] = self._keep(self._tensors[given[_KEPT[kind]]], kind)
             else:
                 raise ValueError(f"its input is a {kind}")
 
-    def _kept(self, tensor: Tensor, kind: str) -> Node:
+    def _keep(self, tensor: Tensor, kind: str) -> Node:
         name = f"tensor{len(self._values)}"
         if kind == "parameter" and tensor.dtype.is_floating_point:
             self.root.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
@@ -160,9 +160,9 @@ class _Builder:
         if kind == "as_none":
             return None
         if kind in ("as_tensor", "as_optional_tensor", "as_sym_int", "as_sym_float", "as_sym_bool"):
-            return self._named(value)
+            return self._value_named(value)
         if kind in ("as_tensors", "as_optional_tensors", "as_sym_ints", "as_sym_floats", "as_sym_bools"):
-            return [self._named(each) for each in value]
+            return [self._value_named(each) for each in value]
         if kind in ("as_ints", "as_bools", "as_floats"):
             return [self.argument({kind[:-1]: each}) for each in value]
         if kind == "as_float":
@@ -179,7 +179,7 @@ class _Builder:
             return torch.strided
         raise ValueError(f"it has an argument of kind {ascii(kind)[:80]}")
 
-    def _named(self, given: Json) -> Any:
+    def _value_named(self, given: Json) -> Any:
         """A value by its name, or a number in its place."""
         if "name" in given:
             return self._values[given["name"]]

@@ -126,7 +126,7 @@ class _Writer:
     def write(self, op: Operation) -> None:
         source = self.names.get(op.inputs[0], "")
         if op.kind == "Rearrange":
-            for name, made in zip(op.outputs, self._rearranged(op, source), strict=True):
+            for name, made in zip(op.outputs, self._rearrange(op, source), strict=True):
                 self.names[name] = made
         elif op.kind == "AdaptiveAveragePool":
             self.names[op.outputs[0]] = self._adaptive(op, source)
@@ -140,7 +140,7 @@ class _Writer:
         kind = np.int64 if (op.kind, number) in _WHOLE else np.float32
         return self.constant(self.graph.constants[name].astype(kind))
 
-    def _rearranged(self, op: Operation, source: str) -> list[str]:
+    def _rearrange(self, op: Operation, source: str) -> list[str]:
         """An order becomes a Gather of all elements, unless it is the one they have."""
         shape: tuple[int, ...] = op.attributes["shape"]
         found = []

@@ -21,7 +21,7 @@ def add(walker: Walker, op: Operation) -> Value:
         return _sum(walker, op, walker.value(op, 0), walker.value(op, 1))
     number = 1 if walker.has_value(op, 0) else 0
     value = walker.value(op, 1 - number)
-    return _shifted(walker, op, value, walker.spread(op, number, value))
+    return _shift(walker, op, value, walker.spread(op, number, value))
 
 
 def total(walker: Walker, op: Operation) -> Value:
@@ -37,9 +37,9 @@ def subtract(walker: Walker, op: Operation) -> Value:
         return _sum(walker, op, walker.value(op, 0), _negative(walker, walker.value(op, 1)))
     if walker.has_value(op, 0):
         value = walker.value(op, 0)
-        return _shifted(walker, op, value, -walker.spread(op, 1, value))
+        return _shift(walker, op, value, -walker.spread(op, 1, value))
     value = _negative(walker, walker.value(op, 1))
-    return _shifted(walker, op, value, walker.spread(op, 0, value))
+    return _shift(walker, op, value, walker.spread(op, 0, value))
 
 
 def negative(walker: Walker, op: Operation) -> Value:
@@ -48,17 +48,17 @@ def negative(walker: Walker, op: Operation) -> Value:
 
 def multiply(walker: Walker, op: Operation) -> Value:
     if walker.has_value(op, 0) and walker.has_value(op, 1):
-        return _gated(walker, op)
+        return _gate(walker, op)
     number = 1 if walker.has_value(op, 0) else 0
     value = walker.value(op, 1 - number)
-    return _scaled(walker, op, value, walker.spread(op, number, value))
+    return _scale(walker, op, value, walker.spread(op, number, value))
 
 
-def _gated(walker: Walker, op: Operation) -> Value:
+def _gate(walker: Walker, op: Operation) -> Value:
     """A map times one number for each of its channels, as squeeze and excitation has it."""
     first, second = walker.value(op, 0), walker.value(op, 1)
     for value, spread in ((first, second), (second, first)):
-        gate = _unexpanded(spread)
+        gate = _unexpand(spread)
         is_larger = value.is_map and prod(value.dims) >= prod(spread.dims)
         if is_larger and gate.dims == (value.dims[0], 1, 1):
             node, factor = (each.settled(walker.fuser, f"{op.name}.{n}").node for n, each in enumerate((value, gate)))
@@ -69,7 +69,7 @@ def _gated(walker: Walker, op: Operation) -> Value:
     )
 
 
-def _unexpanded(value: Value) -> Value:
+def _unexpand(value: Value) -> Value:
     """One number for each channel that a module spread over rows and columns itself."""
     if value.order is None or not value.is_map or not (value.order == value.order[:, :1, :1]).all():
         return value
@@ -83,7 +83,7 @@ def divide(walker: Walker, op: Operation) -> Value:
     divisor = walker.spread(op, 1, value)
     if not divisor.all():
         raise op.refusal("divides by zero", "Check its constant.")
-    return _scaled(walker, op, value, 1 / divisor)
+    return _scale(walker, op, value, 1 / divisor)
 
 
 def _sum(walker: Walker, op: Operation, first: Value, second: Value) -> Value:
@@ -109,13 +109,13 @@ def _negative(walker: Walker, value: Value) -> Value:
     return replace(value, node=negated(walker.fuser, value.node), unpadded=None)
 
 
-def _shifted(walker: Walker, op: Operation, value: Value, shift: Floats) -> Value:
+def _shift(walker: Walker, op: Operation, value: Value, shift: Floats) -> Value:
     if value.order is not None:
         value = value.settled(walker.fuser, op.name)
     return replace(value, node=walker.fuser.shift(value.node, shift.reshape(value.node.shape)), unpadded=None)
 
 
-def _scaled(walker: Walker, op: Operation, value: Value, factor: Floats) -> Value:
+def _scale(walker: Walker, op: Operation, value: Value, factor: Floats) -> Value:
     if value.order is not None or not value.is_map:
         value = value.settled(walker.fuser, op.name)
     found = walker.by_channel(op, value, factor)

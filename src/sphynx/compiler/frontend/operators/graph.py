@@ -46,14 +46,14 @@ def assemble(
     opset: int,
 ) -> OperatorGraph:
     """Assemble what the output needs, without what turns logits into probabilities."""
-    needed = [call for call in _needed(calls, output) if call.outputs[0] not in constants]
+    needed = [call for call in _select_needed(calls, output) if call.outputs[0] not in constants]
     end = without_final(needed, output, opset)
-    needed = _needed(recognised(end.calls, constants), end.output)
+    needed = _select_needed(recognised(end.calls, constants), end.output)
     operations = tuple(_operations(needed, opset, where))
     return OperatorGraph(name, where, image, input, end.output, operations, constants, end.final, end.source, end.axis)
 
 
-def _needed(calls: Sequence[Call], output: str) -> list[Call]:
+def _select_needed(calls: Sequence[Call], output: str) -> list[Call]:
     wanted, found = {output}, []
     for call in reversed(calls):
         if wanted.intersection(call.outputs):

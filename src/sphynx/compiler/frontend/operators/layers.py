@@ -29,12 +29,10 @@ def convolution(walker: Walker, op: Operation) -> Value:
     walker.fits(op, (len(weights), rows.outputs, columns.outputs))
     if rows.dilation != columns.dilation or rows.stride != columns.stride:
         walker.fits_weights(op, (*weights.shape[:2], rows.reach, columns.reach), weights)
-    return Value.of_map(_biased(walker, op, _convolved(walker, node, weights, rows, columns, groups, op.name), 2))
+    return Value.of_map(_add_bias(walker, op, _convolve(walker, node, weights, rows, columns, groups, op.name), 2))
 
 
-def _convolved(
-    walker: Walker, node: Node, weights: Floats, rows: Slide, columns: Slide, groups: int, name: str
-) -> Node:
+def _convolve(walker: Walker, node: Node, weights: Floats, rows: Slide, columns: Slide, groups: int, name: str) -> Node:
     if rows.stride != columns.stride:
         return _uneven(walker, node, weights, rows, columns, groups, name)
     dilation = rows.dilation
@@ -117,7 +115,7 @@ def transposed_convolution(walker: Walker, op: Operation) -> Value:
     kernel = weights.reshape(groups, -1, *weights.shape[1:]).swapaxes(1, 2)  # [groups, outputs, inputs, rows, columns]
     kernel = kernel.reshape(-1, *kernel.shape[2:])[:, :, ::-1, ::-1]
     kernel = _spread(kernel, *dilations)
-    stuffed = [_stuffed(length, stride) for length, stride in zip(node.shape[1:], strides, strict=True)]
+    stuffed = [_stuff(length, stride) for length, stride in zip(node.shape[1:], strides, strict=True)]
     between = select(walker.fuser, node, f"{op.name}.stuffed", None, *stuffed)
     size, before = [], []
     for axis in range(2):
@@ -126,14 +124,14 @@ def transposed_convolution(walker: Walker, op: Operation) -> Value:
         before.append(reach - 1 - pads[axis])
     walker.fits(op, (len(kernel), *size))
     window = Window(kernel.shape[2], kernel.shape[3], size[0], size[1], top=before[0], left=before[1])
-    return Value.of_map(_biased(walker, op, walker.fuser.convolve(between, kernel, window, groups), 2))
+    return Value.of_map(_add_bias(walker, op, walker.fuser.convolve(between, kernel, window, groups), 2))
 
 
-def _stuffed(length: int, stride: int) -> tuple[int, ...]:
+def _stuff(length: int, stride: int) -> tuple[int, ...]:
     return tuple(at // stride if at % stride == 0 else NOTHING for at in range(stride * (length - 1) + 1))
 
 
-def _biased(walker: Walker, op: Operation, node: Node, number: int) -> Node:
+def _add_bias(walker: Walker, op: Operation, node: Node, number: int) -> Node:
     if number >= len(op.inputs) or not op.inputs[number]:
         return node
     bias = walker.constant(op, number, (node.shape.channels,))

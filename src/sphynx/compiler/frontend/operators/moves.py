@@ -24,11 +24,11 @@ def concat(walker: Walker, op: Operation) -> Value:
     others = {(*v.dims[:axis], *v.dims[axis + 1 :]) for v in values}
     if not 0 <= axis < rank or len(others) != 1 or any(len(v.dims) != rank for v in values):
         raise op.refusal("joins maps that do not fit together", "Join maps of one size along one axis.")
-    walker.fits(op, _joined_dims(values, axis))
+    walker.fits(op, _join_dims(values, axis))
     settled = [value.settled(walker.fuser, f"{op.name}.{number}") for number, value in enumerate(values)]
     if rank not in (1, 3):
         raise op.refusal(f"joins tensors of {rank + 1} dimensions", "Join maps or vectors.")
-    return Value(joined(walker.fuser, [value.node for value in settled], axis, op.name), _joined_dims(values, axis))
+    return Value(joined(walker.fuser, [value.node for value in settled], axis, op.name), _join_dims(values, axis))
 
 
 def _map_or_constant(walker: Walker, op: Operation, number: int) -> Value:
@@ -42,7 +42,7 @@ def _map_or_constant(walker: Walker, op: Operation, number: int) -> Value:
     return Value(constant(walker.fuser, array.reshape(dims if len(dims) == 3 else (array.size, 1, 1))), dims)
 
 
-def _joined_dims(values: list[Value], axis: int) -> tuple[int, ...]:
+def _join_dims(values: list[Value], axis: int) -> tuple[int, ...]:
     dims = list(values[0].dims)
     dims[axis] = sum(value.dims[axis] for value in values)
     return tuple(dims)
@@ -241,14 +241,14 @@ def expand(walker: Walker, op: Operation) -> Value:
         dims = np.broadcast_shapes(whole, tuple(target))
     except ValueError:
         raise op.refusal(f"makes {target} out of a map of {'x'.join(map(str, value.dims))}", _BATCH) from None
-    return _repeated(walker, op, value, [n if own == 1 else 1 for n, own in zip(dims, whole, strict=True)])
+    return _repeat(walker, op, value, [n if own == 1 else 1 for n, own in zip(dims, whole, strict=True)])
 
 
 def tile(walker: Walker, op: Operation) -> Value:
-    return _repeated(walker, op, walker.value(op), walker.integers(op, 1))
+    return _repeat(walker, op, walker.value(op), walker.integers(op, 1))
 
 
-def _repeated(walker: Walker, op: Operation, value: Value, times: list[int]) -> Value:
+def _repeat(walker: Walker, op: Operation, value: Value, times: list[int]) -> Value:
     """Along each axis, the batch's first."""
     if len(times) != len(value.dims) + 1 or times[0] != 1 or min(times) < 1:
         raise op.refusal(f"repeats {'x'.join(map(str, (1, *value.dims)))} by {times}", _BATCH)

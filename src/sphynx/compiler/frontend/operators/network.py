@@ -57,7 +57,7 @@ class OperatorNetwork:
             if operation.word in walker.done:
                 continue
             if not any(name in walker.values for name in operation.inputs):
-                walker.constants.update(_folded(operation, walker))
+                walker.constants.update(_fold(operation, walker))
             elif operation.kind == "Shape":
                 walker.constants[operation.outputs[0]] = _shape(walker, operation)
             else:
@@ -95,7 +95,7 @@ def _walk(walker: Walker, operation: Operation, joints: set[str]) -> None:
         walker.values.setdefault(name, value)
 
 
-def _folded(operation: Operation, walker: Walker) -> dict[str, Array]:
+def _fold(operation: Operation, walker: Walker) -> dict[str, Array]:
     if operation.fold is None:
         raise operation.refusal("reads a value that no node computes", "Export the network again.")
     return operation.fold(operation, walker.constants, walker.allowance)

@@ -24,7 +24,7 @@ def _of_elements(walker: Walker, op: Operation) -> Value:
     return value if value.order is None else value.settled(walker.fuser, op.name)
 
 
-def _pooled_first(walker: Walker, op: Operation, way: Way, value: Value) -> Value | None:
+def _pool_first(walker: Walker, op: Operation, way: Way, value: Value) -> Value | None:
     """Monotone, it commutes with a max pool that alone reads it: the pool first, where that is cheaper; else None."""
     follower = walker.only_reader(op)
     if follower is None or follower.kind != "MaxPool" or not value.is_map or len(follower.outputs) > 1:
@@ -45,7 +45,7 @@ def _pooled_first(walker: Walker, op: Operation, way: Way, value: Value) -> Valu
 
 def relu(walker: Walker, op: Operation) -> Value:
     value = _of_elements(walker, op)
-    first = _pooled_first(walker, op, relu, value)
+    first = _pool_first(walker, op, relu, value)
     if first is not None:
         return first
     return replace(value, node=walker.fuser.relu(value.node, f"{op.name}.activation"), unpadded=None)
@@ -54,7 +54,7 @@ def relu(walker: Walker, op: Operation) -> Value:
 def clipped(walker: Walker, op: Operation) -> Value:
     """Clip, of ReLU6 and HardTanh as well."""
     value = _of_elements(walker, op)
-    first = _pooled_first(walker, op, clipped, value)
+    first = _pool_first(walker, op, clipped, value)
     if first is not None:
         return first
     low, high = (_bound(walker, op, number, name) for number, name in ((1, "min"), (2, "max")))
@@ -95,7 +95,7 @@ def clipped_line(walker: Walker, op: Operation) -> Value:
     slope, offset = (float(meant(number)) for number in given)
     if slope <= 0:
         raise op.refusal(f"has a slope of {slope:g}", "It must be positive.")
-    first = _pooled_first(walker, op, clipped_line, value)
+    first = _pool_first(walker, op, clipped_line, value)
     if first is not None:
         return first
     made = hard_sigmoid(walker.fuser, value.node, slope, offset, f"{op.name}.activation")
@@ -118,7 +118,7 @@ def leaky(walker: Walker, op: Operation) -> Value:
         value, slope = found
     else:
         slope = np.full(value.node.shape.channels, float(op.attributes.get("alpha", 0.01)))
-    first = _pooled_first(walker, op, leaky, value) if (slope >= 0).all() else None
+    first = _pool_first(walker, op, leaky, value) if (slope >= 0).all() else None
     if first is not None:
         return first
     node, name = value.node, f"{op.name}.activation"
@@ -133,10 +133,10 @@ def max_pool(walker: Walker, op: Operation) -> Value:
     if len(op.outputs) > 1 and op.outputs[1]:
         raise op.refusal("returns indices", "Use only the maxima.")
     node = walker.map(op)
-    return _finished(walker, op, maximum(walker.fuser, node, *_pool_runs(walker, op, node), op.name))
+    return _finish(walker, op, maximum(walker.fuser, node, *_pool_runs(walker, op, node), op.name))
 
 
-def _finished(walker: Walker, op: Operation, pooled: Node) -> Value:
+def _finish(walker: Walker, op: Operation, pooled: Node) -> Value:
     """Truncated, unless an activation will do that."""
     reader = walker.only_reader(op)
     if reader is not None and reader.kind in NONLINEAR:
@@ -157,7 +157,7 @@ def _pool_runs(walker: Walker, op: Operation, node: Node) -> Runs:
 def global_max(walker: Walker, op: Operation) -> Value:
     node = walker.map(op)
     rows, columns = ([tuple(range(length))] for length in node.shape[1:])
-    return _finished(walker, op, maximum(walker.fuser, node, rows, columns, op.name))
+    return _finish(walker, op, maximum(walker.fuser, node, rows, columns, op.name))
 
 
 WAYS: Ways = {

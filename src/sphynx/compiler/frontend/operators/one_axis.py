@@ -33,7 +33,7 @@ def also_over_one_axis(way: Way) -> Way:
         channels, length = value.dims
         in_one_row = replace(op, attributes={key: _with_rows(key, given) for key, given in op.attributes.items()})
         if op.kind == "Conv" and value.node.shape[1:] == (1, 1):
-            return _convolved_vector(walker, in_one_row, value)
+            return _convolve_vector(walker, in_one_row, value)
         name = f"{op.name}.row"
         walker.values[name] = value.moved(value.numbers().reshape(channels, 1, length))
         inputs = [name, *op.inputs[1:]]
@@ -55,7 +55,7 @@ def _with_rows(key: str, given: Any) -> Any:
     return [number for each in own for number in (_OF_ROWS[key], each)]  # pads: before, after
 
 
-def _convolved_vector(walker: Walker, op: Operation, value: Value) -> Value:
+def _convolve_vector(walker: Walker, op: Operation, value: Value) -> Value:
     (channels, length), numbers, groups = value.dims, value.numbers(), int(op.attributes.get("group", 1))
     weights = walker.constant(op, 1, (None, channels // max(groups, 1), None))
     if groups < 1 or channels % groups or len(weights) % groups:

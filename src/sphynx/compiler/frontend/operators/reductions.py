@@ -73,13 +73,13 @@ def _as_map(walker: Walker, op: Operation, value: Value) -> tuple[Node, tuple[in
     if rank > 3:
         raise op.refusal(f"reads a tensor of {rank + 1} dimensions", "Use it on maps of channels, rows and columns.")
     ways = list(combinations(range(3), rank))
-    shapes = [_widened(value.dims, places) for places in ways]
+    shapes = [_widen(value.dims, places) for places in ways]
     best = shapes.index(value.node.shape) if value.node.shape in shapes else 0
     found = value if value.is_map else value.moved(value.numbers().reshape(shapes[best]))
     return found.settled(walker.fuser, op.name).node, ways[best]
 
 
-def _widened(dims: tuple[int, ...], places: tuple[int, ...]) -> Shape:
+def _widen(dims: tuple[int, ...], places: tuple[int, ...]) -> Shape:
     lengths = dict(zip(places, dims, strict=True))
     return Shape(*(lengths.get(axis, 1) for axis in range(3)))
 

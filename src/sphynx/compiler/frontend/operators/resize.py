@@ -94,7 +94,7 @@ def _bilinear(walker: Walker, op: Operation, node: Node, read: list[Floats]) -> 
     (rows, row_divisor), (columns, column_divisor) = axes
     weights = [(r, c, m * n) for r, m in rows for c, n in columns]
     if not (row_divisor and column_divisor) or sum(times for _, _, times in weights) > _MOST_SUMMANDS:
-        return _weighted(walker, op, node, read)
+        return _weigh(walker, op, node, read)
     source = walker.fuser.as_tensor(node, f"{op.name}.input")
     total: Node | None = None
     for row_index, column_index, times in weights:
@@ -107,7 +107,7 @@ def _bilinear(walker: Walker, op: Operation, node: Node, read: list[Floats]) -> 
     return walker.fuser.scale(summed, factor, np.zeros(node.shape.channels))
 
 
-def _weighted(walker: Walker, op: Operation, node: Node, read: list[Floats]) -> Node:
+def _weigh(walker: Walker, op: Operation, node: Node, read: list[Floats]) -> Node:
     """Rows, then columns, truncated behind either: each weight is a factor of the elements that it multiplies."""
     fuser = walker.fuser
     for axis, called in ((1, "rows"), (2, "columns")):
