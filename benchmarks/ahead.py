@@ -32,8 +32,8 @@ from sphynx.program.backends import Backend
 from sphynx.program.files import load_program
 from sphynx.program.interpret import interpret
 from sphynx.program.weights import load_weights
-from sphynx.service.admission import Limits
 from sphynx.service.local import LocalServer, running_server
+from sphynx.service.settings import Limits
 from sphynx.service.yielding import on_one_core
 
 PAUSE_S = 0.02

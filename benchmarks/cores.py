@@ -41,9 +41,9 @@ from sphynx.program.interpret import interpret
 from sphynx.program.ir import Program
 from sphynx.program.weights import load_weights
 from sphynx.protocol.capacity import party_seconds
-from sphynx.service.admission import Limits
 from sphynx.service.client import Client
 from sphynx.service.local import LocalServer, make_local_keys, running_server
+from sphynx.service.settings import Limits
 
 
 @dataclass(frozen=True)

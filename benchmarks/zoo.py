@@ -28,7 +28,7 @@ from benchmarks.zoo_torchvision import MEAN, STD
 from sphynx.api.both_parties import ask_privately
 from sphynx.api.compiling import compile as compile_network
 from sphynx.cli.options import parse_memory
-from sphynx.compiler.fusion.fit import DEFAULT_KNEES
+from sphynx.compiler.settings import DEFAULT_KNEES
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.cost.cost import total_cost

@@ -18,7 +18,7 @@ from benchmarks.zoo_networks import ZOO
 from benchmarks.zoo_timm import FILE as TIMM
 from benchmarks.zoo_timm import Read
 
-from sphynx.compiler.fusion.fit import DEFAULT_KNEES
+from sphynx.compiler.settings import DEFAULT_KNEES
 
 HEADER = """# The zoo
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sphynx.api.training import train_network
     from sphynx.compiler.check import Check
     from sphynx.compiler.precision import Precision
+    from sphynx.compiler.settings import CompileSettings
     from sphynx.data.images import Data
     from sphynx.design.results import DesignResult
     from sphynx.network.trained import TrainedNetwork
@@ -57,8 +58,8 @@ if TYPE_CHECKING:
     from sphynx.search.placement.place import PlacementResult
     from sphynx.search.seeds import SearchSummary
     from sphynx.service import keys
-    from sphynx.service.admission import Limits
     from sphynx.service.prediction import Prediction
+    from sphynx.service.settings import Limits, ServerSettings
     from sphynx.space.design import Design
     from sphynx.space.genotype import Genotype
     from sphynx.space.planner import PlanList
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Check",
     "Client",
+    "CompileSettings",
     "Compiled",
     "ConnectionLostError",
     "Data",
@@ -95,6 +97,7 @@ __all__ = [
     "Recipe",
     "SearchSummary",
     "Server",
+    "ServerSettings",
     "Shape",
     "SphynxError",
     "StreamDesign",
@@ -123,6 +126,7 @@ __all__ = [
 _DEFINED_IN = {
     "Check": "sphynx.compiler.check",
     "Client": "sphynx.api.asking",
+    "CompileSettings": "sphynx.compiler.settings",
     "Compiled": "sphynx.api.compiled",
     "Data": "sphynx.data.images",
     "Deployment": "sphynx.program.cost.deployment",
@@ -132,7 +136,7 @@ _DEFINED_IN = {
     "Genotype": "sphynx.space.genotype",
     "Judgement": "sphynx.program.judgement",
     "LatencyPlan": "sphynx.api.planning",
-    "Limits": "sphynx.service.admission",
+    "Limits": "sphynx.service.settings",
     "PlacementResult": "sphynx.search.placement.place",
     "PlanList": "sphynx.space.planner",
     "Precision": "sphynx.compiler.precision",
@@ -141,6 +145,7 @@ _DEFINED_IN = {
     "Recipe": "sphynx.train.recipe",
     "SearchSummary": "sphynx.search.seeds",
     "Server": "sphynx.api.serving",
+    "ServerSettings": "sphynx.service.settings",
     "Shape": "sphynx.space.tally",
     "StreamDesign": "sphynx.space.stream",
     "TrainSummary": "sphynx.train.results",

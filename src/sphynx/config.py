@@ -11,22 +11,73 @@ read_settings(Recipe, tomllib.loads(text), where="recipe.toml")
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import math
 import tomllib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from importlib import resources
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from sphynx.errors import InputError, join_faults
 from sphynx.record import converted
 
 Settings = TypeVar("Settings")
+Given = ParamSpec("Given")
+Own = TypeVar("Own")
+First = TypeVar("First")
+Result = TypeVar("Result")
 NOTHING: Mapping[str, Any] = types.MappingProxyType({})
+
+
+def setting(
+    default: Any = dataclasses.MISSING, meaning: str = "", *, factory: Any = dataclasses.MISSING, **more: Any
+) -> Any:
+    """Declare a field of a settings record: its default, what it means, and what its flag needs besides."""
+    metadata = {"meaning": meaning, **more}
+    return dataclasses.field(default=default, default_factory=factory, metadata=metadata)
+
+
+class Keywords(Generic[Given, Settings]):
+    """Lets functions take a record's fields as keywords, which are declared, typed and checked in the record alone.
+
+    @Keywords(ServerSettings).function
+    def serve(program: Program, settings: ServerSettings) -> Server: ...
+
+    serve(program, keys="keys/server")
+    """
+
+    def __init__(self, record: Callable[Given, Settings]) -> None:
+        self._record = record
+
+    def function(self, work: Callable[[First, Settings], Result]) -> Callable[Concatenate[First, Given], Result]:
+        @wraps(work)
+        def called(first: First, /, *given: Given.args, **named: Given.kwargs) -> Result:
+            return work(first, self._record(*given, **named))
+
+        return self._signed(called, work)
+
+    def method(
+        self, work: Callable[[Own, First, Settings], Result]
+    ) -> Callable[Concatenate[Own, First, Given], Result]:
+        @wraps(work)
+        def called(own: Own, first: First, /, *given: Given.args, **named: Given.kwargs) -> Result:
+            return work(own, first, self._record(*given, **named))
+
+        return self._signed(called, work)
+
+    def _signed(self, called: Result, work: Callable[..., Any]) -> Result:
+        """Show the record's fields where the record itself stands, in `help` and editors."""
+        before = list(inspect.signature(work).parameters.values())[:-1]
+        fields = list(inspect.signature(self._record).parameters.values())
+        returns = inspect.signature(work).return_annotation
+        called.__signature__ = inspect.Signature([*before, *fields], return_annotation=returns)  # type: ignore[attr-defined]
+        return called
 
 
 class Fault(str):

@@ -20,6 +20,7 @@ import json
 import types
 import typing
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from sphynx.errors import InputError, join_faults
@@ -55,6 +56,8 @@ def as_json(value: Any) -> Any:
         return value.to_json()
     if isinstance(value, Mapping):
         return {key: as_json(item) for key, item in value.items()}
+    if isinstance(value, Path):
+        return str(value)
     return [as_json(item) for item in value] if isinstance(value, list | tuple) else value
 
 
@@ -90,6 +93,8 @@ def converted(hint: Any, value: Any) -> Any:
             return float(value)
         except OverflowError:
             raise ValueError("expected a number that fits a float") from None
+    if hint is Path and isinstance(value, str):
+        return Path(value)
     if issubclass(hint, Record):
         return _read(hint, value)
     if hasattr(hint, "from_json"):

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from sphynx.cli.bench_throughput import parse_clients
 from sphynx.cli.main import app
-from sphynx.compiler.compile import calibration_images, compile_network
+from sphynx.compiler.compile import calibration_images, compile_walk, walk_of
 from sphynx.data.open import open_data
 from sphynx.errors import InputError
 from sphynx.network.build import build_network
@@ -51,7 +51,8 @@ def compiled(tmp_path: Path) -> Path:
     digits = open_data("digits")
     network = build_network(Design(SPHYNX, 1, 2, (1,), Shape(1, 8, 8), 10, conv_stack="single", name="tiny digits"))
     save_compiled(
-        tmp_path / "c", compile_network(network.double().eval(), (0.3,), (0.4,), calibration_images(digits.train, 20))
+        tmp_path / "c",
+        compile_walk(walk_of(network.double().eval()), (0.3,), (0.4,), calibration_images(digits.train, 20)),
     )
     return tmp_path / "c"
 

@@ -34,11 +34,12 @@ from sphynx.program.backends import Backend
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.service.admission import Admission, Limits
+from sphynx.service.admission import Admission
 from sphynx.service.client import Client
 from sphynx.service.events import EventLog, place_of
 from sphynx.service.listening import PortListener
 from sphynx.service.server import Server
+from sphynx.service.settings import Limits
 from sphynx.service.store import Store
 from tests.chaos.strike import Blow, Board, Moments, use_jumping_clock
 

@@ -25,8 +25,8 @@ from threading import Lock, Thread
 import numpy as np
 
 from sphynx.program.interpret import interpret
-from sphynx.service.admission import Limits
 from sphynx.service.local import LocalServer, running_server
+from sphynx.service.settings import Limits
 from tests.service.tiny import save_tiny
 
 PROCESSES = 4

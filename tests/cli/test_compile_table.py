@@ -11,6 +11,7 @@ from sphynx.cli.compile_table import LONGEST_BLOCK, WIDTH, Row, cost_line, fold,
 from sphynx.compiler.compile import compile_walk
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.precision import Precision
+from sphynx.compiler.settings import CompileSettings
 from sphynx.program.cost.deployment import Deployment
 from tests.compiler.frontend.onnx_models import residual, write
 
@@ -44,7 +45,9 @@ def test_every_map_is_counted(kinds: str) -> None:
 def test_the_table_is_narrow_and_json_has_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     network = read_network(write(residual(), tmp_path / "network.onnx"))
     pixels = np.random.default_rng(0).integers(0, 256, (8, *network.image), np.uint8)
-    program = compile_walk(network.trace, (0.0,) * 3, (1.0,) * 3, pixels, Precision(12, 12, 11)).program
+    program = compile_walk(
+        network.trace, (0.0,) * 3, (1.0,) * 3, pixels, CompileSettings(precision=Precision(12, 12, 11))
+    ).program
     print_program(program, "Compiled", [cost_line(program, Deployment()), "a note " * 40])
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= WIDTH

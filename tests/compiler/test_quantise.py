@@ -21,8 +21,8 @@ from sphynx.compiler.compile import (
     automatic_precision,
     calibration_images,
     coarsest_that_serves,
-    compile_network,
     compile_walk,
+    walk_of,
 )
 from sphynx.compiler.frontend.torch_network import trace
 from sphynx.compiler.fusion.fuse import truncated_joint
@@ -30,6 +30,7 @@ from sphynx.compiler.measure import measure
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import HEADROOM_BITS, Quantised, quantise
 from sphynx.compiler.readers import read_torch
+from sphynx.compiler.settings import CompileSettings
 from sphynx.data.images import Data, ImageSet
 from sphynx.data.open import open_data
 from sphynx.errors import InputError, SphynxError
@@ -88,7 +89,9 @@ def all_digits() -> ImageSet:
 def compiled(precision: Precision = Precision()) -> Quantised:
     data = digits()
     names = data.train.class_names
-    return compile_network(learned(), data.mean, data.std, calibration_images(data.train), precision, class_names=names)
+    settings = CompileSettings(precision=precision)
+    walk, images = walk_of(learned()), calibration_images(data.train)
+    return compile_walk(walk, data.mean, data.std, images, settings, class_names=names)
 
 
 @pytest.mark.parametrize("precision", [Precision(), Precision(10, 12, 8)], ids=str)
@@ -197,10 +200,10 @@ def test_any_design_follows_its_float_network(design: Design, as_chains: bool) -
 def test_calibration_of_another_shape_is_refused() -> None:
     data = digits()
     with pytest.raises(InputError, match="calibration data") as refusal:
-        compile_network(learned(), data.mean, data.std, np.zeros((4, 1, 9, 9), np.uint8))
+        compile_walk(walk_of(learned()), data.mean, data.std, np.zeros((4, 1, 9, 9), np.uint8))
     assert "1x8x8" in refusal.value.remedy
     with pytest.raises(InputError, match="0 images"):
-        compile_network(learned(), data.mean, data.std, np.zeros((0, 1, 8, 8), np.uint8))
+        compile_walk(walk_of(learned()), data.mean, data.std, np.zeros((0, 1, 8, 8), np.uint8))
 
 
 @pytest.mark.parametrize("bits", [5, 17])
@@ -230,7 +233,7 @@ def test_weights_that_vanish_name_the_layer(power: int) -> None:
 
 def test_precision_is_found_where_none_is_given() -> None:
     data = digits()
-    made = compile_network(learned(), data.mean, data.std, calibration_images(data.train))
+    made = compile_walk(walk_of(learned()), data.mean, data.std, calibration_images(data.train))
     assert made.logit_error <= LOGIT_ERROR
 
 
@@ -316,6 +319,6 @@ def test_logits_get_more_bits_where_theirs_alone_miss() -> None:
     random = np.random.default_rng(1)
     light = random.uniform(64, 192, (12, 1, 1, 1))
     pixels = np.clip(light + random.uniform(-100, 100, (12, 3, 9, 12)), 0, 255).astype(np.uint8)
-    read = read_torch(network.eval(), Shape(3, 9, 12), 0.4, 0.9)
+    read = read_torch(network.eval(), Shape(3, 9, 12), CompileSettings(mean=0.4, std=0.9))
     made = compile_walk(read.walk, read.mean, read.std, pixels)
     assert made.logit_error <= LOGIT_ERROR and made.program.ring_bits < 32

@@ -29,7 +29,7 @@ from sphynx.protocol.bundle import Bundle, load_bundle
 from sphynx.protocol.channel import WIRE_VERSION, Channel
 from sphynx.protocol.transport import SocketStream
 from sphynx.service import keys, session
-from sphynx.service.admission import Admission, Limits
+from sphynx.service.admission import Admission
 from sphynx.service.agreement import _read_program
 from sphynx.service.calls import CALLS, read_answer, read_call, write_call
 from sphynx.service.certificate import Role, why_not
@@ -39,6 +39,7 @@ from sphynx.service.monitor import Metrics
 from sphynx.service.owner import _Caller
 from sphynx.service.proxy_header import FIXED_BYTES, LOCAL, PROXY, SIGNATURE, source_address, variable_bytes
 from sphynx.service.revocation import read_revocations
+from sphynx.service.settings import Limits
 from sphynx.space.design import Design
 from sphynx.space.files import load_any_design
 from sphynx.space.genotype import genotype_from_json

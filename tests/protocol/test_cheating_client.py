@@ -21,7 +21,7 @@ from sphynx.protocol.activations import prepare_client as prepare_client_honestl
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.inference import InferenceClient, InferenceServer
 from sphynx.protocol.linear import ServerModel
-from sphynx.service.admission import Limits
+from sphynx.service.settings import Limits
 from sphynx.space.tally import Shape
 
 PIXELS, NEURONS, CLASSES, TRUNCATE = 4, 3, 4, 3

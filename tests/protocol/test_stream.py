@@ -6,12 +6,13 @@ from tests.compiler.networks import MEAN, STD, random_network
 from tests.protocol.random_programs import Case
 from tests.protocol.test_inference import ask
 
-from sphynx.compiler.compile import compile_network
+from sphynx.compiler.compile import compile_walk, walk_of
 from sphynx.compiler.frontend.torch_network import trace
 from sphynx.compiler.fusion.fuse import truncated_joint
 from sphynx.compiler.measure import measure
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import quantise
+from sphynx.compiler.settings import CompileSettings
 from sphynx.program.backends import Backend
 from sphynx.program.ir import Truncate
 from sphynx.space.stream import Stage, StreamDesign
@@ -22,7 +23,8 @@ from sphynx.space.tally import Shape
 def test_private_logits_are_the_oracles(backend: Backend) -> None:
     design = StreamDesign((Stage(4, (2,)), Stage(6, (3, 2))), Shape(1, 8, 8), 3)
     pixels = torch.randint(0, 256, (20, 1, 8, 8), generator=torch.Generator().manual_seed(3)).to(torch.uint8).numpy()
-    made = compile_network(random_network(design).float(), MEAN[:1], STD[:1], pixels, Precision(8, 10, 7))
+    settings = CompileSettings(precision=Precision(8, 10, 7))
+    made = compile_walk(walk_of(random_network(design).float()), MEAN[:1], STD[:1], pixels, settings)
     ask(Case(made.program, made.weights, pixels[:2]), backend)
 
 

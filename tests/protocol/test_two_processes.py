@@ -8,7 +8,7 @@ from tests.compiler.networks import MEAN, STD, random_network
 
 from sphynx.bench.private_models import question
 from sphynx.bench.private_parties import Job, run_parties
-from sphynx.compiler.compile import compile_network
+from sphynx.compiler.compile import compile_walk, walk_of
 from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
 from sphynx.program.cost.link import Link
@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     design = Design(CELLS, 4, 3, (1,), Shape(1, 8, 8), 10, conv_stack="single", name="digits")
     pixels = np.random.default_rng(0).integers(0, 256, (64, 1, 8, 8)).astype(np.uint8)
     where = tmp_path_factory.mktemp("digits")
-    save_compiled(where, compile_network(random_network(design), MEAN[:1], STD[:1], pixels))
+    save_compiled(where, compile_walk(walk_of(random_network(design)), MEAN[:1], STD[:1], pixels))
     return where
 
 

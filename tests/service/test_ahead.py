@@ -19,7 +19,8 @@ from sphynx.core import available_cores
 from sphynx.errors import PeerGaveUpError, RefusedError
 from sphynx.protocol.channel import Section, local_pair
 from sphynx.service import yielding
-from sphynx.service.admission import Admission, Limits
+from sphynx.service.admission import Admission
+from sphynx.service.settings import Limits
 from sphynx.service.yielding import GivesWay, Urgent, on_one_core
 from tests.service.processes import ROOT, WAIT_S, environment
 from tests.service.scene import Scene

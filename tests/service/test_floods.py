@@ -16,9 +16,9 @@ from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import Section
 from sphynx.service import session
-from sphynx.service.admission import Limits
 from sphynx.service.credentials import client_context, server_context
 from sphynx.service.session import MAX_PING_BYTES, Bye, Ping
+from sphynx.service.settings import Limits
 from sphynx.service.tls import TlsStream
 from tests.program.programs import random_weights
 from tests.service.key_updates import CIPHER, key_updates

@@ -15,10 +15,10 @@ import pytest
 from sphynx.errors import PeerGaveUpError
 from sphynx.protocol.channel import Channel
 from sphynx.service import session
-from sphynx.service.admission import Limits
 from sphynx.service.credentials import client_context
 from sphynx.service.handshakes import PATIENCE_S, SILENCE_S, Handshakes
 from sphynx.service.session import SERVICE_VERSION, Hello, Welcome
+from sphynx.service.settings import Limits
 from sphynx.service.tls import TlsStream
 from tests.service.test_limits import PIXELS, serving
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from sphynx.errors import BundleRefusedError, SphynxError
-from sphynx.service.admission import Admission, Limits
+from sphynx.service.admission import Admission
 from sphynx.service.calls import MAX_ANSWER_BYTES, MAX_CALL_BYTES, read_answer, read_frame, send_frame, write_call
 from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
@@ -29,6 +29,7 @@ from sphynx.service.ledger import Ledger
 from sphynx.service.listening import CALL, DONE, READY, PortListener
 from sphynx.service.monitor import METRICS, Metrics
 from sphynx.service.owner import Owner
+from sphynx.service.settings import Limits, ServerSettings
 from sphynx.service.store import Store
 from sphynx.service.worker import WorkerOrder
 from tests.service.tiny import OWNER, some_entry
@@ -201,7 +202,8 @@ def test_what_was_burned_stays_burned(worker: TakenOver) -> None:
 def fleet_with(tmp_path: Path, authority: Path, limits: Limits) -> Iterator[tuple[Fleet, socket.socket]]:
     """An owner, and the control socket of a worker whose process does nothing: the test speaks for it."""
     with Store(tmp_path / "state", quota_bytes=1000) as store, Path(os.devnull).open() as weights:
-        order = WorkerOrder(0, tmp_path, tmp_path, tmp_path, limits, cores=1, control=0, weights=weights.fileno())
+        settings = ServerSettings(keys=tmp_path, state=tmp_path, limits=limits)
+        order = WorkerOrder(tmp_path, settings, weights.fileno(), cores=1, control=0)
         keys = FreshKeys(authority / "server", None, print)
         fleet = Fleet(order, 1, store, PortListener("127.0.0.1", 0), keys, EventLog(io.StringIO()))
         owners, workers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -19,13 +19,14 @@ from sphynx.program.ir import Program
 from sphynx.protocol.inference import InferenceServer
 from sphynx.protocol.linear import ServerModel
 from sphynx.service import session
-from sphynx.service.admission import Admission, Limits
+from sphynx.service.admission import Admission
 from sphynx.service.client import Client
 from sphynx.service.events import EventLog
 from sphynx.service.listening import PortListener
 from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks
 from sphynx.service.server import Server
 from sphynx.service.session import Go, Infer, Prepare
+from sphynx.service.settings import Limits
 from sphynx.service.store import Store
 from tests.program.programs import random_weights
 from tests.service.tiny import tiny_program

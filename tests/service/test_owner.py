@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from sphynx.errors import BundleRefusedError, SphynxError
-from sphynx.service.admission import Admission, Limits
+from sphynx.service.admission import Admission
 from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
 from sphynx.service.fleet import Fleet
@@ -25,6 +25,7 @@ from sphynx.service.listening import CALL, DONE, MAX_NOTE_BYTES, HandedOver, Por
 from sphynx.service.monitor import Metrics
 from sphynx.service.owner import Owner
 from sphynx.service.owner_link import OwnedLedger, OwnerLink
+from sphynx.service.settings import Limits, ServerSettings
 from sphynx.service.store import Store
 from sphynx.service.worker import WorkerOrder
 from tests.service.tiny import OWNER, some_entry, tiny_program
@@ -122,7 +123,7 @@ def test_workers_that_cannot_be_started_are_logged(
     tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "no python here"))
-    order = WorkerOrder(0, tmp_path, tmp_path, tmp_path, Limits(), cores=1, control=0, weights=0)
+    order = WorkerOrder(tmp_path, ServerSettings(keys=tmp_path, state=tmp_path), 0, cores=1, control=0)
     log = io.StringIO()
     with Store(tmp_path / "state", quota_bytes=1000) as store:
         listener = PortListener("127.0.0.1", 0)

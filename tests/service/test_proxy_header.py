@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sphynx.errors import HandshakeError, InputError
-from sphynx.service.admission import Limits
 from sphynx.service.credentials import client_context
 from sphynx.service.proxy_header import (
     FIXED_BYTES,
@@ -24,6 +23,7 @@ from sphynx.service.proxy_header import (
     source_address,
     variable_bytes,
 )
+from sphynx.service.settings import Limits
 from sphynx.service.tls import TlsStream
 from tests.service.test_limits import AwaitedLog, serving
 

@@ -12,9 +12,9 @@ import pytest
 
 from sphynx.errors import BundleRefusedError
 from sphynx.service import home, waterline
-from sphynx.service.admission import Limits
 from sphynx.service.home import home_of, why_moved
 from sphynx.service.ledger import Ledger
+from sphynx.service.settings import Limits
 from sphynx.service.store import LEDGER, Store
 from tests.service.processes import used_twice
 from tests.service.scene import Scene

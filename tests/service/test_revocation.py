@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from sphynx.errors import ConnectionLostError, PeerGaveUpError
 from sphynx.service import keys
-from sphynx.service.admission import Limits
 from sphynx.service.revocation import read_revocations
+from sphynx.service.settings import Limits
 from sphynx.service.store import BUNDLES
 from tests.service.scene import Scene
 from tests.service.test_limits import serving

@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
 from sphynx.errors import ConnectionLostError, HandshakeError, InputError
-from sphynx.service.admission import Limits
 from sphynx.service.certificate import Role, why_not
 from sphynx.service.client import Client
 from sphynx.service.credentials import check_client_keys, check_server_keys, client_context, server_context
+from sphynx.service.settings import Limits
 from sphynx.service.tls import TlsStream
 from tests.service.test_limits import serving
 

@@ -22,9 +22,9 @@ from sphynx.errors import BundleRefusedError, HandshakeError, PeerGaveUpError
 from sphynx.program.interpret import interpret
 from sphynx.protocol.channel import WIRE_VERSION, Channel
 from sphynx.service import keys, session
-from sphynx.service.admission import Limits
 from sphynx.service.credentials import client_context
 from sphynx.service.session import SERVICE_VERSION, Hello, Infer, Welcome
+from sphynx.service.settings import Limits
 from sphynx.service.tls import TlsStream
 from tests.service.processes import ROOT, command, environment, used_twice
 from tests.service.scene import Scene

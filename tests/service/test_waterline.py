@@ -13,7 +13,7 @@ import pytest
 
 from sphynx.errors import BundleGoneError
 from sphynx.service import waterline
-from sphynx.service.admission import Limits
+from sphynx.service.settings import Limits
 from sphynx.service.store import LEDGER, Store
 from tests.service.test_limits import PIXELS, serving
 from tests.service.test_restored import PROGRAM, QUOTA, copy, restore

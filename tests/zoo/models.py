@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from sphynx.compiler.compile import compile_network
+from sphynx.compiler.compile import compile_walk, walk_of
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import Quantised
+from sphynx.compiler.settings import CompileSettings
 from sphynx.data.open import open_data
 from sphynx.network.model import load_model, load_normalisation, save_model, save_normalisation
 from sphynx.program.cost.deployment import Deployment
@@ -34,6 +35,7 @@ def save_random_model(
 def compile_model(folder: Path, precision: Precision = Precision(), deployment: Deployment = Deployment()) -> Quantised:
     network, (mean, std) = load_model(folder), load_normalisation(folder)
     images = np.random.default_rng(0).integers(0, 256, (16, *network.design.image)).astype(np.uint8)
-    made = compile_network(network, mean, std, images, precision, deployment=deployment)
+    settings = CompileSettings(precision=precision, deployment=deployment)
+    made = compile_walk(walk_of(network), mean, std, images, settings, name=network.design.name)
     save_compiled(folder / "program", made, derivable=True)
     return made

@@ -6,50 +6,33 @@ compiled.save("compiled/digits")
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from math import ceil, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sphynx.api.compiled import Compiled
+from sphynx.compiler.settings import CompileSettings
+from sphynx.config import Keywords
 from sphynx.data.source import DataSource
 from sphynx.errors import InputError, SphynxError
-from sphynx.program.cost.deployment import Deployment
 from sphynx.program.judgement import Judgement, judge
 from sphynx.protocol.off_by_one import with_ring_for
 from sphynx.protocol.runnable import require_runnable
 from sphynx.space.artifact import is_foreign
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
-    from sphynx.compiler.precision import Precision
     from sphynx.compiler.readers import Readable
     from sphynx.data.images import Data
     from sphynx.data.streamed import StreamedData
     from sphynx.network.trained import TrainedNetwork
 
 
-def compile(
-    network: TrainedNetwork | nn.Module | str | Path,
-    *,
-    example: Tensor | None = None,
-    calibrate: Data | StreamedData | str | Path | None = None,
-    mean: Sequence[float] | float | None = None,
-    std: Sequence[float] | float | None = None,
-    precision: Precision | None = None,
-    image_size: int | None = None,
-    stream: bool | None = None,
-    skip_bad: bool = False,
-    approximate: bool = False,
-    knees: int = 8,
-    deployment: Deployment | None = None,
-    accept_error: float | None = None,
-    warn: Callable[[str], None] = warnings.warn,
-) -> Compiled:
-    """Folds, fuses and quantises a trained network: a run folder, a model's name, what `load` gave, an ONNX file, a
+@Keywords(CompileSettings).function
+def compile(network: TrainedNetwork | nn.Module | str | Path, settings: CompileSettings) -> Compiled:
+    """Fold, fuse and quantise a trained network: a run folder, a model's name, what `load` gave, an ONNX file, a
     .pt2 file of torch.export.save, or a torch module, of Sphynx or your own.
 
     A module of your own is exported for an image like `example`, [1, channels, height, width]; by default for one of
@@ -70,19 +53,9 @@ def compile(
         >>> compiled.save("compiled/again").name, compiled.judged.images
         ('again', 200)
     """
-    if accept_error is not None and not accept_error > 0:
-        raise InputError(
-            f"{accept_error} is not a valid share of a spread",
-            where="`accept_error`",
-            remedy="Give a share such as 0.2.",
-        )
-    opened = partial(_open, calibrate, image_size, stream, skip_bad, warn)
-    compiled = partial(
-        _compile, precision=precision, deployment=deployment or Deployment(), accept_error=accept_error, warn=warn
-    )
     if isinstance(network, str | Path) and is_foreign(network):
-        readable = _read_file(Path(network), mean, std, approximate, knees)
-        return _warn_of_doubt(compiled(readable, opened(None, readable.name)), warn)
+        readable = _read_file(Path(network), settings)
+        return _warn_of_doubt(_compile(readable, _open(settings, None, readable.name), settings), settings)
     if isinstance(network, str | Path):
         from sphynx.api.networks import load
 
@@ -91,21 +64,20 @@ def compile(
     from sphynx.network.trained import TrainedNetwork
 
     if isinstance(network, TrainedNetwork):
-        if mean is not None or std is not None:
+        if settings.mean is not None or settings.std is not None:
             raise InputError(
                 "a trained run has its own normalisation",
                 where="`mean`, `std`",
                 remedy="Leave them out: they are for ONNX and .pt2 files, and for torch modules of your own.",
             )
         readable = read_trained(network)
-        return compiled(readable, opened(network.source, readable.name))
+        return _compile(readable, _open(settings, network.source, readable.name), settings)
     _require_module(network)
-    if calibrate is None:
+    if settings.calibrate is None:
         where = type(network).__name__
         raise InputError("a torch module does not name its training data", where=where, remedy="Give `calibrate=DATA`.")
-    data = opened(None, type(network).__name__)
-    readable = _read_module(network, example, data, mean, std, approximate, knees)
-    return _warn_of_doubt(compiled(readable, data), warn)
+    data = _open(settings, None, type(network).__name__)
+    return _warn_of_doubt(_compile(_read_module(network, data, settings), data, settings), settings)
 
 
 def _require_module(given: object) -> None:
@@ -126,50 +98,41 @@ def _require_module(given: object) -> None:
     )
 
 
-def _open(
-    data: Data | StreamedData | str | Path | None,
-    image_size: int | None,
-    stream: bool | None,
-    skip_bad: bool,
-    warn: Callable[[str], None],
-    known: DataSource | None,
-    where: str,
-) -> Data | StreamedData:
-    """`warn` is told what `skip_bad` leaves out."""
+def _open(settings: CompileSettings, known: DataSource | None, where: str) -> Data | StreamedData:
+    """The calibration data; `warn` is told what `skip_bad` leaves out."""
     from sphynx.data.known import open_known
 
+    data = settings.calibrate
     if data is not None and not isinstance(data, str | Path):
         return data
-    where = where or "network"
     opened = open_known(
-        str(data or ""), image_size, stream, known, where=where, parameter="calibrate", skip_bad=skip_bad
+        str(data or ""),
+        settings.image_size,
+        settings.stream,
+        known,
+        where=where or "network",
+        parameter="calibrate",
+        skip_bad=settings.skip_bad,
     )
-    for line in opened.left_out.lines() if skip_bad else ():
-        warn(line)
+    for line in opened.left_out.lines() if settings.skip_bad else ():
+        settings.warn(line)
     return opened
 
 
-def _warn_of_doubt(compiled: Compiled, warn: Callable[[str], None]) -> Compiled:
+def _warn_of_doubt(compiled: Compiled, settings: CompileSettings) -> Compiled:
     """Warn of a doubt about a network from elsewhere, which may have been given a wrong normalisation."""
     if compiled.judged is not None and compiled.judged.doubt is not None:
-        warn(f"{compiled.name or 'network'}: {compiled.judged.doubt}")
+        settings.warn(f"{compiled.name or 'network'}: {compiled.judged.doubt}")
     return compiled
 
 
-def _read_module(
-    module: nn.Module,
-    example: Tensor | None,
-    data: Data | StreamedData,
-    mean: Sequence[float] | float | None,
-    std: Sequence[float] | float | None,
-    approximate: bool,
-    knees: int,
-) -> Readable:
+def _read_module(module: nn.Module, data: Data | StreamedData, settings: CompileSettings) -> Readable:
     from sphynx.compiler.readers import per_channel, read_torch, read_trained
     from sphynx.network.build import is_network
     from sphynx.network.trained import TrainedNetwork
     from sphynx.space.tally import Shape
 
+    mean, std, example = settings.mean, settings.std, settings.example
     if is_network(module):
         means = data.mean if mean is None else per_channel(mean, data.image[0], "mean")
         deviations = data.std if std is None else per_channel(std, data.image[0], "std")
@@ -180,42 +143,23 @@ def _read_module(
             where="`example`",
             remedy="Give an example like the images of `calibrate`, which are resized with `image_size`.",
         )
-    normalisation = _normalisation(mean, std)
-    return read_torch(module, Shape(*data.image), *normalisation, approximate=approximate, knees=knees)
+    return read_torch(module, Shape(*data.image), settings)
 
 
-def _read_file(
-    path: Path, mean: Sequence[float] | float | None, std: Sequence[float] | float | None, approximate: bool, knees: int
-) -> Readable:
+def _read_file(path: Path, settings: CompileSettings) -> Readable:
     from sphynx.compiler.readers import read_exported, read_onnx
 
-    read = read_onnx if path.suffix.lower() == ".onnx" else read_exported
-    return read(path, *_normalisation(mean, std), approximate=approximate, knees=knees)
+    return (read_onnx if path.suffix.lower() == ".onnx" else read_exported)(path, settings)
 
 
-def _normalisation(
-    mean: Sequence[float] | float | None, std: Sequence[float] | float | None
-) -> tuple[Sequence[float] | float, Sequence[float] | float]:
-    """The normalisation of a network from elsewhere, whichever way it comes."""
-    return 0.0 if mean is None else mean, 1.0 if std is None else std
-
-
-def _compile(
-    readable: Readable,
-    data: Data | StreamedData,
-    *,
-    precision: Precision | None,
-    deployment: Deployment,
-    accept_error: float | None,
-    warn: Callable[[str], None],
-) -> Compiled:
+def _compile(readable: Readable, data: Data | StreamedData, settings: CompileSettings) -> Compiled:
     from sphynx.compiler.readers import OURSELVES
 
-    made, original = readable.compile(data, precision, deployment)
+    made, original = readable.compile(data, settings)
     where = made.program.name or "network"
     read = None if original.by == OURSELVES else made.float_logits.reshape(original.answers.shape)
     judged = judge(original, made.logits.reshape(original.answers.shape), readable.final, read)
-    _require_close(judged, where, accept_error, warn)
+    _require_close(judged, where, settings)
     program = with_ring_for(made.program, made.weights)
     require_runnable(program, made.weights)
     return Compiled(
@@ -232,12 +176,13 @@ def _compile(
     )
 
 
-def _require_close(judged: Judgement, where: str, accept_error: float | None, warn: Callable[[str], None]) -> None:
+def _require_close(judged: Judgement, where: str, settings: CompileSettings) -> None:
     """A program that answers otherwise than its network must not be served by mistake."""
+    accept_error = settings.accept_error
     fault = judged.fault_beyond(accept_error)
     if fault is None:
         if judged.fault is not None:
-            warn(f"{where}: {judged.fault[0]}. This is accepted, by `accept_error={accept_error:g}`.")
+            settings.warn(f"{where}: {judged.fault[0]}. This is accepted, by `accept_error={accept_error:g}`.")
         return
     what, remedy = fault
     largest = max(judged.error, judged.read_error or 0.0)

@@ -13,22 +13,19 @@ from __future__ import annotations
 import atexit
 import io
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Self, TextIO
+from typing import Self
 
 from sphynx.api.compiled import Compiled
+from sphynx.config import Keywords
 from sphynx.errors import InputError
-from sphynx.program.cost.link import parse_link
-from sphynx.service.admission import Limits
 from sphynx.service.events import EventLog, Scalar
-from sphynx.service.hosting import Hosted, Hosting, open_server, usual_state
-from sphynx.service.proxy_header import parse_networks
-from sphynx.service.replicas import parse_address
+from sphynx.service.hosting import Hosted, open_server, usual_state
+from sphynx.service.settings import ServerSettings
 from sphynx.threads import Worker
-
-USUAL_ADDRESS = "127.0.0.1:7443"
 
 
 class Server:
@@ -39,37 +36,17 @@ class Server:
     127.0.0.1:...
     """
 
-    def __init__(
-        self,
-        compiled: Compiled | str | Path,
-        *,
-        keys: str | Path,
-        listen: str = USUAL_ADDRESS,
-        state: str | Path | None = None,
-        limits: Limits | None = None,
-        metrics_port: int | None = None,
-        link: str | None = None,
-        proxy_from: Sequence[str] = (),
-        trust_state: bool = False,
-        processes: int = 1,
-        log: TextIO | None = None,
-    ) -> None:
-        """`compiled` is a folder, a model's name, or what `compile` made; `keys` the folder that `sphynx keys issue
-        NAME --server HOST` made; port 0 in `listen` is any that is free.
+    @Keywords(ServerSettings).method
+    def __init__(self, compiled: Compiled | str | Path, settings: ServerSettings) -> None:
+        """`compiled` is a folder, a model's name, or what `compile` made; all keywords are those of `ServerSettings`.
 
+        `keys` is the folder that `sphynx keys issue NAME --server HOST` made; port 0 in `listen` is any that is free.
         Bundles are kept in `state`: by default in the compiled folder, for a model in ./bundles/NAME, and for what has
-        no folder in a temporary one. `limits` say who may do how much. With a `metrics_port` /metrics and /healthz are
-        on 127.0.0.1. `link` emulates a slower one; docs/serving.md explains `proxy_from` and `trust_state`. More than
-        one process (`processes`) uses more cores (docs/growth.md); they log on stderr. `log` gets one JSON object a
-        line.
+        no folder in a temporary one. With a `metrics_port` /metrics and /healthz are on 127.0.0.1. docs/serving.md
+        explains `proxy_from` and `trust_state`, docs/growth.md `processes`.
         """
-        self._compiled, self._keys, self._state = compiled, Path(keys), None if state is None else Path(state)
-        self._host, self._port = parse_address(listen)
-        self._limits, self._metrics_port = limits or Limits(), metrics_port
-        self._link = None if link is None else parse_link(link)
-        self._proxies = parse_networks(list(proxy_from))
-        self._processes = processes
-        self._trust_state, self._events = trust_state, _NoEvents() if log is None else EventLog(log)
+        self._compiled, self._settings = compiled, settings
+        self._events = _NoEvents() if settings.log is None else EventLog(settings.log)
         self._open = ExitStack()
         self._hosted: Hosted | None = None
         self._worker: Worker  # of what is hosted
@@ -107,7 +84,8 @@ class Server:
     @property
     def address(self) -> str:
         """HOST:PORT, as a client on this machine writes it."""
-        return f"[{self._host}]:{self.port}" if ":" in self._host else f"{self._host}:{self.port}"
+        host, _ = self._settings.address
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
     @property
     def metrics_port(self) -> int | None:
@@ -139,30 +117,20 @@ class Server:
         given = self._compiled
         loaded = given if isinstance(given, Compiled) else Compiled.load(given, self._tell)
         with ExitStack() as opened:
-            state = self._state
-            if state is None and loaded.folder is not None:
-                state = usual_state(given if isinstance(given, str | Path) else loaded.folder, loaded.folder)
-            if state is None:
-                state = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="sphynx-bundles-")))
-            asked = Hosting(
-                self._keys,
-                state,
-                self._host,
-                self._port,
-                self._metrics_port,
-                self._limits,
-                self._link,
-                self._proxies,
-                self._trust_state,
-                self._processes,
-                loaded.folder,
-            )
+            settings = self._settings
+            if settings.state is None and loaded.folder is not None:
+                asked_for = given if isinstance(given, str | Path) else loaded.folder
+                settings = replace(settings, state=usual_state(asked_for, loaded.folder))
+            if settings.state is None:
+                temporary = tempfile.TemporaryDirectory(prefix="sphynx-bundles-")
+                settings = replace(settings, state=opened.enter_context(temporary))
             yield opened.enter_context(
                 open_server(
                     loaded.program,
                     loaded.weights,
-                    asked,
+                    settings,
                     self._events,
+                    compiled=loaded.folder,
                     name=loaded.name,
                     stops_by_signal=stops_by_signal,
                 )

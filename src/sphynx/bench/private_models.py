@@ -17,8 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from sphynx.compiler.compile import compile_network
+from sphynx.compiler.compile import compile_walk, walk_of
 from sphynx.compiler.precision import Precision
+from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import SphynxError
 from sphynx.network.build import AnyNetwork, build_network
 from sphynx.program.files import load_program
@@ -79,7 +80,8 @@ def untrained_model(name: str, conv_stack: ConvStack, folder: Path) -> Model:
     _settle(network, (torch.from_numpy(pixels).double() / 255 - _MEAN) / _STD)
     mean, std = ((value,) * design.image.channels for value in (_MEAN, _STD))
     precision = UNTRAINED_STREAM_PRECISION if isinstance(design, StreamDesign) else UNTRAINED_PRECISION
-    made = compile_network(network.eval(), mean, std, pixels, precision)
+    settings = CompileSettings(precision=precision)
+    made = compile_walk(walk_of(network.eval()), mean, std, pixels, settings, name=network.design.name)
     save_compiled(folder, replace(made, program=with_ring_for(made.program, made.weights)))
     return Model(design.name, folder, design)
 

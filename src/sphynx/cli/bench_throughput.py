@@ -75,8 +75,8 @@ def throughput(
 @contextmanager
 def serve(folder: Path, clients: int, link: Link | None) -> Iterator[LocalServer]:
     """One server for one row: no bundle is left from the row before."""
-    from sphynx.service.admission import Limits
     from sphynx.service.local import running_server
+    from sphynx.service.settings import Limits
 
     # A benchmark asks as often as it can, and may wait long for its turn.
     unhindered = Limits(images_per_hour=10**9, message_s=600.0, queue_s=300.0)

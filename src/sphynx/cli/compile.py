@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,13 +12,15 @@ from sphynx.cli.compile_table import cost_line, print_program, program_json
 from sphynx.cli.judgement_lines import judgement_line
 from sphynx.cli.output import count, print_json, print_table
 from sphynx.cli.output_files import out_folder
+from sphynx.cli.settings_flags import with_settings
 from sphynx.cli.wording import warner
+from sphynx.compiler.precision import Precision
+from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import InputError
-from sphynx.program.backends import BackendChoice
+from sphynx.program.cost.deployment import Deployment
 
 if TYPE_CHECKING:
     from sphynx.api.compiled import Compiled
-    from sphynx.compiler.precision import Precision
 
 
 def _print_operators(wanted: bool) -> None:
@@ -33,6 +35,7 @@ def _print_operators(wanted: bool) -> None:
     raise typer.Exit
 
 
+@with_settings(CompileSettings, Precision, Deployment)
 def compile_run(
     context: typer.Context,
     run: Annotated[
@@ -45,48 +48,7 @@ def compile_run(
         Path,
         typer.Option("--out", "-o", help="The folder for program.json and weights.safetensors.", callback=out_folder),
     ],
-    calibrate: Annotated[
-        str,
-        typer.Option("--calibrate", help="Data like the network's training data. [default: the run's own]"),
-    ] = "",
-    mean: Annotated[
-        str,
-        typer.Option(
-            "--mean",
-            help="For an ONNX or .pt2 file: subtracted from pixel/255; one number, or one per channel. [default: 0]",
-        ),
-    ] = "",
-    std: Annotated[
-        str,
-        typer.Option(
-            "--std",
-            help="For an ONNX or .pt2 file: the divisor of the result; one number, or one per channel. [default: 1]",
-        ),
-    ] = "",
-    weight_bits: Annotated[
-        int | None,
-        typer.Option("--weight-bits", help="Bits of a weight, 6 to 16. [default: as many as accuracy needs]"),
-    ] = None,
-    activation_bits: Annotated[
-        int | None,
-        typer.Option("--activation-bits", help="With --weight-bits: bits that a ReLU keeps, 4 to 24. [default: 10]"),
-    ] = None,
-    link_bits: Annotated[
-        int | None,
-        typer.Option(
-            "--link-bits",
-            help="With --weight-bits: bits of a weight inside a chain of maps, 4 to 16. [default: one bit less]",
-        ),
-    ] = None,
-    approximate: Annotated[
-        bool,
-        typer.Option(
-            "--approximate", help="Allow smooth activations (Sigmoid, SiLU, GELU ...), as piecewise-linear functions."
-        ),
-    ] = False,
-    knees: Annotated[
-        int, typer.Option("--knees", help="With --approximate: ReLUs that a smooth activation may use, 1 to 32.")
-    ] = 8,
+    *,
     derivable: Annotated[
         bool,
         typer.Option(
@@ -95,24 +57,6 @@ def compile_run(
             "are derived from it and the model when they are needed.",
         ),
     ] = False,
-    backend: Annotated[
-        BackendChoice, typer.Option("--backend", help="Cut the network for this ReLU protocol; auto: the cheaper one.")
-    ] = "auto",
-    link: opt.LinkOption = "lan",
-    bundles: Annotated[
-        int, typer.Option("--bundles", min=1, help="How many bundles will be prepared at once: they share messages.")
-    ] = 1,
-    weight_memory: opt.WeightMemory = "",
-    accept_error: Annotated[
-        float | None,
-        typer.Option(
-            "--accept-error",
-            help="Accept logits that are off by up to this share of their spread. [default: 0.1]",
-        ),
-    ] = None,
-    image_size: opt.DataSize = None,
-    stream: opt.KnownStream = None,
-    skip_bad: opt.SkipBad = False,
     as_json: opt.Json = False,
     _operators: Annotated[
         bool,
@@ -123,6 +67,9 @@ def compile_run(
             help="List the operators that networks from elsewhere may have, and exit.",
         ),
     ] = False,
+    settings: dict[str, Any],
+    bits: dict[str, Any],
+    conditions: dict[str, Any],
 ) -> None:
     """Fold, fuse and quantise a trained network. program.json is public, weights.safetensors is the server's secret.
 
@@ -145,8 +92,6 @@ def compile_run(
       sphynx compile smooth.onnx --calibrate cifar10 --approximate --knees 12 -o compiled/smooth
     """
     from sphynx.api.compiling import compile as compile_network
-    from sphynx.program.cost.deployment import Deployment
-    from sphynx.program.cost.link import parse_link
     from sphynx.space.artifact import is_foreign
     from sphynx.zoo.shipped import PROGRAM, model_path
 
@@ -157,23 +102,9 @@ def compile_run(
             where="--derivable",
             remedy=f"Leave it out{place}.",
         )
-    deployment = Deployment(
-        opt.backend_for(backend), parse_link(link), bundles, opt.parse_memory(weight_memory, "--weight-memory")
-    )
+    deployment = Deployment(**conditions)
     compiled = compile_network(
-        run,
-        calibrate=calibrate or None,
-        mean=_numbers(mean, "--mean"),
-        std=_numbers(std, "--std"),
-        precision=_precision(weight_bits, activation_bits, link_bits),
-        image_size=image_size,
-        stream=stream,
-        skip_bad=skip_bad,
-        approximate=approximate,
-        knees=knees,
-        deployment=deployment,
-        accept_error=accept_error,
-        warn=warner(context),
+        run, **settings, precision=_precision(**bits), deployment=deployment, warn=warner(context)
     )
     compiled.save(out, derivable=derivable)
     if as_json:
@@ -215,30 +146,14 @@ def _print_approximations(compiled: Compiled) -> None:
     )
 
 
-def _precision(weight_bits: int | None, activation_bits: int | None, link_bits: int | None) -> Precision | None:
+def _precision(**bits: int | None) -> Precision | None:
     """None: as many bits as accuracy needs."""
-    from sphynx.compiler.precision import Precision
-
-    if weight_bits is not None:
-        return Precision(weight_bits, 10 if activation_bits is None else activation_bits, link_bits or 0)
-    for bits, flag in ((activation_bits, "--activation-bits"), (link_bits, "--link-bits")):
-        if bits is not None:
-            raise InputError(
-                "it needs --weight-bits: without it, all numbers of bits are found",
-                where=flag,
-                remedy=f"Give both, such as --weight-bits 10 {flag} {bits}, or leave {flag} out.",
-            )
-    return None
-
-
-def _numbers(text: str, flag: str) -> tuple[float, ...] | None:
-    if not text:
-        return None
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"{text} is not one number per channel",
-            where=flag,
-            remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
-        ) from None
+    given = {name: value for name, value in bits.items() if value is not None}
+    if not given or "weight_bits" in given:
+        return Precision(**given) if given else None
+    name, value = next(iter(given.items()))
+    raise InputError(
+        "it needs `weight_bits`: without it, all numbers of bits are found",
+        where=f"`{name}`",
+        remedy=f"Give both, such as `weight_bits=10` `{name}={value}`, or leave `{name}` out.",
+    )

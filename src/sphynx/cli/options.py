@@ -13,6 +13,8 @@ import typer
 from sphynx.data.source import Split
 from sphynx.errors import InputError
 from sphynx.program.backends import BACKENDS, BackendChoice
+from sphynx.program.cost.deployment import WEIGHT_MEMORY
+from sphynx.program.cost.link import LINK_WORDS
 from sphynx.run.resuming import Resume
 from sphynx.search.choices import Candidates, StrategyName
 from sphynx.space import choices
@@ -109,14 +111,14 @@ LinkOption = Annotated[
     str,
     typer.Option(
         "--link",
-        help="loopback, lan (0.5 ms, 1 Gbit/s), wan (40 ms, 100 Mbit/s), or a link such as 20ms,300Mbit.",
+        help=LINK_WORDS,
     ),
 ]
 WeightMemory = Annotated[
     str,
     typer.Option(
         "--weight-memory",
-        help="Memory for prepared weights, such as 8G; the rest are prepared when they are needed. [default: no limit]",
+        help=WEIGHT_MEMORY,
     ),
 ]
 BackendOption = Annotated[

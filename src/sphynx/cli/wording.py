@@ -30,7 +30,7 @@ PARAMETER = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`]+))?`")
 _RECIPE_VALUES = frozenset(field.name for field in fields(Recipe))
 
 # What the command line asks for in another way than the library.
-_ANY_VERB = {"resume=True": "--resume auto", "quota_bytes": "--quota"}
+_ANY_VERB = {"resume=True": "--resume auto"}
 _BY_VERB = {"design": {"strategy": "--search", 'reduce_at="fixed"': "--fixed"}}
 
 

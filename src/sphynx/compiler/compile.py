@@ -14,17 +14,16 @@ import torch
 from sphynx.compiler.frontend.torch_network import trace
 from sphynx.compiler.fusion.approximate import Approximation, approximated, curves, outlined
 from sphynx.compiler.fusion.choose import choose_cuts
-from sphynx.compiler.fusion.fit import DEFAULT_KNEES, require_knees
 from sphynx.compiler.fusion.fuse import Fused
 from sphynx.compiler.measure import Measured, measure
 from sphynx.compiler.precision import WEIGHT_BITS, Precision
 from sphynx.compiler.quantise import Quantised, quantise, relative_error
+from sphynx.compiler.settings import AS_USUAL, CompileSettings
 from sphynx.data.images import ImageSet
 from sphynx.data.streamed import StreamedSet
 from sphynx.errors import InputError, SphynxError
 from sphynx.network.build import AnyNetwork, as_designed
 from sphynx.program.convolve import Array
-from sphynx.program.cost.deployment import Deployment
 from sphynx.program.ir import Final
 
 CALIBRATION_IMAGES = 200
@@ -51,54 +50,30 @@ class Walk(Protocol):
     ) -> Fused: ...
 
 
-def compile_network(
-    network: AnyNetwork,
-    mean: tuple[float, ...],
-    std: tuple[float, ...],
-    calibration: Array,
-    precision: Precision | None = None,
-    *,
-    class_names: tuple[str, ...] = (),
-    name: str = "",
-    picture_part: float = 1.0,
-    deployment: Deployment = Deployment(),
-) -> Quantised:
-    """Named as its design unless a name is given."""
-    name = name or network.design.name
-    with torch.no_grad():
-        return compile_walk(
-            partial(trace, as_designed(network)),
-            mean,
-            std,
-            calibration,
-            precision,
-            class_names=class_names,
-            name=name,
-            picture_part=picture_part,
-            deployment=deployment,
-        )
+def walk_of(network: AnyNetwork) -> Walk:
+    """The walk of a network of ours."""
+    return partial(trace, as_designed(network))
 
 
+@torch.no_grad()
 def compile_walk(
     walk: Walk,
     mean: tuple[float, ...],
     std: tuple[float, ...],
     calibration: Array,
-    precision: Precision | None = None,
+    settings: CompileSettings = AS_USUAL,
     *,
     class_names: tuple[str, ...] = (),
     name: str = "",
     picture_part: float = 1.0,
     final: Final = "",
-    knees: int = DEFAULT_KNEES,
-    deployment: Deployment = Deployment(),
 ) -> Quantised:
     """`calibration` are uint8 images like those that will be asked about. Without a precision it is found.
 
-    `picture_part` is that of the data which the network knows (`DataFace.picture_part`): clients cut theirs alike.
-    `knees` are how many ReLUs a smooth function may take for each element. The network is cut for the `deployment`.
+    `picture_part` is that of the data which the network knows (`DataFace.picture_part`): clients cut theirs alike. Of
+    the settings the precision, the knees of smooth functions and the deployment count.
     """
-    require_knees(knees)
+    precision, knees, deployment = settings.precision, settings.knees, settings.deployment
 
     def outline(cuts: Container[str]) -> Fused:
         return outlined(walk(mean, std, cuts=cuts, outline=True), knees)

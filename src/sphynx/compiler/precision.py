@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sphynx.config import setting
 from sphynx.errors import InputError
 
 WEIGHT_BITS = range(6, 17)
@@ -19,9 +20,13 @@ class Precision:
     Precision(weight_bits=12, activation_bits=10, link_bits=11)
     """
 
-    weight_bits: int = 8
-    activation_bits: int = 10
-    link_bits: int = 0  # weights of a map whose result another linear map reads: each link of a chain widens the ring
+    weight_bits: int = setting(8, "Bits of a weight, 6 to 16. [default: as many as accuracy needs]", choose=True)
+    activation_bits: int = setting(
+        10, "With `weight_bits`: bits that a ReLU keeps, 4 to 24. [default: 10]", choose=True
+    )
+    link_bits: int = setting(  # weights of a map whose result another linear map reads: each link widens the ring
+        0, "With `weight_bits`: bits of a weight inside a chain of maps, 4 to 16. [default: one bit less]", choose=True
+    )
 
     def __post_init__(self) -> None:
         if not self.link_bits:  # as fine as the others, nearly: else a chain would be cheaper by being less exact

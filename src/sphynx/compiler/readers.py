@@ -20,10 +20,9 @@ from sphynx.compiler.frontend.export.module import load_module, read_module
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.frontend.operators.network import OperatorNetwork
 from sphynx.compiler.frontend.torch_network import trace
-from sphynx.compiler.fusion.fit import DEFAULT_KNEES, require_knees
 from sphynx.compiler.originals import BATCH, Judge, onnx_judge, torch_judge
-from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import Quantised
+from sphynx.compiler.settings import AS_USUAL, CompileSettings
 from sphynx.data.class_order import ordered_as
 from sphynx.data.images import Data, Statistics
 from sphynx.data.streamed import StreamedData
@@ -31,7 +30,6 @@ from sphynx.errors import InputError
 from sphynx.network.build import as_designed
 from sphynx.network.fit import require_fit
 from sphynx.network.trained import TrainedNetwork
-from sphynx.program.cost.deployment import Deployment
 from sphynx.program.ir import Final
 from sphynx.program.judgement import Original, finished, hash_of
 from sphynx.space.files import AnyDesign
@@ -51,38 +49,29 @@ class Readable:
     design: AnyDesign | None = None  # of a network of ours: the data must fit it
     final: Final = ""
     judge: Callable[[], Judge | None] = lambda: None  # the float network; None where our own evaluation of it must do
-    knees: int = DEFAULT_KNEES  # of its smooth functions, where they may be approximated
     class_names: tuple[str, ...] = ()  # where it has its own
 
     def __post_init__(self) -> None:
         with torch.no_grad():
             self.walk(self.mean, self.std, outline=True)
 
-    def compile(
-        self,
-        data: Data | StreamedData,
-        precision: Precision | None = None,
-        deployment: Deployment = Deployment(),
-    ) -> tuple[Quantised, Original]:
+    def compile(self, data: Data | StreamedData, settings: CompileSettings = AS_USUAL) -> tuple[Quantised, Original]:
         """Compile; return also what the float network answers to the calibration images."""
         if self.design is not None:
             require_fit(self.design, data, trained=True)
         chosen = ordered_as(calibration_set(data.train), self.class_names, where=data.name)
         images = chosen.images.cpu().numpy()
-        with torch.no_grad():
-            made = compile_walk(
-                self.walk,
-                self.mean,
-                self.std,
-                images,
-                precision,
-                class_names=chosen.class_names,
-                name=self.name,
-                picture_part=data.picture_part,
-                final=self.final,
-                knees=self.knees,
-                deployment=deployment,
-            )
+        made = compile_walk(
+            self.walk,
+            self.mean,
+            self.std,
+            images,
+            settings,
+            class_names=chosen.class_names,
+            name=self.name,
+            picture_part=data.picture_part,
+            final=self.final,
+        )
         labels, images_hash = chosen.labels.cpu().numpy(), hash_of(images)
         judge = self.judge()  # not before the network was walked: that finds out what is too large to be computed
         if judge is None:
@@ -107,64 +96,35 @@ def read_trained(trained: TrainedNetwork) -> Readable:
     )
 
 
-def read_onnx(
-    path: Path,
-    mean: Sequence[float] | float = 0.0,
-    std: Sequence[float] | float = 1.0,
-    *,
-    approximate: bool = False,
-    knees: int = DEFAULT_KNEES,
-) -> Readable:
-    """`mean` is subtracted from pixel / 255, which is then divided by `std`: a number, or one for each channel.
-
-    `approximate` allows smooth activations, with at most `knees` knees.
-    """
-    return _read_operators(read_network(path, approximate=approximate), mean, std, knees, partial(onnx_judge, path))
+def read_onnx(path: Path, settings: CompileSettings = AS_USUAL) -> Readable:
+    """Read a file. Of the settings `mean`, `std` and `approximate` count: the first is subtracted from pixel / 255,
+    which is then divided by the second; 0 and 1 unless given."""
+    network = read_network(path, approximate=settings.approximate)
+    return _read_operators(network, settings, partial(onnx_judge, path))
 
 
-def read_exported(
-    path: Path,
-    mean: Sequence[float] | float = 0.0,
-    std: Sequence[float] | float = 1.0,
-    *,
-    approximate: bool = False,
-    knees: int = DEFAULT_KNEES,
-) -> Readable:
+def read_exported(path: Path, settings: CompileSettings = AS_USUAL) -> Readable:
     """A file of torch.export.save, as an ONNX file is read."""
     module, image = load_module(path)
-    network = read_module(module, image, where=str(path), name=path.stem, approximate=approximate)
-    return _read_operators(network, mean, std, knees, partial(torch_judge, module))
+    network = read_module(module, image, where=str(path), name=path.stem, approximate=settings.approximate)
+    return _read_operators(network, settings, partial(torch_judge, module))
 
 
-def read_torch(
-    module: nn.Module,
-    image: Shape,
-    mean: Sequence[float] | float,
-    std: Sequence[float] | float,
-    *,
-    approximate: bool = False,
-    knees: int = DEFAULT_KNEES,
-) -> Readable:
+def read_torch(module: nn.Module, image: Shape, settings: CompileSettings = AS_USUAL) -> Readable:
     """Any module from images [n, channels, height, width] to logits [n, classes]."""
-    network = read_module(module, image, approximate=approximate)
-    return _read_operators(network, mean, std, knees, partial(torch_judge, module))
+    network = read_module(module, image, approximate=settings.approximate)
+    return _read_operators(network, settings, partial(torch_judge, module))
 
 
-def _read_operators(
-    network: OperatorNetwork,
-    mean: Sequence[float] | float,
-    std: Sequence[float] | float,
-    knees: int,
-    judge: Callable[[], Judge | None],
-) -> Readable:
-    require_knees(knees)
+def _read_operators(network: OperatorNetwork, settings: CompileSettings, judge: Callable[[], Judge | None]) -> Readable:
+    mean, std = (0.0 if settings.mean is None else settings.mean), (1.0 if settings.std is None else settings.std)
     channels = network.image.channels
     means, deviations = per_channel(mean, channels, "mean"), per_channel(std, channels, "std")
     if min(deviations) <= 0:
         raise InputError(
             "a standard deviation is not positive", where="`std`", remedy="Give what the network was trained with."
         )
-    return Readable(network.trace, means, deviations, network.name, final=network.final, judge=judge, knees=knees)
+    return Readable(network.trace, means, deviations, network.name, final=network.final, judge=judge)
 
 
 def per_channel(given: Sequence[float] | float, channels: int, parameter: str) -> tuple[float, ...]:

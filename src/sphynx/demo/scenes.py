@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sphynx.compiler.compile import calibration_images, compile_network
+from sphynx.compiler.compile import calibration_images, compile_walk, walk_of
 from sphynx.data.open import open_data
 from sphynx.data.sample_pictures import sample_photographs
 from sphynx.network.in_the_clear import answer_in_the_clear
@@ -102,7 +102,8 @@ def digits_scene(folder: Path, pictures: int, tell: Tell) -> Scene:
     tell(f"trained: {result.accuracy:.1%} of {judged.images} test images")
     network, names = load_trained(run), data.test.class_names
     images = calibration_images(data.train)
-    compiled = compile_network(network.module, network.mean, network.std, images, class_names=names)
+    name = network.module.design.name
+    compiled = compile_walk(walk_of(network.module), network.mean, network.std, images, class_names=names, name=name)
     save_compiled(folder / "compiled", compiled)
     tell(f"compiled: integers of {compiled.program.ring_bits} bits, {compiled.program.relu_count:,} ReLUs")
     questions = [

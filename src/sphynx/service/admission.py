@@ -8,64 +8,14 @@ What is prepared ahead, while nobody waits for it, gets the places that both lea
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
-from sphynx.errors import InputError, RefusedError
+from sphynx.errors import RefusedError
 from sphynx.service.handshakes import Handshakes
-from sphynx.service.session import MAX_IDS
-
-
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of who may do how much at a server.
-
-    >>> limits = sphynx.Limits(images_per_hour=100, connections=8)
-    >>> limits.batch
-    16
-    """
-
-    workers: int = field(default_factory=available_cores)  # offline and online, each
-    handshakes: int = 256  # peers at once that have not proved who they are
-    connections: int = 64
-    connections_per_client: int = 16  # as many processes may share one client's keys
-    bundles_per_client: int = 16  # at most MAX_IDS: a server names them all when a client connects
-    images_per_hour: int = 3600  # of one client: inferred, and apart from those, prepared for
-    batch: int = 16
-    quota_bytes: int = 16 << 30
-    memory_bytes: int = 512 << 20  # for bundles, beside their files; a server's half has some 90 bytes for each ReLU
-    weight_memory_bytes: int | None = None  # of prepared weights; None: all of them are held
-    unread_bytes: int = 1 << 30  # of answers, in memory, over all connections
-    bundle_lifetime_s: float = 7 * 86_400.0
-    handshake_s: float = 10.0
-    message_s: float = 60.0  # for a message that is due
-    online_message_s: float = 10.0  # in an inference: below `queue_s`, so that who waits behind a silent one is served
-    idle_s: float = 600.0  # between requests
-    queue_s: float = 30.0  # for a worker to become free
-    work_s: float = 900.0  # for one bundle or one inference, all messages together
-    grace_s: float = 30.0  # for running work, once the server stops
-
-    def __post_init__(self) -> None:
-        """Refuse limits of 0, where a server would take nobody and say that it is busy."""
-        for name, value in vars(self).items():
-            may_be_none = name == "grace_s" or name.endswith("_bytes")
-            if value is not None and (value < 0 if may_be_none else value <= 0):
-                least = "at least" if may_be_none else "above"
-                raise InputError(f"{name} = {value}: must be {least} 0", where="Limits", remedy="Choose another value.")
-        if self.bundles_per_client > MAX_IDS:
-            raise InputError(
-                f"bundles_per_client = {self.bundles_per_client}: must be at most {MAX_IDS}",
-                where="Limits",
-                remedy="Choose a smaller value, or give a client keys for each of its devices.",
-            )
+from sphynx.service.settings import Limits
 
 
 class Places:

@@ -9,6 +9,7 @@ when the owner does. They are started anew, not forked: SQLite and threads do no
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import socket
@@ -21,12 +22,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sphynx.errors import SphynxError
-from sphynx.service.admission import Admission, Limits
+from sphynx.service.admission import Admission
 from sphynx.service.credentials import FreshKeys
 from sphynx.service.events import EventLog
 from sphynx.service.listening import CALL, DONE, MAX_NOTE_BYTES, READY, PortListener
 from sphynx.service.monitor import Metrics, Part
 from sphynx.service.owner import Owner
+from sphynx.service.settings import Limits
 from sphynx.service.store import Store
 from sphynx.service.worker import WorkerOrder
 from sphynx.threads import Worker
@@ -86,9 +88,9 @@ class Fleet:
     ) -> None:
         """`order` is a worker's but for its number and control socket; its limits are those of all together."""
         self._order, self._count, self._store, self._listener, self._keys = order, count, store, listener, keys
-        self._events, self._limits = events, order.limits
+        self._events, self._limits = events, order.settings.limits
         self.metrics = Metrics()
-        self._admission = Admission(order.limits)
+        self._admission = Admission(order.settings.limits)
         self._owner = Owner(store.ledger, self._admission, events)
         self._workers: dict[int, _Worker] = {}  # by number
         self._turns = [_Turn() for _ in range(count)]
@@ -185,11 +187,10 @@ class Fleet:
         here.setblocking(False)
         with there, contextlib.ExitStack() as unless_started:
             unless_started.enter_context(here)
-            order = replace(
-                self._order, number=number, limits=_part_of(self._limits, self._count), control=there.fileno()
-            )
+            settings = replace(self._order.settings, limits=_part_of(self._limits, self._count))
+            order = replace(self._order, number=number, settings=settings, control=there.fileno())
             # -P: no module of the folder that the server was started in, which may be anybody's
-            command = [sys.executable, "-P", "-m", "sphynx.service.worker", order.to_text()]
+            command = [sys.executable, "-P", "-m", "sphynx.service.worker", json.dumps(order.to_json())]
             process = subprocess.Popen(
                 command,
                 pass_fds=(there.fileno(), order.weights),

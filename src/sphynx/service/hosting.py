@@ -1,6 +1,6 @@
 """A compiled program, served: what a server opens before it listens, in which order, and closes again.
 
-with open_server(program, weights, Hosting(keys, state), events) as hosted:
+with open_server(program, weights, ServerSettings(keys=keys, state=state), events) as hosted:
     hosted.server.serve()  # until another thread calls hosted.server.stop(), or a signal does
 """
 
@@ -10,47 +10,29 @@ import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from sphynx.errors import InputError
 from sphynx.program.convolve import Array
-from sphynx.program.cost.link import Link
 from sphynx.program.ir import Program
 from sphynx.program.weights import content_hash
 from sphynx.protocol.linear import ServerModel
 from sphynx.protocol.shared_weights import write_shared
-from sphynx.service.admission import Admission, Limits, available_cores
+from sphynx.service.admission import Admission
 from sphynx.service.credentials import FreshKeys, check_server_keys
 from sphynx.service.events import EventLog
 from sphynx.service.fleet import Fleet
 from sphynx.service.listening import PortListener
 from sphynx.service.monitor import Monitor
-from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks
 from sphynx.service.revocation import SEEN, SeenNumbers
 from sphynx.service.server import Server
+from sphynx.service.settings import ServerSettings, available_cores
 from sphynx.service.store import Store
 from sphynx.service.worker import WorkerOrder
 
 BUNDLES = "bundles"
-
-
-@dataclass(frozen=True)
-class Hosting:
-    """The settings of a server."""
-
-    keys: Path  # the server's folder of `sphynx keys issue`
-    state: Path  # of bundles and their ledger
-    host: str = "127.0.0.1"
-    port: int = 0  # 0: any that is free
-    metrics_port: int | None = None  # None: neither /metrics nor /healthz; 0: any that is free
-    limits: Limits = field(default_factory=Limits)
-    link: Link | None = None  # emulated, for trials on one machine
-    proxies: ProxyNetworks = NO_PROXIES
-    trust_state: bool = False  # keep bundles after a restart of the machine or a move of their folder
-    processes: int = 1  # that lead conversations; more than one need `compiled`
-    compiled: Path | None = None  # the folder that the program and the weights are from
 
 
 class Serves(Protocol):
@@ -75,68 +57,72 @@ class Hosted:
 def open_server(
     program: Program,
     weights: Mapping[str, Array],
-    asked: Hosting,
+    settings: ServerSettings,
     events: EventLog,
     *,
+    compiled: Path | None = None,
     name: str = "",
     stops_by_signal: bool = False,
 ) -> Iterator[Hosted]:
-    """Listening already: who connects waits until `serve` is called. `name` is for the log.
+    """Listening already: who connects waits until `serve` is called. Several processes read the program from
+    the folder `compiled`; `name` is for the log.
 
     `stops_by_signal`, in the main thread of a process that does nothing else: the first Ctrl-C or SIGTERM lets running
     work finish, the second one stops at once.
     """
-    check_server_keys(asked.keys)
-    limits = asked.limits
+    keys, state, limits = Path(settings.keys), settings.state_folder, settings.limits
+    check_server_keys(keys)
     model = ServerModel(program, dict(weights), memory_bytes=limits.weight_memory_bytes)
     with ExitStack() as opened:
         store = opened.enter_context(
             Store(
-                asked.state,
+                state,
                 quota_bytes=limits.quota_bytes,
-                memory_bytes=limits.memory_bytes if asked.processes == 1 else 0,
+                memory_bytes=limits.memory_bytes if settings.processes == 1 else 0,
                 weights_hash=content_hash(weights),
                 shared=True,
-                trust=asked.trust_state,
+                trust=settings.trust_state,
                 tell=lambda why: events.write("discarded", why=why),
             )
         )
-        listener = PortListener(asked.host, asked.port)
+        host, port = settings.address
+        listener = PortListener(host, port)
         opened.callback(listener.close)
-        seen = SeenNumbers(asked.state / SEEN)
+        seen = SeenNumbers(state / SEEN)
         server: Server | Fleet
-        if asked.processes == 1:
+        if settings.processes == 1:
             admission = Admission(limits)
             server = Server(
                 model,
                 store,
-                keys=asked.keys,
+                keys=keys,
                 listener=listener,
                 admission=admission,
                 events=events,
-                link=asked.link,
-                proxies=asked.proxies,
+                link=settings.emulated_link,
+                proxies=settings.proxies,
                 seen_lists=seen,
             )
         else:
             shared = write_shared(model, weights)
             opened.callback(os.close, shared)
             del model  # the workers read the shared weights
-            keys = FreshKeys(asked.keys, seen, lambda why: events.write("revocation_list", why=why))
-            server = Fleet(_worker_order(asked, shared), asked.processes, store, listener, keys, events)
+            fresh = FreshKeys(keys, seen, lambda why: events.write("revocation_list", why=why))
+            order = _order_workers(settings, compiled, shared)
+            server = Fleet(order, settings.processes, store, listener, fresh, events)
             opened.callback(server.close)
             server.start()
         hosted = Hosted(server, None)
         told: dict[str, int] = {}
-        if asked.metrics_port is not None:
-            monitor = Monitor(asked.metrics_port, server.render_metrics, server.is_healthy)
+        if settings.metrics_port is not None:
+            monitor = Monitor(settings.metrics_port, server.render_metrics, server.is_healthy)
             opened.callback(monitor.close)
             hosted, told = Hosted(server, monitor.port), {"metrics_port": monitor.port}
         if stops_by_signal:  # before the log says that it serves
             _stop_by_signal(server)
         events.write(
             "serving",
-            host=asked.host,
+            host=host,
             port=listener.port,
             **told,
             program=program.content_hash,
@@ -146,25 +132,15 @@ def open_server(
         yield hosted
 
 
-def _worker_order(asked: Hosting, shared: int) -> WorkerOrder:
-    if asked.compiled is None:
+def _order_workers(settings: ServerSettings, compiled: Path | None, shared: int) -> WorkerOrder:
+    if compiled is None:
         raise InputError(
             "several processes can only serve a compiled folder",
             where="`processes`",
             remedy="Save the program, and serve the folder that it was saved to.",
         )
-    return WorkerOrder(
-        number=0,
-        compiled=asked.compiled,
-        keys=asked.keys,
-        state=asked.state,
-        limits=asked.limits,
-        cores=max(1, available_cores() // asked.processes),
-        control=-1,
-        weights=shared,
-        link=asked.link,
-        proxies=tuple(map(str, asked.proxies.networks)),
-    )
+    cores = max(1, available_cores() // settings.processes)
+    return WorkerOrder(compiled, replace(settings, log=None), shared, cores)
 
 
 def _stop_by_signal(server: Serves) -> None:

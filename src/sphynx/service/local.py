@@ -19,10 +19,10 @@ from sphynx.errors import SphynxError
 from sphynx.program.cost.link import Link
 from sphynx.protocol.channel import Channel, Observer
 from sphynx.service import keys
-from sphynx.service.admission import Limits
 from sphynx.service.client import Client
 from sphynx.service.credentials import client_context, server_context
 from sphynx.service.process import ServerOrder
+from sphynx.service.settings import Limits, ServerSettings
 from sphynx.service.tls import TlsStream
 
 HOST = "127.0.0.1"
@@ -98,10 +98,16 @@ def running_server(
     """
     authority = folder / "keys"
     keys.init(authority)
-    order = ServerOrder(
-        compiled, _server_keys(authority), folder / "server-bundles", limits or Limits(), link, processes
+    settings = ServerSettings(
+        keys=_server_keys(authority),
+        listen=f"{HOST}:0",
+        state=folder / "server-bundles",
+        limits=limits or Limits(),
+        link=link,
+        processes=processes,
     )
-    command = [sys.executable, "-P", "-m", "sphynx.service.process", order.to_text()]  # -P: as in `fleet.py`
+    order = json.dumps(ServerOrder(compiled, settings).to_json())
+    command = [sys.executable, "-P", "-m", "sphynx.service.process", order]  # -P: as in `fleet.py`
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         log = threading.Thread(target=_keep_log, args=(server, folder / "server.log"), daemon=True)
         try:

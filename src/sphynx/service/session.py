@@ -26,12 +26,13 @@ from sphynx.program.backends import Backend
 from sphynx.program.files import short_hash
 from sphynx.protocol.bundle import ID_BYTES
 from sphynx.protocol.channel import Channel
+from sphynx.service.settings import MAX_BUNDLES
 
 SERVICE_VERSION = 3
 MAX_MESSAGE_BYTES = 1 << 14
 MAX_PROGRAM_BYTES = 1 << 24
 MAX_PING_BYTES = 1 << 20
-MAX_IDS = 256
+MAX_IDS = MAX_BUNDLES  # of bundles of one client
 NONCE_BYTES = 16
 MAX_BURNS = 1 << 53
 

@@ -16,6 +16,7 @@ from sphynx.compiler.frontend.export.module import read_module
 from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import Quantised
+from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import InputError
 from sphynx.program.backends import Backend
 from sphynx.program.folder import save_compiled
@@ -121,7 +122,8 @@ def test_fused_they_equal_torch(block: str, by: str, tmp_path: Path) -> None:
 def compiled(block: str, folder: Path) -> tuple[Quantised, nn.Module]:
     made = network(block)
     found = read_network(exported(made, folder / "network.onnx"), approximate=block in SMOOTH)
-    return compile_walk(found.trace, MEAN, STD, pixels(40), Precision(12, 12, 11), name=block, knees=12), made
+    settings = CompileSettings(precision=Precision(12, 12, 11), knees=12)
+    return compile_walk(found.trace, MEAN, STD, pixels(40), settings, name=block), made
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from sphynx.compiler.fusion.fuse import truncated_joint
 from sphynx.compiler.originals import onnx_judge
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.readers import read_onnx
+from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import InputError
 from sphynx.program.interpret import evaluate, interpret
 from sphynx.program.ir import Combine, Graph, Linear, Program, Relu, Truncate
@@ -201,7 +202,8 @@ def compiled(middle: nn.Module, tmp_path: Path) -> tuple[Program, float]:
     network = Body(middle)
     found = read_network(exported(network, tmp_path / "network.onnx"))
     pixels = np.random.default_rng(0).integers(0, 256, (30, *IMAGE), np.uint8)
-    made = compile_walk(found.trace, (0.0,) * 3, (1.0,) * 3, pixels, Precision(12, 12, 11), name="network")
+    settings = CompileSettings(precision=Precision(12, 12, 11))
+    made = compile_walk(found.trace, (0.0,) * 3, (1.0,) * 3, pixels, settings, name="network")
     logits = interpret(made.program, made.weights, pixels[:20])  # holds every range
     with torch.no_grad():
         expected = network(torch.from_numpy(pixels[:20] / 255)).numpy()

@@ -15,6 +15,7 @@ from sphynx.compiler.frontend.onnx.file import read_network
 from sphynx.compiler.fusion.fit import fit
 from sphynx.compiler.precision import Precision
 from sphynx.compiler.quantise import Quantised
+from sphynx.compiler.settings import CompileSettings
 from sphynx.errors import InputError
 from sphynx.program.curves import CURVES
 from sphynx.program.interpret import evaluate, interpret
@@ -65,7 +66,8 @@ def compiled(module: nn.Module, tmp_path: Path, knees: int = 8) -> tuple[Quantis
     torch.manual_seed(1)
     network = Body(nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4, affine=False), module))
     found = read_network(exported(network, tmp_path / "network.onnx"), approximate=True)
-    return compile_walk(found.trace, MEAN, STD, pixels(40), Precision(12, 12, 11), name="network", knees=knees), network
+    settings = CompileSettings(precision=Precision(12, 12, 11), knees=knees)
+    return compile_walk(found.trace, MEAN, STD, pixels(40), settings, name="network"), network
 
 
 @pytest.mark.parametrize("case", ["sigmoid", "tanh", "silu", "gelu", "mish"])

@@ -6,11 +6,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from sphynx.compiler.compile import compile_network
+from sphynx.compiler.compile import compile_walk, walk_of
 from sphynx.compiler.frontend.torch_network import trace
 from sphynx.compiler.fusion.choose import choose_cuts
 from sphynx.compiler.fusion.fuse import Fused, truncated_joint
 from sphynx.compiler.precision import Precision
+from sphynx.compiler.settings import CompileSettings
 from sphynx.network.build import build_network
 from sphynx.program.cost.cost import total_cost
 from sphynx.program.cost.deployment import Deployment
@@ -103,7 +104,8 @@ def test_it_compiles(borders: Borders) -> None:
     design = StreamDesign(TINY, Shape(1, 8, 8), 3, borders=borders)
     network = random_network(design).float()
     pixels = torch.randint(0, 256, (20, 1, 8, 8), generator=torch.Generator().manual_seed(2)).to(torch.uint8).numpy()
-    made = compile_network(network, MEAN[:1], STD[:1], pixels, Precision(12, 12, 11))
+    settings = CompileSettings(precision=Precision(12, 12, 11))
+    made = compile_walk(walk_of(network), MEAN[:1], STD[:1], pixels, settings)
     assert made.program.relu_count == design.relus and made.logit_error < 0.05
     if borders == "halo":  # so small a network is not worth a chain
         assert fused(network).joints and not [step for step in made.program.linears if not step.range_bits]

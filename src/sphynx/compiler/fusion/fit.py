@@ -16,10 +16,7 @@ from math import frexp
 import numpy as np
 
 from sphynx.compiler.fusion.affine import Floats
-from sphynx.errors import InputError
 
-KNEES = range(1, 33)
-DEFAULT_KNEES = 8
 SLOPE_BITS = 12  # they are fitted, so that fewer than a factor may have lose nothing, and the ring stays narrower
 _GRID = 256
 _EVEN_SHARE = 0.1  # of the weight, spread evenly over the range: rare values matter a little, too
@@ -41,15 +38,6 @@ class Fit:
     def __call__(self, x: Floats) -> Floats:
         made: Floats = self.offset + _hinges(x, self.knees) @ self.changes
         return made
-
-
-def require_knees(count: int) -> None:
-    if count not in KNEES:
-        raise InputError(
-            f"{count} is not a valid number of knees",
-            where="`knees`",
-            remedy=f"Choose from {KNEES.start} to {KNEES.stop - 1}.",
-        )
 
 
 def fit(function: Function, sample: Floats, count: int) -> Fit:

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sphynx.core import rlwe
+from sphynx.config import setting
 from sphynx.errors import InputError
-from sphynx.program.backends import Backend
-from sphynx.program.cost.link import LINKS, Link
+from sphynx.program.backends import Backend, BackendChoice
+from sphynx.program.cost.link import LINK_WORDS, LINKS, Link, parse_link
 
+WEIGHT_MEMORY = (
+    "Memory for prepared weights, such as 8G; the rest are prepared when they are needed. [default: no limit]"
+)
 RESIDUE_BYTES = 4
 TRANSFORM_SECONDS = 100e-6  # of one weight polynomial
 ONLINE_WEIGHT = 4
@@ -30,10 +33,12 @@ class Deployment:
     'lan'
     """
 
-    backend: Backend | None = None  # None: whichever is cheaper
-    link: Link = LINKS["lan"]
-    bundles: int = 1  # prepared at once: they share messages, and transforms of weights that are not held
-    memory_bytes: int | None = None  # of prepared weights; None: all of them are held
+    backend: Backend | None = setting(
+        None, "Cut the network for this ReLU protocol; auto: the cheaper one.", written_as=BackendChoice, written="auto"
+    )
+    link: Link = setting(LINKS["lan"], LINK_WORDS, written_as=str, written="lan", parse=parse_link)
+    bundles: int = setting(1, "How many bundles will be prepared at once: they share messages.", least=1)
+    memory_bytes: int | None = setting(None, WEIGHT_MEMORY, flag="weight-memory")
 
     def __post_init__(self) -> None:
         if self.bundles < 1:
@@ -43,6 +48,8 @@ class Deployment:
         """The number of polynomials that the memory holds."""
         if self.memory_bytes is None:
             return float("inf")
+        from sphynx.core import rlwe  # here: flags are made without it
+
         params = rlwe.Params.for_ring(ring_bits)
         return self.memory_bytes / (RESIDUE_BYTES * params.n * len(params.primes))
 

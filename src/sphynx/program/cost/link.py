@@ -27,6 +27,13 @@ class Link:
         limited = math.isfinite(self.bits_per_s)
         return {**asdict(self), "bits_per_s": self.bits_per_s if limited else None}
 
+    @classmethod
+    def from_json(cls, data: Any) -> Link:
+        """A link as `to_json` wrote it, or as a user does."""
+        if isinstance(data, str):
+            return parse_link(data)
+        return cls(data["round_trip_s"], data["bits_per_s"] or math.inf, data["name"])
+
 
 LINKS = {
     link.name: link
@@ -36,6 +43,7 @@ LINKS = {
         Link(40e-3, 100e6, "wan"),  # a client at home, a server on its continent
     )
 }
+LINK_WORDS = "loopback, lan (0.5 ms, 1 Gbit/s), wan (40 ms, 100 Mbit/s), or a link such as 20ms,300Mbit."
 _LINK = re.compile(r"\s*([\d.]+)\s*(us|ms|s)\s*,\s*([\d.]+)\s*([kmg])bit(?:/s)?\s*", re.IGNORECASE)
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _RATE_UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}

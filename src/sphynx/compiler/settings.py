@@ -1,0 +1,98 @@
+"""How a network is compiled, declared once: the keywords of `sphynx.compile` and the flags of `sphynx compile` are this
+record, `Precision` and `Deployment`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sphynx.compiler.precision import Precision
+from sphynx.config import setting
+from sphynx.errors import InputError
+from sphynx.program.cost.deployment import Deployment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from sphynx.data.images import Data
+    from sphynx.data.streamed import StreamedData
+
+KNEES = range(1, 33)
+DEFAULT_KNEES = 8
+
+
+def parse_numbers(text: str) -> tuple[float, ...]:
+    """`0.5` or `0.49,0.48,0.45`."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"{text} is not one number per channel",
+            remedy="Give one number, or one per channel with commas between them: 0.5,0.5,0.5.",
+        ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileSettings:
+    """The keywords of `sphynx.compile`.
+
+    >>> sphynx.CompileSettings(approximate=True, knees=12).knees
+    12
+    """
+
+    calibrate: Data | StreamedData | str | Path | None = setting(
+        None, "Data like the network's training data. [default: the run's own]", written_as=str
+    )
+    example: Tensor | None = setting(
+        None, "An image like those that a torch module reads, [1, channels, height, width].", flag=None
+    )
+    mean: Sequence[float] | float | None = setting(
+        None,
+        "For an ONNX or .pt2 file: subtracted from pixel/255; one number, or one per channel. [default: 0]",
+        written_as=str,
+        parse=parse_numbers,
+    )
+    std: Sequence[float] | float | None = setting(
+        None,
+        "For an ONNX or .pt2 file: the divisor of the result; one number, or one per channel. [default: 1]",
+        written_as=str,
+        parse=parse_numbers,
+    )
+    precision: Precision | None = setting(None, "Bits of the numbers; None: as many as accuracy needs.", flag=None)
+    approximate: bool = setting(
+        False, "Allow smooth activations (Sigmoid, SiLU, GELU ...), as piecewise-linear functions."
+    )
+    knees: int = setting(DEFAULT_KNEES, "With `approximate`: ReLUs that a smooth activation may use, 1 to 32.")
+    deployment: Deployment = setting(Deployment(), "What the network is cut for.", flag=None)
+    accept_error: float | None = setting(
+        None, "Accept logits that are off by up to this share of their spread. [default: 0.1]"
+    )
+    image_size: int | None = setting(None, "Resize the images of a folder to N x N.", least=1)
+    stream: bool | None = setting(
+        None,
+        "Read images from the folder as they are needed. [default: as when it was made]",
+    )
+    skip_bad: bool = setting(False, "Leave out image files that cannot be read; they are listed.")
+    warn: Callable[[str], None] = setting(warnings.warn, "Told what is doubtful or left out.", flag=None)
+
+    def __post_init__(self) -> None:
+        if self.accept_error is not None and not self.accept_error > 0:
+            raise InputError(
+                f"{self.accept_error} is not a valid share of a spread",
+                where="`accept_error`",
+                remedy="Give a share such as 0.2.",
+            )
+        if self.knees not in KNEES:
+            raise InputError(
+                f"{self.knees} is not a valid number of knees",
+                where="`knees`",
+                remedy=f"Choose from {KNEES.start} to {KNEES.stop - 1}.",
+            )
+
+
+AS_USUAL = CompileSettings()

@@ -1,0 +1,141 @@
+"""The settings of a server, declared once: the keywords of `sphynx.Server`, the flags of `sphynx serve`, and what the
+processes of one server are told are this record.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from sphynx.config import setting
+from sphynx.errors import InputError
+from sphynx.program.cost.deployment import WEIGHT_MEMORY
+from sphynx.program.cost.link import Link, parse_link
+from sphynx.record import Record
+from sphynx.service.proxy_header import ProxyNetworks, parse_networks
+
+USUAL_ADDRESS = "127.0.0.1:7443"
+MAX_BUNDLES = 256  # of one client: a server names them all when it connects
+
+
+def available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Limits(Record):
+    """The limits of who may do how much at a server.
+
+    >>> limits = sphynx.Limits(images_per_hour=100, connections=8)
+    >>> limits.batch
+    16
+    """
+
+    workers: int = setting(
+        factory=available_cores,
+        meaning="How many preparations may run at once, and how many inferences. [default: one per core]",
+        least=1,
+        choose=True,
+    )
+    handshakes: int = setting(256, "Peers at once that have not proved who they are.", flag=None)
+    connections: int = setting(64, "Clients that may be connected at once.", least=1)
+    connections_per_client: int = setting(16, "As many processes may share one client's keys.", flag=None)
+    bundles_per_client: int = setting(
+        16, "Bundles that one client may keep ready.", flag="pool", least=1, most=MAX_BUNDLES
+    )
+    images_per_hour: int = setting(
+        3600,
+        "Images per hour for each client, counted at preparation and at inference.",
+        flag="hourly",
+        least=1,
+    )
+    batch: int = setting(16, "Images of one inference.", flag=None)
+    quota_bytes: int = setting(16 << 30, "Disk space for all bundles, such as 500M or 16G.")
+    memory_bytes: int = setting(
+        512 << 20, "Memory for new bundles, to avoid reading them back."
+    )  # a server's half has some 90 bytes for each ReLU
+    weight_memory_bytes: int | None = setting(None, WEIGHT_MEMORY)
+    unread_bytes: int = setting(1 << 30, "Answers in memory, over all connections.", flag=None)
+    bundle_lifetime_s: float = setting(7 * 86_400.0, "Seconds that a bundle is kept.", flag=None)
+    handshake_s: float = setting(10.0, "Seconds to wait for the TLS handshake.", flag="handshake", least=0.1)
+    message_s: float = setting(60.0, "Seconds to wait for a message.", flag="timeout", least=0.1)
+    online_message_s: float = setting(
+        10.0, "The same in an inference: below `queue_s`, so that who waits behind a silent one is served.", flag=None
+    )
+    idle_s: float = setting(600.0, "Seconds that a client may be idle.", flag="idle", least=0.1)
+    queue_s: float = setting(30.0, "Seconds to wait for a worker to become free.", flag=None)
+    work_s: float = setting(900.0, "Seconds for one bundle or one inference, all messages together.", flag=None)
+    grace_s: float = setting(30.0, "Seconds that running work may take after Ctrl-C.", flag="grace", least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse limits of 0, where a server would take nobody and say that it is busy."""
+        for name, value in vars(self).items():
+            may_be_none = name == "grace_s" or name.endswith("_bytes")
+            if value is not None and (value < 0 if may_be_none else value <= 0):
+                least = "at least" if may_be_none else "above"
+                raise InputError(f"{name} = {value}: must be {least} 0", where="Limits", remedy="Choose another value.")
+        if self.bundles_per_client > MAX_BUNDLES:
+            raise InputError(
+                f"bundles_per_client = {self.bundles_per_client}: must be at most {MAX_BUNDLES}",
+                where="Limits",
+                remedy="Choose a smaller value, or give a client keys for each of its devices.",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings(Record):
+    """How a server listens, what it keeps, and who may do how much; the keywords of `sphynx.Server`.
+
+    >>> sphynx.ServerSettings(keys="keys/server", listen="[::1]:7443").address
+    ('::1', 7443)
+    """
+
+    keys: Path | str = setting(meaning="The server's folder from `sphynx keys issue`.")
+    listen: str = setting(USUAL_ADDRESS, "Address to listen on; port 0 picks a free one.", metavar="HOST:PORT")
+    state: Path | str | None = setting(
+        None, "Where to keep bundles and their ledger. [default: DIR/bundles, for a model bundles/NAME]"
+    )
+    limits: Limits = setting(factory=Limits, meaning="Who may do how much.", flag=None)
+    metrics_port: int | None = setting(
+        None, "Port for /metrics and /healthz on 127.0.0.1; 0 picks a free one.", least=0, most=65535, written=9464
+    )
+    link: Link | str | None = setting(
+        None, "Delay every answer as on lan, wan or 20ms,200mbit, for trials on one machine.", written_as=str
+    )
+    proxy_from: tuple[str, ...] = setting(
+        (),
+        "Addresses of load balancers, such as 10.0.0.0/8; they must send PROXY protocol v2. Repeatable.",
+        metavar="NETWORK",
+    )
+    trust_state: bool = setting(False, "Keep bundles after a restart of the machine or a move of their folder.")
+    processes: int = setting(
+        1, "Worker processes that share one port and the machine's cores.", least=1, most=256
+    )  # more than one can only serve a compiled folder
+    log: TextIO | None = setting(None, "Gets one JSON object a line; worker processes log on stderr.", flag=None)
+
+    def __post_init__(self) -> None:
+        """Refuse an address, a link or networks that are not valid, before anything is opened."""
+        _ = self.address, self.proxies, self.emulated_link
+
+    @property
+    def address(self) -> tuple[str, int]:
+        from sphynx.service.replicas import parse_address  # here: flags are made without it
+
+        return parse_address(self.listen)
+
+    @property
+    def state_folder(self) -> Path:
+        """The folder of bundles, which a server that runs has, whoever chose it."""
+        if self.state is None:
+            raise InputError("no folder is given for the bundles", where="`state`", remedy="Give one.")
+        return Path(self.state)
+
+    @property
+    def proxies(self) -> ProxyNetworks:
+        return parse_networks(self.proxy_from)
+
+    @property
+    def emulated_link(self) -> Link | None:
+        return parse_link(self.link) if isinstance(self.link, str) else self.link
