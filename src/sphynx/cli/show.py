@@ -159,11 +159,14 @@ def show(
 
 def _title(design: AnyDesign) -> str:
     from sphynx.space.micro import MicroDesign
+    from sphynx.space.reduced import ReducedDesign
     from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
     from sphynx.space.stream import StreamDesign
 
     if isinstance(design, StreamDesign):
         return f"stream {design}, {design.borders} borders"
+    if isinstance(design, ReducedDesign):
+        return f"{_title(design.base)}, reduced"
     if isinstance(design, WideResNetDesign):
         return f"WRN-{design.depth}-{design.width}"
     if isinstance(design, ResNet18Design | Vgg11Design):

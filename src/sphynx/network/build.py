@@ -11,19 +11,23 @@ from torch import nn
 
 from sphynx.network.builder import SphynxNetwork
 from sphynx.network.micro import MicroNetwork
+from sphynx.network.reduced import ReducedNetwork
 from sphynx.network.reference import ResNet18, Vgg11, WideResNet
 from sphynx.network.stream import StreamNetwork
 from sphynx.network.widen import narrowed, widened
 from sphynx.space.files import AnyDesign
 from sphynx.space.micro import MicroDesign
+from sphynx.space.reduced import ReducedDesign
 from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
 from sphynx.space.stream import StreamDesign
 
-AnyNetwork = SphynxNetwork | StreamNetwork | MicroNetwork | ResNet18 | Vgg11 | WideResNet
+AnyNetwork = SphynxNetwork | StreamNetwork | MicroNetwork | ResNet18 | Vgg11 | WideResNet | ReducedNetwork
 
 
 def build_network(design: AnyDesign, *, auxiliary: bool = False, drop_path: bool = False) -> AnyNetwork:
     """The auxiliary head and drop-path belong to networks of Sphynx cells; the others have neither."""
+    if isinstance(design, ReducedDesign):
+        return ReducedNetwork(design, build_network(design.base))
     if isinstance(design, StreamDesign):
         return StreamNetwork(design)
     if isinstance(design, ResNet18Design):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sphynx.space.design import Design
 from sphynx.space.files import AnyDesign
 from sphynx.space.micro import MicroDesign
+from sphynx.space.reduced import ReducedDesign
 from sphynx.space.stream import StreamDesign
 from sphynx.space.tally import Shape
 
@@ -20,6 +21,8 @@ def describe_network(design: AnyDesign) -> str:
     """Name what sets a network apart from others of its family, in a few words."""
     if isinstance(design, StreamDesign):
         return f"stream {design}, {design.borders} borders"
+    if isinstance(design, ReducedDesign):
+        return f"{describe_network(design.base)}, reduced"
     if not isinstance(design, Design | MicroDesign):
         return f"{type(design).__name__.removesuffix('Design')}, width {design.width}"
     text = f"C={design.channels} D={design.depth} reduce {','.join(map(str, design.reduce_positions))}"

@@ -10,10 +10,11 @@ from sphynx.config import read_settings
 from sphynx.errors import InputError
 from sphynx.record import fingerprint
 from sphynx.space.design import FORMAT as SPHYNX_FORMAT
-from sphynx.space.design import Design, design_from_json
+from sphynx.space.design import design_from_json
 from sphynx.space.genotype import genotype_from_json
 from sphynx.space.json_file import read_json
 from sphynx.space.micro import MICRO_FORMAT, MicroDesign
+from sphynx.space.reduced import REDUCED_FORMAT, BaseDesign, ReducedDesign, reduced_from_json
 from sphynx.space.reference import (
     RESNET18_FORMAT,
     VGG11_FORMAT,
@@ -22,11 +23,11 @@ from sphynx.space.reference import (
     Vgg11Design,
     WideResNetDesign,
 )
-from sphynx.space.stream import STREAM_FORMAT, StreamDesign, stream_from_json
+from sphynx.space.stream import STREAM_FORMAT, stream_from_json
 from sphynx.space.tally import Account, Shape
 
 ReferenceDesign = ResNet18Design | Vgg11Design | WideResNetDesign
-AnyDesign = Design | StreamDesign | MicroDesign | ReferenceDesign
+AnyDesign = BaseDesign | ReducedDesign
 
 _Comparison = MicroDesign | ReferenceDesign  # what a `Design` or a `StreamDesign` is compared with
 _COMPARISONS: dict[str, type[_Comparison]] = {
@@ -47,6 +48,11 @@ def load_any_design(path: Path) -> AnyDesign:
 
 def any_design_from_json(data: Any, where: str = "design") -> AnyDesign:
     found = str(data.get("format")) if isinstance(data, Mapping) else ""
+    if found == REDUCED_FORMAT:
+        base = any_design_from_json(data.get("base"), where=f"{where}, base")
+        if not isinstance(base, ReducedDesign):
+            return reduced_from_json(data, base, where=where)
+        raise InputError("its base is a reduced design itself", where=where, remedy="Reduce the original instead.")
     if found == STREAM_FORMAT:
         return stream_from_json(data, where=where)
     kind = _COMPARISONS.get(found)
@@ -57,7 +63,9 @@ def design_fingerprint(design: AnyDesign) -> str:
     """A fingerprint of everything that the weights depend on: the whole design but its names."""
     described = design.to_json()
     del described["name"]
-    described.get("genotype", {}).pop("name", None)
+    base = described.get("base", described)
+    base.pop("name", None)
+    base.get("genotype", {}).pop("name", None)
     return fingerprint(described)
 
 
@@ -67,7 +75,7 @@ def account_of_any(design: AnyDesign) -> Account:
 
 def is_design(data: Any) -> bool:
     """Return whether a file's JSON says that it is a design (perhaps of a version that cannot be read)."""
-    formats = (SPHYNX_FORMAT, STREAM_FORMAT, *_COMPARISONS)
+    formats = (SPHYNX_FORMAT, STREAM_FORMAT, REDUCED_FORMAT, *_COMPARISONS)
     kinds = [name.split("/")[0] for name in formats]
     return isinstance(data, Mapping) and str(data.get("format", "")).split("/")[0] in kinds
 

@@ -7,6 +7,7 @@ from collections.abc import Container
 import numpy as np
 from torch import nn
 
+from sphynx.compiler.frontend.torch_activation import walk_activation
 from sphynx.compiler.frontend.torch_layers import array_of, fixed_norm, kernel_of
 from sphynx.compiler.frontend.torch_stream import walk_stream
 from sphynx.compiler.fusion.affine import Node, Window
@@ -14,12 +15,13 @@ from sphynx.compiler.fusion.fuse import Fused, Fuser
 from sphynx.compiler.fusion.nonlinear import Run, maximum, pools_first
 from sphynx.compiler.fusion.window_sums import adaptive_spans, sliding_spans
 from sphynx.errors import InputError
-from sphynx.network.build import AnyNetwork
+from sphynx.network.build import AnyNetwork, is_network
 from sphynx.network.builder import ImageNetStem, SmallStem, SphynxNetwork
 from sphynx.network.cell import Cell
 from sphynx.network.micro import MicroNetwork
 from sphynx.network.operations import FactorizedReduction
-from sphynx.network.reference import BasicBlock, ResNet18, WideResNet
+from sphynx.network.reduced import ReducedActivation, ReducedNetwork
+from sphynx.network.reference import BasicBlock, ResNet18, Vgg11, WideResNet
 from sphynx.network.stream import StreamNetwork
 from sphynx.space.cell import INPUT_NODES
 from sphynx.space.tally import windows
@@ -37,6 +39,10 @@ def trace(
 ) -> Fused:
     """Trace the network with its running statistics, from pixels 0 .. 255 to logits, in double precision."""
     walker = _Walker(Fuser(network.design.image, mean, std, cuts=cuts, outline=outline))
+    if isinstance(network, ReducedNetwork):
+        inner = network.inner
+        assert is_network(inner)
+        network = inner
     x = walker.fuser.input
     if isinstance(network, SphynxNetwork):
         return walker.fuser.finish(walker.sphynx(network, x), LOGITS)
@@ -54,6 +60,7 @@ def trace(
             where=network.design.name or "design",
             remedy="Compile a Sphynx, stream, ResNet18 or VGG11 network.",
         )
+    assert isinstance(network, Vgg11)
     x = walker.sequence(network.features, x, "features")
     return walker.fuser.finish(walker.sequence(network.classifier, x, "classifier"), LOGITS)
 
@@ -100,13 +107,13 @@ class _Walker:
             term = self.fuser.convolve(node, part, window)
             joined = term if joined is None else joined + term
         assert joined is not None
-        return self.fuser.relu(self.layer(norm, joined, f"{name}.output"), f"{name}.activation")
+        return self.layer(cell.activation, self.layer(norm, joined, f"{name}.output"), f"{name}.activation")
 
     def block(self, block: nn.Module, x: Node, name: str) -> Node:
         assert isinstance(block, BasicBlock)
         long = self.sequence(block.second, self.sequence(block.first, x, f"{name}.first"), f"{name}.second")
         short = self.layer(block.shortcut, x, f"{name}.shortcut")
-        return self.fuser.relu(long + short, f"{name}.activation")
+        return self.layer(block.activation, long + short, f"{name}.activation")
 
     def head(self, head: nn.Linear, x: Node) -> Node:
         pooled = self.fuser.average(x, ((0, x.shape.height),), ((0, x.shape.width),), "head")
@@ -130,8 +137,8 @@ class _Walker:
             return self.sequence(layer, x, name)
         if isinstance(layer, nn.Identity):
             return x
-        if isinstance(layer, nn.ReLU):
-            return self.fuser.relu(x, name)
+        if isinstance(layer, nn.ReLU | ReducedActivation):
+            return walk_activation(self.fuser, layer, x, name)
         if isinstance(layer, nn.BatchNorm2d):
             return self.fuser.scale(x, *fixed_norm(layer))
         if isinstance(layer, nn.Conv2d):

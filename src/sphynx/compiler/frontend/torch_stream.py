@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from torch import nn
 
+from sphynx.compiler.frontend.torch_activation import walk_activation
 from sphynx.compiler.frontend.torch_layers import array_of, fixed_norm, kernel_of
 from sphynx.compiler.fusion.affine import Node, Window
 from sphynx.compiler.fusion.fuse import Fuser
@@ -58,12 +59,12 @@ def _head(fuser: Fuser, head: nn.Linear, stream: Node, inside: Shape, halo: int)
 
 def _block(fuser: Fuser, block: StreamBlock, stream: Node, inside: Shape, halo: int, name: str) -> Node:
     """The block's addition to the stream, over all of the stream's map."""
-    (first, first_norm, _), (second, second_norm) = block.to_relus, block.to_stream
+    (first, first_norm, activation), (second, second_norm) = block.to_relus, block.to_stream
     assert isinstance(first, nn.Conv2d) and isinstance(second, nn.Conv2d)
     # Output 0 of the first convolution reads the stream from position -1 on, which lies halo - 1 into its map.
     window = Window(KERNEL, KERNEL, inside.height, inside.width, top=1 - halo, left=1 - halo)
     z = fuser.scale(fuser.convolve(stream, kernel_of(fuser, first.weight), window), *fixed_norm(first_norm))
-    rectified = fuser.relu(z, f"{name}.activation")
+    rectified = walk_activation(fuser, activation, z, f"{name}.activation")
     window = Window(KERNEL, KERNEL, stream.shape.height, stream.shape.width, top=halo + 1, left=halo + 1)
     factor, shift = fixed_norm(second_norm)
     added = fuser.scale(

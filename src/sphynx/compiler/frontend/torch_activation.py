@@ -1,0 +1,72 @@
+"""Walks a rectified layer of a torch network into a fused graph: plain ReLUs, and what a reduction made of them.
+
+Channels that are removed are not computed. Identities beside ReLUs are truncated as these are, so that the ring stays
+narrow; a layer without a nonlinearity left stays part of the linear map around it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import nn
+
+from sphynx.compiler.frontend.torch_layers import array_of
+from sphynx.compiler.fusion.affine import Node
+from sphynx.compiler.fusion.fuse import Fuser
+from sphynx.compiler.fusion.select import select
+from sphynx.errors import InputError
+from sphynx.network.reduced import ReducedActivation
+from sphynx.program.ir import NOTHING, Relu, Square
+from sphynx.space.reduced import IDENTITY, RELU, REMOVED, SQUARE
+
+
+def walk_activation(fuser: Fuser, layer: nn.Module, node: Node, name: str) -> Node:
+    if not isinstance(layer, ReducedActivation):
+        assert isinstance(layer, nn.ReLU)
+        return fuser.relu(node, name)
+    described = layer.described
+    kinds = described.kinds
+    if described.is_per_value:
+        raise InputError(
+            "its ReLUs are chosen value by value, and a program can only choose whole channels",
+            where=described.layer,
+            remedy="Reduce the network by a method that chooses channels or layers: stream, channels, deepreduce.",
+        )
+    if set(kinds) == {RELU}:
+        return fuser.relu(node, name)
+    if not {RELU, SQUARE} & set(kinds):
+        return _placed(fuser, select(fuser, node, name, _places(kinds, IDENTITY)), kinds, IDENTITY, name)
+    alive = tuple(number for number, kind in enumerate(kinds) if kind != REMOVED)
+    kept = "".join(kinds[number] for number in alive)
+    whole = fuser.as_tensor(select(fuser, node, f"{name}.kept", alive), f"{name}.input")
+    made: list[Node] = []
+    if RELU in kept:
+        source = fuser.compared(select(fuser, whole, name, _places(kept, RELU)), f"{name}.compared")
+        made.append(_placed(fuser, fuser.activate(Relu(name, source)), kinds, RELU, name))
+    if IDENTITY in kept:
+        passed = fuser.truncated(select(fuser, whole, name, _places(kept, IDENTITY)), f"{name}.passed")
+        made.append(_placed(fuser, passed, kinds, IDENTITY, name))
+    if SQUARE in kept:
+        parabola = _square(fuser, layer, select(fuser, whole, name, _places(kept, SQUARE)), f"{name}.square")
+        made.append(_placed(fuser, parabola, kinds, SQUARE, name))
+    return sum(made[1:], made[0])
+
+
+def _square(fuser: Fuser, layer: ReducedActivation, node: Node, name: str) -> Node:
+    """a x^2 + b x + c; x is truncated too where some b is not zero."""
+    assert layer.coefficients is not None
+    a, b, c = array_of(layer.coefficients)[:, list(_places(layer.described.kinds, SQUARE))]
+    source = fuser.compared(node, f"{name}.input")
+    parabola = fuser.scale(fuser.activate(Square(name, source)), a, c)
+    if not b.any():
+        return parabola
+    return parabola + fuser.scale(fuser.truncated(fuser.tensor(source), f"{name}.straight"), b, np.zeros(len(b)))
+
+
+def _places(kinds: str, wanted: str) -> tuple[int, ...]:
+    return tuple(number for number, kind in enumerate(kinds) if kind == wanted)
+
+
+def _placed(fuser: Fuser, node: Node, kinds: str, wanted: str, name: str) -> Node:
+    """The channels of one kind back in their places among all; nothing is in those of the others."""
+    numbers = {place: number for number, place in enumerate(_places(kinds, wanted))}
+    return select(fuser, node, name, tuple(numbers.get(place, NOTHING) for place in range(len(kinds))))

@@ -1,0 +1,196 @@
+"""Reduced networks: a network of another kind whose ReLUs are, channel by channel or value by value, one of
+
+    r   ReLU        max(x, 0)
+    i   identity    x; under the protocol a truncation where ReLUs stand beside it
+    0   removed     0; nothing is computed for it
+    s   square      a x^2 + b x + c, with coefficients of its channel that are learned
+
+A layer is written as one letter for each channel, or, where they differ within one, as one for each value. No torch.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sphynx.errors import InputError, join_faults
+from sphynx.record import Record
+from sphynx.space.described import Described
+from sphynx.space.design import Design
+from sphynx.space.micro import MicroDesign
+from sphynx.space.reference import ResNet18Design, Vgg11Design, WideResNetDesign
+from sphynx.space.stream import StreamDesign
+from sphynx.space.tally import Account, Shape
+
+REDUCED_FORMAT = "sphynx-reduced/1"
+RELU, IDENTITY, REMOVED, SQUARE = "r", "i", "0", "s"
+KINDS = (RELU, IDENTITY, REMOVED, SQUARE)
+COEFFICIENTS = 3  # of a channel's square
+MOST_VALUES = 1 << 26  # of a layer; a file that asks for more is not one of ours
+
+BaseDesign = Design | StreamDesign | MicroDesign | ResNet18Design | Vgg11Design | WideResNetDesign
+_REMEDY = "`sphynx reduce` writes such designs; take one as it is."
+
+
+@dataclass(frozen=True)
+class NonlinearCounts(Record):
+    """Counts of one inference beside its linear maps, in values. `truncations` are what identities need at most: a
+    layer without a ReLU or square needs none of its own."""
+
+    relus: int = 0
+    comparisons: int = 0  # of max pools
+    squares: int = 0
+    truncations: int = 0
+
+    def __add__(self, other: NonlinearCounts) -> NonlinearCounts:
+        return NonlinearCounts(
+            self.relus + other.relus,
+            self.comparisons + other.comparisons,
+            self.squares + other.squares,
+            self.truncations + other.truncations,
+        )
+
+
+@dataclass(frozen=True)
+class Activations:
+    """One rectified layer of the base network, after its reduction."""
+
+    layer: str  # as the base network's modules are called
+    shape: Shape
+    kinds: str  # a letter for each channel, or for each value in the order of channels, rows and columns
+
+    def __post_init__(self) -> None:
+        """Write a channel whose values are all of one kind as one letter."""
+        if self.shape.size == len(self.kinds) != self.shape.channels:
+            pixels = self.shape.height * self.shape.width
+            runs = [self.kinds[first : first + pixels] for first in range(0, len(self.kinds), pixels)]
+            if all(run == run[0] * pixels for run in runs):
+                object.__setattr__(self, "kinds", "".join(run[0] for run in runs))
+
+    @property
+    def is_per_value(self) -> bool:
+        return len(self.kinds) != self.shape.channels
+
+    @cached_property
+    def counts(self) -> NonlinearCounts:
+        each = 1 if self.is_per_value else self.shape.height * self.shape.width
+        relus, passed, squares = (each * self.kinds.count(kind) for kind in (RELU, IDENTITY, SQUARE))
+        return NonlinearCounts(relus=relus, squares=squares, truncations=passed if relus or squares else 0)
+
+    @property
+    def coefficients(self) -> int:
+        return COEFFICIENTS * self.shape.channels if SQUARE in self.kinds else 0
+
+    def faults(self) -> list[str]:
+        if min(self.shape) < 1 or self.shape.size > MOST_VALUES:
+            return [f"{self.layer} is {self.shape}"]
+        if len(self.kinds) not in (self.shape.channels, self.shape.size):
+            return [f"{self.layer} has {len(self.kinds)} letters, not one for each channel or value of {self.shape}"]
+        unknown = sorted(set(self.kinds) - set(KINDS))
+        return [f"{self.layer} has the letter {unknown[0]!r}, which is none of {' '.join(KINDS)}"] if unknown else []
+
+    def to_json(self) -> dict[str, Any]:
+        packed = base64.b64encode(zlib.compress(self.kinds.encode())).decode()
+        kinds = {"values": packed} if self.is_per_value else {"channels": self.kinds}
+        return {"layer": self.layer, "shape": list(self.shape), **kinds}
+
+
+@dataclass(frozen=True)
+class ReducedDesign(Described):
+    """A trained network's design with what became of its ReLUs (docs/reduce.md).
+
+    >>> network = sphynx.load("runs/fewer")  # doctest: +SKIP
+    >>> network.design.counts.relus, network.design.counts.truncations  # doctest: +SKIP
+    """
+
+    base: BaseDesign
+    layers: tuple[Activations, ...]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        faults = [fault for layer in self.layers for fault in layer.faults()]
+        if len({layer.layer for layer in self.layers}) < len(self.layers):
+            faults.append("a layer is named twice")
+        if faults:
+            raise InputError(join_faults(faults), where=self.name or "reduced design", remedy=_REMEDY)
+
+    @property
+    def image(self) -> Shape:
+        return self.base.image
+
+    @property
+    def classes(self) -> int:
+        return self.base.classes
+
+    @property
+    def counts(self) -> NonlinearCounts:
+        pools = NonlinearCounts(comparisons=self.base.account.total.comparisons)
+        return sum((layer.counts for layer in self.layers), pools)
+
+    @property
+    def account(self) -> Account:
+        """The base network's linear maps, then a row for each layer of activations."""
+        account, base = Account(), self.base.account.total
+        total = account.total
+        total.parameters, total.macs, total.comparisons = base.parameters, base.macs, base.comparisons
+        account.close_row("network", "all maps", Shape(self.classes, 1, 1))
+        for layer in self.layers:
+            total.relus += layer.counts.relus
+            total.parameters += layer.coefficients
+            account.close_row(layer.layer, _summary(layer), layer.shape)
+        return account
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": REDUCED_FORMAT,
+            "name": self.name,
+            "base": self.base.to_json(),
+            "layers": [layer.to_json() for layer in self.layers],
+        }
+
+
+def reduced_from_json(data: Mapping[str, Any], base: BaseDesign, where: str = "design") -> ReducedDesign:
+    """`base` is the design that the key of that name describes."""
+    layers = data.get("layers")
+    faults = [f"unknown key {key!r}" for key in data if key not in ("format", "name", "base", "layers")]
+    if not isinstance(layers, list):
+        faults.append("layers is not a list")
+    read: list[Activations] = []
+    for number, layer in enumerate(layers if isinstance(layers, list) else ()):
+        try:
+            read.append(_layer_from_json(layer))
+        except (TypeError, ValueError, KeyError, AttributeError):
+            faults.append(f"layer {number} is not a layer, its shape and its letters")
+    if faults:
+        raise InputError(join_faults(faults), where=where, remedy=_REMEDY)
+    try:
+        return ReducedDesign(base, tuple(read), str(data.get("name", "")))
+    except InputError as error:
+        raise InputError(error.what, where=where, remedy=error.remedy) from None
+
+
+def _layer_from_json(data: Mapping[str, Any]) -> Activations:
+    shape = Shape(*data["shape"])
+    if not all(type(length) is int for length in shape) or not isinstance(data["layer"], str):
+        raise ValueError
+    if "channels" in data:
+        return Activations(data["layer"], shape, str(data["channels"]))
+    try:
+        packed = base64.b64decode(data["values"], validate=True)
+        unpacking = zlib.decompressobj()
+        kinds = unpacking.decompress(packed, max_length=min(max(shape.size, 0), MOST_VALUES) + 1)
+    except (zlib.error, binascii.Error) as error:
+        raise ValueError from error
+    return Activations(data["layer"], shape, kinds.decode("ascii"))
+
+
+def _summary(layer: Activations) -> str:
+    words = {RELU: "ReLU", IDENTITY: "identity", REMOVED: "removed", SQUARE: "square"}
+    unit = "values" if layer.is_per_value else "channels"
+    found = [f"{layer.kinds.count(kind)} {word}" for kind, word in words.items() if kind in layer.kinds]
+    return f"{unit}: {', '.join(found)}"

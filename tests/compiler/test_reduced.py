@@ -1,0 +1,63 @@
+"""Reduced networks compiled: the same answers, as many ReLUs as counted; masks per value are refused."""
+
+import random
+
+import pytest
+import torch
+
+import sphynx
+from sphynx.errors import InputError
+from sphynx.network.build import build_network
+from sphynx.network.reduced import describe_layers, rectified_layers
+from sphynx.network.trained import TrainedNetwork
+from sphynx.program.cost.cost import total_cost
+from sphynx.space.files import AnyDesign
+from sphynx.space.reduced import BaseDesign, ReducedDesign
+from sphynx.space.reference import ResNet18Design
+from sphynx.space.stream import Stage, StreamDesign
+from sphynx.space.tally import Shape
+from tests.reduce.planted import noisy_data
+
+STREAM = StreamDesign((Stage(4, (3, 3)),), Shape(1, 8, 8), 3)
+RESIDUAL = ResNet18Design(width=2, image=Shape(1, 8, 8), classes=3, stem="small")
+
+
+def with_random_letters(base: BaseDesign, kinds: str) -> TrainedNetwork:
+    torch.manual_seed(0)
+    letters = random.Random(1)
+    layers = rectified_layers(build_network(base), base.image)
+    chosen = {name: "".join(letters.choices(kinds, k=shape.channels)) for name, shape in layers.items()}
+    return settled(ReducedDesign(base, describe_layers(layers, chosen)))
+
+
+def settled(design: AnyDesign) -> TrainedNetwork:
+    """With running statistics of its images."""
+    network, data = build_network(design).train(), noisy_data()
+    with torch.no_grad():
+        for _ in range(20):
+            network((data.train.images / 255 - data.mean[0]) / data.std[0])
+    return TrainedNetwork("reduced", network.eval(), data.mean, data.std)
+
+
+@pytest.mark.parametrize(
+    ("base", "kinds"),
+    [(STREAM, "ri0"), pytest.param(RESIDUAL, "ri0", marks=pytest.mark.slow), (RESIDUAL, "ris"), (STREAM, "i0")],
+)
+def test_channels_of_any_kind_are_compiled_exactly(base: BaseDesign, kinds: str) -> None:
+    network = with_random_letters(base, kinds)
+    compiled = sphynx.compile(network, calibrate=noisy_data())
+    assert compiled.judged is not None and compiled.judged.read_error is not None
+    assert compiled.judged.read_error < 1e-4 and compiled.judged.error < 0.05
+    assert isinstance(network.design, ReducedDesign)
+    counted, cost = network.design.counts, total_cost(compiled.program)
+    assert (cost.relus, cost.squares) == (counted.relus, counted.squares)
+    if "s" not in kinds:
+        assert cost.truncations <= counted.truncations + network.design.account.total.relus
+
+
+def test_a_mask_per_value_is_refused_by_the_layers_name() -> None:
+    layers = rectified_layers(build_network(STREAM), STREAM.image)
+    kinds = {name: ("r" + "i" * (shape.size - 1)) for name, shape in layers.items()}
+    with pytest.raises(InputError, match="value by value") as refusal:
+        sphynx.compile(settled(ReducedDesign(STREAM, describe_layers(layers, kinds))), calibrate=noisy_data())
+    assert "stages.0.0.to_relus.2" in str(refusal.value)
