@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sphynx.api.exporting import export
     from sphynx.api.networks import build, evaluate, load
     from sphynx.api.planning import LatencyPlan, plan, plan_for_latency, plan_stream
+    from sphynx.api.reducing import reduce_network
     from sphynx.api.searching import place_reduce_cells, search_cells
     from sphynx.api.serving import Server
     from sphynx.api.training import train_network
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from sphynx.program.cost.estimate import Estimate
     from sphynx.program.ir import Program
     from sphynx.program.judgement import Judgement
+    from sphynx.reduce.results import ReduceResult
+    from sphynx.reduce.settings import ReduceSettings
     from sphynx.run.progress import Update
     from sphynx.search.placement.place import PlacementResult
     from sphynx.search.seeds import SearchSummary
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from sphynx.space.genotype import Genotype
     from sphynx.space.planner import PlanList
     from sphynx.space.published_cells import find_cells
+    from sphynx.space.reduced import ReducedDesign
     from sphynx.space.stream import StreamDesign
     from sphynx.space.tally import Shape
     from sphynx.train.recipe import Recipe
@@ -95,6 +99,9 @@ __all__ = [
     "Prediction",
     "Program",
     "Recipe",
+    "ReduceResult",
+    "ReduceSettings",
+    "ReducedDesign",
     "SearchSummary",
     "Server",
     "ServerSettings",
@@ -118,6 +125,7 @@ __all__ = [
     "plan",
     "plan_for_latency",
     "plan_stream",
+    "reduce_network",
     "search_cells",
     "train_network",
 ]
@@ -143,6 +151,9 @@ _DEFINED_IN = {
     "Prediction": "sphynx.service.prediction",
     "Program": "sphynx.program.ir",
     "Recipe": "sphynx.train.recipe",
+    "ReduceResult": "sphynx.reduce.results",
+    "ReduceSettings": "sphynx.reduce.settings",
+    "ReducedDesign": "sphynx.space.reduced",
     "SearchSummary": "sphynx.search.seeds",
     "Server": "sphynx.api.serving",
     "ServerSettings": "sphynx.service.settings",
@@ -164,6 +175,7 @@ _DEFINED_IN = {
     "plan": "sphynx.api.planning",
     "plan_for_latency": "sphynx.api.planning",
     "plan_stream": "sphynx.api.planning",
+    "reduce_network": "sphynx.api.reducing",
     "search_cells": "sphynx.api.searching",
     "train_network": "sphynx.api.training",
 }

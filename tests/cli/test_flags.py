@@ -71,7 +71,7 @@ def test_the_strategies_are_those_that_there_are() -> None:
 
 def test_long_work_says_more_or_nothing() -> None:
     long = {"demo", "design", "search", "place", "train", "check", "bench private"}
-    long |= {"bench throughput", "allocate", "report"}
+    long |= {"bench throughput", "allocate", "report", "reduce"}
     for flag in ("-v", "-q"):
         assert {verb.removeprefix("sphynx ") for verb, _ in named(flag)} == long
 

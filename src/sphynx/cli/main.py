@@ -28,6 +28,7 @@ from sphynx.cli import (
     place,
     plan,
     recipes,
+    reduce,
     report,
     search,
     serve,
@@ -63,6 +64,7 @@ app.command("search")(search.search)
 app.command("place")(place.place)
 app.command("allocate")(allocate.allocate)
 app.command("train")(train.train)
+app.command("reduce")(reduce.reduce)
 app.command("watch")(watch.watch)
 app.command("eval")(eval.evaluate)
 app.command("compile")(compile.compile_run)

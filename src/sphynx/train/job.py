@@ -41,6 +41,7 @@ class Job:
     out: Path
     seed: int = 0
     teacher: AnyNetwork | None = None
+    start: AnyNetwork | None = None  # of the same design: the weights to begin with, instead of random ones
     views: Path | None = None  # the teacher's logits, where the recipe keeps them; else in the run's own folder
     resume: bool = False  # continue from the folder's checkpoint, where it has one
     voice: Voice = NORMAL
@@ -55,6 +56,7 @@ class Job:
             "recipe": self.recipe.to_json(),
             "seed": self.seed,
             "teacher": None if self.teacher is None else design_fingerprint(self.teacher.design),
+            **({} if self.start is None else {"start": weights_digest(self.start)}),
         }
 
     def belongs_to(self) -> str:

@@ -169,6 +169,8 @@ def prepare_training(job: Job, multiple: int | None = None) -> tuple[AnyNetwork,
     recipe, processes, device = job.recipe, job.processes, job.processes.device
     torch.manual_seed(job.seed)
     network = build_network(job.design, auxiliary=recipe.auxiliary_head, drop_path=recipe.drop_path > 0)
+    if job.start is not None:
+        network.load_state_dict(job.start.state_dict())
 
     def placed(made: AnyNetwork) -> AnyNetwork:
         made = with_width_multiple(made.to(device), multiple or width_multiple(recipe, device))

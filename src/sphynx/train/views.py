@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from sphynx.data.batches import Batches
 from sphynx.data.streamed import StreamedBatches
@@ -119,7 +119,7 @@ def load_views(path: Path, belongs_to: str, content: str, teacher: AnyNetwork | 
 _REMEDY = "Give another file as `views`, which is then created, or use the settings of this one."
 
 
-def weights_digest(network: AnyNetwork) -> str:
+def weights_digest(network: nn.Module) -> str:
     """Which weights a network has."""
     digest = hashlib.sha256()
     for name, tensor in sorted(network.state_dict().items()):

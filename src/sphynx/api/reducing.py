@@ -1,0 +1,122 @@
+"""A trained network becomes one with fewer ReLUs, within a budget. `stages`: what calls have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sphynx.api.networks import known_data, load
+from sphynx.api.stages import Hears, opened, voice_of
+from sphynx.config import read_settings
+from sphynx.data.images import Data
+from sphynx.design.ordering import NO_SETTINGS
+from sphynx.design.request import long_enough, recipe_for
+from sphynx.errors import InputError
+from sphynx.network.build import is_network
+from sphynx.network.trained import TrainedNetwork
+from sphynx.reduce.reduction import reduce_trained
+from sphynx.reduce.results import ReduceResult
+from sphynx.reduce.settings import Method, ReduceSettings
+from sphynx.run.resuming import refuse_old_run
+from sphynx.space.artifact import is_foreign
+from sphynx.space.planner import parse_relu_budget
+from sphynx.train.processes import pick_device
+from sphynx.train.recipe import AUTO, Recipe, load_recipe
+
+if TYPE_CHECKING:
+    from torch import nn
+
+TRAINING = "training."
+
+
+def reduce_network(
+    network: TrainedNetwork | nn.Module | str | Path,
+    data: Data | str | Path | None,
+    relu_budget: int | str,
+    out: str | Path,
+    *,
+    method: Method = "auto",
+    recipe: str | Recipe = AUTO,
+    settings: Mapping[str, Any] = NO_SETTINGS,
+    seed: int = 0,
+    resume: bool = False,
+    device: str = AUTO,
+    progress: Hears = None,
+    started: Callable[[str, Recipe], None] = lambda _name, _recipe: None,
+) -> ReduceResult:
+    """Takes a trained network (a run folder, a model's name, what `load` gave, a module of Sphynx) down to a budget of
+    ReLUs, by distillation from itself; the labels of `data` are not used. `load(out)` is the result.
+
+    `method` "auto" tries "stream" and "channels" and keeps the better; docs/reduce.md describes all. `settings` are
+    values of the reduction (`ReduceSettings`), and, as in {"training.epochs": 20}, of the training that follows, whose
+    `recipe` must distil; "auto" suits it to the data. `started` is told the recipe.
+
+        >>> result = sphynx.reduce_network("runs/digits", "digits", 300, "runs/fewer")  # doctest: +SKIP
+        >>> result.best.method, result.best.accuracy  # doctest: +SKIP
+    """
+    budget = parse_relu_budget(str(relu_budget))
+    own = {name: value for name, value in settings.items() if not name.startswith(TRAINING)}
+    values = {name.removeprefix(TRAINING): value for name, value in settings.items() if name.startswith(TRAINING)}
+    chosen = read_settings(ReduceSettings, {"method": method}, given=own, where="reduction")
+    folder, chosen_device = Path(out), pick_device(device)
+    refuse_old_run(folder, "auto" if resume else "never")
+    if isinstance(recipe, str) and recipe != AUTO:
+        load_recipe(recipe, values)  # its faults are told before the data are read, which can take long
+    trained, images = _opened(network, data)
+    name, training = ("", recipe) if isinstance(recipe, Recipe) else _recipe(recipe, values, images)
+    started(name, training)
+    return reduce_trained(
+        trained,
+        images,
+        budget,
+        chosen,
+        training,
+        folder,
+        seed=seed,
+        device=chosen_device,
+        resume=resume,
+        voice=voice_of(progress),
+    )
+
+
+def _opened(
+    network: TrainedNetwork | nn.Module | str | Path, data: Data | str | Path | None
+) -> tuple[TrainedNetwork, Data]:
+    if isinstance(network, str | Path):
+        if is_foreign(network):
+            raise _not_ours(str(network))
+        network = load(network)
+    if isinstance(network, TrainedNetwork):
+        images = known_data(network, data)
+        if not isinstance(images, Data):
+            raise InputError(
+                "images are read while they are used, and a reduction needs them in memory",
+                where=images.name,
+                remedy="Name `data` that are opened in memory.",
+            )
+        return network, images
+    if not is_network(network):
+        raise _not_ours(type(network).__name__)
+    if data is None:
+        where = type(network).__name__
+        raise InputError("a torch module does not name its training data", where=where, remedy="Give `data`.")
+    images = opened(data)
+    return TrainedNetwork(network.design.name, network.eval(), images.mean, images.std), images
+
+
+def _not_ours(where: str) -> InputError:
+    return InputError(
+        "only networks that Sphynx builds can be reduced",
+        where=where,
+        remedy="Give a run folder or a model's name; train such a network first: sphynx train DESIGN.",
+    )
+
+
+def _recipe(name: str, values: Mapping[str, Any], data: Data) -> tuple[str, Recipe]:
+    """The recipe and its name. `auto` is the one that distils and suits the data."""
+    if name != AUTO:
+        return name, load_recipe(name, values)
+    name = "distil-small" if recipe_for(data) == "small" else "distil"
+    usual = load_recipe(name, values)
+    return name, usual if "epochs" in values else long_enough(usual, len(data.train))

@@ -1,0 +1,171 @@
+"""Takes a trained network down to a budget of ReLUs: a method chooses what stays, then the original's answers train it.
+
+    out/                 the run folder of the network that is kept, as training leaves it; reduction.json
+    out/METHOD/          a method's own work: masks, plans, `chosen` (the design and the weights to begin with)
+    out/METHOD/run       where several methods are tried: each one's training
+
+Everything is resumable: finished parts are read, the one that was interrupted goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+
+from sphynx.data.images import Data
+from sphynx.errors import InputError
+from sphynx.network.build import AnyNetwork, build_network
+from sphynx.network.model import load_model, save_model
+from sphynx.network.trained import TrainedNetwork
+from sphynx.record import fingerprint
+from sphynx.reduce.agreement import agreement
+from sphynx.reduce.methods.channels import choose_channels
+from sphynx.reduce.methods.deepreduce import choose_deepreduce
+from sphynx.reduce.methods.snl import choose_snl
+from sphynx.reduce.methods.stream import choose_stream
+from sphynx.reduce.results import REDUCTION, Reduced, ReduceResult
+from sphynx.reduce.settings import Method, ReduceSettings
+from sphynx.reduce.task import CPU, Choice, Task
+from sphynx.run.folder import CHECKPOINT, RunFolder
+from sphynx.run.progress import QUIET, Voice
+from sphynx.space.files import AnyDesign
+from sphynx.space.reduced import NonlinearCounts, ReducedDesign
+from sphynx.train.evaluate import evaluate
+from sphynx.train.job import Job
+from sphynx.train.processes import Processes
+from sphynx.train.recipe import Recipe
+from sphynx.train.results import TrainResult
+from sphynx.train.runs import as_teacher, train_unless_finished
+from sphynx.train.views import weights_digest
+
+METHODS: Mapping[Method, Callable[[Task], Choice]] = {
+    "stream": choose_stream,
+    "channels": choose_channels,
+    "snl": choose_snl,
+    "deepreduce": choose_deepreduce,
+}
+AUTO: tuple[Method, ...] = ("stream", "channels")
+CHOSEN, CHOICE = "chosen", "choice.json"
+
+
+def reduce_trained(
+    trained: TrainedNetwork,
+    data: Data,
+    relu_budget: int,
+    settings: ReduceSettings,
+    recipe: Recipe,
+    out: Path,
+    *,
+    seed: int = 0,
+    device: torch.device = CPU,
+    resume: bool = False,
+    voice: Voice = QUIET,
+) -> ReduceResult:
+    """The recipe distils; its images are normalised as the original's were."""
+    relus = trained.design.relus
+    if not 0 < relu_budget < relus:
+        raise InputError(
+            f"{relu_budget:,} is not a budget below the network's {relus:,} ReLUs",
+            where="`relu_budget`",
+            remedy="Give less, such as a tenth of them.",
+        )
+    if recipe.distillation == "none":
+        raise InputError(
+            "the recipe does not distil, so that the network would not learn from the original",
+            where="`recipe`",
+            remedy='Give `settings={"distillation": "kl"}`, or the recipe distil.',
+        )
+    data = dataclasses.replace(data, mean=trained.mean, std=trained.std)
+    names = AUTO if settings.method == "auto" else (settings.method,)
+    several = len(names) > 1
+    if several:
+        recipe = dataclasses.replace(recipe, held_out=settings.held_out)  # networks are compared on what none has seen
+    task = Task(as_teacher(trained, data), data, relu_budget, settings, recipe, out, seed, device, resume, voice)
+    tried = []
+    for name in names:
+        own = dataclasses.replace(task.within(name), settings=settings.by(name))
+        voice.say(f"method {name}", stage="reduce")
+        tried.append(_reduce(own, name, out / name / "run" if several else out))
+    accuracy = evaluate(task.original, data.test, data.mean, data.std).accuracy
+    result = ReduceResult(relu_budget, relus, accuracy, tuple(tried))
+    if several:
+        _keep(out / result.best.method / "run", out)
+    RunFolder(out).write_json(REDUCTION, result.to_json())
+    return result
+
+
+def _reduce(task: Task, method: Method, out: Path) -> Reduced:
+    choice = _chosen(task, METHODS[method])
+    job = Job(
+        choice.design,
+        task.data,
+        task.recipe,
+        out,
+        task.seed,
+        teacher=task.original,
+        start=choice.start,
+        resume=task.resume,
+        voice=task.voice,
+        processes=Processes(task.device),
+    )
+    result: TrainResult = train_unless_finished(job)
+    network = load_model(out)
+    return Reduced(
+        method,
+        counts_of(choice.design),
+        result.accuracy,
+        agreement(task, network, task.data.test),
+        result.minutes,
+        agreement(task, network) if task.recipe.held_out == task.settings.held_out else None,
+    )
+
+
+def counts_of(design: AnyDesign) -> NonlinearCounts:
+    if isinstance(design, ReducedDesign):
+        return design.counts
+    total = design.account.total
+    return NonlinearCounts(total.relus, total.comparisons)
+
+
+def _chosen(task: Task, choose: Callable[[Task], Choice]) -> Choice:
+    """The method's choice; that of an earlier, interrupted run where there is one."""
+    folder = RunFolder(task.out / CHOSEN)
+    belongs_to = fingerprint(
+        weights_digest(task.original),
+        task.data.identity(),
+        task.settings.to_json(),
+        task.recipe.to_json(),
+        task.relu_budget,
+        task.seed,
+    )
+    if task.resume and (folder.path / CHOICE).is_file():
+        if folder.read_json(CHOICE)["belongs_to"] != belongs_to:
+            raise InputError(
+                "the reduction was started with another network, data, budget or settings",
+                where=str(task.out),
+                remedy="Give those that it was started with, or another `out`.",
+            )
+        network = load_model(folder.path)
+        return Choice(network.design, network)
+    choice = choose(task)
+    start = choice.start or _random(choice.design, task.seed)
+    save_model(folder.path, start)
+    folder.write_json(CHOICE, {"belongs_to": belongs_to})
+    return Choice(choice.design, start)
+
+
+def _random(design: AnyDesign, seed: int) -> AnyNetwork:
+    torch.manual_seed(seed)
+    return build_network(design)
+
+
+def _keep(run: Path, out: Path) -> None:
+    """The folder of the better network becomes the result's; its checkpoint stays where it is."""
+    for file in run.iterdir():
+        if file.is_file() and file.name != CHECKPOINT:
+            shutil.copyfile(file, out / file.name)
+    shutil.copytree(run / "figures", out / "figures", dirs_exist_ok=True)

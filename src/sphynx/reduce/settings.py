@@ -1,0 +1,59 @@
+"""The settings of a reduction: one frozen record, whose fields say what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sphynx.config import Fault
+from sphynx.record import Record
+from sphynx.train.recipe import setting
+
+Method = Literal["auto", "stream", "channels", "snl", "deepreduce"]
+Backend = Literal["gmw", "gc"]
+
+
+@dataclass(frozen=True)
+class ReduceSettings(Record):
+    """How a network is reduced. The training that follows has a recipe of its own.
+
+    >>> sphynx.ReduceSettings(method="channels", rounds=4).search_epochs
+    10
+    """
+
+    method: Method = setting("auto", "auto tries stream and channels, and keeps the better")
+    backend: Backend = setting("gmw", "protocol for ReLUs that prices are of: a square is cheap under gc only")
+    search_epochs: int = setting(10, "epochs in which a method learns which ReLUs stay, before the training")
+    search_rate: float = setting(0.01, "learning rate of the weights in those epochs")
+    mask_rate: float = setting(
+        0.0, "Adam's rate of learned masks; 0 = a mask can fall from 1 to 0 in a tenth of the steps"
+    )
+    rounds: int = setting(
+        8, "channels: plans on the way to the budget, each from prices and sensitivities as they are then"
+    )
+    batches: int = setting(8, "batches of training images that a sensitivity is measured on")
+    held_out: float = setting(0.1, "share of the training images that methods and networks are compared on")
+    other_prices: float = setting(
+        0.1, "channels: weight of truncations and squares beside that of ReLUs, which alone have a budget"
+    )
+
+    def by(self, method: Method) -> ReduceSettings:
+        return replace(self, method=method)
+
+    def faults(self) -> list[str]:
+        found: list[str] = [
+            Fault(f"{name} must be at least {least}, not {getattr(self, name)}", name)
+            for name, least in (
+                ("search_epochs", 0),
+                ("rounds", 1),
+                ("batches", 1),
+                ("mask_rate", 0),
+                ("other_prices", 0),
+            )
+            if getattr(self, name) < least
+        ]
+        if not self.search_rate > 0:
+            found.append(Fault(f"search_rate must be above 0, not {self.search_rate}", "search_rate"))
+        if not 0 < self.held_out < 1:
+            found.append(Fault(f"held_out must be between 0 and 1, not {self.held_out}", "held_out"))
+        return found
