@@ -33,6 +33,7 @@ CpuFeatures detect() {
 #elif defined(__x86_64__)
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) {
+        found.pclmul = ecx & bit_PCLMUL;
         found.aesni = (ecx & bit_AES) && (ecx & bit_SSE4_1) && (ecx & bit_SSSE3);
     }
     const unsigned state = enabled_vector_state();

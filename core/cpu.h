@@ -9,7 +9,8 @@ namespace sphynx {
 struct CpuFeatures {
     // x86-64
     bool aesni = false;  // AES-NI with SSE4.1
-    bool vaes = false;   // AES on 256-bit vectors, with AVX2
+    bool pclmul = false;
+    bool vaes = false;  // AES on 256-bit vectors, with AVX2
     bool avx2 = false;
     bool avx512 = false;  // F, BW, DQ and VL together
     bool avx512_vnni = false;

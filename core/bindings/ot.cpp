@@ -24,16 +24,22 @@ void require_width(unsigned width) {
 // The objects remember their parameter so that message sizes can be checked here, and take one call at a
 // time: two Python threads on one object wait for each other instead of drawing the same pads.
 struct Receiver {
-    Receiver(unsigned parameter, Words base_pairs, Prg& prg, WordsOut setup)
+    Receiver(unsigned parameter, bool is_checked, Words base_pairs, Prg& prg, WordsOut setup)
         : k((require_parameter(parameter), parameter)),
-          ots(k, blocks(base_pairs, 2 * base_ot_count, "base_pairs"), prg,
-              blocks(setup, setup_blocks, "setup")) {}
+          checked(is_checked),
+          ots(k, checked, blocks(base_pairs, 2 * base_ot_count, "base_pairs"), prg,
+              blocks(setup, setup_blocks(k, checked), "setup")) {}
+
+    void bind(nb::bytes said) {
+        const std::lock_guard alone(mutex);
+        ots.bind(said.c_str(), said.size());
+    }
 
     void extend(std::size_t count, WordsOut choices, bool random_choices, WordsOut message, WordsOut t,
                 unsigned threads) {
         require(count <= most_ots, "too many OTs");
         std::uint64_t* bits = sized(choices, plane_words(count), "choices");
-        Block* out = blocks(message, extension_message_blocks(k, count, random_choices), "message");
+        Block* out = blocks(message, extension_message_blocks(k, count, random_choices, checked), "message");
         Block* labels = blocks(t, count, "t");
         nb::gil_scoped_release unlocked;
         const std::lock_guard alone(mutex);
@@ -46,23 +52,36 @@ struct Receiver {
     }
 
     unsigned k;
+    bool checked;
     OtReceiver ots;
     std::mutex mutex;
 };
 
 struct Sender {
-    Sender(unsigned parameter, Words delta, Words base_keys, Words setup)
+    Sender(unsigned parameter, bool is_checked, Words delta, Words base_keys, Words setup)
         : k((require_parameter(parameter), parameter)),
-          ots(k, *blocks(delta, 1, "delta"), blocks(base_keys, base_ot_count, "base_keys"),
-              blocks(setup, setup_blocks, "setup")) {}
+          checked(is_checked),
+          ots(k, checked, *blocks(delta, 1, "delta"), blocks(base_keys, base_ot_count, "base_keys"),
+              blocks(setup, setup_blocks(k, checked), "setup")) {}
 
-    void extend(std::size_t count, bool random_choices, Words message, WordsOut q, unsigned threads) {
+    void bind(nb::bytes said) {
+        const std::lock_guard alone(mutex);
+        ots.bind(said.c_str(), said.size());
+    }
+
+    bool has_refused() {
+        const std::lock_guard alone(mutex);
+        return ots.has_refused();
+    }
+
+    bool extend(std::size_t count, bool random_choices, Words message, WordsOut q, unsigned threads) {
         require(count <= most_ots, "too many OTs");
-        const Block* in = blocks(message, extension_message_blocks(k, count, random_choices), "message");
+        const Block* in =
+            blocks(message, extension_message_blocks(k, count, random_choices, checked), "message");
         Block* labels = blocks(q, count, "q");
         nb::gil_scoped_release unlocked;
         const std::lock_guard alone(mutex);
-        ots.extend(count, random_choices, in, labels, threads);
+        return ots.extend(count, random_choices, in, labels, threads);
     }
 
     nb::bytes early_tweak() {
@@ -81,6 +100,7 @@ struct Sender {
     }
 
     unsigned k;
+    bool checked;
     OtSender ots;
     std::mutex mutex;
 };
@@ -93,10 +113,15 @@ void received_hash(nb::bytes tweak, WordsOut t, unsigned threads) {
     hash_received(r, pads, count, threads);
 }
 
-std::size_t message_blocks(unsigned k, std::size_t count, bool random_choices) {
+std::size_t message_blocks(unsigned k, std::size_t count, bool random_choices, bool checked) {
     require_parameter(k);
     require(count <= most_ots, "too many OTs");
-    return extension_message_blocks(k, count, random_choices);
+    return extension_message_blocks(k, count, random_choices, checked);
+}
+
+std::size_t blocks_of_setup(unsigned k, bool checked) {
+    require_parameter(k);
+    return setup_blocks(k, checked);
 }
 
 void bit_planes(Words pads, unsigned width, WordsOut planes) {
@@ -163,19 +188,24 @@ void products_receive(Words m_r, Words choices, Bytes message, unsigned width, W
 
 void bind_ot(nb::module_& module) {
     module.attr("base_ot_count") = base_ot_count;
-    module.attr("ot_setup_blocks") = setup_blocks;
-    module.def("ot_message_blocks", message_blocks, "k"_a, "count"_a, "random_choices"_a);
+    module.def("ot_setup_blocks", blocks_of_setup, "k"_a, "checked"_a);
+    module.def("ot_message_blocks", message_blocks, "k"_a, "count"_a, "random_choices"_a, "checked"_a);
     nb::class_<Receiver>(module, "OtReceiver")
-        .def(nb::init<unsigned, Words, Prg&, WordsOut>(), "k"_a, "base_pairs"_a.noconvert(), "prg"_a,
-             "setup"_a.noconvert())
+        .def(nb::init<unsigned, bool, Words, Prg&, WordsOut>(), "k"_a, "checked"_a,
+             "base_pairs"_a.noconvert(), "prg"_a, "setup"_a.noconvert())
         .def_ro("k", &Receiver::k)
+        .def_ro("checked", &Receiver::checked)
+        .def("bind", &Receiver::bind, "said"_a)
         .def("extend", &Receiver::extend, "count"_a, "choices"_a.noconvert(), "random_choices"_a,
              "message"_a.noconvert(), "t"_a.noconvert(), "threads"_a)
         .def("early_tweak", &Receiver::early_tweak);
     nb::class_<Sender>(module, "OtSender")
-        .def(nb::init<unsigned, Words, Words, Words>(), "k"_a, "delta"_a.noconvert(),
+        .def(nb::init<unsigned, bool, Words, Words, Words>(), "k"_a, "checked"_a, "delta"_a.noconvert(),
              "base_keys"_a.noconvert(), "setup"_a.noconvert())
         .def_ro("k", &Sender::k)
+        .def_ro("checked", &Sender::checked)
+        .def("bind", &Sender::bind, "said"_a)
+        .def("has_refused", &Sender::has_refused)
         .def("extend", &Sender::extend, "count"_a, "random_choices"_a, "message"_a.noconvert(),
              "q"_a.noconvert(), "threads"_a)
         .def("early_tweak", &Sender::early_tweak)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 
 #include "bits/transpose.h"
@@ -10,6 +11,8 @@
 #include "crypto/prg.h"
 #include "crypto/tweaks.h"
 #include "ot/punctured_tree.h"
+#include "ot/row_check.h"
+#include "secret.h"
 #include "threads.h"
 
 namespace sphynx {
@@ -53,15 +56,22 @@ void sum_streams(const SymmetricKernels& kernels, const AesKey* leaves, unsigned
     zeroise(pending, (depth - first_level + 1) * sizeof pending[0]);
 }
 
-// Cuts an extension into tiles and hands each to work(first column block, column blocks, first OT, OTs).
+// Cuts an extension of so many column blocks into tiles and hands each to work(first column block, column blocks, OTs,
+// hashes). Those of all tiles add up in `total`, where there is one.
 template <class Work>
-void for_tiles(std::size_t count, unsigned threads, const Work& work) {
-    const std::size_t column_blocks = (count + 127) / 128;
+void for_tiles(std::size_t column_blocks, std::size_t count, Block alpha, RowHashes* total, unsigned threads,
+               const Work& work) {
+    std::mutex adding;
     parallel_ranges(column_blocks, tile, threads, [&](std::size_t begin, std::size_t end) {
+        RowHashes hashes(alpha, begin, column_blocks - 1);
         for (std::size_t column = begin; column < end; column += tile) {
             const std::size_t columns = std::min(tile, end - column);
-            work(column, columns, std::min(count - 128 * column, 128 * columns));
+            const std::size_t before = std::min(count, 128 * column);
+            work(column, columns, std::min(count - before, 128 * columns), hashes);
         }
+        if (total == nullptr) return;
+        const std::lock_guard alone(adding);
+        *total ^= hashes;
     });
 }
 
@@ -97,17 +107,49 @@ void for_tweaked(Block r, std::size_t count, unsigned threads, const Work& work)
     });
 }
 
-}  // namespace
+constexpr std::size_t row_check_blocks = 3;  // h(r), and a digest
 
-std::size_t extension_message_blocks(unsigned k, std::size_t count, bool random_choices) {
-    return ((base_ot_count + k - 1) / k - (random_choices ? 1 : 0)) * ((count + 127) / 128);
+std::size_t column_blocks_of(std::size_t count, bool checked) {
+    return (count + 127) / 128 + (checked ? 1 : 0);
 }
 
-LeafStreams::LeafStreams(unsigned parameter) : k(parameter) {
+}  // namespace
+
+std::size_t setup_blocks(unsigned k, bool checked) {
+    const std::size_t trees = (base_ot_count + k - 1) / k;
+    return 2 * base_ot_count + 1 + (checked ? 2 * trees + 2 : 0);
+}
+
+std::size_t extension_message_blocks(unsigned k, std::size_t count, bool random_choices, bool checked) {
+    const std::size_t sent_trees = (base_ot_count + k - 1) / k - (random_choices ? 1 : 0);
+    return sent_trees * column_blocks_of(count, checked) + (checked ? row_check_blocks : 0);
+}
+
+LeafStreams::LeafStreams(unsigned parameter, bool is_checked) : k(parameter), checked(is_checked) {
     if (k < 1 || k > 8) throw std::invalid_argument("OT extension: the SoftSpoken parameter is 1 to 8");
     for (unsigned row = 0; row < base_ot_count; row += k) {
         depths.push_back(std::min<unsigned>(k, base_ot_count - row));
     }
+}
+
+void LeafStreams::bind(const void* said, std::size_t bytes) {
+    Blake2b hash(sizeof context_, "sphynx OT session");
+    hash.update(&context_, sizeof context_);
+    hash.update(said, bytes);
+    hash.finish(&context_);
+}
+
+Block LeafStreams::challenge(std::size_t count, bool random_choices, const Block* message,
+                             std::size_t blocks) const {
+    Blake2b hash(sizeof(Block), "sphynx OT extension");
+    hash.update(&context_, sizeof context_);
+    hash.update(extensions);
+    hash.update(count);
+    hash.update(random_choices);
+    hash.update(message, blocks * sizeof(Block));
+    Block alpha;
+    hash.finish(&alpha);
+    return alpha;
 }
 
 void LeafStreams::begin_session(Block drawn) {
@@ -122,14 +164,18 @@ Block LeafStreams::early_tweak() const {
     return tweak;
 }
 
-OtReceiver::OtReceiver(unsigned k, const Block* base_pairs, Prg& prg, Block* setup) : streams_(k) {
-    setup[2 * base_ot_count] = prg.block();
-    streams_.begin_session(setup[2 * base_ot_count]);
+OtReceiver::OtReceiver(unsigned k, bool checked, const Block* base_pairs, Prg& prg, Block* setup)
+    : streams_(k, checked) {
+    Block* const session = setup + 2 * base_ot_count;
+    *session = prg.block();
+    streams_.begin_session(*session);
+    TreeCheck check(*session);
     std::size_t row = 0;
     for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
         const unsigned depth = streams_.depths[tree];
         Block sums[16];
         std::vector<Block> leaves = expand_tree(prg.block(), depth, streams_.salt(tree), sums);
+        if (checked) std::copy_n(check.seal(leaves).words, 2, session + 1 + 2 * tree);
         for (const Block& leaf : leaves) streams_.leaves.emplace_back(leaf);
         zeroise(leaves.data(), leaves.size() * sizeof(Block));
         // On choice delta_b the sender must learn the sum of the children on the other side.
@@ -139,43 +185,73 @@ OtReceiver::OtReceiver(unsigned k, const Block* base_pairs, Prg& prg, Block* set
         }
         zeroise(sums, sizeof sums);
     }
+    if (!checked) return;
+    std::copy_n(check.all_tags().words, 2, session + 1 + 2 * streams_.trees());
+    streams_.bind(setup, setup_blocks(k, checked) * sizeof(Block));
+    mask_choices_ = AesKey(prg.block());
 }
 
+// Two passes: alpha is known when the whole message is. Until then rows stay where their t will be; those of tiles that
+// are not all OTs have a place of their own.
 void OtReceiver::extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message,
                         Block* t, unsigned threads) {
     const SymmetricKernels& kernels = symmetric_kernels();
+    const bool checked = streams_.checked;
     const std::size_t sent_trees = streams_.trees() - (random_choices ? 1 : 0);
-    for_tiles(count, threads, [&](std::size_t column, std::size_t columns, std::size_t ots) {
-        Block rows[128 * tile], u[tile], chosen[tile] = {};
-        Block* out = message + sent_trees * column;
-        if (!random_choices)
-            std::memcpy(static_cast<void*>(chosen), choices + 2 * column, 8 * plane_words(ots));
-        const AesKey* leaves = streams_.leaves.data();
-        Block* row = rows;
-        for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
-            const unsigned depth = streams_.depths[tree];
-            sum_streams(kernels, leaves, depth, streams_.salt(tree), streams_.next_column_block + column,
-                        columns, row, u);
-            if (tree == 0 && random_choices) {
-                std::copy_n(u, columns, chosen);
-            } else {
-                for (std::size_t j = 0; j < columns; ++j) *out++ = u[j] ^ chosen[j];
-            }
-            leaves += std::size_t{1} << depth;
-            row += depth * columns;
-        }
-        store_transposed(rows, columns, ots, t + 128 * column);
-        if (random_choices) {
-            // Bits past the last OT stay zero, as in every plane.
-            std::uint64_t* words = choices + 2 * column;
-            std::memcpy(words, chosen, 8 * plane_words(ots));
-            if (ots % 64) words[ots / 64] &= (std::uint64_t{1} << (ots % 64)) - 1;
-        }
-        zeroise(rows, sizeof rows);
-        zeroise(u, sizeof u);
-        zeroise(chosen, sizeof chosen);
-    });
-    streams_.next_column_block += (count + 127) / 128;
+    const std::size_t column_blocks = column_blocks_of(count, checked);
+    const std::size_t whole_tiles = count / (128 * tile) * tile;  // in column blocks
+    std::vector<Block> r(column_blocks), last_rows(128 * (column_blocks - whole_tiles));
+    const auto rows_at = [&](std::size_t column) {
+        return column < whole_tiles ? t + 128 * column : last_rows.data() + 128 * (column - whole_tiles);
+    };
+    if (!random_choices) {
+        std::memcpy(static_cast<void*>(r.data()), choices, 8 * plane_words(count));
+        const Block number = {streams_.extensions, 0};
+        if (checked) aes_encrypt(mask_choices_, &number, &r.back(), 1);
+    }
+    for_tiles(column_blocks, count, {}, nullptr, threads,
+              [&](std::size_t column, std::size_t columns, std::size_t, RowHashes&) {
+                  Block u[tile];
+                  Block *out = message + sent_trees * column, *row = rows_at(column),
+                        *chosen = r.data() + column;
+                  const AesKey* leaves = streams_.leaves.data();
+                  for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
+                      const unsigned depth = streams_.depths[tree];
+                      sum_streams(kernels, leaves, depth, streams_.salt(tree),
+                                  streams_.next_column_block + column, columns, row, u);
+                      if (tree == 0 && random_choices) {
+                          std::copy_n(u, columns, chosen);
+                      } else {
+                          for (std::size_t j = 0; j < columns; ++j) *out++ = u[j] ^ chosen[j];
+                      }
+                      leaves += std::size_t{1} << depth;
+                      row += depth * columns;
+                  }
+                  zeroise(u, sizeof u);
+              });
+    const std::size_t sent_blocks = sent_trees * column_blocks;
+    const Block alpha = checked ? streams_.challenge(count, random_choices, message, sent_blocks) : Block{};
+    RowHashes total(alpha, 0, column_blocks - 1);
+    for_tiles(column_blocks, count, alpha, checked ? &total : nullptr, threads,
+              [&](std::size_t column, std::size_t columns, std::size_t ots, RowHashes& hashes) {
+                  Block rows[128 * tile];
+                  std::copy_n(rows_at(column), 128 * columns, rows);
+                  if (checked) hashes.add(rows, r.data() + column, columns);
+                  store_transposed(rows, columns, ots, t + 128 * column);
+                  zeroise(rows, sizeof rows);
+              });
+    if (checked) {
+        message[sent_blocks] = total.of_choices;
+        std::copy_n(digest_of(total.of_rows).words, 2, message + sent_blocks + 1);
+    }
+    if (random_choices) {
+        // Bits past the last OT stay zero, as in every plane.
+        std::memcpy(choices, r.data(), 8 * plane_words(count));
+        if (count % 64) choices[count / 64] &= (std::uint64_t{1} << (count % 64)) - 1;
+    }
+    zeroise(r.data(), r.size() * sizeof(Block));
+    zeroise(last_rows.data(), last_rows.size() * sizeof(Block));
+    streams_.next_column_block += column_blocks;
     ++streams_.extensions;
 }
 
@@ -186,10 +262,12 @@ void hash_received(Block r, Block* t, std::size_t count, unsigned threads) {
                 });
 }
 
-OtSender::OtSender(unsigned k, Block delta, const Block* base_keys, const Block* setup)
-    : streams_(k), delta_(delta) {
+OtSender::OtSender(unsigned k, bool checked, Block delta, const Block* base_keys, const Block* setup)
+    : streams_(k, checked), delta_(delta) {
     if (!delta.lowest_bit()) throw std::invalid_argument("OT extension: the lowest bit of delta must be 1");
-    streams_.begin_session(setup[2 * base_ot_count]);
+    const Block* const session = setup + 2 * base_ot_count;
+    streams_.begin_session(*session);
+    TreeCheck check(*session);
     unsigned row = 0;
     for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
         const unsigned depth = streams_.depths[tree];
@@ -202,41 +280,61 @@ OtSender::OtSender(unsigned k, Block delta, const Block* base_keys, const Block*
             sums[bit] = setup[2 * row] ^ (mask_of(chosen) & difference) ^ base_keys[row];
         }
         std::vector<Block> leaves = expand_punctured_tree(index, depth, streams_.salt(tree), sums);
+        if (checked) check.open(leaves, index, {{session[1 + 2 * tree], session[2 + 2 * tree]}});
         for (const Block& leaf : leaves) streams_.leaves.emplace_back(leaf);
         zeroise(leaves.data(), leaves.size() * sizeof(Block));
         zeroise(sums, sizeof sums);
     }
+    if (!checked) return;
+    const Block* const hash = session + 1 + 2 * streams_.trees();
+    has_refused_ = public_value(difference(check.all_tags(), {{hash[0], hash[1]}})) != 0;
+    streams_.bind(setup, setup_blocks(k, checked) * sizeof(Block));
 }
 
-void OtSender::extend(std::size_t count, bool random_choices, const Block* message, Block* q,
+bool OtSender::extend(std::size_t count, bool random_choices, const Block* message, Block* q,
                       unsigned threads) {
+    if (has_refused_) return false;
     const SymmetricKernels& kernels = symmetric_kernels();
+    const bool checked = streams_.checked;
     const std::size_t sent_trees = streams_.trees() - (random_choices ? 1 : 0);
-    for_tiles(count, threads, [&](std::size_t column, std::size_t columns, std::size_t ots) {
-        Block rows[128 * tile];
-        const Block* in = message + sent_trees * column;
-        const AesKey* leaves = streams_.leaves.data();
-        unsigned row = 0;
-        for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
-            const unsigned depth = streams_.depths[tree];
-            sum_streams(kernels, leaves, depth, streams_.salt(tree), streams_.next_column_block + column,
-                        columns, rows + row * columns, nullptr);
-            leaves += std::size_t{1} << depth;
-            if (tree == 0 && random_choices) {  // r = u_0: nothing to correct
-                row += depth;
-                continue;
-            }
-            for (unsigned bit = 0; bit < depth; ++bit, ++row) {
-                const Block mask = mask_of(delta_.bit(row));
-                for (std::size_t j = 0; j < columns; ++j) rows[row * columns + j] ^= mask & in[j];
-            }
-            in += columns;
-        }
-        store_transposed(rows, columns, ots, q + 128 * column);
-        zeroise(rows, sizeof rows);
-    });
-    streams_.next_column_block += (count + 127) / 128;
+    const std::size_t column_blocks = column_blocks_of(count, checked),
+                      sent_blocks = sent_trees * column_blocks;
+    const Block alpha = checked ? streams_.challenge(count, random_choices, message, sent_blocks) : Block{};
+    RowHashes total(alpha, 0, column_blocks - 1);
+    for_tiles(column_blocks, count, alpha, checked ? &total : nullptr, threads,
+              [&](std::size_t column, std::size_t columns, std::size_t ots, RowHashes& hashes) {
+                  Block rows[128 * tile];
+                  const Block* in = message + sent_trees * column;
+                  const AesKey* leaves = streams_.leaves.data();
+                  unsigned row = 0;
+                  for (std::size_t tree = 0; tree < streams_.trees(); ++tree) {
+                      const unsigned depth = streams_.depths[tree];
+                      sum_streams(kernels, leaves, depth, streams_.salt(tree),
+                                  streams_.next_column_block + column, columns, rows + row * columns,
+                                  nullptr);
+                      leaves += std::size_t{1} << depth;
+                      if (tree == 0 && random_choices) {  // r = u_0: nothing to correct
+                          row += depth;
+                          continue;
+                      }
+                      for (unsigned bit = 0; bit < depth; ++bit, ++row) {
+                          const Block mask = mask_of(delta_.bit(row));
+                          for (std::size_t j = 0; j < columns; ++j) rows[row * columns + j] ^= mask & in[j];
+                      }
+                      in += columns;
+                  }
+                  if (checked) hashes.add(rows, nullptr, columns);
+                  store_transposed(rows, columns, ots, q + 128 * column);
+                  zeroise(rows, sizeof rows);
+              });
+    streams_.next_column_block += column_blocks;
     ++streams_.extensions;
+    if (!checked) return true;
+    const Block* const sent = message + sent_blocks;
+    for (std::size_t b = 0; b < check_rows; ++b) total.of_rows[b] ^= mask_of(delta_.bit(b)) & sent[0];
+    has_refused_ = public_value(difference(digest_of(total.of_rows), {{sent[1], sent[2]}})) != 0;
+    if (has_refused_) zeroise(q, count * sizeof(Block));
+    return !has_refused_;
 }
 
 void OtSender::hash(Block r, const Block* q, std::size_t count, Block* zeros, Block* ones,

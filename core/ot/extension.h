@@ -1,22 +1,27 @@
-// OT extension: SoftSpoken (Roy, eprint 2022/192), semi-honest, over the repetition code; k = 1 is IKNP.
+// OT extension: SoftSpoken (Roy, eprint 2022/192) over the repetition code; k = 1 is IKNP. With its checks against a
+// malicious receiver (tree_check.h, row_check.h), or without, for a receiver that the sender trusts.
 //
 //                   receiver (choice bits r)                                sender (offset delta)
 //
 //   base OTs, 128   holds both keys of each                                 holds the key chosen by delta_j
 //   set-up, once    masked level sums, session   ---- setup_blocks ----->   all leaves of each tree but one
+//     checked       + sums and hash of tags                                 compares
 //   extension       u_i xor r for each tree i    ---- one message ---->
+//     checked       + h(r), hash of h(v_b)                                  compares, before q is used
 //   correlated      r_j, t_j = q_j xor r_j delta                            q_j
 //   tweak           R                            <---- 16 bytes -----       R, drawn now
 //   random          H(t_j, j R)                                             H(q_j, j R), H(q_j xor delta, j R)
 //
-//   traffic         ceil(128 / k) bits for each OT with chosen r, one bit less with random r
+//   traffic         ceil(128 / k) bits for each OT with chosen r, one bit less with random r; checked, as much as for 128
+//                   OTs more, and 48 bytes
 //   work            about 2^k / k AES blocks for each OT, at both parties
 //
 // Each small tree i gives the receiver u_i and v_b (b < k), the sender w_b = v_b xor delta_b u_i, all long
 // bit vectors; u_i xor r travels. The receiver chooses its seeds, and so what the q_j differ by. R is therefore drawn
 // after its message is fixed (hash.h), and hashing takes R as an argument: extend, then R, then pads, or labels of a
 // garbled circuit, which are q and t themselves. Where the receiver is trusted to draw its seeds at random, both
-// may take the early tweak, which is known beforehand. Against a malicious receiver nothing else is checked. One call at a time per
+// may take the early tweak, which is known beforehand. Checked, a receiver that deviates learns c bits of delta with
+// probability 2^-c at most, and else the sender refuses it and all that comes after. One call at a time per
 // object; a stream position moves on with every extension, so no pad is used twice.
 #pragma once
 
@@ -25,19 +30,22 @@
 
 #include "crypto/aes.h"
 #include "crypto/prg.h"
+#include "ot/tree_check.h"
 
 namespace sphynx {
 
 constexpr std::size_t base_ot_count = 128;
-constexpr std::size_t setup_blocks = 2 * base_ot_count + 1;  // masked level sums and the public session block
 
-std::size_t extension_message_blocks(unsigned k, std::size_t count, bool random_choices);
+// Masked level sums and the public session block; checked, two blocks more for each tree, and two.
+std::size_t setup_blocks(unsigned k, bool checked);
+std::size_t extension_message_blocks(unsigned k, std::size_t count, bool random_choices, bool checked);
 
 // What both sides hold: for each small tree its leaf keys, and where the streams stand.
 struct LeafStreams {
-    explicit LeafStreams(unsigned k);
+    LeafStreams(unsigned k, bool checked);
 
     unsigned k;
+    bool checked;
     std::vector<unsigned> depths;  // of each tree; all k but possibly the last
     std::vector<AesKey> leaves;    // tree after tree
     std::uint64_t next_column_block = 0;
@@ -50,19 +58,26 @@ struct LeafStreams {
     Block salt(std::size_t tree) const {
         return session_ ^ Block { tree << 8, 0 };
     }
+    // Binds later checks to what was said: `said`, and all that was bound before.
+    void bind(const void* said, std::size_t bytes);
+    // alpha of row_check.h for the next extension.
+    Block challenge(std::size_t count, bool random_choices, const Block* message, std::size_t blocks) const;
     // A tweak R of the last extension that both sides know before its message: AES_session(how many there were).
     Block early_tweak() const;
 
   private:
     Block session_ = {};
     AesKey early_tweaks_;
+    Digest context_;
 };
 
 class OtReceiver {
   public:
     // base_pairs[2 j], [2 j + 1]: both keys of base OT j. `setup` receives setup_blocks blocks to send. All
     // secrets are drawn here.
-    OtReceiver(unsigned k, const Block* base_pairs, Prg& prg, Block* setup);
+    OtReceiver(unsigned k, bool checked, const Block* base_pairs, Prg& prg, Block* setup);
+
+    void bind(const void* said, std::size_t bytes) { streams_.bind(said, bytes); }
 
     // choices: plane_words(count) words, read, or written where random_choices. t: count blocks.
     void extend(std::size_t count, std::uint64_t* choices, bool random_choices, Block* message, Block* t,
@@ -72,6 +87,7 @@ class OtReceiver {
 
   private:
     LeafStreams streams_;
+    AesKey mask_choices_;  // choices of the block that hides h(r): AES of the extension's number
 };
 
 // Hashes the t of an extension, r its tweak, into the random-OT outputs, in place.
@@ -81,12 +97,20 @@ class OtSender {
   public:
     // base_keys[j]: the key of base OT j for choice delta_j. delta's lowest bit must be 1 (it can then serve
     // as a garbling offset).
-    OtSender(unsigned k, Block delta, const Block* base_keys, const Block* setup);
+    OtSender(unsigned k, bool checked, Block delta, const Block* base_keys, const Block* setup);
     ~OtSender() { zeroise(&delta_, sizeof delta_); }
     OtSender(const OtSender&) = delete;
     OtSender& operator=(const OtSender&) = delete;
 
-    void extend(std::size_t count, bool random_choices, const Block* message, Block* q, unsigned threads);
+    void bind(const void* said, std::size_t bytes) { streams_.bind(said, bytes); }
+
+    // Whether the receiver failed a check, of its set-up or of an extension. It may have learnt something of delta, which
+    // must then serve nothing else: extend refuses from here on.
+    bool has_refused() const { return has_refused_; }
+
+    // False, and no q, if the receiver is or was refused.
+    [[nodiscard]] bool extend(std::size_t count, bool random_choices, const Block* message, Block* q,
+                              unsigned threads);
 
     Block early_tweak() const { return streams_.early_tweak(); }
 
@@ -97,6 +121,7 @@ class OtSender {
   private:
     LeafStreams streams_;
     Block delta_;
+    bool has_refused_ = false;
 };
 
 }  // namespace sphynx

@@ -66,20 +66,21 @@ void run_garbling() {
     evaluate(plan, batch, labels.data(), tables.data(), colours.data());
 }
 
-void run_ot(bool random_choices) {
+void run_ot(bool random_choices, bool checked) {
     constexpr std::size_t count = 300;
     constexpr unsigned k = 4, width = 20;
     Prg prg = Prg::fixed_seed_for_tests(secret_block());
     Block delta = secret_block();
     delta.lo |= 1;
     const std::vector<Block> pairs = secrets<Block>(2 * base_ot_count), keys = secrets<Block>(base_ot_count);
-    std::vector<Block> setup(setup_blocks), message(extension_message_blocks(k, count, random_choices));
+    std::vector<Block> setup(setup_blocks(k, checked)),
+        message(extension_message_blocks(k, count, random_choices, checked));
     std::vector<Block> t(count), q(count), ones(count);
     std::vector<std::uint64_t> choices = secrets<std::uint64_t>(plane_words(count));
-    OtReceiver receiver(k, pairs.data(), prg, setup.data());
-    OtSender sender(k, delta, keys.data(), setup.data());
+    OtReceiver receiver(k, checked, pairs.data(), prg, setup.data());
+    OtSender sender(k, checked, delta, keys.data(), setup.data());
     receiver.extend(count, choices.data(), random_choices, message.data(), t.data(), 1);
-    sender.extend(count, random_choices, message.data(), q.data(), 1);
+    (void)sender.extend(count, random_choices, message.data(), q.data(), 1);
     hash_received({5, 6}, t.data(), count, 1);
     sender.hash({5, 6}, q.data(), count, q.data(), ones.data(), 1);
 
@@ -190,8 +191,9 @@ int main(int count, char** words) {
     force_portable_for_tests(path == "portable");
     run_hash_and_prg();
     run_garbling();
-    run_ot(false);
-    run_ot(true);
+    for (const bool random_choices : {false, true}) {
+        for (const bool checked : {false, true}) run_ot(random_choices, checked);
+    }
     for (const Gadget gadget : {Gadget::relu, Gadget::truncation}) {
         for (const bool is_server : {true, false}) run_gmw(gadget, is_server);
     }

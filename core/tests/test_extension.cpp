@@ -1,7 +1,8 @@
-// t = q xor r delta for every parameter, with chosen and random r, over several extensions, threads and
-// paths.
+// t = q xor r delta for every parameter, checked and not, with chosen and random r, over several extensions, threads
+// and paths; what a receiver sends that is not consistent passes as often as its guess of delta is right.
 #include "ot/extension.h"
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -21,17 +22,20 @@ struct Pair {
     Block delta;
 };
 
-Pair connected(unsigned k) {
+using Change = std::function<void(std::vector<Block>& setup)>;
+
+Pair connected(unsigned k, bool checked, const Change& change = [](std::vector<Block>&) {}) {
     Prg prg;
     Block delta = prg.block();
     delta.lo |= 1;
-    std::vector<Block> pairs(2 * base_ot_count), keys(base_ot_count), setup(setup_blocks);
+    std::vector<Block> pairs(2 * base_ot_count), keys(base_ot_count), setup(setup_blocks(k, checked));
     prg.fill_blocks(pairs.data(), pairs.size());
     for (std::size_t j = 0; j < base_ot_count; ++j) {
         keys[j] = pairs[2 * j + delta.bit(j)];
     }
-    Pair pair{std::make_unique<OtReceiver>(k, pairs.data(), prg, setup.data()), nullptr, delta};
-    pair.sender = std::make_unique<OtSender>(k, delta, keys.data(), setup.data());
+    Pair pair{std::make_unique<OtReceiver>(k, checked, pairs.data(), prg, setup.data()), nullptr, delta};
+    change(setup);
+    pair.sender = std::make_unique<OtSender>(k, checked, delta, keys.data(), setup.data());
     return pair;
 }
 
@@ -43,16 +47,17 @@ void check_tweak_of_first(Block r, Block t, Block pad) {
     CHECK(pad == (cipher ^ plain));
 }
 
-void check_extension(Pair& pair, unsigned k, std::size_t count, bool random, unsigned threads) {
+void check_extension(Pair& pair, unsigned k, bool checked, std::size_t count, bool random, unsigned threads) {
     Prg prg;
     std::vector<std::uint64_t> choices(plane_words(count));
     if (!random) {
         prg.fill(choices.data(), 8 * choices.size());
         if (count % 64) choices.back() &= (std::uint64_t{1} << (count % 64)) - 1;
     }
-    std::vector<Block> message(extension_message_blocks(k, count, random)), t(count), q(count), ones(count);
+    std::vector<Block> message(extension_message_blocks(k, count, random, checked)), t(count), q(count),
+        ones(count);
     pair.receiver->extend(count, choices.data(), random, message.data(), t.data(), threads);
-    pair.sender->extend(count, random, message.data(), q.data(), threads);
+    CHECK(pair.sender->extend(count, random, message.data(), q.data(), threads));
     std::size_t wrong = 0, set = 0;
     for (std::size_t j = 0; j < count; ++j) {
         const std::uint64_t bit = choices[j / 64] >> (j % 64) & 1;
@@ -80,8 +85,8 @@ void check_extension(Pair& pair, unsigned k, std::size_t count, bool random, uns
 void check_sessions_and_trees_are_salted() {
     Prg prg = Prg::fixed_seed_for_tests({5, 6}), same = Prg::fixed_seed_for_tests({5, 6});
     const std::vector<Block> pairs(2 * base_ot_count);
-    std::vector<Block> setup(setup_blocks);
-    OtReceiver receiver(1, pairs.data(), prg, setup.data());
+    std::vector<Block> setup(setup_blocks(1, false));
+    OtReceiver receiver(1, false, pairs.data(), prg, setup.data());
     const Block session = same.block();
     CHECK(setup.back() == session);
     std::vector<Block> streams(base_ot_count);
@@ -96,35 +101,87 @@ void check_sessions_and_trees_are_salted() {
             streams[tree] ^= stream;
         }
     }
-    std::vector<Block> message(extension_message_blocks(1, 128, false)), t(128);
+    std::vector<Block> message(extension_message_blocks(1, 128, false, false)), t(128);
     std::vector<std::uint64_t> choices(plane_words(128));
     receiver.extend(128, choices.data(), false, message.data(), t.data(), 1);
     CHECK(message == streams);
+}
+
+bool passes(Pair& pair, unsigned k, std::size_t count, bool random,
+            const std::function<void(std::vector<Block>&)>& change) {
+    std::vector<std::uint64_t> choices(plane_words(count));
+    std::vector<Block> message(extension_message_blocks(k, count, random, true)), t(count), q(count);
+    pair.receiver->extend(count, choices.data(), random, message.data(), t.data(), 1);
+    change(message);
+    const bool passed = pair.sender->extend(count, random, message.data(), q.data(), 1);
+    CHECK(passed != pair.sender->has_refused());
+    if (!passed) CHECK(q == std::vector<Block>(count));
+    return passed;
+}
+
+// Any bit of any message, of OTs, of padding or of the check itself.
+void check_refusals() {
+    constexpr unsigned k = 4;
+    constexpr std::size_t count = 200;
+    for (const bool random : {false, true}) {
+        const std::size_t blocks = extension_message_blocks(k, count, random, true);
+        for (std::size_t at = 0; at<blocks; at += blocks> at + 8 ? 7 : 1) {
+            Pair pair = connected(k, true);
+            CHECK(passes(pair, k, count, random, [](std::vector<Block>&) {}));
+            CHECK(!passes(pair, k, count, random,
+                          [&](std::vector<Block>& m) { m[at].hi ^= std::uint64_t{1} << 63; }));
+            CHECK(!passes(pair, k, count, random, [](std::vector<Block>&) {}));  // no more with this delta
+        }
+    }
+    // Sums of tags, and their hash.
+    for (std::size_t at = 2 * base_ot_count + 1; at < setup_blocks(k, true); at += 5) {
+        CHECK(
+            connected(k, true, [&](std::vector<Block>& setup) { setup[at].lo ^= 4; }).sender->has_refused());
+    }
+    // One of the two masked sums of a level: the sender reads it for one value of the bit of delta.
+    std::size_t refused = 0;
+    for (std::size_t row = 1; row < base_ot_count; ++row) {  // bit 0 of delta is 1
+        Pair pair = connected(k, true, [&](std::vector<Block>& setup) { setup[2 * row].lo ^= 1; });
+        CHECK(pair.sender->has_refused() == !pair.delta.bit(row));
+        refused += pair.sender->has_refused();
+    }
+    CHECK(refused > 35 && refused < 92);  // five standard deviations around half of 127
+    // Bound to other words, to another number of OTs or another kind of choices, alpha is another.
+    Pair pair = connected(k, true);
+    pair.sender->bind("bundle", 6);
+    CHECK(!passes(pair, k, count, false, [](std::vector<Block>&) {}));
 }
 
 }  // namespace
 
 int main() {
     check_sessions_and_trees_are_salted();
-    for (unsigned k = 1; k <= 8; ++k) {
-        Pair pair = connected(k);
-        check_extension(pair, k, 3000, false, 1);
-        check_extension(pair, k, 1, true, 1);
-        check_extension(pair, k, 1024, true, 2);
-        check_extension(pair, k, 129, false, 2);
+    for (unsigned variant = 2; variant <= 17; ++variant) {
+        const unsigned k = variant / 2;
+        const bool checked = variant % 2;
+        Pair pair = connected(k, checked);
+        CHECK(!pair.sender->has_refused());
+        check_extension(pair, k, checked, 3000, false, 1);
+        check_extension(pair, k, checked, 1, true, 1);
+        check_extension(pair, k, checked, 1024, true, 2);
+        check_extension(pair, k, checked, 129, false, 2);
         for (const CpuFeatures& features : features_to_test()) {
             const LimitFeatures limit(features);
-            check_extension(pair, k, 300, false, 1);
-            check_extension(pair, k, 300, true, 2);
+            check_extension(pair, k, checked, 300, false, 1);
+            check_extension(pair, k, checked, 300, true, 2);
         }
     }
     // The traffic that DESIGN counts on: 4 bytes per OT at k = 4, 3.875 with random choices.
-    CHECK(extension_message_blocks(4, 1280, false) * 16 == 4 * 1280);
-    CHECK(extension_message_blocks(4, 1280, true) * 16 == 4960);
-    Block blocks[setup_blocks] = {};
+    CHECK(extension_message_blocks(4, 1280, false, false) * 16 == 4 * 1280);
+    CHECK(extension_message_blocks(4, 1280, true, false) * 16 == 4960);
+    CHECK(extension_message_blocks(4, 1280, false, true) * 16 == 4 * (1280 + 128) + 48);
+    CHECK(extension_message_blocks(4, 1280, true, true) * 16 == 4960 + 496 + 48);
+    CHECK(setup_blocks(4, true) * 16 == 4112 + 32 * 32 + 32);
+    check_refusals();
+    Block blocks[1024] = {};
     Prg prg;
-    CHECK_THROWS(OtReceiver(9, blocks, prg, blocks));
-    CHECK_THROWS(OtReceiver(0, blocks, prg, blocks));
-    CHECK_THROWS(OtSender(4, Block{2, 0}, blocks, blocks));
+    CHECK_THROWS(OtReceiver(9, true, blocks, prg, blocks));
+    CHECK_THROWS(OtReceiver(0, false, blocks, prg, blocks));
+    CHECK_THROWS(OtSender(4, false, Block{2, 0}, blocks, blocks));
     return test_result();
 }

@@ -12,6 +12,7 @@ SphynxError
   ConnectionLostError    the other party went away, fell silent or is not understood
     HandshakeError       ... before there was a connection: keys, or something that is not TLS 1.3
     NobodyListensError   ... or was not there: its port refuses
+  InconsistentOtError    the other party failed a check of its oblivious transfers
   PeerGaveUpError        the other party ended the conversation and said why
   RefusedError           a server does not grant a request
   BundleRefusedError     a bundle may not be used
@@ -131,6 +132,11 @@ class PeerGaveUpError(SphynxError):
     ... except sphynx.PeerGaveUpError as error:  # such as a limit that is reached
     ...     print(error)
     """
+
+
+class InconsistentOtError(SphynxError):
+    """The peer failed a check of its oblivious transfers. It may know something of the offset: nothing made with that
+    offset may be used."""
 
 
 class RefusedError(SphynxError):

@@ -22,7 +22,7 @@ PLANE = 3  # words of a plane of COUNT bits
 
 USED = np.arange(10, dtype=np.uint32)
 BRISTOL = _native.Circuit.adder(3).write_bristol()
-MESSAGE_BLOCKS = _native.ot_message_blocks(4, COUNT, False)
+MESSAGE_BLOCKS = _native.ot_message_blocks(4, COUNT, False, True)
 CONV_SHAPE: dict[str, Any] = {
     "in_channels": 2, "height": 4, "width": 4, "out_channels": 3, "kernel_height": 3, "kernel_width": 3,
     "out_height": 4, "out_width": 4, "stride": 1, "dilation": 1, "pad_top": 1, "pad_left": 1, "ring_bits": 32,
@@ -57,9 +57,9 @@ class Objects:
         self.upload = rlwe.Ciphertexts(self.params, self.upload_wire, 2)
         self.weights = rlwe.Weights(self.params, 1, 2, self.params.n)
         self.reply_wire = rlwe.reply(self.public, self.weights, [self.upload], 1, USED, [10], self.prg, words(10))
-        setup = words(_native.ot_setup_blocks, 2)
-        self.receiver = _native.OtReceiver(4, words(128, 2, 2), self.prg, setup)
-        self.sender = _native.OtSender(4, delta(), words(128, 2), setup)
+        setup = words(_native.ot_setup_blocks(4, True), 2)
+        self.receiver = _native.OtReceiver(4, True, words(128, 2, 2), self.prg, setup)
+        self.sender = _native.OtSender(4, True, delta(), words(128, 2), setup)
         self.conv = _native.ring.Conv(**CONV_SHAPE, weights=np.ones((3, 2, 3, 3), np.int32))
 
 
@@ -150,16 +150,21 @@ def garbling(made: Objects) -> list[Binding]:
 def oblivious_transfer(made: Objects) -> list[Binding]:
     n, pads, choices = _native, words(COUNT, 2), words(PLANE)
     message, products = words(MESSAGE_BLOCKS, 2), packed(COUNT, WIDTH)
-    setup = words(n.ot_setup_blocks, 2)
+    setup = words(n.ot_setup_blocks(4, True), 2)
     return [
-        binding("ot_message_blocks", n.ot_message_blocks, free="count", k=4, count=COUNT, random_choices=False),
-        binding("OtReceiver", n.OtReceiver, writes="setup", k=4, base_pairs=words(128, 2, 2),
+        binding("ot_message_blocks", n.ot_message_blocks, free="count", k=4, count=COUNT,
+                random_choices=False, checked=True),
+        binding("ot_setup_blocks", n.ot_setup_blocks, k=4, checked=True),
+        binding("OtReceiver", n.OtReceiver, writes="setup", k=4, checked=True, base_pairs=words(128, 2, 2),
                 prg=made.prg, setup=setup),
-        binding("OtSender", n.OtSender, k=4, delta=delta(), base_keys=words(128, 2), setup=setup),
+        binding("OtSender", n.OtSender, k=4, checked=True, delta=delta(), base_keys=words(128, 2), setup=setup),
         binding(
             "OtReceiver.extend", made.receiver.extend, writes="choices message t", free="threads",
             count=COUNT, choices=choices, random_choices=False, message=message, t=pads, threads=1,
         ),
+        binding("OtReceiver.bind", made.receiver.bind, free="said", said=KEY),
+        binding("OtSender.bind", made.sender.bind, free="said", said=KEY),
+        binding("OtSender.has_refused", made.sender.has_refused),
         binding("OtReceiver.early_tweak", made.receiver.early_tweak),
         binding("OtSender.early_tweak", made.sender.early_tweak),
         binding("hash_received", n.hash_received, writes="t", free="t threads", tweak=KEY, t=pads, threads=1),

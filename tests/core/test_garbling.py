@@ -141,10 +141,10 @@ def test_client_labels_come_from_correlated_ot() -> None:
     delta = garbling.random_delta(prg)
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
     prg.fill_words(pairs)
-    receiver = ot.OtReceiver(4, pairs, prg)
+    receiver = ot.OtReceiver(4, pairs, prg, checked=True)
     bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    sender = ot.OtSender(4, delta, keys, receiver.setup, prg)
+    sender = ot.OtSender(4, delta, keys, receiver.setup, prg, checked=True)
 
     x = np.arange(-50, 50, dtype=np.int64)
     share = np.empty(count, np.uint64)

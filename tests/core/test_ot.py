@@ -11,16 +11,16 @@ from sphynx.core import Prg, _native, garbling, ot
 from sphynx.core.bits import pack_ring, plane_words, unpack_ring
 
 
-def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender, np.ndarray]:
+def connected(k: int, *, checked: bool = True) -> tuple[ot.OtReceiver, ot.OtSender, np.ndarray]:
     """Both parties after ideal base OTs."""
     prg = Prg()
     delta = garbling.random_delta(prg)
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
     prg.fill_words(pairs)
     bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
-    receiver = ot.OtReceiver(k, pairs, prg)
+    receiver = ot.OtReceiver(k, pairs, prg, checked=checked)
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    return receiver, ot.OtSender(k, delta, keys, receiver.setup, prg), delta
+    return receiver, ot.OtSender(k, delta, keys, receiver.setup, prg, checked=checked), delta
 
 
 def bits_of(words: np.ndarray, count: int) -> np.ndarray:
@@ -28,12 +28,13 @@ def bits_of(words: np.ndarray, count: int) -> np.ndarray:
 
 
 @pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("k", range(1, 9))
-def test_random_ots(k: int) -> None:
-    receiver, sender, delta = connected(k)
+def test_random_ots(k: int, checked: bool) -> None:
+    receiver, sender, delta = connected(k, checked=checked)
     for count in (1, 127, 1500):
         message, choices, t = receiver.correlated_random(count)
-        assert message.nbytes == (-(-128 // k) - 1) * 16 * (-(-count // 128))
+        assert message.nbytes == (-(-128 // k) - 1) * 16 * (-(-count // 128) + checked) + 48 * checked
         q = sender.correlated(message, count, random_choices=True)
         bits = bits_of(choices, count)
         assert (t == q ^ (bits[:, None] * delta)).all()
@@ -159,13 +160,13 @@ def test_wrong_buffers_raise() -> None:
     with pytest.raises(TypeError):
         receiver.correlated(np.zeros(4, np.int64), 256)
     with pytest.raises(ValueError, match="lowest bit"):
-        ot.OtSender(2, delta & ~np.uint64(1), np.zeros((128, 2), np.uint64), receiver.setup, Prg())
+        ot.OtSender(2, delta & ~np.uint64(1), np.zeros((128, 2), np.uint64), receiver.setup, Prg(), checked=True)
     with pytest.raises(ValueError, match="setup"):
-        ot.OtSender(2, delta, np.zeros((128, 2), np.uint64), receiver.setup[1:], Prg())
+        ot.OtSender(2, delta, np.zeros((128, 2), np.uint64), receiver.setup[1:], Prg(), checked=True)
     with pytest.raises(ValueError, match="1 to 8"):
-        ot.OtReceiver(9, np.zeros((128, 2, 2), np.uint64), Prg())
+        ot.OtReceiver(9, np.zeros((128, 2, 2), np.uint64), Prg(), checked=True)
     with pytest.raises(ValueError, match="too many"):
-        ot.message_blocks(4, 2**60, random_choices=True)
+        ot.message_blocks(4, 2**60, random_choices=True, checked=True)
     with pytest.raises(ValueError, match="message"):
         ot.receive_products(ot.received_pads(t, bytes(16)), choices, np.zeros(5, np.uint8), 32)
     with pytest.raises(ValueError, match="tweak must be 16 bytes"):

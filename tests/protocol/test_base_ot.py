@@ -28,8 +28,8 @@ def test_base_ot_starts_an_extension() -> None:
     delta = garbling.random_delta(Prg())
     base_sender, base_receiver = BaseOtSender(Prg()), BaseOtReceiver(delta[0], ot.BASE_OTS, Prg())
     answer, base_keys = base_receiver.answer(base_sender.first_message)
-    receiver = ot.OtReceiver(4, base_sender.keys(answer), Prg())
-    sender = ot.OtSender(4, delta, base_keys, receiver.setup, Prg())
+    receiver = ot.OtReceiver(4, base_sender.keys(answer), Prg(), checked=True)
+    sender = ot.OtSender(4, delta, base_keys, receiver.setup, Prg(), checked=True)
     choices = np.zeros(plane_words(200), np.uint64)
     choices[1] = 0xABCDEF
     message, t = receiver.correlated(choices, 200)

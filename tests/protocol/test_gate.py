@@ -70,8 +70,8 @@ def test_products_are_exact(k: int, sizes: list[tuple[int, int]], seed: int) -> 
     costs = [gate_cost(*size, k) for size in sizes]
     assert record.total("online").bytes == sum(c.gate_online_bytes + c.gate_messages * HEADER_BYTES for c in costs)
     extensions = 16 * sum(
-        ot.message_blocks(4, cost.gate_down_ots, random_choices=True)
-        + ot.message_blocks(4, cost.gate_ots - cost.gate_down_ots, random_choices=False)
+        ot.message_blocks(4, cost.gate_down_ots, random_choices=True, checked=False)
+        + ot.message_blocks(4, cost.gate_ots - cost.gate_down_ots, random_choices=False, checked=True)
         for cost in costs
     )
     corrections = sum(2 * cost.gate_correction_bytes for cost in costs)

@@ -16,18 +16,19 @@ from sphynx.protocol.transport import Buffer
 from sphynx.protocol.truncate import Truncation, TruncationRequest, answer_truncation
 
 
-def connected() -> tuple[ot.OtReceiver, ot.OtSender]:
+def connected(*, checked: bool) -> tuple[ot.OtReceiver, ot.OtSender]:
     prg = Prg()
     delta = garbling.random_delta(prg)
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
     prg.fill_words(pairs)
-    receiver = ot.OtReceiver(4, pairs, prg)
+    receiver = ot.OtReceiver(4, pairs, prg, checked=checked)
     bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    return receiver, ot.OtSender(4, delta, keys, receiver.setup, prg)
+    return receiver, ot.OtSender(4, delta, keys, receiver.setup, prg, checked=checked)
 
 
-DOWN, UP = connected(), connected()  # sessions outlive batches
+CHECK_BYTES = 2 * (512 + 48) + 496 + 48  # two extensions with chosen bits, one with random ones
+DOWN, UP = connected(checked=True), connected(checked=False)  # sessions outlive batches
 
 
 def joined(parts: list[Buffer]) -> bytearray:
@@ -82,15 +83,16 @@ def test_traffic_per_relu() -> None:
     conversion = joined(client.conversion(answer))
     corrections = joined(server.finish(conversion)[0])
     assert client.sizes == server.sizes == MessageBytes(len(request), len(answer), len(conversion), len(corrections))
-    sent = sum(map(len, (request, answer, conversion, corrections))) - 3 * ot.TWEAK_BYTES
+    sent = sum(map(len, (request, answer, conversion, corrections))) - 3 * ot.TWEAK_BYTES - CHECK_BYTES
     assert sent / shape.count == 33 * 4 + 8 * 15 / 8 + 2 * (3 * 2 + 2 + 1) * 3.875 + 2 * 3 * 5 / 8 + 5 * 4 + 6 * 33 / 8
 
 
 def test_wrong_lengths_raise() -> None:
     shape = gmw.ReluShape(8, 8, 2, 100)
-    client = GmwOfflineClient(shape, *(connected()[0], connected()[1]), np.zeros(100, np.uint64))
-    down = connected()
-    server = GmwOfflineServer(shape, down[1], connected()[0])
+    client = GmwOfflineClient(
+        shape, *(connected(checked=True)[0], connected(checked=False)[1]), np.zeros(100, np.uint64)
+    )
+    server = GmwOfflineServer(shape, connected(checked=True)[1], connected(checked=False)[0])
     request = joined(client.request())
     for damaged in (b"", request[:-1], request + b"\0"):
         for take in (server.answer, client.conversion, client.finish):

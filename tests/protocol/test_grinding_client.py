@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.program.programs import random_weights
-from tests.protocol.grinding_receiver import GrindingReceiver, before_sigma, early_tweak, times
+from tests.protocol.grinding_receiver import GrindingReceiver, before_sigma, early_tweak
+from tests.protocol.own_receiver import times
 from tests.protocol.parties import run_parties
 from tests.protocol.test_cheating_client import NEURONS, PROGRAM
 
@@ -42,7 +43,7 @@ def unchosen_pads_are_predicted() -> bool:
     )
     bits = np.unpackbits(delta[0].view(np.uint8), bitorder="little")
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    sender = ot.OtSender(4, delta, keys, receiver.setup, prg)
+    sender = ot.OtSender(4, delta, keys, receiver.setup, prg, checked=True)
     message, t = receiver.correlated(np.zeros(4, np.uint64), 256)
     tweak, pads = sender.late_pads(message, 256, random_choices=False)
     assert (ot.received_pads(t.copy(), tweak) == pads.zeros).all()  # an honest run as far as anybody sees
@@ -87,11 +88,11 @@ def shown_by_the_tables(monkeypatch: pytest.MonkeyPatch) -> tuple[bool, bool]:
         online.append(labels.copy())
         return honest_evaluate(circuit, tweak, labels, tables, first_instance=first_instance)
 
-    def receiver(k: int, pairs: Words, prg: Prg) -> object:
+    def receiver(k: int, pairs: Words, prg: Prg, *, checked: bool) -> object:
         """The client's is the first that is made: the server's waits for the client's set-up."""
         if made:
-            return honest_receiver(k, pairs, prg)
-        made.append(GrindingReceiver(pairs, 1, (0, 1), lambda s: before_sigma(times(2, early_tweak(s, 2)))))
+            return honest_receiver(k, pairs, prg, checked=checked)
+        made.append(GrindingReceiver(pairs, 2, (0, 1), lambda s: before_sigma(times(2, early_tweak(s, 2)))))
         return made[0]
 
     made: list[GrindingReceiver] = []

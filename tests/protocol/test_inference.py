@@ -148,6 +148,7 @@ def test_set_up_happens_once_and_nothing_repeats() -> None:
     case = random_case(2)
     model = ServerModel(case.program, case.weights)
     received: list[list[bytes]] = []
+    ids = [os.urandom(16) for _ in range(2)]
 
     def server(channel: Channel) -> list[Bundle]:
         party = InferenceServer(model, channel)
@@ -159,16 +160,16 @@ def test_set_up_happens_once_and_nothing_repeats() -> None:
             return message
 
         channel.receive = kept
-        for _ in range(2):
+        for bundle_id in ids:
             received.append([])
-            bundles.append(party.prepare(os.urandom(16), "gmw", 1))
+            bundles.append(party.prepare(bundle_id, "gmw", 1))
         return bundles
 
     def client(channel: Channel) -> list[Bundle]:
         party = InferenceClient(case.program, channel)
-        bundles = [party.prepare(os.urandom(16), "gmw", 1)]
+        bundles = [party.prepare(ids[0], "gmw", 1)]
         assert channel.take_record().total("setup").bytes > 0
-        bundles.append(party.prepare(os.urandom(16), "gmw", 1))
+        bundles.append(party.prepare(ids[1], "gmw", 1))
         assert channel.take_record().total("setup").bytes == 0
         return bundles
 

@@ -36,7 +36,7 @@ def test_both_directions_work_and_sizes_are_those_documented() -> None:
     assert_connected(client_receives, server_sends)
     assert_connected(server_receives, client_sends)
     assert traffic.sent_bytes == 4096 + 4128 + 2 * HEADER_BYTES
-    assert traffic.received_bytes == 32 + 4112 + 512 + 2 * HEADER_BYTES
+    assert traffic.received_bytes == 32 + 4112 + 1056 + 512 + 560 + 2 * HEADER_BYTES
 
 
 def test_a_point_outside_the_group_ends_the_set_up() -> None:

@@ -21,6 +21,8 @@ from sphynx.protocol.relu import ReluLayer
 
 Words = NDArray[np.uint64]
 
+CHOSEN_CHECK_BYTES, RANDOM_CHECK_BYTES = 4 * 128 + 48, 31 * 128 // 8 + 48  # an extension with its check
+
 
 def expected(layer: ReluLayer, x: Words) -> list[int]:
     w = layer.shape.w
@@ -143,9 +145,9 @@ def test_gmw_sizes_follow_the_documented_formulas() -> None:
         assert online_messages(shape).online_bytes == (codes + 2 * planes + 6) * n // 8 + 2 * k * n // 8
         of_nodes = 31 * (nodes + 1) * n // 8
         assert offline_messages(shape) == MessageBytes(
-            request=4 * w * n + of_nodes,
+            request=4 * w * n + CHOSEN_CHECK_BYTES + of_nodes + RANDOM_CHECK_BYTES,
             answer=2 * ot.TWEAK_BYTES + of_nodes + (corrections + 3 * threes) * n // 8,
-            conversion=20 * n + (5 * threes + k) * n // 8,
+            conversion=20 * n + CHOSEN_CHECK_BYTES + (5 * threes + k) * n // 8,
             corrections=ot.TWEAK_BYTES + (2 * threes + 5 * k) * n // 8,
         )
         levels = 0

@@ -33,14 +33,14 @@ def connected(k: int) -> tuple[ot.OtReceiver, ot.OtSender]:
     delta = garbling.random_delta(prg)
     pairs = np.empty((ot.BASE_OTS, 2, 2), np.uint64)
     prg.fill_words(pairs)
-    receiver = ot.OtReceiver(k, pairs, prg)
+    receiver = ot.OtReceiver(k, pairs, prg, checked=False)
     bits = bit_values(delta[0])
     keys = np.ascontiguousarray(pairs[np.arange(ot.BASE_OTS), bits])
-    return receiver, ot.OtSender(k, delta, keys, receiver.setup, prg)
+    return receiver, ot.OtSender(k, delta, keys, receiver.setup, prg, checked=False)
 
 
 def ot_rates(k: int, threads: int, repeats: int) -> dict[str, float]:
-    """Random OTs, and Boolean triples, which take two each."""
+    """Random OTs without the check of consistency, and Boolean triples, which take two each."""
     receiver, sender = connected(k)
     message = receiver.correlated_random(OTS, threads=threads)[0]
 

@@ -7,7 +7,6 @@ The channel is the caller's choice (`open_channel`), so that the same benchmark 
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -54,6 +53,11 @@ class Job:
     link: Link | None
     open_channel: OpenChannel = plain_channel
     weight_memory_bytes: int | None = None
+
+    @property
+    def bundle_ids(self) -> list[bytes]:
+        """Both parties' names of the bundles; the first is not counted."""
+        return [run.to_bytes(ID_BYTES, "little") for run in range(self.repeats + 1)]
 
 
 @dataclass(frozen=True)
@@ -141,9 +145,9 @@ def _serve(told: Connection, job: Job) -> Measured:
     channel = accepted(told, job.open_channel, job.link)
     party = InferenceServer(model, channel)
     measured = Measured(details=details)
-    for run in range(job.repeats + 1):
+    for run, bundle_id in enumerate(job.bundle_ids):
         _in_step(channel)
-        offline, bundle = _time(channel, lambda: party.prepare(os.urandom(ID_BYTES), job.backend, job.batch))
+        offline, bundle = _time(channel, partial(party.prepare, bundle_id, job.backend, job.batch))
         _in_step(channel)
         online, _ = _time(channel, partial(party.infer, bundle))
         _keep(measured, run, offline, online)
@@ -158,9 +162,9 @@ def _ask(told: Connection, job: Job, pixels: NDArray[np.uint8], expected: NDArra
     channel = connected(told, job.open_channel, job.link)
     party = InferenceClient(program, channel)
     measured, equal = Measured(), True
-    for run in range(job.repeats + 1):
+    for run, bundle_id in enumerate(job.bundle_ids):
         _in_step(channel)
-        offline, bundle = _time(channel, lambda: party.prepare(os.urandom(ID_BYTES), job.backend, job.batch))
+        offline, bundle = _time(channel, partial(party.prepare, bundle_id, job.backend, job.batch))
         _in_step(channel)
         online, logits = _time(channel, partial(party.infer, bundle, pixels))
         equal = equal and np.array_equal(logits, expected)

@@ -5,6 +5,8 @@ Setup: 128 base OTs in which the extension's receiver offers key pairs and its s
 sender. Both parties extend in the same order.
 
     extend       `correlated` at the receiver, its message, `correlated` at the sender: t and q
+    check        part of the message, made and compared in `correlated` (core/ot/row_check.h): a receiver that deviates
+                 is refused with InconsistentOtError, or has guessed bits of delta; none where it is trusted
     late tweak   the sender draws a block R, now that the message is fixed, and sends it
     use          pads of random OTs, hashed with tweaks that R makes (core/crypto/hash.h), or t and q as wire labels,
                  R then being the tweak of the garbled circuit
@@ -23,41 +25,57 @@ from numpy.typing import NDArray
 
 from sphynx.core import Prg, _native, random_bytes
 from sphynx.core.bits import plane_words
+from sphynx.errors import InconsistentOtError
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 
 BASE_OTS = _native.base_ot_count
-SETUP_BLOCKS = _native.ot_setup_blocks
 TWEAK_BYTES = 16
 
 
-def message_blocks(k: int, count: int, *, random_choices: bool) -> int:
-    """Blocks of one extension's message: ceil(128/k) bits per OT, one bit less with random choices."""
-    return _native.ot_message_blocks(k, count, random_choices)
+def setup_blocks(k: int, *, checked: bool) -> int:
+    """Blocks of a session's set-up."""
+    return _native.ot_setup_blocks(k, checked)
+
+
+def message_blocks(k: int, count: int, *, random_choices: bool, checked: bool) -> int:
+    """Blocks of one extension's message: ceil(128/k) bits per OT, one bit less with random choices. Checked, as many as
+    for 128 OTs more, and three."""
+    return _native.ot_message_blocks(k, count, random_choices, checked)
 
 
 class OtReceiver:
-    """Holds the choice bits. `setup` is what the sender needs once; its secrets are drawn from `prg`."""
+    """Holds the choice bits. `setup` is what the sender needs once; its secrets are drawn from `prg`. With `checked` it
+    shows in every message that it is consistent, to a sender that does not trust it."""
 
-    def __init__(self, k: int, base_pairs: Words, prg: Prg) -> None:
-        self.setup: Words = np.empty((SETUP_BLOCKS, 2), np.uint64)
-        self._ots = _native.OtReceiver(k, base_pairs, prg, self.setup)
+    def __init__(self, k: int, base_pairs: Words, prg: Prg, *, checked: bool) -> None:
+        self.setup: Words = np.empty((setup_blocks(k, checked=checked), 2), np.uint64)
+        self._ots = _native.OtReceiver(k, checked, base_pairs, prg, self.setup)
+
+    def bind(self, said: bytes) -> None:
+        """Bind later checks to this as well; the sender does the same."""
+        self._ots.bind(said)
 
     def correlated(self, choices: Words, count: int, *, threads: int = 0) -> tuple[Words, Words]:
         """(message, t): t_j = q_j xor r_j delta for the given choice bits r."""
-        message = np.empty((message_blocks(self._ots.k, count, random_choices=False), 2), np.uint64)
+        message = self._message(count, random_choices=False)
         t = np.empty((count, 2), np.uint64)
         self._ots.extend(count, choices, False, message, t, threads)
         return message, t
 
     def correlated_random(self, count: int, *, threads: int = 0) -> tuple[Words, Words, Words]:
         """(message, choices, t): as `correlated`, the choice bits drawn by the extension itself."""
-        message = np.empty((message_blocks(self._ots.k, count, random_choices=True), 2), np.uint64)
+        message = self._message(count, random_choices=True)
         choices = np.empty(plane_words(count), np.uint64)
         t = np.empty((count, 2), np.uint64)
         self._ots.extend(count, choices, True, message, t, threads)
         return message, choices, t
+
+    def _message(self, count: int, *, random_choices: bool) -> Words:
+        ots = self._ots
+        blocks = message_blocks(ots.k, count, random_choices=random_choices, checked=ots.checked)
+        return np.empty((blocks, 2), np.uint64)
 
     def early_tweak(self) -> bytes:
         """The tweak of the last extension that was known before it: for receivers that the sender trusts."""
@@ -68,6 +86,14 @@ def received_pads(t: Words, tweak: bytes, *, threads: int = 0) -> Words:
     """Turns the t of an extension, in place, into the pads m_r of random OTs."""
     _native.hash_received(tweak, t, threads)
     return t
+
+
+def _inconsistent(phase: str) -> InconsistentOtError:
+    return InconsistentOtError(
+        f"the peer's {phase} of oblivious transfers is not consistent",
+        where="OT",
+        remedy="The peer's software is changed or broken. Discard what was prepared on this connection.",
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,17 +107,22 @@ class PadPair:
 class OtSender:
     """Holds delta, whose lowest bit is 1: it may be the garbling offset. Late tweaks are drawn from `prg`."""
 
-    def __init__(self, k: int, delta: Words, base_keys: Words, setup: Words, prg: Prg) -> None:
-        self._ots, self._prg = _native.OtSender(k, delta, base_keys, setup), prg
+    def __init__(self, k: int, delta: Words, base_keys: Words, setup: Words, prg: Prg, *, checked: bool) -> None:
+        self._ots, self._prg = _native.OtSender(k, checked, delta, base_keys, setup), prg
         self._may_draw = False
+        if self._ots.has_refused():
+            raise _inconsistent("set-up")
 
-    def message_blocks(self, count: int, *, random_choices: bool) -> int:
-        return message_blocks(self._ots.k, count, random_choices=random_choices)
+    def bind(self, said: bytes) -> None:
+        """Bind later checks to this as well; the receiver does the same."""
+        self._ots.bind(said)
 
     def correlated(self, message: Words, count: int, *, random_choices: bool, threads: int = 0) -> Words:
         """q, where the receiver has t_j = q_j xor r_j delta."""
         q = np.empty((count, 2), np.uint64)
-        self._ots.extend(count, random_choices, message, q, threads)
+        self._may_draw = False
+        if not self._ots.extend(count, random_choices, message, q, threads):
+            raise _inconsistent("extension")
         self._may_draw = True
         return q
 

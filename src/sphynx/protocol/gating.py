@@ -26,7 +26,7 @@ import numpy as np
 from sphynx.core import ot
 from sphynx.core.bits import pack_ring, plane_words, slice_bits, unpack_ring, unslice_bits
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
+from sphynx.protocol.ots import ClientOts, ServerOts, blocks_down, blocks_up
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
 
@@ -57,11 +57,11 @@ class Gating:
 
     @property
     def offer_bytes(self) -> int:
-        return _BLOCK_BYTES * ot.message_blocks(SOFTSPOKEN_PARAMETER, self.ots, random_choices=True)
+        return _BLOCK_BYTES * blocks_up(self.ots)
 
     @property
     def extension_bytes(self) -> int:
-        return _BLOCK_BYTES * ot.message_blocks(SOFTSPOKEN_PARAMETER, self.ots, random_choices=False)
+        return _BLOCK_BYTES * blocks_down(self.ots, random_choices=False)
 
     @property
     def correction_bytes(self) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ from sphynx.core import gmw, ot
 from sphynx.core.bits import bit_values, pack_ring, unpack_ring
 from sphynx.core.digits import Digits
 from sphynx.errors import SphynxError
-from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER
+from sphynx.protocol.ots import blocks_down, blocks_up
 from sphynx.protocol.three_masks import A_BITS, C_BITS, FIRST_ROWS, SECOND_ROWS, ThreeMasks
 from sphynx.protocol.transport import Buffer
 
@@ -80,15 +80,16 @@ class _Batch:
         self.node_rows = 2 * self.threes + self.digits.tree.pair_count + 1
         self.leaf_ots, self.node_ots = self.digits.bit_rows * self.row, self.node_rows * self.row
         self.conversion_ots = CONVERTED_BITS * self.row
-        leaf, conversion = (_extension_blocks(n, random=False) for n in (self.leaf_ots, self.conversion_ots))
-        node = _extension_blocks(self.node_ots, random=True)
-        self.leaf_blocks, self.node_blocks, self.conversion_blocks = leaf, node, conversion
+        self.leaf_blocks = blocks_down(self.leaf_ots, random_choices=False)
+        self.node_blocks = blocks_down(self.node_ots, random_choices=True)
+        self.node_blocks_up = blocks_up(self.node_ots)
+        self.conversion_blocks = blocks_down(self.conversion_ots, random_choices=False)
         self.sizes = MessageBytes(
-            request=_BLOCK_BYTES * (leaf + node),
+            request=_BLOCK_BYTES * (self.leaf_blocks + self.node_blocks),
             answer=2 * ot.TWEAK_BYTES
-            + _BLOCK_BYTES * node
+            + _BLOCK_BYTES * self.node_blocks_up
             + self.plane_bytes(self.digits.correction_rows + FIRST_ROWS * self.threes),
-            conversion=_BLOCK_BYTES * conversion
+            conversion=_BLOCK_BYTES * self.conversion_blocks
             + self.plane_bytes((FIRST_ROWS + SECOND_ROWS) * self.threes)
             + self.packed_bytes(shape.count),
             corrections=ot.TWEAK_BYTES
@@ -141,10 +142,6 @@ class _Batch:
 
     def packed_bytes(self, values: int) -> int:
         return (values * self.shape.k + 7) // 8
-
-
-def _extension_blocks(ots: int, *, random: bool) -> int:
-    return ot.message_blocks(SOFTSPOKEN_PARAMETER, ots, random_choices=random)
 
 
 def pad_planes(pads: Words, width: int, words: int) -> Words:
@@ -255,9 +252,9 @@ class GmwOfflineClient:
     def conversion(self, answer: Buffer) -> list[Buffer]:
         batch, shape = self._batch, self._batch.shape
         start = 2 * ot.TWEAK_BYTES
-        (message,) = batch.cut(answer, self.sizes.answer, batch.node_blocks, start=start)
+        (message,) = batch.cut(answer, self.sizes.answer, batch.node_blocks_up, start=start)
         shapes = ((batch.digits.correction_rows,), (FIRST_ROWS, batch.threes))
-        (corrections, first), _ = batch.taken(answer, start + _BLOCK_BYTES * batch.node_blocks, *shapes)
+        (corrections, first), _ = batch.taken(answer, start + _BLOCK_BYTES * batch.node_blocks_up, *shapes)
         leaf_tweak, node_tweak = bytes(answer[: ot.TWEAK_BYTES]), bytes(answer[ot.TWEAK_BYTES : start])
         leaves = np.ascontiguousarray(leaf_pads(batch.digits, ot.received_pads(self._leaf_t, leaf_tweak)))
         self._leaf_products = batch.digits.products(leaves, self._own, corrections)

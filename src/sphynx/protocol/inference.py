@@ -80,6 +80,7 @@ class InferenceServer:
         keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
+        ots.down.bind(_identify(bundle))
         for name, share in answer_masks(channel, model, keys, batch).items():
             bundle.arrays[_share_name(name)] = share
         bundle.arrays.update(_name_materials(prepare_server(channel, ots, backend, layers)))
@@ -142,6 +143,7 @@ class InferenceClient:
         keys, ots = self._session = self._session or self._set_up(self._prg or Prg())
         prg = self._prg or Prg()
         keys, ots = keys.drawing_from(prg), replace(ots, prg=prg)
+        ots.down.bind(_identify(bundle))
         masks = {name: draw_mask(prg, program, name, batch) for name in _masked_tensors(program)}
         tensors = MaskedTensors(program, masks)
         upload_masks(channel, plan_program(program), keys, tensors, batch)
@@ -224,6 +226,11 @@ def _receive(channel: Channel, program: Program, shape: tuple[int, ...]) -> Word
     count = int(np.prod(shape))
     message = channel.receive((count * program.ring_bits + 7) // 8)
     return unpack_ring(np.frombuffer(message, np.uint8), program.ring_bits, count).reshape(shape)
+
+
+def _identify(bundle: Bundle) -> bytes:
+    """Name the bundle in the checks of its OTs, which nobody can then answer for another one."""
+    return b"%s %s %s %d" % (bundle.bundle_id, bundle.program_hash.encode(), bundle.backend.encode(), bundle.batch)
 
 
 def _share_name(tensor: str) -> str:

@@ -4,7 +4,8 @@ In `down` the server is the extension's sender, in `up` the client is. Set-up:
 
     client -> server    A, the base OTs' first message                                             32 bytes
     server -> client    B_1 .. B_128, chosen by the bits of its offset delta                    4,096 bytes
-    client -> server    set-up of `down`; 128 OTs in it, chosen by the bits of the client's offset
+    client -> server    set-up of `down` with its check; 128 OTs in it, chosen by the bits
+                        of the client's offset, with theirs                                     6,240 bytes
     server -> client    late tweak of those 128 OTs; set-up of `up`, whose base OTs they are    4,128 bytes
 
 Public-key work is thus done once, not once for each direction. The sessions serve every bundle of the connection:
@@ -14,7 +15,11 @@ is also the server's garbling offset.
 Late tweaks (core/crypto/hash.h) are for `down`, where the receiver is the client, whom the server need not trust: it
 could choose its trees to fit tweaks that it knows. In `up` the receiver is the server. Its hashes keep the client's
 pads from the server, and the client, who knows both pads of every OT, gains nothing by them: `up` takes early tweaks,
-for which no message waits. Whatever a party draws comes from the one generator at hand.
+for which no message waits. It is the same with the checks of consistency (core/ot/tree_check.h, row_check.h): in `down`
+the client passes them before anything that depends on q leaves the server, in `up` there are none. Checks are bound to
+the base OTs, the set-up, every bundle begun so far, and the number and contents of the extension. A server whose client
+fails one may not use `down`, nor anything made with its offset, again. Whatever a party draws comes from the one
+generator at hand.
 """
 
 from __future__ import annotations
@@ -32,7 +37,21 @@ Words = NDArray[np.uint64]
 
 SOFTSPOKEN_PARAMETER = 4  # 4 bytes of traffic per OT for about four AES blocks of work
 _BLOCK_BYTES = 16
-_UP_BASE_BLOCKS = ot.message_blocks(SOFTSPOKEN_PARAMETER, ot.BASE_OTS, random_choices=False)
+
+
+def blocks_down(count: int, *, random_choices: bool) -> int:
+    """Blocks of the client's message for so many OTs in `down`, its check included."""
+    return ot.message_blocks(SOFTSPOKEN_PARAMETER, count, random_choices=random_choices, checked=True)
+
+
+def blocks_up(count: int) -> int:
+    """Blocks of the server's message for so many OTs with random choices in `up`."""
+    return ot.message_blocks(SOFTSPOKEN_PARAMETER, count, random_choices=True, checked=False)
+
+
+_DOWN_BLOCKS = ot.setup_blocks(SOFTSPOKEN_PARAMETER, checked=True)
+_UP_BASE_BLOCKS = blocks_down(ot.BASE_OTS, random_choices=False)
+_UP_BLOCKS = ot.setup_blocks(SOFTSPOKEN_PARAMETER, checked=False)
 
 
 @dataclass(frozen=True)
@@ -53,12 +72,14 @@ class ClientOts:
 def set_up_server(channel: Channel, prg: Prg) -> ServerOts:
     delta = garbling.random_delta(prg)
     chooses = BaseOtReceiver(delta[0], ot.BASE_OTS, prg)
-    answer, keys = chooses.answer(bytes(channel.receive(POINT_BYTES)))
+    first = bytes(channel.receive(POINT_BYTES))
+    answer, keys = chooses.answer(first)
     channel.send(answer)
-    message = _blocks(channel.receive(_BLOCK_BYTES * (ot.SETUP_BLOCKS + _UP_BASE_BLOCKS)))
-    down = ot.OtSender(SOFTSPOKEN_PARAMETER, delta, keys, message[: ot.SETUP_BLOCKS], prg)
-    tweak, pads = down.late_pads(message[ot.SETUP_BLOCKS :], ot.BASE_OTS, random_choices=False)
-    up = ot.OtReceiver(SOFTSPOKEN_PARAMETER, np.stack([pads.zeros, pads.ones], axis=1), prg)
+    message = _blocks(channel.receive(_BLOCK_BYTES * (_DOWN_BLOCKS + _UP_BASE_BLOCKS)))
+    down = ot.OtSender(SOFTSPOKEN_PARAMETER, delta, keys, message[:_DOWN_BLOCKS], prg, checked=True)
+    down.bind(first + answer)
+    tweak, pads = down.late_pads(message[_DOWN_BLOCKS:], ot.BASE_OTS, random_choices=False)
+    up = ot.OtReceiver(SOFTSPOKEN_PARAMETER, np.stack([pads.zeros, pads.ones], axis=1), prg, checked=False)
     channel.send(tweak, up.setup.data)
     return ServerOts(down, up, delta, prg)
 
@@ -67,13 +88,14 @@ def set_up_client(channel: Channel, prg: Prg) -> ClientOts:
     offers = BaseOtSender(prg)
     channel.send(offers.first_message)
     points = bytes(channel.receive(POINT_BYTES * ot.BASE_OTS))
-    down = ot.OtReceiver(SOFTSPOKEN_PARAMETER, offers.keys(points), prg)
+    down = ot.OtReceiver(SOFTSPOKEN_PARAMETER, offers.keys(points), prg, checked=True)
+    down.bind(offers.first_message + points)
     offset = garbling.random_delta(prg)
     message, t = down.correlated(offset[0], ot.BASE_OTS)
     channel.send(down.setup.data, message.data)
-    answer = channel.receive(ot.TWEAK_BYTES + _BLOCK_BYTES * ot.SETUP_BLOCKS)
+    answer = channel.receive(ot.TWEAK_BYTES + _BLOCK_BYTES * _UP_BLOCKS)
     keys = ot.received_pads(t, bytes(answer[: ot.TWEAK_BYTES]))
-    up = ot.OtSender(SOFTSPOKEN_PARAMETER, offset, keys, _blocks(answer[ot.TWEAK_BYTES :]), prg)
+    up = ot.OtSender(SOFTSPOKEN_PARAMETER, offset, keys, _blocks(answer[ot.TWEAK_BYTES :]), prg, checked=False)
     return ClientOts(down, up, prg)
 
 

@@ -30,7 +30,7 @@ from sphynx.core.bits import bit_values, pack_ring, plane_words, slice_bits, uns
 from sphynx.core.gmw import ReluShape
 from sphynx.protocol.ahead import Ask, answers_ahead
 from sphynx.protocol.channel import Channel
-from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
+from sphynx.protocol.ots import ClientOts, ServerOts, blocks_down
 from sphynx.protocol.relu_layer import Arrays, ReluLayer, Words
 
 CHUNK_RELUS = 2048  # a multiple of 64
@@ -110,7 +110,7 @@ def messages(shape: ReluShape) -> Messages:
     and_bytes = 2 * _BLOCK_BYTES * _circuit(shape).and_count
     ots = (shape.w + shape.k) * shape.count
     return Messages(
-        request=_BLOCK_BYTES * ot.message_blocks(SOFTSPOKEN_PARAMETER, ots, random_choices=False),
+        request=_BLOCK_BYTES * blocks_down(ots, random_choices=False),
         tables=tuple(ot.TWEAK_BYTES * (not c.number) + and_bytes * c.count for c in _chunks(shape)),
         labels=tuple(_BLOCK_BYTES * shape.w * c.count for c in _chunks(shape)),
         colours=_WORD_BYTES * shape.k * shape.words,

@@ -28,7 +28,7 @@ from sphynx.core.digits import Digits, digits_of
 from sphynx.core.gmw import TRUNCATION_ARITY, planned_gadget
 from sphynx.protocol.channel import Channel
 from sphynx.protocol.gmw_material import leaf_masks, leaf_pads, pad_planes, pair_masks
-from sphynx.protocol.ots import SOFTSPOKEN_PARAMETER, ClientOts, ServerOts
+from sphynx.protocol.ots import ClientOts, ServerOts, blocks_down, blocks_up
 from sphynx.protocol.relu_layer import Arrays, Words
 from sphynx.protocol.transport import Buffer
 from sphynx.protocol.turns import follow, lead
@@ -85,9 +85,9 @@ class Truncation:
     def blocks(self) -> tuple[int, int, int]:
         """Message blocks of the extensions: leaves, nodes with bits, nodes alone."""
         return (
-            ot.message_blocks(SOFTSPOKEN_PARAMETER, self.leaf_ots, random_choices=False),
-            ot.message_blocks(SOFTSPOKEN_PARAMETER, self.node_ots + self.bit_ots, random_choices=True),
-            ot.message_blocks(SOFTSPOKEN_PARAMETER, self.node_ots, random_choices=True) if self.node_ots else 0,
+            blocks_down(self.leaf_ots, random_choices=False),
+            blocks_down(self.node_ots + self.bit_ots, random_choices=True),
+            blocks_up(self.node_ots) if self.node_ots else 0,
         )
 
     @property

@@ -3,6 +3,7 @@
 A request that may not be granted ends the conversation with the reason; so does anything malformed. Bundles belong to
 the certificate that prepared them and to the program. A bundle is burned before the first online byte is read or sent.
 Before every request and every bundle the client's certificate is judged again: it may have been revoked meanwhile.
+A client that fails a check of its oblivious transfers loses the connection, and what was prepared on it is burned.
 What is prepared ahead gives way to everything else that this process does (`yielding.py`).
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sphynx.errors import RefusedError
+from sphynx.errors import InconsistentOtError, RefusedError
 from sphynx.program.files import HASH
 from sphynx.protocol.bundle import Bundle
 from sphynx.protocol.channel import Channel
@@ -54,6 +55,7 @@ class Conversation:
         self._stream, self._service = stream, service
         self._program = service.model.program
         self._party = InferenceServer(service.model, self.channel)
+        self._made_here: list[bytes] = []  # bundles, all with one offset
         self._idle_lock = threading.Lock()
         self._is_idle = False  # waiting for a request
 
@@ -198,10 +200,18 @@ class Conversation:
         start_s = time.monotonic()
         try:
             bundle = self._party.prepare(entry.bundle_id, request.backend, request.batch)
+        except InconsistentOtError:  # the client may know something of the offset: before anybody is told
+            self._burn(entry.bundle_id, *self._made_here)
+            raise
         except BaseException:
             self._service.store.discard(entry.bundle_id)
             raise
+        self._made_here.append(entry.bundle_id)
         return bundle, time.monotonic() - start_s
+
+    def _burn(self, *bundle_ids: bytes) -> None:
+        for bundle_id in bundle_ids:
+            self._service.store.discard(bundle_id)
 
     def _infer(self, bundle_id: bytes, number: int) -> None:
         service, limits = self._service, self._service.admission.limits

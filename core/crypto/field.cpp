@@ -1,0 +1,92 @@
+#include "crypto/field.h"
+
+#include "cpu.h"
+#include "crypto/field_lanes.h"
+
+namespace sphynx {
+namespace {
+
+std::uint64_t reversed(std::uint64_t x) {
+    x = __builtin_bswap64(x);
+    x = (x >> 4 & 0x0f0f0f0f0f0f0f0f) | (x & 0x0f0f0f0f0f0f0f0f) << 4;
+    x = (x >> 2 & 0x3333333333333333) | (x & 0x3333333333333333) << 2;
+    return (x >> 1 & 0x5555555555555555) | (x & 0x5555555555555555) << 1;
+}
+
+// The low word of the product of two polynomials. With every fourth bit taken, at most 16 ones meet in a place of the
+// integer product, and their carries stay within the three bits that are masked away.
+std::uint64_t low_product(std::uint64_t a, std::uint64_t b) {
+    constexpr std::uint64_t every_fourth = 0x1111111111111111;
+    std::uint64_t a_part[4], b_part[4], product = 0;
+    for (int i = 0; i < 4; ++i) a_part[i] = a & every_fourth << i, b_part[i] = b & every_fourth << i;
+    for (int place = 0; place < 4; ++place) {
+        std::uint64_t sum = 0;
+        for (int i = 0; i < 4; ++i) sum ^= a_part[i] * b_part[(place - i) & 3];
+        product |= sum & every_fourth << place;
+    }
+    return product;
+}
+
+struct PortableField {
+    struct Factor {
+        Factor() = default;
+        explicit Factor(Block factor) : lo(factor.lo), hi(factor.hi) {}
+        std::uint64_t lo = 0, hi = 0;
+    };
+    struct Sum {
+        std::uint64_t w[4] = {};
+        void add_at(int place, std::uint64_t a, std::uint64_t b) {
+            w[place] ^= low_product(a, b);
+            w[place + 1] ^= reversed(low_product(reversed(a), reversed(b))) >> 1;
+        }
+        void add(const Block* row, const Factor& factor) {
+            add_at(0, row->lo, factor.lo);
+            add_at(1, row->lo, factor.hi);
+            add_at(1, row->hi, factor.lo);
+            add_at(2, row->hi, factor.hi);
+        }
+        std::array<std::uint64_t, 4> words() const { return {w[0], w[1], w[2], w[3]}; }
+    };
+};
+
+const FieldKernels& field_kernels() {
+    [[maybe_unused]] const CpuFeatures& cpu = usable_features();
+#if defined(__aarch64__)
+    if (cpu.pmull) return pmull_field();
+#elif defined(__x86_64__)
+    if (cpu.pclmul) return pclmul_field();
+#endif
+    return portable_field();
+}
+
+}  // namespace
+
+const FieldKernels& portable_field() {
+    static constexpr FieldKernels table = {"portable", fold_lanes<PortableField>};
+    return table;
+}
+
+void fold_rows(const Block* rows, std::size_t row_count, std::size_t columns, const Block* factors,
+               Block* sums) {
+    field_kernels().fold(rows, row_count, columns, factors, sums);
+}
+
+Block field_product(Block a, Block b) {
+    Block product = {};
+    fold_rows(&a, 1, 1, &b, &product);
+    return product;
+}
+
+Block field_power(Block base, std::uint64_t exponent) {
+    Block power = {1, 0};
+    for (; exponent; exponent >>= 1, base = field_product(base, base)) {
+        if (exponent & 1) power = field_product(power, base);
+    }
+    return power;
+}
+
+const char* field_path_name() {
+    return field_kernels().name;
+}
+
+}  // namespace sphynx

@@ -1,0 +1,23 @@
+// GF(2^128) as in tweaks.h: bit i of a block is the coefficient of x^i, modulo x^128 + x^7 + x^2 + x + 1. Products by
+// PMULL or PCLMULQDQ where the CPU has it, else by integer multiplications of spread bits. Constant time on all paths.
+#pragma once
+
+#include <cstddef>
+
+#include "crypto/block.h"
+
+namespace sphynx {
+
+Block field_product(Block a, Block b);
+Block field_power(Block base, std::uint64_t exponent);  // the exponent is public
+
+constexpr std::size_t most_folded_columns = 8;
+
+// sums[b] ^= sum over j of rows[b * columns + j] * factors[j], for columns <= most_folded_columns.
+void fold_rows(const Block* rows, std::size_t row_count, std::size_t columns, const Block* factors,
+               Block* sums);
+
+// Which path calls take now: "pmull", "pclmul" or "portable".
+const char* field_path_name();
+
+}  // namespace sphynx

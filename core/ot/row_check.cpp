@@ -1,0 +1,32 @@
+#include "ot/row_check.h"
+
+namespace sphynx {
+
+RowHashes::RowHashes(Block alpha, std::size_t column, std::size_t last)
+    : alpha_(alpha), factor_(field_power(alpha, column + 1)), column_(column), last_(last) {}
+
+void RowHashes::add(const Block* rows, const Block* r, std::size_t columns) {
+    Block factors[most_folded_columns];
+    for (std::size_t j = 0; j < columns; ++j, ++column_) {
+        factors[j] = column_ == last_ ? Block{1, 0} : factor_;
+        factor_ = field_product(factor_, alpha_);
+    }
+    fold_rows(rows, check_rows, columns, factors, of_rows);
+    if (r != nullptr) fold_rows(r, 1, columns, factors, &of_choices);
+}
+
+RowHashes& RowHashes::operator^=(const RowHashes& other) {
+    of_choices ^= other.of_choices;
+    for (std::size_t b = 0; b < check_rows; ++b) of_rows[b] ^= other.of_rows[b];
+    return *this;
+}
+
+Digest digest_of(const Block (&row_hashes)[check_rows]) {
+    Digest digest;
+    Blake2b hash(sizeof digest, "sphynx OT rows");
+    hash.update(row_hashes, sizeof row_hashes);
+    hash.finish(&digest);
+    return digest;
+}
+
+}  // namespace sphynx
