@@ -38,7 +38,7 @@ using namespace sphynx;
 namespace {
 
 using Blocks = std::vector<Block>;
-constexpr std::uint64_t before_wrap = ~std::uint64_t{0} - 8;  // a counter or a tweak that wraps on the way
+constexpr std::uint64_t before_wrap = ~std::uint64_t{0} - 8;  // a counter that wraps on the way
 
 Blocks random_blocks(std::size_t count, unsigned seed) {
     std::mt19937_64 generator(seed);
@@ -50,12 +50,12 @@ Blocks random_blocks(std::size_t count, unsigned seed) {
 std::vector<Blocks> streams(const SymmetricKernels& kernels, std::size_t count) {
     const AesKey keys[4] = {AesKey({1, 2}), AesKey({3, 4}), AesKey({5, 6}), AesKey({7, 8})};
     const Block counter{__builtin_bswap64(41), __builtin_bswap64(before_wrap)};
-    const Blocks in = random_blocks(count, 1);
+    const Blocks in = random_blocks(count, 1), tweaks = random_blocks(count, 3);
     Blocks encrypted(count), drawn(count), hashed(count), bit0 = in, bit1 = random_blocks(count, 2),
                                                           total(count);
     kernels.encrypt(keys[0], in.data(), encrypted.data(), count);
     kernels.counter_stream(keys[0], counter, drawn.data(), count);
-    kernels.hash(keys[0], in.data(), before_wrap, hashed.data(), count);
+    kernels.hash(keys[0], in.data(), tweaks.data(), hashed.data(), count);
     kernels.sum_four_streams(keys, counter, bit0.data(), bit1.data(), total.data(), count);
     return {encrypted, drawn, hashed, bit0, bit1, total};
 }
@@ -64,13 +64,17 @@ std::vector<Blocks> gates(const SymmetricKernels& kernels, std::size_t count) {
     const AesKey key({1, 2});
     std::vector<Blocks> rows;
     for (unsigned row = 0; row < 6; ++row) rows.push_back(random_blocks(count, row));
+    // Of A and B, by one difference for all instances.
+    const Blocks tweaks_a = random_blocks(count, 6);
+    Blocks tweaks_b = tweaks_a;
+    for (Block& tweak : tweaks_b) tweak = tweak ^ Block{0x76543, 21};
+    const AndTweaks tweaks{tweaks_a.data(), tweaks_b.data()};
     Blocks sum(count), garbler(count), evaluator(count), out(count), seen_sum(count), seen(count);
     AndOperands in{rows[0].data(), rows[1].data(), rows[2].data(), rows[3].data(),
                    rows[4].data(), rows[5].data(), sum.data()};
-    kernels.garble_and(key, {0x1234567, 89}, before_wrap, in, garbler.data(), evaluator.data(), out.data(),
-                       count);
+    kernels.garble_and(key, {0x1234567, 89}, tweaks, in, garbler.data(), evaluator.data(), out.data(), count);
     in.sum = seen_sum.data();
-    kernels.evaluate_and(key, before_wrap, in, garbler.data(), evaluator.data(), seen.data(), count);
+    kernels.evaluate_and(key, tweaks, in, garbler.data(), evaluator.data(), seen.data(), count);
     return {sum, garbler, evaluator, out, seen_sum, seen};
 }
 

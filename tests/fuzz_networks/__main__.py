@@ -21,7 +21,7 @@ from tests.fuzz_networks.report import LEAST_COMPILED, compiled_share, errors_of
 from tests.fuzz_networks.trial import Outcome, attempt_all, begin_worker
 
 CHUNK = 20  # networks that a process is given at a time
-TASKS = 25  # chunks that a process lives for: what torch keeps of old networks goes with it
+TASKS = 25  # chunks that a process lives for, about: what torch keeps of old networks goes with it
 
 
 def main() -> int:
@@ -67,9 +67,12 @@ def _kept(file: Path) -> list[Outcome]:
 def _tried(seeds: list[int], processes: int) -> Iterator[list[Outcome]]:
     chunks = [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
-    with ProcessPoolExecutor(processes, context, begin_worker, max_tasks_per_child=TASKS) as pool:
-        for done in as_completed([pool.submit(attempt_all, chunk) for chunk in chunks]):
-            yield done.result()
+    # Pools one after the other, not max_tasks_per_child: a pool whose processes all end at once waits forever.
+    for start in range(0, len(chunks), TASKS * processes):
+        with ProcessPoolExecutor(processes, context, begin_worker) as pool:
+            together = chunks[start : start + TASKS * processes]
+            for done in as_completed([pool.submit(attempt_all, chunk) for chunk in together]):
+                yield done.result()
 
 
 if __name__ == "__main__":

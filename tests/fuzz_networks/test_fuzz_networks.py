@@ -22,6 +22,13 @@ def test_random_networks_are_compiled_right_or_refused(part: int) -> None:
     assert compiled_share(outcomes) >= LEAST_COMPILED - 0.1, "\n".join(lines(outcomes))  # of thirty
 
 
+@pytest.mark.parametrize("seed", [13273, 14806, 18284])
+def test_a_pad_before_a_max_pool_is_judged_as_it_is(seed: int) -> None:
+    """ONNX Runtime, when it optimises, answers for another network than the file's."""
+    (found,) = attempt(seed, ("onnx",))
+    assert found.verdict == "compiled", found
+
+
 def test_a_seed_is_a_network() -> None:
     first, again = draw(7), draw(7)
     assert str(first.module) == str(again.module) and first.image == again.image

@@ -49,18 +49,15 @@ def onnx_judge(path: Path) -> Judge | None:
         import onnxruntime
     except ImportError:
         return None
-    levels = onnxruntime.GraphOptimizationLevel
-    # What it fuses it cannot always run: it takes a pad into the pool behind it that the pool may not have.
-    for level in (levels.ORT_ENABLE_ALL, levels.ORT_DISABLE_ALL):
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what it cannot run is judged without it: its errors would only alarm
-        options.graph_optimization_level = level
-        try:
-            session = onnxruntime.InferenceSession(runnable(path), options, providers=["CPUExecutionProvider"])
-            return _judge_by(session)
-        except Exception:  # of kinds that cannot be named where it is not installed
-            continue
-    return None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # what it cannot run is judged without it: its errors would only alarm
+    # What it fuses may be another network: it takes a pad of zeros into the max pool behind it, which pads by -inf.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = onnxruntime.InferenceSession(runnable(path), options, providers=["CPUExecutionProvider"])
+        return _judge_by(session)
+    except Exception:  # of kinds that cannot be named where it is not installed
+        return None
 
 
 def _judge_by(session: Any) -> Judge:
