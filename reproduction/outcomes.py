@@ -190,8 +190,9 @@ def without_reading(differs: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text for text in differs if not text.startswith("distillation_reduction "))
 
 
-# Not what is learned, but how it runs, or what is watched besides.
+# Not what is learned, but how it runs, or what is watched besides. Ours are in bf16; those that are not say so.
 _BESIDE = {"precision", "memory_format", "acceleration", "test_each_epoch"}
+_SINGLE = ("fp32", "tf32")
 
 
 def differing_settings(data: str, config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -204,6 +205,8 @@ def differing_settings(data: str, config: Mapping[str, Any]) -> tuple[str, ...]:
         for name in paper
         if name in recipe and recipe[name] != paper[name] and name not in _BESIDE
     ]
+    if recipe.get("precision") in _SINGLE:
+        found.append(f"{recipe['precision']}, where others are in bf16")
     stack = design.get("conv_stack", "paper")
     if "genotype" in design and stack != "paper":
         found.insert(0, f"{stack} convolutions")

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import fmean
 
+from reproduction.arithmetic import write_arithmetic
 from reproduction.counted import compare_counts, section_of
 from reproduction.deviation import Deviations, deviations_of
 from reproduction.experiments import EXPERIMENTS, Experiment, Row
+from reproduction.first_epochs import read_first_epochs, write_first_epochs
 from reproduction.imagenet_cost import BATCH, SPEED, imagenet_cost
 from reproduction.keeping import PLACEMENTS, SEARCHES
 from reproduction.kept_searches import KeptPlacement, KeptSearch, read_placements, read_rankings, read_searches
@@ -17,6 +19,7 @@ from reproduction.outcomes import KeptResult, Ours, Outcome, read_kept, without_
 from reproduction.page_text import INTRODUCTION, LATE_RULES, RULES
 from reproduction.paper_spread import Prints, networks_printed_twice
 from reproduction.verdicts import Verdict, verdict_on
+from reproduction.verdicts.levels import in_the_papers_setting
 from sphynx.bench.results import BenchRun
 from sphynx.report.naming import DATA_SETS
 from sphynx.space.json_file import read_json
@@ -43,9 +46,11 @@ def make_page(results: Path) -> str:
             sections += _placements(placements)
         if name == SEARCHES_OF_CELLS:
             sections += _searches(read_searches(results / SEARCHES))
+            sections += write_first_epochs(read_first_epochs(results / SEARCHES))
         if name == IMAGENET:
             sections += _write_imagenet(results)
         sections += _private(results, name, outcomes)
+    sections += write_arithmetic(kept)
     table = _write_verdicts((experiment, verdict) for experiment, _, verdict in judged.values())
     spread = _write_spread(deviations, settings)
     return "\n".join([INTRODUCTION, *table, RULES, *spread, LATE_RULES, *sections, *settings.section()])
@@ -163,9 +168,11 @@ def _accuracy(runs: list[Ours], *, named: bool) -> str:
 def _choose_shown(
     found: dict[tuple[str, ...], list[Ours]], shared: Counter[tuple[str, ...]]
 ) -> dict[tuple[str, ...], list[Ours]]:
-    """Keep runs in the paper's own setting or comparable with another row; else the nearest to the paper's setting."""
+    """Keep runs in the paper's own setting, by either batch, or comparable with another row; else the nearest."""
     comparable = {
-        differs: runs for differs, runs in found.items() if not differs or shared[without_reading(differs)] > 1
+        differs: runs
+        for differs, runs in found.items()
+        if in_the_papers_setting(differs) or shared[without_reading(differs)] > 1
     }
     nearest = {differs: found[differs] for differs in sorted(found, key=len)[:1]}
     return dict(sorted((comparable or nearest).items(), key=lambda entry: len(entry[0])))

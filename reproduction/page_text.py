@@ -12,8 +12,9 @@ runs (`results/`) gave for the same network, and a verdict. `make docs` writes t
 
 Accuracies are of the test images at the final epoch, in percent; n is the number of seeds. The paper's are means of
 three seeds where they have a deviation. Its code reports the best test epoch, which stands beside ours where it was
-recorded. The paper trains in fp32, ours are by bf16 autocast with fp32 weights. Most of ours are shorter than the
-paper's 600 epochs: the column "setting" says how long, and [settings](#settings) what else differs.
+recorded. The paper trains in fp32, ours are by bf16 autocast with fp32 weights ([arithmetic](#arithmetic): what that is
+worth). Most of ours are shorter than the paper's 600 epochs: the column "setting" says how long, and
+[settings](#settings) what else differs.
 """
 
 RULES = f"""## how verdicts are made
@@ -38,8 +39,8 @@ RULES = f"""## how verdicts are made
   losses for distillation, a sum of squares in its formula and their mean in its text: a student by either counts.
 - *Not run* says that nothing here bears on the claim. Experiments marked as ours ask what the paper does not claim.
 
-The tables show runs in the paper's own setting or in one that another row has too, and where there are none, the
-nearest to the paper's. All others: `python -m reproduction run NAME --no-run --results results`.
+The tables show runs in the paper's own setting, by its batch or 512, or in one that another row has too, and where
+there are none, the nearest to the paper's. All others: `python -m reproduction run NAME --no-run --results results`.
 """
 
 LATE_RULES = f"""## rules made after results

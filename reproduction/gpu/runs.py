@@ -133,7 +133,8 @@ def _short(design: AnyDesign, name: str, seed: int = 0) -> Planned:
     depth, channels = getattr(design, "depth", 5), getattr(design, "channels", 5)
     wide = 1.0 if channels <= 8 else 1.25 if channels <= 12 else 1.6
     grouped = 1.5 if getattr(design, "convolution", "vanilla") == "separable" else 1.0
-    seconds = SHORT_EPOCHS * EPOCH_SECONDS * depth / 5 * wide * grouped
+    from_elsewhere = 1.9 if getattr(design, "genotype", SPHYNX).name in ("darts-v2", "pc-darts") else 1.0
+    seconds = SHORT_EPOCHS * EPOCH_SECONDS * depth / 5 * wide * grouped * from_elsewhere
     return Planned(name, "train", seconds, lambda _runs: design, settings={"epochs": SHORT_EPOCHS}, seed=seed)
 
 

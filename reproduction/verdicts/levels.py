@@ -69,7 +69,9 @@ def _compare_levels(outcomes: Sequence[Outcome], deviations: Deviations) -> Iter
             points = statistics.fmean(map(_read_as_printed, runs)) - outcome.row.accuracy
             found = Difference(outcome.row.label, points, n, m, deviation.smallest_difference(n, m))
             beside = f"paper {outcome.row.accuracy:.2f}; n={n} and {m} show {found.smallest:.2f}"
-            yield Level(outcome, f"{outcome.row.label}: {_tell_both_readings(runs)} ({beside})", found, deviation)
+            batch = ", batch 512" if settings else ""
+            told = f"{outcome.row.label}{batch}: {_tell_both_readings(runs)} ({beside})"
+            yield Level(outcome, told, found, deviation)
 
 
 def in_the_papers_setting(differs: Settings) -> bool:
