@@ -41,6 +41,7 @@ from sphynx.service.listening import PortListener
 from sphynx.service.server import Server
 from sphynx.service.settings import Limits
 from sphynx.service.store import Store
+from sphynx.service.strikes import Strikes
 from tests.chaos.strike import Blow, Board, Moments, use_jumping_clock
 
 NOBODY = 65534
@@ -149,7 +150,15 @@ def serve(
         with Store(folder, quota_bytes=QUOTA_BYTES, shared=True, weights_hash="chaos") as store:
             log = EventLog(_PipedLog(tell))
             listener = PortListener("127.0.0.1", 0)
-            server = Server(model, store, keys=keys, listener=listener, admission=Admission(limits), events=log)
+            server = Server(
+                model,
+                store,
+                keys=keys,
+                listener=listener,
+                admission=Admission(limits),
+                events=log,
+                strikes=Strikes(folder / "strikes"),
+            )
             tell(port=listener.port)
             server.serve()
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+from pathlib import Path
+
 import pytest
 
-from sphynx.errors import PeerGaveUpError
+from sphynx.errors import DiskError, InputError, PeerGaveUpError, RefusedError
+from sphynx.service import keys
+from sphynx.service.strikes import FILE, Strikes
 from tests.protocol.flipping_receiver import FlippingReceiver, flipping
+from tests.service.authority import make_authority
 from tests.service.scene import Scene
 
 
@@ -16,8 +24,11 @@ def fail_a_check(scene: Scene, monkeypatch: pytest.MonkeyPatch, *, ready: int = 
         client.prepare(1 + ready, backend="gc")  # the first sets up
         made: FlippingReceiver = receiver()
         made.start = made.done
-        with pytest.raises(PeerGaveUpError, match="extension of oblivious transfers is not consistent"):
+        before = Strikes(scene.server.state / FILE).count("alice")
+        with pytest.raises(PeerGaveUpError) as told:
             client.prepare(1, backend="gc")
+        assert Strikes(scene.server.state / FILE).count("alice") == before + 1  # by the time that it is told
+    assert told.value.what == "the peer's extension of oblivious transfers is not consistent"
 
 
 def test_what_was_prepared_with_the_offset_is_burned(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +45,89 @@ def test_what_was_prepared_with_the_offset_is_burned(scene: Scene, monkeypatch: 
             assert (client.infer(scene.pixels).integer_logits == scene.logits).all()
     assert scene.server.stop() == 0
     assert scene.states(scene.server.state).count("discarded") == 3
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_three_strikes_close_a_client_out(processes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the server was killed between them, and with new keys of the same name; not another client."""
+    authority = make_authority(tmp_path / "keys")
+    scene = Scene(tmp_path, authority)
+    scene.server.flags = ("--processes", processes)
+    try:
+        scene.server.start()
+        fail_a_check(scene, monkeypatch)
+        scene.server.stop(signal.SIGKILL)
+        scene.server.start()
+        fail_a_check(scene, monkeypatch)
+        with scene.client() as open_already:
+            open_already.prepare(1, backend="gc")
+            fail_a_check(scene, monkeypatch)
+            with pytest.raises(PeerGaveUpError, match="failed 3 checks and is closed out"):
+                open_already.prepare(1, backend="gc")
+        scene.server.stop(signal.SIGKILL)
+        keys.revoke(authority, "alice")
+        shutil.rmtree(authority / "alice")
+        keys.issue(authority, "alice")
+        shutil.copy(authority / "alice" / "revoked.pem", authority / "server" / "revoked.pem")
+        scene.server.start()
+        with pytest.raises(PeerGaveUpError, match="closed out"):
+            scene.client().__enter__()
+        with scene.client("bob") as client:
+            assert (client.infer(scene.pixels).integer_logits == scene.logits).all()
+    finally:
+        scene.server.stop(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("backend", ["gc", "gmw"])
+def test_who_hangs_up_gets_no_strike(backend: str, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of an extension, and of its set-up."""
+    scene.server.start()
+    for extensions in (1, 2):
+        with monkeypatch.context() as patched, scene.client() as client:
+            flipping(patched)
+
+            def leave(made: FlippingReceiver, *_: object, most: int = extensions) -> None:
+                made.done += 1
+                if made.done == most:
+                    raise KeyboardInterrupt
+
+            patched.setattr(FlippingReceiver, "_flip", leave)
+            with pytest.raises(KeyboardInterrupt):
+                client.prepare(1, backend=backend)  # type: ignore[arg-type]
+    scene.check_inference()
+    assert scene.server.stop() == 0
+    assert (scene.server.state / FILE).read_bytes() == b""
+
+
+def test_servers_share_a_list(tmp_path: Path) -> None:
+    one, other = (Strikes(tmp_path / "strikes", clock=lambda: 1.5) for _ in range(2))
+    assert [server.add("alice", "why") for server in (one, other, one)] == [1, 2, 3]
+    with pytest.raises(RefusedError, match="closed out"):
+        other.check("alice")
+    other.check("bob")
+    assert (tmp_path / "strikes").read_text() == 3 * '{"client": "alice", "at": 1.5, "why": "why"}\n'
+    assert (tmp_path / "strikes").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_line_that_was_cut_short_is_none_and_spoils_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "strikes"
+    path.write_text('{"client": "alice"}\n[]\nnonsense\n{"client": "alice"')
+    strikes = Strikes(path)
+    assert strikes.count("alice") == 1
+    assert strikes.add("alice", "why") == 2
+    assert Strikes(path).count("alice") == 2
+
+
+def test_without_the_list_nobody_is_served(tmp_path: Path) -> None:
+    strikes = Strikes(tmp_path / "strikes")
+    (tmp_path / "strikes").unlink()
+    with pytest.raises(RefusedError, match="cannot be read"):
+        strikes.check("bob")
+    with pytest.raises(DiskError):
+        strikes.add("alice", "why")
+    os.close(os.open(tmp_path / "strikes", os.O_CREAT | os.O_RDWR, 0o600))
+    assert strikes.count("alice") == 1  # kept until it can be written
+    assert strikes.add("alice", "why") == 2
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="cannot be used"):
+        Strikes(tmp_path / "folder")

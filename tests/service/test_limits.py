@@ -28,6 +28,7 @@ from sphynx.service.server import Server
 from sphynx.service.session import Go, Infer, Prepare
 from sphynx.service.settings import Limits
 from sphynx.service.store import Store
+from sphynx.service.strikes import Strikes
 from tests.program.programs import random_weights
 from tests.service.tiny import tiny_program
 
@@ -55,6 +56,7 @@ def serving(
             listener=listener,
             admission=Admission(limits),
             events=EventLog(log),
+            strikes=Strikes(folder / "strikes"),
             proxies=proxies,
         )
         thread = threading.Thread(target=server.serve)

@@ -3,8 +3,8 @@
 A request that may not be granted ends the conversation with the reason; so does anything malformed. Bundles belong to
 the certificate that prepared them and to the program. A bundle is burned before the first online byte is read or sent.
 Before every request and every bundle the client's certificate is judged again: it may have been revoked meanwhile.
-A client that fails a check of its oblivious transfers loses the connection, and what was prepared on it is burned.
-What is prepared ahead gives way to everything else that this process does (`yielding.py`).
+A client that fails a check of its oblivious transfers gets a strike (`strikes.py`) and loses the connection; what was
+prepared on it is burned. What is prepared ahead gives way to everything else that this process does (`yielding.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from sphynx.service.ledger import Entry
 from sphynx.service.monitor import Metrics
 from sphynx.service.session import SERVICE_VERSION, Agree, Bye, Go, Hello, Infer, Ping, Prepare, Stored, Welcome
 from sphynx.service.store import Store
+from sphynx.service.strikes import Strikes
 from sphynx.service.tls import Peer, TlsStream
 from sphynx.service.yielding import GivesWay, Urgent, on_one_core
 
@@ -42,6 +43,7 @@ class Service:
     store: Store
     keys: FreshKeys
     admission: Admission
+    strikes: Strikes
     metrics: Metrics
     events: EventLog
     stopping: threading.Event
@@ -65,11 +67,12 @@ class Conversation:
         hello = self._next_request(limits.message_s)
         if not isinstance(hello, Hello):
             raise _out_of_place()
+        self._check_client()
         self._welcome(hello)
         while True:
             self.channel.wait_sent()  # one request's answers at most are kept for a client that does not read them
             request = self._next_request(limits.idle_s)
-            self._check_certificate()
+            self._check_client()
             if isinstance(request, Prepare):
                 self._prepare(request)
             elif isinstance(request, Infer):
@@ -109,7 +112,8 @@ class Conversation:
             with self._idle_lock:
                 self._is_idle = False
 
-    def _check_certificate(self) -> None:
+    def _check_client(self) -> None:
+        self._service.strikes.check(self.peer.name)
         revoked = self._service.keys.is_revoked(self.peer.serial)
         if self._service.keys.is_list_overdue():
             raise RefusedError(
@@ -165,7 +169,7 @@ class Conversation:
         nonce = session.new_nonce()
         session.send(self.channel, Go(nonce, limits.bundle_lifetime_s))
         for number in range(request.count):
-            self._check_certificate()
+            self._check_client()
             bundle_id = session.bundle_id(program, request.nonce, nonce, number)
             expires_at = time.time() + limits.bundle_lifetime_s
             entry = Entry(bundle_id, owner, program, backend, batch, expires_at)
@@ -200,8 +204,8 @@ class Conversation:
         start_s = time.monotonic()
         try:
             bundle = self._party.prepare(entry.bundle_id, request.backend, request.batch)
-        except InconsistentOtError:  # the client may know something of the offset: before anybody is told
-            self._burn(entry.bundle_id, *self._made_here)
+        except InconsistentOtError as error:
+            self._strike(entry.bundle_id, error)
             raise
         except BaseException:
             self._service.store.discard(entry.bundle_id)
@@ -209,9 +213,12 @@ class Conversation:
         self._made_here.append(entry.bundle_id)
         return bundle, time.monotonic() - start_s
 
-    def _burn(self, *bundle_ids: bytes) -> None:
-        for bundle_id in bundle_ids:
+    def _strike(self, begun: bytes, error: InconsistentOtError) -> None:
+        """Before the client can see anything. It may know something of the offset: nothing made with it is used."""
+        for bundle_id in (begun, *self._made_here):
             self._service.store.discard(bundle_id)
+        strikes = self._service.strikes.add(self.peer.name, error.what)
+        self._service.events.write("strike", client=self.peer.name, why=error.what, strikes=strikes)
 
     def _infer(self, bundle_id: bytes, number: int) -> None:
         service, limits = self._service, self._service.admission.limits

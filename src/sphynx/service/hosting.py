@@ -30,6 +30,7 @@ from sphynx.service.revocation import SEEN, SeenNumbers
 from sphynx.service.server import Server
 from sphynx.service.settings import ServerSettings, available_cores
 from sphynx.service.store import Store
+from sphynx.service.strikes import Strikes
 from sphynx.service.worker import WorkerOrder
 
 BUNDLES = "bundles"
@@ -88,7 +89,7 @@ def open_server(
         host, port = settings.address
         listener = PortListener(host, port)
         opened.callback(listener.close)
-        seen = SeenNumbers(state / SEEN)
+        seen, strikes = SeenNumbers(state / SEEN), Strikes(settings.strikes_file)
         server: Server | Fleet
         if settings.processes == 1:
             admission = Admission(limits)
@@ -102,6 +103,7 @@ def open_server(
                 link=settings.emulated_link,
                 proxies=settings.proxies,
                 seen_lists=seen,
+                strikes=strikes,
             )
         else:
             shared = write_shared(model, weights)

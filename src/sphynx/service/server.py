@@ -36,6 +36,7 @@ from sphynx.service.monitor import Metrics, Values
 from sphynx.service.proxy_header import NO_PROXIES, ProxyNetworks, read_proxy_header
 from sphynx.service.revocation import SeenNumbers
 from sphynx.service.store import Store
+from sphynx.service.strikes import Strikes
 from sphynx.service.tls import TlsStream
 from sphynx.threads import Worker
 
@@ -54,6 +55,7 @@ class Server:
         listener: Listener,
         admission: Admission,
         events: EventLog,
+        strikes: Strikes,
         link: Link | None = None,
         proxies: ProxyNetworks = NO_PROXIES,
         seen_lists: SeenNumbers | None = None,
@@ -66,7 +68,9 @@ class Server:
         self._admission, self._listener = admission, listener
         self.metrics = Metrics()
         self._stopping = threading.Event()
-        self._service = Service(model, store, self._keys, self._admission, self.metrics, events, self._stopping)
+        self._service = Service(
+            model, store, self._keys, self._admission, strikes, self.metrics, events, self._stopping
+        )
         self._events, self._limits, self._store = events, limits, store
         self._failed_handshakes = FewLines(events, "handshake_failed")
         self._conversations: set[Conversation] = set()

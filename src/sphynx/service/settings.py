@@ -15,6 +15,7 @@ from sphynx.program.cost.deployment import WEIGHT_MEMORY
 from sphynx.program.cost.link import Link, parse_link
 from sphynx.record import Record
 from sphynx.service.proxy_header import ProxyNetworks, parse_networks
+from sphynx.service.strikes import FILE as STRIKES
 
 USUAL_ADDRESS = "127.0.0.1:7443"
 MAX_BUNDLES = 256  # of one client: a server names them all when it connects
@@ -109,6 +110,11 @@ class ServerSettings(Record):
         "Addresses of load balancers, such as 10.0.0.0/8; they must send PROXY protocol v2. Repeatable.",
         metavar="NETWORK",
     )
+    strikes: Path | str | None = setting(
+        None,
+        "File of clients that failed checks, which servers may share; three strikes close one out."
+        " [default: strikes.jsonl beside the bundles]",
+    )
     trust_state: bool = setting(False, "Keep bundles after a restart of the machine or a move of their folder.")
     processes: int = setting(
         1, "Worker processes that share one port and the machine's cores.", least=1, most=256
@@ -131,6 +137,10 @@ class ServerSettings(Record):
         if self.state is None:
             raise InputError("no folder is given for the bundles", where="`state`", remedy="Give one.")
         return Path(self.state)
+
+    @property
+    def strikes_file(self) -> Path:
+        return self.state_folder / STRIKES if self.strikes is None else Path(self.strikes)
 
     @property
     def proxies(self) -> ProxyNetworks:

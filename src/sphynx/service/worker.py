@@ -30,6 +30,7 @@ from sphynx.service.revocation import SEEN, SeenNumbers
 from sphynx.service.server import Server
 from sphynx.service.settings import ServerSettings
 from sphynx.service.store import Store
+from sphynx.service.strikes import Strikes
 
 REPORT_S = 1.0
 OWNER_LOST = 3  # the exit code
@@ -73,6 +74,7 @@ def work(order: WorkerOrder) -> None:
             link=settings.emulated_link,
             proxies=settings.proxies,
             seen_lists=SeenNumbers(state / SEEN),
+            strikes=Strikes(settings.strikes_file),
         )
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
         signal.signal(signal.SIGTERM, lambda *_: server.stop())

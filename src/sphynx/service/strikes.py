@@ -1,0 +1,100 @@
+"""Strikes: which clients failed a check of their oblivious transfers. Three close a client out.
+
+One JSON object a line, `{"client": name, "at": seconds since 1970, "why": text}`, appended under a lock and on the disk
+when `add` returns: whoever calls it does so before the client can see anything. A client is known by the name in its
+certificate, so new keys do not help it. Servers that are given one file share it. The file outlives bundles and
+servers; who deletes a client's lines takes it back.
+
+A line that a crash cut short is none: nobody has seen anything then. A list that cannot be read closes out everybody.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from sphynx.errors import DiskError, InputError, RefusedError
+
+FILE = "strikes.jsonl"
+MOST = 3
+
+
+class Strikes:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        """Create the file unless it is there; once it is, it has to stay."""
+        self._path, self._clock = path, clock
+        self._adding = threading.Lock()
+        self._unwritten: list[str] = []  # lines that the disk did not take
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self.count("")
+        except (OSError, RefusedError) as error:
+            why = error.strerror if isinstance(error, OSError) else error.what
+            raise InputError(
+                f"the list of strikes cannot be used ({why})",
+                where=str(path),
+                remedy="Give a file that this server may write: `strikes=FILE`.",
+            ) from None
+
+    def add(self, client: str, why: str) -> int:
+        """Strike a client; return how many strikes it has. One that the disk does not take counts as long as this
+        process lives, and is written with the next one."""
+        line = json.dumps({"client": client, "at": self._clock(), "why": why})
+        with self._adding:
+            self._unwritten.append(line)
+            try:
+                self._write()
+            except OSError as error:
+                raise DiskError(
+                    f"it cannot be written ({error.strerror})",
+                    where=str(self._path),
+                    remedy="Check permissions and free disk space.",
+                ) from None
+        return self.count(client)
+
+    def count(self, client: str) -> int:
+        try:
+            text = self._path.read_text(errors="replace")
+        except OSError:
+            raise RefusedError(
+                "the server's list of strikes cannot be read",
+                where="server",
+                remedy="Ask whoever runs the server: its log says more.",
+            ) from None
+        with self._adding:
+            lines = [*text.split("\n")[:-1], *self._unwritten]
+        return sum(_client_in(line) == client for line in lines)
+
+    def check(self, client: str) -> None:
+        """Refuse a client that is closed out."""
+        if self.count(client) >= MOST:
+            raise RefusedError(
+                f"this client failed {MOST} checks and is closed out",
+                where="client",
+                remedy="Ask whoever runs the server.",
+            )
+
+    def _write(self) -> None:
+        with os.fdopen(os.open(self._path, os.O_RDWR | os.O_APPEND), "r+b", buffering=0) as file:  # not created again
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size_bytes = file.seek(0, os.SEEK_END)
+            whole = size_bytes == 0 or os.pread(file.fileno(), 1, size_bytes - 1) == b"\n"
+            added = ("" if whole else "\n") + "".join(line + "\n" for line in self._unwritten)
+            if file.write(added.encode()) != len(added):
+                raise OSError(0, "it was cut short")
+            os.fsync(file.fileno())
+        self._unwritten.clear()
+
+
+def _client_in(line: str) -> str | None:
+    try:
+        found = json.loads(line)["client"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
