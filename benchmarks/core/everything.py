@@ -13,7 +13,8 @@ from benchmarks.core.ring import SHAPES, ring_times
 from benchmarks.core.rlwe import RING_BITS, rlwe_times
 from benchmarks.core.seal import seal_peer
 from benchmarks.core.symmetric import RELUS, F, K, W, ot_by_parameter, symmetric_rates
-from sphynx.bench.machine import available_cores, describe_machine, installed_version
+from sphynx.bench.machine import describe_machine, installed_version
+from sphynx.threads import available_cores
 
 
 def measure_core(

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from sphynx.search.seeds import SearchSummary
     from sphynx.service import keys
     from sphynx.service.prediction import Prediction
-    from sphynx.service.settings import Limits, ServerSettings
+    from sphynx.service.settings import ClientSettings, Limits, ServerSettings
     from sphynx.space.design import Design
     from sphynx.space.genotype import Genotype
     from sphynx.space.planner import PlanList
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Check",
     "Client",
+    "ClientSettings",
     "CompileSettings",
     "Compiled",
     "ConnectionLostError",
@@ -134,6 +135,7 @@ __all__ = [
 _DEFINED_IN = {
     "Check": "sphynx.compiler.check",
     "Client": "sphynx.api.asking",
+    "ClientSettings": "sphynx.service.settings",
     "CompileSettings": "sphynx.compiler.settings",
     "Compiled": "sphynx.api.compiled",
     "Data": "sphynx.data.images",

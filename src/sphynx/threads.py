@@ -19,6 +19,11 @@ from collections.abc import Callable
 _LOOK_AGAIN_S, _LOOK_UNASKED_S = 0.05, 1.0
 
 
+def available_cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class _Life:
     """Held by the thread alone, so it goes with the thread, also with one that dies without memory for a last word."""
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from benchmarks.core import everything, ring, seal, symmetric
+from benchmarks.core.__main__ import core
 from benchmarks.core.table import rate_rows, ring_rows
+from tools.command import command_line
+from typer.testing import CliRunner
 
 from sphynx.bench.machine import best_seconds
 
@@ -79,6 +82,20 @@ def test_tables(results: dict[str, Any]) -> None:
     assert len(list(ring_rows(results))) == len(ring.SHAPES)
     one_core = {**results, "all_cores": None}
     assert len(list(rate_rows(one_core))) == len(rows) - 5
+
+
+@pytest.mark.parametrize(
+    ("flags", "fault"), [(["--threads", "3"], "'3' is not one of 'all', '1'"), (["--repeats", "0"], "--repeats")]
+)
+def test_flags_are_checked(flags: list[str], fault: str) -> None:
+    ran = CliRunner().invoke(command_line(core), flags)
+    assert ran.exit_code == 2 and fault in ran.output
+
+
+def test_the_command_prints_what_was_measured(results: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.core.__main__.measure_core", lambda *_, **__: results)
+    ran = CliRunner().invoke(command_line(core), ["--json", "--repeats", "1"])
+    assert ran.exit_code == 0 and json.loads(ran.stdout) == results
 
 
 def test_absent_peers_are_null_and_said_so(monkeypatch: pytest.MonkeyPatch, results: dict[str, Any]) -> None:

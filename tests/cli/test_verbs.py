@@ -180,15 +180,6 @@ def test_doctor(sphynx: Sphynx) -> None:
     assert "aes_path" in sphynx("doctor").stdout
 
 
-def test_bench_core(sphynx: Sphynx) -> None:
-    ran = sphynx("bench", "core", "--json", "--repeats", "1", "--threads", "1")
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
-    assert found["garble_ands_per_s"] > 0
-    assert found["all_cores"] is None
-    assert "Example" in sphynx("bench", "core", "--help").stdout
-
-
 def bad_genotype(**change: object) -> str:
     return json.dumps({**SPHYNX.to_json(), **change})
 
@@ -240,8 +231,6 @@ def bad_genotype(**change: object) -> str:
         (["show", "unknown.json"], "unknown operation 'fly'"),
         (["show", "cycle.json"], "cycle"),
         (["show", "missing.json"], "1 incoming edges"),
-        (["bench", "core", "--threads", "3"], "'3' is not one of 'all', '1'"),
-        (["bench", "core", "--repeats", "0"], "--repeats"),
         (["fly"], "fly"),
     ],
 )

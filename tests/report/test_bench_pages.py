@@ -34,6 +34,18 @@ def test_throughput_is_a_table_of_its_own(tmp_path: Path) -> None:
         "online_s": 0.1,
         "bytes_per_inference": 20_000_000,
         "equal_to_oracle": True,
+        "relus": 25_600,
+        "ring_bits": 32,
+        "seconds": 20.0,
+        "inferences": 64,
+        "offline_s": 1.15,
+        "online_p95_s": 0.2,
+        "offline_bytes": 19_000_000,
+        "online_bytes": 1_000_000,
+        "server_cpu_s": None,
+        "client_cpu_s": 0.5,
+        "server_peak_memory_bytes": None,
+        "per_client": [],
     }
     file = tmp_path / "throughput.json"
     file.write_text(json.dumps({"machine": MACHINE, "rows": [row]}))

@@ -222,7 +222,7 @@ def test_what_is_no_input_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"layers": [{"name": "a"}]}, "layers: entry 0: 3 errors"),
+        ({"layers": [{"name": "a"}]}, "layers: entry 0: 4 errors"),
         ({"timeline": [{"party": "a", "phase": "online", "name": "b", "start_s": 0, "end_s": float("nan")}]}, "end_s"),
         ({"timeline": [{"party": "a", "phase": "online", "name": "b", "start_s": "0", "end_s": 1}]}, "start_s"),
         ({"layers": {"name": "a"}}, "layers: expected a list"),

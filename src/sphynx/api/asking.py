@@ -12,8 +12,8 @@ is down (`service/replicas.py`).
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -22,24 +22,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sphynx.api.refilling import Refill
+from sphynx.config import Keywords
 from sphynx.errors import ConnectionLostError, InputError, PeerGaveUpError
 from sphynx.program.backends import BACKEND_CHOICES, BACKENDS, Backend, BackendChoice, check_backend
-from sphynx.program.files import parse_hash
 from sphynx.program.ir import Program
-from sphynx.protocol.channel import Observer
 from sphynx.protocol.transport import lost
 from sphynx.service.client import Client as Connection
 from sphynx.service.pictures import pixels_of
 from sphynx.service.prediction import Prediction
 from sphynx.service.replicas import Place, Replicas, parse_servers
+from sphynx.service.settings import ClientSettings
 from sphynx.service.yielding import GivesWay, Urgent
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 Answer = TypeVar("Answer")
-
-STARTING_S = 10.0  # that a server on this machine takes to start, when the machine is busy
 
 
 class Client:
@@ -56,62 +54,38 @@ class Client:
         True
     """
 
-    def __init__(
-        self,
-        server: str | Sequence[str],
-        *,
-        keys: str | Path,
-        state: str | Path | None = None,
-        program: str = "",
-        ahead: int = 0,
-        backend: BackendChoice = "auto",
-        timeout_s: float = 120.0,
-        wait_s: float = STARTING_S,
-        trust_state: bool = False,
-        warn: Callable[[str], None] = warnings.warn,
-        observer: Observer | None = None,
-    ) -> None:
-        """`server` is HOST:PORT, or several of them as a list or with commas; `keys` the folder that `sphynx keys issue
-        NAME --client` made, which also takes the bundles unless `state` names another. `program` insists on the one
-        with this hash, or with these first digits of it, at least 16. `ahead` bundles are kept ready from the first
-        call on, by a thread with a connection of its own, with what both sides have to spare. `backend` is how ReLUs
-        run, unless a call says it: gc, gmw, or auto, which uses what is ready and prepares for the faster one. `wait_s`
-        is how long ports that refuse are tried again: the server may be just starting. `trust_state` keeps bundles
-        after a restart of the machine or a move of their folder; `warn` is told about an old list of revoked keys,
-        servers that are down, and bundles that cannot be made ahead; `observer` watches what this end sends and
-        receives."""
-        check_backend(backend, BACKEND_CHOICES, where="`backend`")
-        program = parse_hash(program)
-        self._ahead, self._backend, self._warn, self._urgent = ahead, backend, warn, Urgent()
-        self._replicas = Replicas(parse_servers(server), keys=Path(keys), wait_s=wait_s, warn=warn)
+    @Keywords(ClientSettings).method
+    def __init__(self, server: str | Sequence[str], settings: ClientSettings) -> None:
+        """`server` is HOST:PORT, or several of them as a list or with commas; keywords are those of `ClientSettings`.
+
+        `keys` is the folder that `sphynx keys issue NAME --client` made, which also takes the bundles unless `state`
+        names another. `program` insists on the one with this hash, or with these first digits of it. `ahead` bundles
+        are kept ready from the first call on, by a thread with a connection of its own, with what both sides have to
+        spare. `backend` is how ReLUs run, unless a call says it: gc, gmw, or auto, which uses what is ready and
+        prepares for the faster one. `wait_s` is how long ports that refuse are tried again: it may be just starting.
+        """
+        self._servers, self._settings, self._urgent = server, settings, Urgent()
+        keys = Path(settings.keys)
+        self._replicas = Replicas(parse_servers(server), keys=keys, wait_s=settings.wait_s, warn=settings.warn)
         self._open = partial(
             Connection,
-            keys=Path(keys),
-            state=None if state is None else Path(state),
-            program=program,
-            timeout_s=timeout_s,
-            trust_state=trust_state,
-            warn=warn,
-            observer=observer,
+            keys=keys,
+            state=None if settings.state is None else Path(settings.state),
+            program=settings.program_hash,
+            timeout_s=settings.timeout_s,
+            trust_state=settings.trust_state,
+            warn=settings.warn,
+            observer=settings.observer,
         )
         self._connecting = threading.Lock()
         self._connection: Connection | None = None
         self._place: Place | None = None
         self._refill: Refill | None = None
         self._is_hung_up = False
-        self._another = partial(
-            Client,
-            server,
-            keys=keys,
-            state=state,
-            program=program,
-            backend=backend,
-            timeout_s=timeout_s,
-            wait_s=wait_s,
-            trust_state=trust_state,
-            warn=warn,
-            observer=GivesWay(self._urgent),
-        )
+
+    def _another(self) -> Client:
+        """A client like this one that prepares bundles and gives way to this one's calls."""
+        return Client(self._servers, **vars(replace(self._settings, ahead=0, observer=GivesWay(self._urgent))))
 
     def infer(
         self, image: str | Path | NDArray[np.uint8] | Image, *, backend: BackendChoice | None = None
@@ -142,7 +116,7 @@ class Client:
 
     def prepare_ahead(self) -> None:
         """Makes one bundle that nobody waits for, when the server has cores to spare. `Client(ahead=N)` calls this."""
-        self._ask(lambda connection: connection.prepare(1, backend=self._backend, ahead=True))
+        self._ask(lambda connection: connection.prepare(1, backend=self._settings.backend, ahead=True))
 
     def warm(self, *, backend: BackendChoice | None = None) -> None:
         """Load the next bundle into memory, so that the next inference with this `backend` is as quick as it can be."""
@@ -164,7 +138,7 @@ class Client:
     @property
     def ready_ahead(self) -> int:
         """How many bundles are ready of the kind that `Client(backend=...)` asked for."""
-        return self.ready if self._backend == "auto" else self.ready_with(self._backend)
+        return self.ready if self._settings.backend == "auto" else self.ready_with(self._settings.backend)
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -217,7 +191,7 @@ class Client:
 
     def _choice(self, backend: BackendChoice | None) -> BackendChoice:
         if backend is None:
-            return self._backend
+            return self._settings.backend
         check_backend(backend, BACKEND_CHOICES, where="`backend`")
         return backend
 
@@ -245,8 +219,10 @@ class Client:
                 return self._connection
             self._place, connection = self._replicas.connect(self._enter)
             self._connection = connection
-            if self._ahead and self._refill is None:
-                self._refill = Refill(self._another(), self._ahead, urgent=self._urgent, warn=self._warn)
+            if self._settings.ahead and self._refill is None:
+                self._refill = Refill(
+                    self._another(), self._settings.ahead, urgent=self._urgent, warn=self._settings.warn
+                )
             return connection
 
     def _hang_up(self) -> bool:

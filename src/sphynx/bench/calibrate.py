@@ -10,7 +10,7 @@ import numpy as np
 
 from sphynx.bench.channel_costs import channel_costs
 from sphynx.bench.core_rates import DEFAULT_OT_PARAMETER, INPUTS, ot_rates, primitive_times, ring_seconds
-from sphynx.bench.machine import available_cores, best_seconds
+from sphynx.bench.machine import best_seconds
 from sphynx.bench.private_parties import OpenChannel
 from sphynx.bench.relu_work import relu_seconds
 from sphynx.core import rlwe
@@ -19,6 +19,7 @@ from sphynx.core.ring import RingConv
 from sphynx.program.cost.estimate import HeSeconds, Rates
 from sphynx.program.ir import Pool
 from sphynx.protocol.linear import pool_share
+from sphynx.threads import available_cores
 
 REPEATS = 5
 SMALL_RING, LARGE_RING = 32, 64

@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sphynx.bench.machine import available_cores
 from sphynx.compiler.frontend.export.module import read_module
 from sphynx.compiler.frontend.onnx.write import INPUT, write_onnx
 from sphynx.errors import MissingPartError
 from sphynx.network.backend import fast_convolutions
 from sphynx.network.build import build_network
 from sphynx.space.files import AnyDesign
+from sphynx.threads import available_cores
 
 THREADS = 2
 RUNS, WARMUP_RUNS = 40, 3  # the first three are not counted

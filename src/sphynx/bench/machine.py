@@ -15,13 +15,10 @@ from pathlib import Path
 
 from sphynx.bench.results import Machine
 from sphynx.core import _native, cpu_features
+from sphynx.threads import available_cores
 from sphynx.version import __version__
 
 PACKAGES = ("numpy", "tenseal", "torch")
-
-
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def describe_machine() -> Machine:

@@ -7,10 +7,26 @@ the channel with frame headers; `rounds` are the client's waits online. CPU seco
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sphynx.record import Record
+
+
+class Amounts(Record):
+    """Numbers are finite. Times may start a hair before the clock's zero, which is one party's; few may be negative."""
+
+    signed: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for entry in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, entry.name)
+            least = -math.inf if entry.name in self.signed else -1
+            if isinstance(value, int | float) and not (math.isfinite(value) and value > least):
+                raise ValueError(f"{entry.name}: {value} is not an amount")
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,7 @@ class Source(Record):
 
 
 @dataclass(frozen=True)
-class Layer(Record):
+class Layer(Amounts):
     """A section of the protocol, as the client counts it."""
 
     name: str
@@ -49,7 +65,7 @@ class Layer(Record):
 
 
 @dataclass(frozen=True)
-class Span(Record):
+class Span(Amounts):
     """When a party was in a section, from the start of the last inference's offline phase on."""
 
     party: str
@@ -60,13 +76,13 @@ class Span(Record):
 
 
 @dataclass(frozen=True)
-class PerParty(Record):
+class PerParty(Amounts):
     server: int
     client: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchRow(Record):
+class BenchRow(Amounts):
     """A network, a ReLU protocol and a link, beside the same network in the clear (two threads, fp32).
 
     `plaintext_s` is that of the faster of torch and ONNX Runtime, and so are ratios; rows from before `onnxruntime_s`
@@ -110,10 +126,16 @@ class BenchRow(Record):
     online_cpu_ratio: float | None
     total_cpu_ratio: float | None
 
+    @property
+    def total_s(self) -> float:
+        return self.offline_s + self.online_s
+
 
 @dataclass(frozen=True)
-class LineFit(Record):
+class LineFit(Amounts):
     """seconds = intercept_s + s_per_relu * ReLUs, of one ReLU protocol, link and phase."""
+
+    signed: ClassVar[tuple[str, ...]] = ("intercept_s", "r_squared", "s_per_relu")
 
     backend: str
     link: str
@@ -136,7 +158,7 @@ class ClientRow(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThroughputRow(Record):
+class ThroughputRow(Amounts):
     """`seconds` is the window over which all clients' inferences are counted; `latency_s` is offline and online."""
 
     model: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import sys
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from sphynx.cli import options as opt
 from sphynx.cli.output import print_json, print_table
 from sphynx.errors import MissingPartError
+from sphynx.threads import available_cores
 from sphynx.version import __version__
 
 PACKAGES = ("numpy", "torch", "safetensors", "matplotlib", "pillow", "scikit-learn", "typer", "rich")
@@ -36,7 +36,7 @@ def examine() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "machine": platform.machine(),
         "system": platform.platform(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": available_cores(),
         "core": _core(),
         "packages": {name: _version(name) for name in PACKAGES},
         "gpu": _gpu(),

@@ -9,30 +9,30 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sphynx.cli.answers import Answers
 from sphynx.cli.options import Json
 from sphynx.cli.output import count
+from sphynx.cli.settings_flags import with_settings
 from sphynx.cli.wording import warner, write_flags
 from sphynx.data.image_files import READ, describe_formats, find_images
 from sphynx.errors import InputError, SphynxError
-from sphynx.program.backends import BackendChoice
+from sphynx.service.settings import USUAL_ADDRESS, ClientSettings
 
 if TYPE_CHECKING:
     from sphynx.api.asking import Client
     from sphynx.cli.asking import Picture
 
-USUAL_SERVER = "127.0.0.1:7443"
 LOOK_S = 1.0  # for a signal
 NICENESS = 10  # of a process that prepares what nobody waits for
 
 
+@with_settings(ClientSettings)
 def infer(
     context: typer.Context,
-    keys: Annotated[Path, typer.Option("--keys", help="Your folder from `sphynx keys issue`.")],
     images: Annotated[
         list[Path] | None, typer.Argument(metavar="IMAGE...", help="Image files, or folders of them.")
     ] = None,
@@ -50,38 +50,10 @@ def infer(
             "--prepare", metavar="N", min=0, help="Leave N bundles ready for later: prepares those that are missing."
         ),
     ] = 0,
-    ahead: Annotated[
-        int,
-        typer.Option("--ahead", metavar="N", min=0, help="Then keep running, with N bundles ready, until Ctrl-C."),
-    ] = 0,
-    backend: Annotated[
-        BackendChoice,
-        typer.Option(
-            "--backend",
-            help="gc (few rounds), gmw (few bytes), or auto: what is ready, otherwise the faster on the measured link.",
-        ),
-    ] = "auto",
     top: Annotated[int, typer.Option("--top", min=1, help="How many labels to print.")] = 5,
-    program: Annotated[
-        str,
-        typer.Option(
-            "--program", metavar="HASH", help="Accept only the program with this hash, or its first 16 digits or more."
-        ),
-    ] = "",
-    state: Annotated[
-        Path | None, typer.Option("--state", help="Where to keep your bundles. [default: KEYS/bundles]")
-    ] = None,
-    trust_state: Annotated[
-        bool,
-        typer.Option("--trust-state", help="Keep bundles after a restart of the machine or a move of their folder."),
-    ] = False,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, help="Seconds to wait for each answer of the server.")
-    ] = 120.0,
-    wait: Annotated[
-        float, typer.Option("--wait", min=0, help="Seconds to wait for a server that is still starting.")
-    ] = 10.0,
     as_json: Json = False,
+    *,
+    settings: dict[str, Any],
 ) -> None:
     """Ask a server what is in your images, without showing them. With --prepare and no images: only prepare, for later.
 
@@ -104,6 +76,7 @@ def infer(
     from sphynx.api.asking import Client
     from sphynx.cli.asking import Asking
 
+    ahead = settings.pop("ahead")
     answers = Answers()
     files = _expand(images or [], answers.unreadable)
     if not images and not prepare and not ahead:
@@ -111,18 +84,7 @@ def infer(
             "there is no image to ask about, and nothing to prepare",
             remedy="Name images, or give --prepare N or --ahead N to make bundles for later.",
         )
-    client_of = partial(
-        Client,
-        server or USUAL_SERVER,
-        keys=keys,
-        state=state,
-        program=program,
-        backend=backend,
-        timeout_s=timeout,
-        wait_s=wait,
-        trust_state=trust_state,
-        warn=warner(context),
-    )
+    client_of = partial(Client, server or USUAL_ADDRESS, **settings, warn=warner(context))
     failure = SphynxError("the client failed", remedy="Ask again about the images without an answer.")
     with _interrupted_by_sigterm(), contextlib.ExitStack() as printing:
         try:

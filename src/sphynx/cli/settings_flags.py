@@ -121,7 +121,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 def _value(field: dataclasses.Field[Any], given: Any) -> Any:
     """The value that the record takes: a size in bytes, a repeated flag as a tuple, None for auto."""
-    if given is None or given == "auto":
+    if given is None or (given == "auto" and field.default is None):
         return () if field.default == () else None
     if field.name.endswith(_BYTES):
         return parse_bytes(given, f"`{field.name}`")

@@ -154,14 +154,14 @@ def _gate(x: Array, gate: Array) -> Array:
     return made
 
 
-def require_images(program: Program, pixels: Array) -> None:
-    """uint8 [n, channels, height, width], as the program reads them."""
+def require_images(program: Program, pixels: Array, count: int | None = None) -> None:
+    """Refuse all but uint8 [n, channels, height, width], as the program reads them; n is `count` where given."""
     image = tuple(program.image)
-    if pixels.dtype == np.uint8 and pixels.ndim == 4 and pixels.shape[1:] == image:
+    if pixels.dtype == np.uint8 and pixels.ndim == 4 and pixels.shape[1:] == image and count in (None, len(pixels)):
         return
     missing = " The axis n is missing: images[None] adds it." if pixels.shape == image else ""
     raise InputError(
         f"the images are {pixels.dtype} of shape {list(pixels.shape)}",
         where=program.name or "program",
-        remedy=f"This program reads uint8 images [n, {', '.join(map(str, image))}].{missing}",
+        remedy=f"This program reads uint8 images [{count or 'n'}, {', '.join(map(str, image))}].{missing}",
     )

@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 
 from sphynx.core import Prg, rlwe
 from sphynx.core.bits import pack_ring, unpack_ring
-from sphynx.errors import InputError, SphynxError
+from sphynx.errors import SphynxError
 from sphynx.program.backends import Backend
+from sphynx.program.interpret import require_images
 from sphynx.program.ir import INPUT, Combine, Curve, Linear, Pool, Program, PublicMap
 from sphynx.protocol.activations import (
     activation_layers,
@@ -159,7 +160,7 @@ class InferenceClient:
         """uint8 (batch, channels, height, width) to the integer logits, (batch, classes)."""
         program, channel = self._program, self._channel
         bundle.check(program, "client")
-        self._check_pixels(bundle, pixels)
+        require_images(program, pixels, bundle.batch)
         shapes = {name: (bundle.batch, *shape) for name, shape in program.shapes.items()}
         masks = {name: bundle.array(_mask_name(name), shapes[name], np.uint64) for name in _masked_tensors(program)}
         layers = activation_layers(program, bundle.batch)
@@ -180,15 +181,6 @@ class InferenceClient:
         unused = np.int64(64 - program.ring_bits)
         logits: NDArray[np.int64] = (total.view(np.int64) << unused) >> unused
         return logits.reshape(bundle.batch, -1)
-
-    def _check_pixels(self, bundle: Bundle, pixels: NDArray[np.uint8]) -> None:
-        expected = (bundle.batch, *self._program.image)
-        if pixels.dtype != np.uint8 or pixels.shape != expected:
-            raise InputError(
-                f"the images are {pixels.dtype} {pixels.shape}",
-                where=self._program.name or "program",
-                remedy=f"This bundle is for uint8 images of shape {expected}.",
-            )
 
     def _set_up(self, prg: Prg) -> tuple[rlwe.LinearClient, ClientOts]:
         channel = self._channel

@@ -8,8 +8,9 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
+from sphynx.bench.results import BenchRow
 from sphynx.report.literature import Published, read_published
-from sphynx.report.measured import BenchEntry, PrivateTimes
+from sphynx.report.measured import BenchEntry
 from sphynx.report.naming import DATA_SETS
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.sources import PlacementRun, Sources, TrainingRun
@@ -158,7 +159,7 @@ def pareto_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Char
                 "online seconds (logarithmic)",
                 f"Filled: ours, online; {' / '.join(machines)}. The hover text has the total.{PEERS if peers else ''}",
             )
-            whole = [(row, run, total_s) for row, run in timed if (total_s := row.values.total_s)]
+            whole = [(row, run, row.values.total_s) for row, run in timed]
             if len({run.accuracy for _, run, _ in whole}) > 1:
                 yield _pareto(
                     f"pareto-total-{data}",
@@ -182,7 +183,7 @@ def _by_teacher(runs: Sequence[TrainingRun], present: Mapping[str, Any]) -> list
 
 
 def _by_protocol(
-    timed: Sequence[tuple[BenchEntry[PrivateTimes], TrainingRun, float]], present: Mapping[str, Any]
+    timed: Sequence[tuple[BenchEntry[BenchRow], TrainingRun, float]], present: Mapping[str, Any]
 ) -> list[Series]:
     """A colour for each way to do ReLUs, a mark for each link and family; streams beside others are dashed."""
     kinds = dict.fromkeys((row.values.link, _family(run)) for row, run, _ in timed)
@@ -244,7 +245,7 @@ def _pareto(
     return Chart(chart_id, title, caption, draw)
 
 
-def _run_of(row: BenchEntry[PrivateTimes], runs: Sequence[TrainingRun]) -> TrainingRun | None:
+def _run_of(row: BenchEntry[BenchRow], runs: Sequence[TrainingRun]) -> TrainingRun | None:
     """The run of a benchmark's name, else the most accurate with as many ReLUs: weights do not change latency."""
     model = row.values.model
     named = [run for run in runs if run.name == model or run.name.endswith(f"/{model}")]
@@ -252,9 +253,8 @@ def _run_of(row: BenchEntry[PrivateTimes], runs: Sequence[TrainingRun]) -> Train
     return max(named or alike, key=lambda run: run.accuracy or 0.0, default=None)
 
 
-def _timed_tip(row: BenchEntry[PrivateTimes], run: TrainingRun, present: Mapping[str, Any]) -> str:
-    total_s = row.values.total_s
-    total = f", {seconds_text(total_s)} in all" if total_s is not None else ""
+def _timed_tip(row: BenchEntry[BenchRow], run: TrainingRun, present: Mapping[str, Any]) -> str:
+    total = f", {seconds_text(row.values.total_s)} in all"
     return (
         f"{row.name}: {seconds_text(row.values.online_s)} online{total}; {run.accuracy:.2f} % by {run.name}, "
         f"{'distilled' if run.distilled else 'not distilled'} "

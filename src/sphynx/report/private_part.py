@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sphynx.bench.results import BenchRow, Layer, PerParty, ThroughputRow
 from sphynx.report.figures import Chart
-from sphynx.report.measured import BenchEntry, Layer, PerParty, PrivateTimes, Throughput
+from sphynx.report.measured import BenchEntry
 from sphynx.report.provenance import made_elsewhere, provenance
 from sphynx.report.scaling_figure import scaling_chart
 from sphynx.report.sources import RangeCheck, Sources
@@ -36,13 +37,13 @@ def private_table(sources: Sources, present: Mapping[str, Any]) -> Table:
     rows = [
         [
             f"{row.name} [{machines.index(where) + 1}]",
-            _seconds(row.values.offline_s),
-            _seconds(row.values.online_s),
-            _seconds(row.values.total_s),
-            _seconds(row.values.plaintext_s),
-            _bytes(row.values.offline_bytes),
-            _bytes(row.values.online_bytes),
-            "-" if row.values.rounds is None else str(row.values.rounds),
+            seconds_text(row.values.offline_s),
+            seconds_text(row.values.online_s),
+            seconds_text(row.values.total_s),
+            "-" if row.values.plaintext_s is None else seconds_text(row.values.plaintext_s),
+            bytes_text(row.values.offline_bytes),
+            bytes_text(row.values.online_bytes),
+            str(row.values.rounds),
             memory_text(row.values.peak_memory_bytes),
             _yes(row.values.equal_to_oracle),
         ]
@@ -76,10 +77,10 @@ def throughput_table(sources: Sources, present: Mapping[str, Any]) -> Table:
             f"{row.name} [{machines.index(_describe_origin(row, present)) + 1}]",
             str(row.values.clients),
             f"{row.values.inferences_per_s:.2f}",
-            _seconds(row.values.latency_s),
-            _seconds(row.values.latency_p95_s),
-            _seconds(row.values.online_s),
-            _bytes(row.values.bytes_per_inference),
+            seconds_text(row.values.latency_s),
+            seconds_text(row.values.latency_p95_s),
+            seconds_text(row.values.online_s),
+            bytes_text(row.values.bytes_per_inference),
             _yes(row.values.equal_to_oracle),
         ]
         for row in sources.throughput
@@ -105,7 +106,7 @@ def private_charts(sources: Sources, present: Mapping[str, Any]) -> Iterator[Cha
         yield _range_chart(check, number, present)
 
 
-def _timeline_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping[str, Any]) -> Chart:
+def _timeline_chart(row: BenchEntry[BenchRow], number: int, present: Mapping[str, Any]) -> Chart:
     def draw(width: float) -> Drawing:
         timeline = row.values.timeline
         parties = list(dict.fromkeys(span.party for span in timeline))
@@ -141,7 +142,7 @@ def _timeline_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping
     return Chart(f"timeline-{number}", f"One private inference: {row.name}", caption, draw)
 
 
-def _traffic_chart(row: BenchEntry[PrivateTimes], number: int, present: Mapping[str, Any]) -> Chart:
+def _traffic_chart(row: BenchEntry[BenchRow], number: int, present: Mapping[str, Any]) -> Chart:
     def draw(width: float) -> Drawing:
         panels = []
         for phase in PHASES:
@@ -209,26 +210,16 @@ def _kind(section: str) -> str:
     return {"pixels": "image", "logits": "logits"}.get(section.rpartition(".")[2], "linear maps")
 
 
-def _describe_origin(row: BenchEntry[PrivateTimes] | BenchEntry[Throughput], present: Mapping[str, Any]) -> str:
+def _describe_origin(row: BenchEntry[BenchRow] | BenchEntry[ThroughputRow], present: Mapping[str, Any]) -> str:
     return f"{row.machine}; {provenance(row.environment, present)}"
 
 
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else seconds_text(value)
-
-
-def _bytes(value: float | None) -> str:
-    return "-" if value is None else bytes_text(value)
-
-
-def memory_text(found: PerParty | None) -> str:
+def memory_text(found: PerParty) -> str:
     """Server / client."""
-    if found is None:
-        return "-"
     server, client = bytes_text(found.server), bytes_text(found.client)
     same_unit = server.split()[-1] == client.split()[-1]
     return f"{server.split()[0] if same_unit else server} / {client}"
 
 
-def _yes(value: bool | None) -> str:
-    return "-" if value is None else "yes" if value else "NO"
+def _yes(value: bool) -> str:
+    return "yes" if value else "NO"

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sphynx.bench.results import BenchRow, LineFit
 from sphynx.report.figures import Chart
-from sphynx.report.measured import Line, ScaledRow, Scaling
+from sphynx.report.measured import Scaling
 from sphynx.svg.chart_axes import linear_axis
 from sphynx.svg.charts import WIDE, Point, Series, curves, stacked
 from sphynx.svg.drawing import Drawing, roles
@@ -46,7 +47,7 @@ def save_scaling(results: Mapping[str, Any], path: Path) -> None:
 
 
 def _panel(
-    title: str, phase: str, rows: Sequence[ScaledRow], fits: Sequence[Line], colour: Mapping[str, str], width: float
+    title: str, phase: str, rows: Sequence[BenchRow], fits: Sequence[LineFit], colour: Mapping[str, str], width: float
 ) -> Drawing:
     series = []
     for name, role in colour.items():
@@ -75,5 +76,5 @@ def _panel(
     )
 
 
-def _name(row: ScaledRow | Line) -> str:
+def _name(row: BenchRow | LineFit) -> str:
     return f"{row.backend}, {row.link}"

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from sphynx.bench.results import BenchRow, ThroughputRow
 from sphynx.design.results import DesignResult
 from sphynx.errors import InputError
 from sphynx.record import Record
-from sphynx.report.measured import BenchEntry, PrivateTimes, Ranges, Scaling, Throughput
+from sphynx.report.measured import BenchEntry, Ranges, Scaling
 from sphynx.run.folder import RunFolder
 from sphynx.run.stages import STAGES
 from sphynx.space.artifact import CARD, kind_of
@@ -131,8 +132,8 @@ class Sources:
     placements: list[PlacementRun] = field(default_factory=list)
     searches: list[CellSearch] = field(default_factory=list)
     designs: list[DesignRun] = field(default_factory=list)
-    private: list[BenchEntry[PrivateTimes]] = field(default_factory=list)
-    throughput: list[BenchEntry[Throughput]] = field(default_factory=list)  # rows of `sphynx bench throughput`
+    private: list[BenchEntry[BenchRow]] = field(default_factory=list)
+    throughput: list[BenchEntry[ThroughputRow]] = field(default_factory=list)  # rows of `sphynx bench throughput`
     scaling: list[ScalingRun] = field(default_factory=list)
     checks: list[RangeCheck] = field(default_factory=list)
     compiled: list[Path] = field(default_factory=list)  # folders of `sphynx compile`, of ONNX networks too
@@ -265,12 +266,12 @@ def _read_file(path: Path, data: Any, found: Sources) -> None:
         found.scaling.append(ScalingRun(results, _environment(data["machine"], data.get("source"))))
     elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and "inferences_per_s" in r for r in rows):
         found.throughput += [
-            BenchEntry(Throughput.from_json(row, where=f"{where}, row {n}"), path.name, *_made(row, about))
+            BenchEntry(ThroughputRow.from_json(row, where=f"{where}, row {n}"), path.name, *_made(row, about))
             for n, row in enumerate(rows)
         ]
     elif isinstance(rows, list) and rows and all(isinstance(r, Mapping) and _is_private(r) for r in rows):
         found.private += [
-            BenchEntry(PrivateTimes.from_json(row, where=f"{where}, row {n}"), path.name, *_made(row, about))
+            BenchEntry(BenchRow.from_json(row, where=f"{where}, row {n}"), path.name, *_made(row, about))
             for n, row in enumerate(rows)
         ]
     elif isinstance(data, Mapping) and {"layers", "images", "accuracy"} <= data.keys():

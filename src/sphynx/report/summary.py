@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sphynx.bench.results import BenchRow
 from sphynx.report.confusion_figure import FEW_CLASSES, confusion_chart, frequent_confusions
 from sphynx.report.figures import Chart
-from sphynx.report.measured import BenchEntry, PrivateTimes
+from sphynx.report.measured import BenchEntry
 from sphynx.report.private_part import memory_text
 from sphynx.report.sources import Sources, TrainingRun
 from sphynx.report.tables import Picture, Table, Tile, percent
@@ -181,7 +182,7 @@ def lead_runs(sources: Sources) -> list[TrainingRun]:
     return own if len(kinds) == 1 else []
 
 
-def summary_of(runs: Sequence[TrainingRun], rows: Sequence[BenchEntry[PrivateTimes]]) -> NetworkSummary:
+def summary_of(runs: Sequence[TrainingRun], rows: Sequence[BenchEntry[BenchRow]]) -> NetworkSummary:
     """Summarise the network from its runs' own files and benchmarks."""
     first = runs[0]
     accuracies = [(run.accuracy or 0.0) / 100 for run in runs]
@@ -198,7 +199,7 @@ def summary_of(runs: Sequence[TrainingRun], rows: Sequence[BenchEntry[PrivateTim
     return NetworkSummary(name, what, total.relus, total.comparisons, total.parameters, judged, measured_cost(rows))
 
 
-def measured_cost(rows: Sequence[BenchEntry[PrivateTimes]]) -> Cost | None:
+def measured_cost(rows: Sequence[BenchEntry[BenchRow]]) -> Cost | None:
     """The fastest online."""
     fastest = min(rows, key=lambda row: row.values.online_s, default=None)
     if fastest is None:
@@ -206,17 +207,17 @@ def measured_cost(rows: Sequence[BenchEntry[PrivateTimes]]) -> Cost | None:
     best = fastest.values
     return Cost(
         best.backend,
-        best.link or "loopback",
+        best.link,
         best.online_s,
         best.offline_s,
         best.online_bytes,
         best.offline_bytes,
-        memory_text(best.peak_memory_bytes) if best.peak_memory_bytes else "",
+        memory_text(best.peak_memory_bytes),
         where=", ".join(fastest.machine.split(", ")[:2]),
     )
 
 
-def rows_of(name: str, relus: int, sources: Sources) -> list[BenchEntry[PrivateTimes]]:
+def rows_of(name: str, relus: int, sources: Sources) -> list[BenchEntry[BenchRow]]:
     """Benchmarks of this network: by its name, and with as many ReLUs."""
     names = {name, name.rsplit("/", 1)[-1]}
-    return [row for row in sources.private if row.values.model in names and row.values.relus in (None, relus)]
+    return [row for row in sources.private if row.values.model in names and row.values.relus == relus]

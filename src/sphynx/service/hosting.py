@@ -28,10 +28,11 @@ from sphynx.service.listening import PortListener
 from sphynx.service.monitor import Monitor
 from sphynx.service.revocation import SEEN, SeenNumbers
 from sphynx.service.server import Server
-from sphynx.service.settings import ServerSettings, available_cores
+from sphynx.service.settings import ServerSettings
 from sphynx.service.store import Store
 from sphynx.service.strikes import Strikes
 from sphynx.service.worker import WorkerOrder
+from sphynx.threads import available_cores
 
 BUNDLES = "bundles"
 

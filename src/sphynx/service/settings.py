@@ -1,28 +1,31 @@
-"""The settings of a server, declared once: the keywords of `sphynx.Server`, the flags of `sphynx serve`, and what the
-processes of one server are told are this record.
+"""The settings of a server and of a client, declared once: the keywords of `sphynx.Server` and `sphynx.Client`, the
+flags of `sphynx serve` and `sphynx infer`, and what the processes of one server are told are these records.
 """
 
 from __future__ import annotations
 
-import os
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from sphynx.config import setting
 from sphynx.errors import InputError
+from sphynx.program.backends import BACKEND_CHOICES, BackendChoice, check_backend
 from sphynx.program.cost.deployment import WEIGHT_MEMORY
 from sphynx.program.cost.link import Link, parse_link
 from sphynx.record import Record
 from sphynx.service.proxy_header import ProxyNetworks, parse_networks
 from sphynx.service.strikes import FILE as STRIKES
+from sphynx.threads import available_cores
+
+if TYPE_CHECKING:
+    from sphynx.protocol.channel import Observer
 
 USUAL_ADDRESS = "127.0.0.1:7443"
+TRUST_STATE = "Keep bundles after a restart of the machine or a move of their folder."
 MAX_BUNDLES = 256  # of one client: a server names them all when it connects
-
-
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ class ServerSettings(Record):
         "File of clients that failed checks, which servers may share; three strikes close one out."
         " [default: strikes.jsonl beside the bundles]",
     )
-    trust_state: bool = setting(False, "Keep bundles after a restart of the machine or a move of their folder.")
+    trust_state: bool = setting(False, TRUST_STATE)
     processes: int = setting(
         1, "Worker processes that share one port and the machine's cores.", least=1, most=256
     )  # more than one can only serve a compiled folder
@@ -149,3 +152,40 @@ class ServerSettings(Record):
     @property
     def emulated_link(self) -> Link | None:
         return parse_link(self.link) if isinstance(self.link, str) else self.link
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientSettings:
+    """The keywords of `sphynx.Client`, and the flags of `sphynx infer`.
+
+    >>> sphynx.ClientSettings(keys="keys/alice", backend="gmw").timeout_s
+    120.0
+    """
+
+    keys: Path | str = setting(meaning="Your folder from `sphynx keys issue`.")
+    state: Path | str | None = setting(None, "Where to keep your bundles. [default: KEYS/bundles]")
+    program: str = setting(
+        "", "Accept only the program with this hash, or its first 16 digits or more.", metavar="HASH"
+    )
+    ahead: int = setting(0, "Then keep running, with N bundles ready, until Ctrl-C.", metavar="N", least=0)
+    backend: BackendChoice = setting(
+        "auto", "gc (few rounds), gmw (few bytes), or auto: what is ready, otherwise the faster on the measured link."
+    )
+    timeout_s: float = setting(120.0, "Seconds to wait for each answer of the server.", flag="timeout", least=0.1)
+    wait_s: float = setting(10.0, "Seconds to wait for a server that is still starting.", flag="wait", least=0)
+    trust_state: bool = setting(False, TRUST_STATE)
+    warn: Callable[[str], None] = setting(
+        warnings.warn, "Told about an old list of revoked keys, servers that are down, and bundles not made.", flag=None
+    )
+    observer: Observer | None = setting(None, "Watches what this end sends and receives.", flag=None)
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a backend or a hash, before anything is opened."""
+        check_backend(self.backend, BACKEND_CHOICES, where="`backend`")
+        _ = self.program_hash
+
+    @property
+    def program_hash(self) -> str:
+        from sphynx.program.files import parse_hash  # here: flags are made without it
+
+        return parse_hash(self.program)
